@@ -1,0 +1,1 @@
+"""Keeps it running: configuration, wiring, supervision, the loops and the command line."""

@@ -1,0 +1,1 @@
+"""Who asks: sessions, tokens and passwords, turned into a principal."""

@@ -1,0 +1,1 @@
+"""What the one who runs it sees: a folder a screen, and the plots they share."""

@@ -1,0 +1,1 @@
+"""The route tables: what can be asked, by whom, and what answers."""

@@ -1,0 +1,1 @@
+"""Bodies on the wire, a family a file."""

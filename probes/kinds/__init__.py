@@ -1,0 +1,1 @@
+"""The protocols, a file each, all with the same signature."""

@@ -1,0 +1,1 @@
+"""Owns the truth: rules decide, tables hold, views show, transactions change."""

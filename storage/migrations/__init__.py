@@ -1,0 +1,1 @@
+"""Forward-only SQL, applied in the order of the file names."""

@@ -1,0 +1,45 @@
+"""An instant is whole microseconds since 1970-01-01T00:00:00Z; a duration is whole microseconds.
+
+Everything between the database and the wire counts in these, so that every sum is exact. RFC 3339
+text exists only at the edges, and is made and read here.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import NewType
+
+Instant = NewType("Instant", int)
+
+MILLISECOND = 1_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What RFC 3339 can spell: years 1 to 9999.
+EARLIEST = Instant((datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1))
+LATEST = Instant((datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1))
+
+
+def from_datetime(value: datetime) -> Instant:
+    """The instant of an aware datetime; ValueError for a naive one, which names no instant."""
+    if value.tzinfo is None:
+        raise ValueError("a datetime without an offset names no instant")
+    return Instant((value - _EPOCH) // timedelta(microseconds=1))
+
+
+def to_datetime(value: Instant) -> datetime:
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def to_text(value: Instant) -> str:
+    """RFC 3339 in UTC with milliseconds and Z, as every instant on the wire is written."""
+    moment = to_datetime(value)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // MILLISECOND:03d}Z"
+
+
+def from_text(text: str) -> Instant:
+    """Reads RFC 3339; ValueError where it is none or has no offset."""
+    if len(text) < 20 or text[10] not in "Tt ":
+        raise ValueError("not an RFC 3339 instant")
+    return from_datetime(datetime.fromisoformat(text))

@@ -1,0 +1,1 @@
+"""Verb phrases: each locks, loads, decides by the rules, writes, and tells."""

@@ -1,0 +1,1 @@
+"""Read-only questions, which may join."""
