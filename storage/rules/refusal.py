@@ -1,4 +1,4 @@
-"""A refusal is an expected answer of a transaction: a stable code, and the field where one is meant.
+"""A refusal is an expected answer of a transaction: a stable code, and what field it means.
 
 Raising it rolls the transaction back; only the edges turn it into a status.
 """
