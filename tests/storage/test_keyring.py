@@ -1,0 +1,54 @@
+"""The keyring: what is sealed opens in its place only, and by a key of the ring only."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.keyring import CannotOpen, Keyring, Place
+from leadline.storage.rules.refusal import Refused
+
+OLD, NEW = b"o" * 32, b"n" * 32
+HERE = Place("monitors", "config_sealed", UUID(int=1))
+ELSEWHERE = Place("monitors", "config_sealed", UUID(int=2))
+
+
+@given(st.binary(max_size=200))
+def test_what_is_sealed_opens_in_its_place(plaintext: bytes) -> None:
+    ring = Keyring(NEW)
+    assert ring.open(ring.seal(plaintext, HERE), HERE) == plaintext
+
+
+def test_a_value_moved_to_another_row_does_not_open() -> None:
+    ring = Keyring(NEW)
+    sealed = ring.seal(b"hunter2", HERE)
+    with pytest.raises(CannotOpen):
+        ring.open(sealed, ELSEWHERE)
+
+
+@given(st.data())
+def test_no_changed_byte_opens(data: st.DataObject) -> None:
+    ring = Keyring(NEW)
+    sealed = bytearray(ring.seal(b"hunter2", HERE))
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    sealed[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(CannotOpen):
+        ring.open(bytes(sealed), HERE)
+
+
+def test_a_previous_key_opens_and_no_longer_seals() -> None:
+    sealed = Keyring(OLD).seal(b"hunter2", HERE)
+    ring = Keyring(NEW, (OLD,))
+    assert ring.open(sealed, HERE) == b"hunter2"
+    assert not ring.is_current(sealed)
+    assert ring.is_current(ring.seal(b"hunter2", HERE))
+
+
+def test_without_a_key_nothing_is_sealed_and_the_refusal_says_so() -> None:
+    with pytest.raises(Refused, match="encryption_key_missing"):
+        Keyring(None).seal(b"hunter2", HERE)
+
+
+def test_the_plaintext_does_not_stand_in_what_is_stored() -> None:
+    assert b"hunter2" not in Keyring(NEW).seal(b"hunter2", HERE)
