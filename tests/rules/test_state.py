@@ -1,0 +1,95 @@
+"""Folding, held against reading the whole history of results again each time."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.rules.state import (
+    NOTHING_YET,
+    State,
+    Status,
+    fold,
+    fold_all,
+    hold_until,
+    is_foldable,
+    status_at,
+)
+
+NOW = Instant(1_800_000_000 * SECOND)
+
+
+def read_from_the_start(results: list[bool], threshold: int) -> tuple[str, int, int | None]:
+    """(status, failures, index since): from every prefix, by the sentence of the text."""
+    statuses: list[str] = ["pending"]
+    for index in range(len(results)):
+        seen = results[: index + 1]
+        if seen[-1]:
+            statuses.append("up")
+        elif len(seen) >= threshold and not any(seen[-threshold:]):
+            statuses.append("down")
+        else:
+            statuses.append(statuses[-1])
+    trailing = next((i for i, up in enumerate(reversed(results)) if up), len(results))
+    begun = None
+    for index in range(len(results), 0, -1):
+        if statuses[index] == "pending" or statuses[index] != statuses[-1]:
+            break
+        begun = index - 1
+    return statuses[-1], min(trailing, threshold), begun
+
+
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 6))
+def test_the_state_is_what_the_whole_history_says(results: list[bool], threshold: int) -> None:
+    state = fold_all(
+        NOTHING_YET, ((Instant(NOW + i), up) for i, up in enumerate(results)), threshold
+    )
+    status, failures, since = read_from_the_start(results, threshold)
+    assert state == State(Status(status), failures, None if since is None else Instant(NOW + since))
+
+
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 6), st.booleans())
+def test_a_state_that_goes_on_as_it_was_is_the_same_object(
+    results: list[bool], threshold: int, up: bool
+) -> None:
+    state = fold_all(
+        NOTHING_YET, ((Instant(NOW + i), up) for i, up in enumerate(results)), threshold
+    )
+    steady = state.status == (Status.UP if up else Status.DOWN) and (
+        state.failures == (0 if up else threshold)
+    )
+    assert (fold(state, up, Instant(NOW + 99), threshold) is state) == steady
+
+
+def test_failures_below_the_threshold_say_neither_up_nor_down() -> None:
+    state = fold(NOTHING_YET, False, NOW, 3)
+    assert state == State(Status.PENDING, 1, None)
+
+
+def test_an_edit_of_the_threshold_waits_for_the_next_result() -> None:
+    failing = fold_all(NOTHING_YET, [(NOW, True), (NOW, False), (NOW, False)], 3)
+    assert failing == State(Status.UP, 2, NOW)
+    assert fold(failing, False, Instant(NOW + 1), 2).status is Status.DOWN
+    assert fold(failing, False, Instant(NOW + 1), 5) == State(Status.UP, 3, NOW)
+    down = State(Status.DOWN, 3, NOW)
+    assert fold(down, False, Instant(NOW + 1), 10).status is Status.DOWN
+    assert fold(down, True, Instant(NOW + 1), 10).status is Status.UP
+
+
+def test_only_what_is_newer_than_all_that_is_stored_moves_the_state() -> None:
+    assert is_foldable(NOW, None)
+    assert is_foldable(Instant(NOW + 1), NOW)
+    assert not is_foldable(NOW, NOW)
+    assert not is_foldable(Instant(NOW - 1), NOW)
+
+
+def test_a_result_holds_three_intervals_but_at_least_a_minute_and_a_half() -> None:
+    assert hold_until(NOW, 5 * SECOND) == NOW + 90 * SECOND
+    assert hold_until(NOW, 60 * SECOND) == NOW + 180 * SECOND
+    assert hold_until(NOW, 60 * SECOND, multiplier=2, floor_us=0) == NOW + 120 * SECOND
+
+
+def test_where_no_result_holds_the_status_is_pending() -> None:
+    down = State(Status.DOWN, 1, NOW)
+    assert status_at(down, Instant(NOW + 10), Instant(NOW + 9)) is Status.DOWN
+    assert status_at(down, Instant(NOW + 10), Instant(NOW + 10)) is Status.PENDING
+    assert status_at(down, None, NOW) is Status.PENDING
