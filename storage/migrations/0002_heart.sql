@@ -77,6 +77,8 @@ create table monitor_terms (
   foreign key (org, monitor) references monitors (org, id) on delete cascade
 );
 
+create index monitor_terms_shard on monitor_terms (shard, org, monitor);
+
 -- Written only when it changes, so that a steady monitor costs no update.
 create table monitor_states (
   org integer not null,
@@ -87,8 +89,9 @@ create table monitor_states (
   failures integer not null default 0,
   -- The instant of the result that made the status what it is.
   since timestamptz not null,
-  -- Resumption, the end of a maintenance, a new interval: nothing before it is held against a push.
-  restarted_at timestamptz not null,
+  -- Of a push that has gone silent: its last heartbeat, so that nobody searches for it behind a
+  -- long row of push_missed.
+  silent_since timestamptz,
   primary key (org, monitor),
   foreign key (org, monitor) references monitors (org, id) on delete cascade
 ) with (fillfactor = 60);

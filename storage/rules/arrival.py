@@ -6,11 +6,13 @@ it falls into.
 """
 
 from enum import StrEnum
+from uuid import UUID
 
 import msgspec
 
 from .instant import Instant
-from .schedule import LATE_ARRIVAL_US
+from .push import newly_covered
+from .schedule import LATE_ARRIVAL_US, Term
 from .state import Status
 
 
@@ -65,17 +67,28 @@ class Fate(StrEnum):
     IGNORED = "ignored"
     # The store will not take it; nothing was written.
     REFUSED = "refused"
+    # A push after a deadline that cannot be judged yet; nothing was written, bring it again.
+    UNDECIDED = "undecided"
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A state as a process last saw it: by it, and only while its version holds, the process can
-    tell that a result changes nothing. `quiet_until` is a push's next deadline."""
+    tell that a result changes nothing.
+
+    `quiet_until` is a push's next deadline by the newest heartbeat known here. Another process may
+    have stored a newer one, which only makes the true deadline later: the doubt errs to the lock.
+    """
 
     version: int
     status: Status
     failures: int
     failure_threshold: int
+    monitor_uid: UUID
+    project_uid: UUID
+    project: int
     quiet_until: Instant | None = None
+    patience_us: int = 0
+    terms: tuple[Term, ...] = ()
 
     def is_left_unchanged_by(self, arrival: Arrival) -> bool:
         if arrival.source is Source.PUSH and (
@@ -85,6 +98,24 @@ class Standing(msgspec.Struct, frozen=True):
         if arrival.up:
             return self.status is Status.UP and self.failures == 0
         return self.status is Status.DOWN and self.failures >= self.failure_threshold
+
+    def windows_of(self, arrival: Arrival) -> tuple[Instant, ...]:
+        """The windows that a heartbeat covers and the one before it did not."""
+        if arrival.source is not Source.PUSH:
+            return arrival.dues
+        known = self.quiet_until is not None
+        previous = Instant((self.quiet_until or 0) - self.patience_us) if known else None
+        if previous is not None and previous >= arrival.ts:
+            return ()
+        return tuple(window.due for window in newly_covered(self.terms, arrival.ts, previous))
+
+    def heard(self, arrival: Arrival) -> "Standing":
+        """The same state after a result that left it unchanged."""
+        if arrival.source is not Source.PUSH:
+            return self
+        deadline = Instant(arrival.ts + self.patience_us)
+        quiet_until = max(self.quiet_until or deadline, deadline)
+        return msgspec.structs.replace(self, quiet_until=quiet_until)
 
 
 class Flip(msgspec.Struct, frozen=True):

@@ -1,0 +1,199 @@
+"""Monitors as they are configured. What of a config is secret is sealed before it comes here."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ..pools import LockRank, Tx
+from ..rules.instant import Instant
+
+_COLUMNS = """
+m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
+m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_threshold,
+m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
+m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.push_token_hash,
+m.push_token_sealed, m.revision, m.created_at, m.updated_at
+"""
+
+_FROM = """
+from monitors m join projects p on p.org = m.org and p.id = m.project
+  join shards s on s.id = m.shard
+"""
+
+_LOCK_BY_UID = f"select {_COLUMNS} {_FROM} where m.uid = %(uid)s for update of m"
+_BY_UID = f"select {_COLUMNS} {_FROM} where m.uid = %(uid)s"
+
+# One at a time in a shard: whoever edits a schedule holds the shard, then the monitor.
+_LOCK_SHARD_OF = """
+select s.id from shards s
+where s.id = (select m.shard from monitors m where m.uid = %(uid)s)
+  or (s.org = 0 and s.region = %(region)s)
+order by s.id
+for no key update of s
+"""
+_LOCK_SHARDS = """
+select id from shards where id = any(%(ids)s) order by id for no key update
+"""
+
+_INSERT = """
+insert into monitors (org, uid, project, shard, slug, name, description, type, target, method,
+  interval_seconds, timeout_seconds, retries, failure_threshold, confirm_interval_seconds,
+  renotify_seconds, grace_seconds, conditions, tags, depends_on, config, config_sealed, enabled,
+  auto_incident, push_token_hash, push_token_sealed, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(name)s, %(description)s, %(type)s,
+  %(target)s, %(method)s, %(interval_seconds)s, %(timeout_seconds)s, %(retries)s,
+  %(failure_threshold)s, %(confirm_interval_seconds)s, %(renotify_seconds)s, %(grace_seconds)s,
+  %(conditions)s::text[], %(tags)s::text[], %(depends_on)s::int[], %(config)s::jsonb,
+  %(config_sealed)s, %(enabled)s, %(auto_incident)s, %(push_token_hash)s, %(push_token_sealed)s,
+  at(%(now)s), at(%(now)s))
+on conflict (org, project, slug) do nothing
+returning id
+"""
+
+_INSERT_STATE = """
+insert into monitor_states (org, monitor, since)
+values (%(org)s, %(monitor)s, at(%(now)s))
+"""
+
+_UPDATE = """
+update monitors set name = %(name)s, description = %(description)s, target = %(target)s,
+  method = %(method)s, interval_seconds = %(interval_seconds)s,
+  timeout_seconds = %(timeout_seconds)s, retries = %(retries)s,
+  failure_threshold = %(failure_threshold)s,
+  confirm_interval_seconds = %(confirm_interval_seconds)s,
+  renotify_seconds = %(renotify_seconds)s, grace_seconds = %(grace_seconds)s,
+  conditions = %(conditions)s::text[], tags = %(tags)s::text[],
+  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb,
+  config_sealed = %(config_sealed)s, enabled = %(enabled)s, auto_incident = %(auto_incident)s,
+  shard = %(shard)s, revision = revision + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+
+# The version moves so that no result is folded from what was true before the edit.
+_TOUCH_STATE = """
+update monitor_states set version = version + 1
+where org = %(org)s and monitor = %(monitor)s
+"""
+_LOCK_STATE = """
+select version from monitor_states where org = %(org)s and monitor = %(monitor)s for update
+"""
+
+_SET_PUSH_TOKEN = """
+update monitors set push_token_hash = %(hash)s, push_token_sealed = %(sealed)s,
+  revision = revision + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+
+_DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
+
+_IDS = """
+select uid, id from monitors where org = %(org)s and project = %(project)s
+  and uid = any(%(uids)s::uuid[])
+"""
+_SLUGS = "select slug from monitors where org = %(org)s and project = %(project)s"
+_DEPENDENCIES = """
+select id, depends_on from monitors where org = %(org)s and project = %(project)s
+"""
+
+
+class MonitorRow(msgspec.Struct, frozen=True):
+    """A monitor with the names of where it stands. `config` is JSON text without its secrets."""
+
+    org: int
+    id: int
+    uid: UUID
+    project_uid: UUID
+    project: int
+    shard: int
+    region: str
+    slug: str
+    name: str
+    description: str
+    type: str
+    target: str
+    method: str
+    interval_seconds: int
+    timeout_seconds: int
+    retries: int
+    failure_threshold: int
+    confirm_interval_seconds: int
+    renotify_seconds: int
+    grace_seconds: int
+    conditions: list[str]
+    tags: list[str]
+    depends_on: list[int]
+    config: str
+    config_sealed: bytes | None
+    enabled: bool
+    auto_incident: bool
+    push_token_hash: bytes | None
+    push_token_sealed: bytes | None
+    revision: int
+    created_at: Instant
+    updated_at: Instant
+
+
+async def select_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
+    return await tx.one(MonitorRow, _BY_UID, uid=uid)
+
+
+async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None:
+    """The monitor for writing. Its shard is locked first, and that of the region it may move to,
+    since edits of a schedule end there."""
+    tx.lock_rank(LockRank.SHARD, "shards of a monitor")
+    await tx.rows(_LOCK_SHARD_OF, uid=uid, region=region)
+    tx.lock_rank(LockRank.MONITOR, "monitor")
+    return await tx.one(MonitorRow, _LOCK_BY_UID, uid=uid)
+
+
+async def lock_shards(tx: Tx, shards: list[int]) -> None:
+    tx.lock_rank(LockRank.SHARD, "shards")
+    await tx.rows(_LOCK_SHARDS, ids=shards)
+
+
+async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
+    """The new monitor's key with a pending state, or None where the slug is taken."""
+    monitor: int | None = await tx.value(_INSERT, **values)
+    if monitor is not None:
+        await tx.execute(_INSERT_STATE, org=values["org"], monitor=monitor, now=values["now"])
+    return monitor
+
+
+async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
+    """Writes a locked monitor, and makes every fold that was begun before begin again."""
+    count = await tx.execute(_UPDATE, **values)
+    assert count == 1, "the monitor is locked and there"
+    await touch_state(tx, values["org"], values["id"])
+
+
+async def touch_state(tx: Tx, org: int, monitor: int) -> None:
+    tx.lock_rank(LockRank.STATE, "state")
+    await tx.row(_LOCK_STATE, org=org, monitor=monitor)
+    await tx.execute(_TOUCH_STATE, org=org, monitor=monitor)
+
+
+async def set_push_token(
+    tx: Tx, org: int, monitor: int, digest: bytes, sealed: bytes, now: Instant
+) -> None:
+    count = await tx.execute(
+        _SET_PUSH_TOKEN, org=org, id=monitor, hash=digest, sealed=sealed, now=now
+    )
+    assert count == 1, "the monitor is locked and there"
+
+
+async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:
+    await tx.execute(_DELETE, org=org, id=monitor)
+
+
+async def select_ids(tx: Tx, org: int, project: int, uids: list[UUID]) -> dict[UUID, int]:
+    """The keys of those of the monitors that stand in the project."""
+    return dict(await tx.rows(_IDS, org=org, project=project, uids=uids))
+
+
+async def select_slugs(tx: Tx, org: int, project: int) -> set[str]:
+    return {slug for (slug,) in await tx.rows(_SLUGS, org=org, project=project)}
+
+
+async def select_dependencies(tx: Tx, org: int, project: int) -> dict[int, list[int]]:
+    return dict(await tx.rows(_DEPENDENCIES, org=org, project=project))

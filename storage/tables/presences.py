@@ -1,0 +1,115 @@
+"""Who is there: one row a process and an unbroken stretch of being there."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ..pools import Tx
+from ..rules.instant import Instant
+
+# A renewal this late begins a new stretch: nobody can say what happened in between.
+BREAK_AFTER_SECONDS = 15
+
+_RENEW = """
+update presences set through_at = greatest(through_at, at(%(through)s))
+where process = %(process)s and from_at = at(%(from_at)s) and not ended
+  and through_at >= at(%(through)s) - interval '15 seconds'
+"""
+
+_BEGIN = """
+insert into presences (process, from_at, through_at, host, roles, region, version, listens)
+values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[], %(region)s,
+  %(version)s, %(listens)s)
+on conflict (process, from_at) do nothing
+"""
+
+_END = """
+update presences set ended = true, through_at = greatest(through_at, at(%(through)s))
+where process = %(process)s and from_at = at(%(from_at)s)
+"""
+
+_LATEST = """
+select greatest(clock_timestamp(), (select max(through_at) from presences
+  where through_at < clock_timestamp() + interval '7 days'))
+"""
+
+# Overlapping what is asked; an unclean end is judged by the reader, who knows what `ended` means.
+_LISTENING = """
+select process, from_at, through_at, ended from presences
+where listens and through_at >= at(%(after)s) order by from_at
+"""
+
+_LIVE = """
+select process, host, roles, region, version, from_at, through_at from presences
+where not ended and through_at > at(%(now)s) - interval '15 seconds' order by host, from_at
+"""
+
+_DROP = "delete from presences where through_at < at(%(before)s)"
+
+
+class Listening(msgspec.Struct, frozen=True):
+    process: UUID
+    from_at: Instant
+    through_at: Instant
+    ended: bool
+
+
+class PresenceRow(msgspec.Struct, frozen=True):
+    process: UUID
+    host: str
+    roles: list[str]
+    region: str | None
+    version: str
+    from_at: Instant
+    through_at: Instant
+
+
+async def begin_presence(
+    tx: Tx,
+    process: UUID,
+    from_at: Instant,
+    host: str,
+    roles: Sequence[str],
+    region: str | None,
+    version: str,
+    *,
+    listens: bool,
+) -> None:
+    await tx.execute(
+        _BEGIN,
+        process=process,
+        from_at=from_at,
+        host=host,
+        roles=list(roles),
+        region=region,
+        version=version,
+        listens=listens,
+    )
+
+
+async def renew_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> bool:
+    """False where the stretch is broken, and a new one must begin."""
+    return bool(await tx.execute(_RENEW, process=process, from_at=from_at, through=through))
+
+
+async def end_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> None:
+    await tx.execute(_END, process=process, from_at=from_at, through=through)
+
+
+async def read_clock(tx: Tx) -> Instant:
+    """The greater of the database's clock and the latest that any process was there."""
+    instant: Instant = await tx.value(_LATEST)
+    return instant
+
+
+async def select_listening(tx: Tx, after: Instant) -> list[Listening]:
+    return await tx.structs(Listening, _LISTENING, after=after)
+
+
+async def select_live(tx: Tx, now: Instant) -> list[PresenceRow]:
+    return await tx.structs(PresenceRow, _LIVE, now=now)
+
+
+async def drop_presences(tx: Tx, before: Instant) -> int:
+    return await tx.execute(_DROP, before=before)

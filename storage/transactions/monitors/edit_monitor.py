@@ -1,0 +1,152 @@
+"""A monitor changes: what is given is merged, held against every rule, and written with its term.
+
+A change of schedule begins a new term where reservation stands, so that every window keeps the
+terms it was reserved under. A changed target, and a resume, ask for an extra run.
+"""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...keyring import Keyring
+from ...pools import Tx
+from ...rules.access import Action, Need, Principal
+from ...rules.instant import Instant
+from ...rules.monitor import MonitorType
+from ...rules.refusal import Refused
+from ...rules.schedule import Term
+from ...tables import monitors, queues, schedules
+from ...tables.monitors import MonitorRow
+from ..authority import audit, demand_monitor
+from . import secrets_of_config
+from .create_monitor import ask_for_extra_run, common_values
+from .draft import MonitorDraft, check_draft, has_moved, resolve_dependencies, term_of
+
+_EDIT = Action(Need.EDITOR)
+_SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
+
+
+async def edit_monitor(
+    tx: Tx,
+    principal: Principal,
+    monitor: UUID,
+    given: dict[str, Any],
+    keyring: Keyring,
+    regions: frozenset[str],
+) -> MonitorRow:
+    """Merges `given` (fields of MonitorDraft but type and slug). Refused as create_monitor."""
+    region = str(given.get("region", ""))
+    if region in regions:
+        await schedules.found_shard(tx, 0, region, tx.now)
+    before = await demand_monitor(tx, principal, _EDIT, monitor, region)
+    draft = _merged(before, given)
+    check_draft(draft, regions)
+    shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
+    stored = secrets_of_config.unseal(keyring, before.config_sealed, before.uid)
+    moved = has_moved(before.target, draft.target)
+    plain, secret = _config(before, draft, stored, moved=moved)
+    values = {
+        **common_values(draft),
+        "org": before.org,
+        "id": before.id,
+        "shard": shard,
+        "depends_on": await _dependencies(tx, before, draft, given),
+        "config": msgspec.json.encode(plain).decode(),
+        "config_sealed": secrets_of_config.seal(keyring, secret, before.uid),
+        "now": tx.now,
+    }
+    await monitors.update_monitor(tx, values)
+    if not draft.enabled:
+        await queues.drop_jobs_of(tx, before.org, before.id)
+    elif _wants_extra_run(before, draft):
+        await ask_for_extra_run(tx, before.org, before.id, shard)
+    await audit(tx, principal, before.org, "monitor.update", _audit_target(before, draft))
+    await _follow_schedule(tx, before, draft, shard)
+    row = await monitors.select_monitor(tx, monitor)
+    assert row is not None, "it is locked"
+    return row
+
+
+def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
+    if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
+        return False
+    return not before.enabled or draft.target != before.target
+
+
+async def _follow_schedule(tx: Tx, before: MonitorRow, draft: MonitorDraft, shard: int) -> None:
+    """Writes the new term, or tells tickers that what they know of the monitor is old."""
+    changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
+    if not changed and shard == before.shard:
+        await schedules.raise_generation(tx, shard)
+        return
+    term = term_of(draft, before.uid, shard, tx.now)
+    if draft.interval_seconds == before.interval_seconds:
+        known = await schedules.select_terms_of(tx, [(before.org, before.id)])
+        term = _keeping_anchor(term, known[before.org, before.id][-1])
+    if shard != before.shard:
+        await schedules.raise_generation(tx, before.shard)
+        reserved = await schedules.select_reserved_through(tx, before.shard)
+        await schedules.add_term(tx, before.org, before.id, term, Instant(max(tx.now, reserved)))
+        return
+    await schedules.add_term(tx, before.org, before.id, term, tx.now)
+
+
+def _keeping_anchor(term: Term, last: Term) -> Term:
+    return Term(
+        from_=term.from_,
+        anchor=last.anchor,
+        interval_us=term.interval_us,
+        timeout_us=term.timeout_us,
+        grace_us=term.grace_us,
+        enabled=term.enabled,
+        shard=term.shard,
+    )
+
+
+def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
+    names = (
+        "name description target method interval_seconds timeout_seconds retries "
+        "failure_threshold confirm_interval_seconds renotify_seconds grace_seconds conditions "
+        "tags region enabled auto_incident"
+    )
+    values: dict[str, Any] = {name: getattr(before, name) for name in names.split()}
+    values["config"] = msgspec.json.decode(before.config)
+    values.update(given)
+    return MonitorDraft(type=before.type, slug=None, **values)
+
+
+def _config(
+    before: MonitorRow, draft: MonitorDraft, stored: dict[str, Any], *, moved: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    plain, secret = secrets_of_config.split(before.type, draft.config)
+    return plain, secrets_of_config.keep_blanks(secret, stored, moved=moved)
+
+
+async def _dependencies(
+    tx: Tx, before: MonitorRow, draft: MonitorDraft, given: dict[str, Any]
+) -> list[int]:
+    if "depends_on" not in given:
+        return before.depends_on
+    return await resolve_dependencies(tx, before.org, before.project, draft, before.id)
+
+
+def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
+    target = f"monitor:{before.uid} slug={before.slug} type={before.type} region={draft.region}"
+    if draft.enabled != before.enabled:
+        return f"{target} enabled={before.enabled}->{draft.enabled}"
+    return target
+
+
+async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+    """Refused not_found, forbidden, in_use where another monitor depends on it."""
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    edges = await monitors.select_dependencies(tx, row.org, row.project)
+    if any(row.id in wanted for wanted in edges.values()):
+        raise Refused("in_use")
+    await queues.drop_jobs_of(tx, row.org, row.id)
+    await schedules.raise_generation(tx, row.shard)
+    await monitors.delete_monitor(tx, row.org, row.id)
+    target = f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
+    await audit(tx, principal, row.org, "monitor.delete", target)
+    return row

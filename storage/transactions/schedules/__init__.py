@@ -1,0 +1,1 @@
+"""How what is due comes to be written before anything is run."""

@@ -1,0 +1,186 @@
+"""Results as they are stored: folded once, in the order of their instants, whoever brings them."""
+
+import random
+
+import pytest
+import trio
+
+from leadline.storage.bus import Bus
+from leadline.storage.recorder import Recorder
+from leadline.storage.rules.arrival import Arrival, Fate, Recorded
+from leadline.storage.rules.instant import MINUTE, SECOND, Instant
+from leadline.storage.rules.state import NOTHING_YET, fold_all
+from leadline.storage.transactions.results.record_results import record_results
+
+from .conftest import START, World
+
+
+async def record(world: World, *arrivals: Arrival) -> list[Recorded]:
+    async with world.pool.transaction("record") as tx:
+        answers, _ = await record_results(tx, arrivals)
+    return answers
+
+
+async def test_failures_up_to_the_threshold_make_down_and_one_success_up(world: World) -> None:
+    row = await world.monitor(failure_threshold=3)
+    for n in range(3):
+        assert await world.state(row) == ("pending", n)
+        await record(world, world.result(row, Instant(START + n * MINUTE), False))
+    assert await world.state(row) == ("down", 3)
+    await record(world, world.result(row, Instant(START + 9 * MINUTE), True))
+    assert await world.state(row) == ("up", 0)
+
+
+async def test_a_windowed_result_settles_its_window_once(world: World) -> None:
+    row = await world.monitor()
+    due = Instant(START + MINUTE)
+    given = {"dues": (due,), "windowed": True, "covered_until": Instant(due + MINUTE)}
+    first, second = await record(
+        world,
+        world.result(row, due, True, **given),
+        world.result(row, Instant(due + SECOND), False, **given),
+    )
+    assert (first.fate, second.fate) == (Fate.LIVE, Fate.DUPLICATE)
+    assert await world.ledger(row) == [(due, "covered", None)]
+    assert len(await world.beats(row)) == 1
+    (third,) = await record(world, world.result(row, Instant(due + 2), False, **given))
+    assert third.fate is Fate.DUPLICATE
+    assert await world.state(row) == ("up", 0)
+
+
+async def test_an_older_result_is_stored_and_moves_no_state(world: World) -> None:
+    row = await world.monitor()
+    await record(world, world.result(row, Instant(START + MINUTE), True))
+    (answer,) = await record(world, world.result(row, START, False))
+    assert answer.fate is Fate.LIVE
+    assert await world.state(row) == ("up", 0)
+    assert len(await world.beats(row)) == 2
+
+
+async def test_two_results_of_one_instant_are_both_kept(world: World) -> None:
+    row = await world.monitor(type="push")
+    await record(world, world.result(row, START, True), world.result(row, START, True))
+    await record(world, world.result(row, START, True))
+    assert [ts - START for ts, _, _ in await world.beats(row)] == [0, 1, 2]
+
+
+async def test_what_the_fence_has_passed_is_history(world: World) -> None:
+    row = await world.monitor()
+    await record(world, world.result(row, Instant(START + 10 * MINUTE), True))
+    async with world.pool.transaction("fence") as tx:
+        await tx.execute(
+            "update shards set sealed_through = at(%(to)s)", to=Instant(START + 20 * MINUTE)
+        )
+    instant = Instant(START + 12 * MINUTE)
+    (answer,) = await record(world, world.result(row, instant, False))
+    assert answer.fate is Fate.HISTORY
+    assert await world.state(row) == ("up", 0)
+    restated = await world.rows("select from_at, to_at from restatements")
+    assert restated == [(instant, instant + 3 * MINUTE)]
+
+
+async def test_a_missed_window_may_still_be_covered_late_and_nothing_else(world: World) -> None:
+    row = await world.monitor()
+    due = Instant(START + MINUTE)
+    async with world.pool.transaction("miss") as tx:
+        await tx.execute(
+            "insert into expected_runs values (%(org)s, %(m)s, at(%(due)s), at(%(due)s), 'missed',"
+            " 'never_claimed')",
+            org=row.org,
+            m=row.id,
+            due=due,
+        )
+    given = {"dues": (due,), "windowed": True}
+    await record(world, world.result(row, due, True, **given))
+    assert await world.ledger(row) == [(due, "covered_late", None)]
+    (again,) = await record(world, world.result(row, Instant(due + 5), True, **given))
+    assert again.fate is Fate.DUPLICATE
+
+
+async def test_a_monitor_that_is_gone_is_ignored(world: World) -> None:
+    row = await world.monitor()
+    async with world.pool.transaction("gone") as tx:
+        await tx.execute("delete from monitors where id = %(m)s", m=row.id)
+    (answer,) = await record(world, world.result(row, START, True))
+    assert answer.fate is Fate.IGNORED
+
+
+async def test_a_failure_below_the_threshold_is_confirmed_soon(world: World) -> None:
+    row = await world.monitor(failure_threshold=2, interval_seconds=60, confirm_interval_seconds=10)
+    async with world.pool.transaction("no extra") as tx:
+        await tx.execute("delete from jobs")
+    world.now = Instant(START + 61 * SECOND)
+    await record(world, world.result(row, world.now, False))
+    jobs = await world.rows("select reason, due_at from jobs")
+    assert jobs in ([("confirm", world.now + 10 * SECOND)], [])
+    await record(world, world.result(row, Instant(world.now + 1), False))
+    assert (await world.state(row))[0] == "down"
+
+
+async def test_a_push_after_its_deadline_finds_the_failure_that_came_before_it(
+    world: World,
+) -> None:
+    row = await world.monitor(type="push", interval_seconds=60, grace_seconds=30)
+    begun = Instant(START + MINUTE)
+    await record(world, world.result(row, begun, True))
+    late = Instant(begun + 100 * SECOND)
+    await world.listen(START, Instant(late + SECOND))
+    world.now = Instant(late + SECOND)
+    await record(world, world.result(row, late, True))
+    assert await world.beats(row) == [
+        (begun, True, None),
+        (begun + 90 * SECOND, False, "push_missed"),
+        (late, True, None),
+    ]
+    flips = await world.rows("select was, became from signals order by id")
+    assert flips == [("pending", "up"), ("up", "down"), ("down", "up")]
+
+
+async def test_a_push_waits_while_its_deadline_cannot_be_judged(world: World) -> None:
+    row = await world.monitor(type="push", interval_seconds=60, grace_seconds=30)
+    await record(world, world.result(row, START, True))
+    await world.listen(START, Instant(START + 85 * SECOND))
+    world.now = Instant(START + 96 * SECOND)
+    (answer,) = await record(world, world.result(row, Instant(START + 95 * SECOND), True))
+    assert answer.fate is Fate.UNDECIDED
+    assert len(await world.beats(row)) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_six_writers_in_any_order_leave_the_state_of_the_newest_result(
+    world: World, seed: int
+) -> None:
+    row = await world.monitor()
+    chance = random.Random(seed)
+    results = [
+        world.result(row, Instant(START + n * SECOND), chance.random() < 0.5) for n in range(90)
+    ]
+    chance.shuffle(results)
+    recorders = [Recorder(world.pool, Bus(), lambda: world.now) for _ in range(6)]
+    async with trio.open_nursery() as nursery:
+        for recorder in recorders:
+            await nursery.start(recorder.run)
+        async with trio.open_nursery() as bringing:
+            for n, result in enumerate(results):
+                bringing.start_soon(recorders[n % 6].record, result)
+        for recorder in recorders:
+            await recorder.close()
+    newest = max(results, key=lambda r: r.ts)
+    status, _ = await world.state(row)
+    assert status == ("up" if newest.up else "down")
+    assert len(await world.beats(row)) == len(results)
+
+
+async def test_in_order_the_recorder_folds_as_the_rule_does(world: World) -> None:
+    row = await world.monitor(failure_threshold=3)
+    chance = random.Random(5)
+    results = [(Instant(START + n * SECOND), chance.random() < 0.4) for n in range(60)]
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        for ts, up in results:
+            answer = await recorder.record(world.result(row, ts, up))
+            assert answer.fate is Fate.LIVE
+        await recorder.close()
+    expected = fold_all(NOTHING_YET, results, 3)
+    assert await world.state(row) == (expected.status, expected.failures)
