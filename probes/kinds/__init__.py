@@ -1,1 +1,32 @@
-"""The protocols, a file each, all with the same signature."""
+"""The protocols, a file each, all with the same signature; a file is loaded at its first need.
+
+A new kind is a new file here with `SPEC` and, where something is probed, `probe` (see kind.py), and
+a line in `FILES`.
+"""
+
+import importlib
+from types import ModuleType
+from typing import cast
+
+from ..spec import MonitorType, Spec
+
+# Types to files. A type of the interface that is missing here cannot be saved yet.
+FILES: dict[str, str] = {
+    MonitorType.HTTP: "http",
+    MonitorType.TCP: "tcp",
+    MonitorType.PUSH: "push",
+}
+_specs: dict[str, Spec] = {}
+
+
+def spec_of(kind: str) -> Spec | None:
+    """The spec of a type, or None where this build does not have it."""
+    spec = _specs.get(kind)
+    if spec is None and kind in FILES:
+        spec = _specs[kind] = cast("Spec", file_of(kind).SPEC)
+    return spec
+
+
+def file_of(kind: str) -> ModuleType:
+    """The file of a type that is in `FILES`."""
+    return importlib.import_module(f".{FILES[kind]}", __name__)

@@ -1,0 +1,450 @@
+"""The condition language: `[STATUS] == 200`, `[BODY].status == UP`, `[CERT_EXPIRY] > 48h`.
+
+Pure. What cannot be read is refused here, with its position, so that a stored condition always
+evaluates. A missing value makes a condition false, `!=` too: absence proves nothing. Patterns are
+RE2's, searched in linear time, and the work of all of a check's searches together is bounded.
+
+    condition = place operator [literal]
+    place     = "[STATUS]" | "[RESPONSE_TIME]" | "[CONNECTED]" | "[CERT_EXPIRY]" | "[RESULT]"
+              | "[IP]" | "[BODY]" {"." key | "[" index "]"} | "[HEADER]" "." name
+    operator  = "==" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "matches" | "exists"
+    literal   = the rest of the line, or text in double quotes with \\" \\\\ \\n \\r \\t
+
+A bare literal is a number, a truth value or null where the value is one; in quotes it is text.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+import re2
+
+from .durations import read_duration
+
+CONDITION_LONGEST = 512
+PATTERN_SIZE_MOST = 2_500
+PATTERN_MEMORY_BYTES = 512 * 1024
+PATH_STEPS_MOST = 32
+# Program size × bytes searched; RE2's slowest machine does some 700 million a second.
+SEARCH_WORK_MOST = 128_000_000
+
+
+class Operator(StrEnum):
+    EQUAL = "=="
+    UNEQUAL = "!="
+    LESS = "<"
+    AT_MOST = "<="
+    MORE = ">"
+    AT_LEAST = ">="
+    CONTAINS = "contains"
+    MATCHES = "matches"
+    EXISTS = "exists"
+
+
+ORDERING = frozenset({Operator.LESS, Operator.AT_MOST, Operator.MORE, Operator.AT_LEAST})
+EQUALITY = frozenset({Operator.EQUAL, Operator.UNEQUAL})
+TEXTUAL = frozenset({Operator.CONTAINS, Operator.MATCHES})
+# What may be asked of a place; `exists` of any.
+_ALLOWED: dict[str, frozenset[Operator]] = {
+    "STATUS": ORDERING | EQUALITY | TEXTUAL,
+    "RESPONSE_TIME": ORDERING | EQUALITY,
+    "CONNECTED": EQUALITY,
+    "CERT_EXPIRY": ORDERING | EQUALITY,
+    "BODY": ORDERING | EQUALITY | TEXTUAL,
+    "RESULT": ORDERING | EQUALITY | TEXTUAL,
+    "IP": EQUALITY | TEXTUAL,
+    "HEADER": ORDERING | EQUALITY | TEXTUAL,
+}
+PLACEHOLDERS = frozenset(_ALLOWED)
+
+
+class BadCondition(ValueError):
+    """`position` counts characters from 1; the text repeats nothing of what was written."""
+
+    def __init__(self, position: int, fault: str) -> None:
+        super().__init__(f"at {position}: {fault}")
+        self.position = position
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`path` holds keys and indices of `[BODY]`, or the lower-case name of a `[HEADER]`."""
+
+    name: str
+    path: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    place: Place
+    operator: Operator
+    literal: Literal | None = None
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        return frozenset({self.place.name})
+
+
+class _Missing:
+    """No value: not the same as null, which is one."""
+
+
+MISSING: Final = _Missing()
+_UNREAD: Final = _Missing()
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a run learnt; None (for `result`: MISSING) where it learnt nothing.
+
+    `response_time_ms` is the latency as it is reported, `cert_expiry_us` the time left. Names in
+    `headers` are lower-case. `result` is text, a number, a truth value or None (null).
+    """
+
+    connected: bool | None = None
+    status: int | None = None
+    response_time_ms: int | None = None
+    cert_expiry_us: int | None = None
+    body: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    ip: str | None = None
+    result: object = MISSING
+    search_work_left: int = SEARCH_WORK_MOST
+    _document: object = _UNREAD
+
+    @property
+    def exhausted(self) -> bool:
+        """A search was not done since it would have taken too long: the answers do not stand."""
+        return self.search_work_left < 0
+
+    def document(self) -> object:
+        """The body read as JSON, once; MISSING where it is none."""
+        if self._document is _UNREAD:
+            self._document = _json(self.body)
+        return self._document
+
+
+@lru_cache(maxsize=4_096)
+def parse(text: str) -> Condition:
+    """Reads a condition; `BadCondition` says where it goes wrong."""
+    if len(text) > CONDITION_LONGEST:
+        raise BadCondition(CONDITION_LONGEST + 1, f"is longer than {CONDITION_LONGEST} characters")
+    for at, character in enumerate(text):
+        if character < " " or character == "\x7f" or "\ud800" <= character <= "\udfff":
+            raise BadCondition(at + 1, "a control character")
+    place, at = _read_place(text, len(text) - len(text.lstrip()))
+    operator, at = _read_operator(text, at)
+    literal, literal_at = _read_literal(text, at)
+    _hold_together(place, operator, literal, at + 1, literal_at + 1)
+    return Condition(place, operator, literal)
+
+
+def unparse(condition: Condition) -> str:
+    """The text that `parse` reads as this condition."""
+    place = condition.place
+    steps = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in place.path)
+    text = f"[{place.name}]{steps} {condition.operator}"
+    if condition.literal is None:
+        return text
+    literal = condition.literal.text
+    if condition.literal.quoted:
+        for character, escape in _ESCAPES.items():
+            literal = literal.replace(character, "\\" + escape)
+        literal = f'"{literal}"'
+    return f"{text} {literal}"
+
+
+def evaluate(condition: Condition, facts: Facts) -> bool:
+    """Whether it holds. Never raises; look at `facts.exhausted` afterwards."""
+    value = _value(condition.place, facts)
+    if value is MISSING:
+        return False
+    operator, literal = condition.operator, condition.literal
+    if operator is Operator.EXISTS or literal is None:
+        return True
+    if operator is Operator.EQUAL:
+        return _equal(condition.place, value, literal)
+    if operator is Operator.UNEQUAL:
+        return not _equal(condition.place, value, literal)
+    if operator is Operator.CONTAINS:
+        return _contains(value, literal)
+    if operator is Operator.MATCHES:
+        return _matches(value, literal, facts)
+    return _ordered(condition.place, value, operator, literal)
+
+
+def pattern_size(condition: Condition) -> int:
+    """The size of the compiled pattern of a `matches`, 0 for every other condition."""
+    if condition.operator is not Operator.MATCHES or condition.literal is None:
+        return 0
+    return int(_compiled(condition.literal.text).programsize)
+
+
+# Reading.
+
+_PLACE = re.compile(r"\[([A-Z_]+)\]")
+_STEP = re.compile(r"\.([^\s.\[\]=<>!\"]+)|\[([0-9]{1,6})\]")
+_HEADER_NAME = re.compile(r"\.([#$%&'*+^_`|~0-9A-Za-z-]{1,128})(?![^\s=<>!])")
+_OPERATOR = re.compile(r"\s*(==|!=|<=|>=|<|>|(?:contains|matches|exists)(?!\S))")
+_ESCAPES = {"\\": "\\", '"': '"', "\n": "n", "\r": "r", "\t": "t"}
+_UNESCAPES = {escape: character for character, escape in _ESCAPES.items()}
+_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
+
+
+def _read_place(text: str, at: int) -> tuple[Place, int]:
+    found = _PLACE.match(text, at)
+    if not found:
+        raise BadCondition(at + 1, "begins with a placeholder, such as [STATUS]")
+    name = found[1]
+    if name not in PLACEHOLDERS:
+        raise BadCondition(at + 2, "no such placeholder")
+    at = found.end()
+    if name == "HEADER":
+        named = _HEADER_NAME.match(text, at)
+        if not named:
+            raise BadCondition(at + 1, "[HEADER] is followed by . and a header's name")
+        return Place(name, (named[1].lower(),)), named.end()
+    path: list[str | int] = []
+    while step := _STEP.match(text, at):
+        path.append(step[1] if step[2] is None else int(step[2]))
+        at = step.end()
+    if path and name != "BODY":
+        raise BadCondition(found.end() + 1, f"[{name}] has no parts")
+    if len(path) > PATH_STEPS_MOST:
+        raise BadCondition(found.end() + 1, f"more than {PATH_STEPS_MOST} steps")
+    return Place(name, tuple(path)), at
+
+
+def _read_operator(text: str, at: int) -> tuple[Operator, int]:
+    found = _OPERATOR.match(text, at)
+    # A word needs a space before it: `[BODY].aexists` is a key.
+    if not found or (found[1][0].isalpha() and found.start(1) == at):
+        at += len(text[at:]) - len(text[at:].lstrip())
+        raise BadCondition(at + 1, f"an operator is expected: {' '.join(Operator)}")
+    return Operator(found[1]), found.end()
+
+
+def _read_literal(text: str, at: int) -> tuple[Literal | None, int]:
+    rest = text[at:].strip()
+    at += len(text[at:]) - len(text[at:].lstrip())
+    if not rest:
+        return None, at
+    if rest[0] != '"':
+        return Literal(rest), at
+    return Literal(_unquote(rest, at), quoted=True), at
+
+
+def _unquote(rest: str, offset: int) -> str:
+    out: list[str] = []
+    at = 1
+    while at < len(rest):
+        character = rest[at]
+        if character == '"':
+            if at + 1 < len(rest):
+                raise BadCondition(offset + at + 2, "something follows the closing quote")
+            return "".join(out)
+        if character == "\\":
+            at += 1
+            if rest[at : at + 1] not in _UNESCAPES:
+                raise BadCondition(offset + at + 1, 'after \\ stands one of \\ " n r t')
+            character = _UNESCAPES[rest[at]]
+        out.append(character)
+        at += 1
+    raise BadCondition(offset + len(rest) + 1, "the closing quote is missing")
+
+
+def _hold_together(
+    place: Place, operator: Operator, literal: Literal | None, at: int, literal_at: int
+) -> None:
+    """Refuses what could never hold, so that a typing error is told when it is made."""
+    if operator is Operator.EXISTS:
+        if literal is not None:
+            raise BadCondition(literal_at, "nothing follows exists")
+        return
+    if operator not in _ALLOWED[place.name]:
+        raise BadCondition(at, f"[{place.name}] is not compared by {operator}")
+    if literal is None:
+        raise BadCondition(literal_at, "a value is missing")
+    fault = _literal_fault(place.name, operator, literal)
+    if fault:
+        raise BadCondition(literal_at, fault)
+
+
+def _literal_fault(name: str, operator: Operator, literal: Literal) -> str:
+    if operator is Operator.MATCHES:
+        return _pattern_fault(literal.text)
+    if operator is Operator.CONTAINS:
+        return ""
+    if name == "CONNECTED" and literal.text not in ("true", "false"):
+        return "true or false is expected"
+    if name in ("RESPONSE_TIME", "CERT_EXPIRY") and _span_us(name, literal) is None:
+        return "a duration is expected, such as 48h" + (
+            " or a number of milliseconds" if name == "RESPONSE_TIME" else ""
+        )
+    if name == "STATUS" or (operator in ORDERING and name in ("BODY", "RESULT", "HEADER")):
+        return "" if _number(literal.text) is not None else "a number is expected"
+    return ""
+
+
+@lru_cache(maxsize=128)
+def _compiled(pattern: str) -> "re2._Regexp":
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = PATTERN_MEMORY_BYTES
+    return re2.compile(pattern, options)
+
+
+def _pattern_fault(pattern: str) -> str:
+    try:
+        compiled = _compiled(pattern)
+    except re2.error as error:
+        said = error.args[0] if error.args else b""
+        # RE2 quotes the faulty piece after a colon; what was written stays out of messages.
+        reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        return f"the pattern cannot be used ({reason.partition(':')[0]})"
+    return "" if compiled.programsize <= PATTERN_SIZE_MOST else "the pattern is too large"
+
+
+# Evaluating.
+
+
+def _value(place: Place, facts: Facts) -> object:
+    match place.name:
+        case "STATUS":
+            value: object = facts.status
+        case "RESPONSE_TIME":
+            value = facts.response_time_ms
+        case "CONNECTED":
+            value = facts.connected
+        case "CERT_EXPIRY":
+            value = facts.cert_expiry_us
+        case "IP":
+            value = facts.ip
+        case "HEADER":
+            value = facts.headers.get(str(place.path[0]))
+        case "RESULT":
+            return facts.result
+        case _:
+            if place.path:
+                return _walk(facts.document(), place.path)
+            value = facts.body
+    return MISSING if value is None else value
+
+
+def _walk(value: object, path: tuple[str | int, ...]) -> object:
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(value, list) or step >= len(value):
+                return MISSING
+            value = value[step]
+        else:
+            if not isinstance(value, dict) or step not in value:
+                return MISSING
+            value = value[step]
+    return value
+
+
+def _equal(place: Place, value: object, literal: Literal) -> bool:
+    text = literal.text
+    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
+        return _in_us(place.name, value) == _span_us(place.name, literal)
+    if isinstance(value, str):
+        # A body's last line break is no part of what it says.
+        return value == text or (place.name == "BODY" and not place.path and value.strip() == text)
+    if literal.quoted and place.name not in ("STATUS", "CONNECTED"):
+        return False
+    if value is None or isinstance(value, bool):
+        return text == _plain(value)
+    if isinstance(value, int | float):
+        return value == _number(text)
+    return value == _json(text)
+
+
+def _ordered(place: Place, value: object, operator: Operator, literal: Literal) -> bool:
+    left: int | float | None
+    right: int | float | None
+    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
+        left, right = _in_us(place.name, value), _span_us(place.name, literal)
+    else:
+        left, right = _numeric(value), _number(literal.text)
+    if left is None or right is None:
+        return False
+    if operator is Operator.LESS:
+        return left < right
+    if operator is Operator.AT_MOST:
+        return left <= right
+    if operator is Operator.MORE:
+        return left > right
+    return left >= right
+
+
+def _contains(value: object, literal: Literal) -> bool:
+    """Text in text, an element of a list, a key of an object."""
+    if isinstance(value, list):
+        return any(_equal(Place("RESULT"), element, literal) for element in value)
+    if isinstance(value, dict):
+        return literal.text in value
+    return literal.text in _plain(value)
+
+
+def _matches(value: object, literal: Literal, facts: Facts) -> bool:
+    if isinstance(value, list | dict):
+        return False
+    text = _plain(value).encode("utf-8", "replace")
+    pattern = _compiled(literal.text)
+    facts.search_work_left -= pattern.programsize * len(text)
+    return not facts.exhausted and pattern.search(text) is not None
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def _numeric(value: object) -> int | float | None:
+    if isinstance(value, str):
+        return _number(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value
+
+
+def _number(text: str) -> int | float | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    return float(text) if "." in text or "e" in text or "E" in text else int(text)
+
+
+def _span_us(name: str, literal: Literal) -> int | None:
+    """A literal as µs: a duration, or for [RESPONSE_TIME] also a number of milliseconds."""
+    number = _number(literal.text)
+    if number is None:
+        return read_duration(literal.text)
+    if name == "CERT_EXPIRY":
+        return 0 if number == 0 else None
+    return None if number < 0 or number > 1e12 else round(number * 1_000)
+
+
+def _in_us(name: str, value: object) -> int:
+    assert isinstance(value, int)
+    return value * 1_000 if name == "RESPONSE_TIME" else value
+
+
+def _json(text: str | None) -> object:
+    if text is None:
+        return MISSING
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return MISSING

@@ -1,0 +1,188 @@
+"""HTTP and HTTPS: one request, redirects followed through the guard, conditions or else 2xx."""
+
+from base64 import b64encode
+
+from ..check import Check
+from ..condition import Facts
+from ..failure import Failed, Unobtainable
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.resolve import Family
+from ..reach.web import REDIRECTS_MOST, Request, Response, fetch
+from ..result import FailureClass, UnknownReason
+from ..seen import Seen
+from ..spec import (
+    BODY_LONGEST,
+    CREDENTIAL_HEADERS,
+    SECRET_LONGEST,
+    Config,
+    Fault,
+    Field,
+    FieldType,
+    MonitorType,
+    Spec,
+    TargetForm,
+)
+from ..target import read_url
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    """What the authentication mode asks for."""
+    mode = config.get("auth_mode")
+    faults = []
+    if mode == "basic":
+        if not config.get("username"):
+            faults.append(Fault("config.username", "is required when auth_mode is basic"))
+        elif ":" in str(config["username"]):
+            faults.append(Fault("config.username", "must not hold a colon"))
+        if not config.get("password") and not config.get("password_ref"):
+            faults.append(
+                Fault("config.password", "or password_ref is required when auth_mode is basic")
+            )
+    if mode == "bearer" and not config.get("token_ref"):
+        faults.append(Fault("config.token_ref", "is required when auth_mode is bearer"))
+    headers = config.get("headers")
+    named = {str(name).lower() for name in headers} if isinstance(headers, dict) else set()
+    if mode in ("basic", "bearer") and "authorization" in named:
+        faults.append(Fault("config.headers", "must not set authorization beside auth_mode"))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.HTTP,
+    help="Sends one request. Without conditions any 2xx answer is up.",
+    target=TargetForm.URL,
+    schemes=("http", "https"),
+    methods=("GET", "POST", "HEAD", "PUT", "DELETE"),
+    fields=(
+        Field(
+            name="headers",
+            type=FieldType.HEADERS,
+            help="Sent with the request; credential-bearing ones are stored encrypted.",
+            secret=True,
+        ),
+        Field(
+            name="body",
+            type=FieldType.TEXT,
+            help="Sent as it stands; set content-type in headers.",
+            multiline=True,
+            longest=BODY_LONGEST,
+        ),
+        Field(
+            name="auth_mode",
+            type=FieldType.CHOICE,
+            help="How the request authenticates.",
+            default="none",
+            choices=("none", "basic", "bearer"),
+        ),
+        Field(name="username", type=FieldType.TEXT, help="For basic authentication."),
+        Field(
+            name="password",
+            type=FieldType.TEXT,
+            help="For basic authentication; stored encrypted, never shown.",
+            secret=True,
+            longest=SECRET_LONGEST,
+        ),
+        Field(
+            name="password_ref",
+            type=FieldType.SECRET_NAME,
+            help="The project secret that holds the password.",
+        ),
+        Field(
+            name="token_ref",
+            type=FieldType.SECRET_NAME,
+            help="The project secret that holds the bearer token.",
+        ),
+        Field(
+            name="follow_redirects",
+            type=FieldType.BOOLEAN,
+            help=f"Follows up to {REDIRECTS_MOST} redirects; credentials stay with the origin.",
+            default=True,
+        ),
+        Field(
+            name="tls_skip_verify",
+            type=FieldType.BOOLEAN,
+            help="Accepts any certificate.",
+            default=False,
+        ),
+        Field(
+            name="ip_family",
+            type=FieldType.CHOICE,
+            help="Which addresses of the name are tried.",
+            default=Family.ANY.value,
+            choices=tuple(Family),
+        ),
+    ),
+    placeholders=frozenset(
+        {"STATUS", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "BODY", "IP", "HEADER"}
+    ),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    request = _request(check)
+    response = await fetch(reach, request, watch)
+    if request.keep_body and not response.whole:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+    facts = Facts(
+        connected=True,
+        status=response.status,
+        body=_text(response) if request.keep_body else None,
+        headers=response.headers,
+        ip=response.address,
+    )
+    good = 200 <= response.status <= 299
+    return Seen(
+        facts,
+        code=response.status,
+        failure=None if good else FailureClass.HTTP_STATUS,
+        cert_ends_at=response.cert_ends_at,
+    )
+
+
+def _request(check: Check) -> Request:
+    given = check.config.get("headers")
+    headers = [(str(n), str(v)) for n, v in given.items()] if isinstance(given, dict) else []
+    secrets = set(CREDENTIAL_HEADERS)
+    mode = check.text("auth_mode")
+    credential = ""
+    if mode == "basic":
+        credential = _secret(check, "password")
+        pair = f"{check.text('username')}:{credential}".encode()
+        headers.append(("authorization", "Basic " + b64encode(pair).decode("ascii")))
+    elif mode == "bearer":
+        credential = _secret(check, "token")
+        headers.append(("authorization", f"Bearer {credential}"))
+    body = check.text("body")
+    values = [credential, *(v for n, v in headers if n.lower() in secrets)]
+    return Request(
+        method=check.method,
+        url=read_url(check.target),
+        headers=headers,
+        body=body.encode(),
+        secrets=frozenset(secrets),
+        body_is_secret=any(value and value in body for value in values),
+        redirects=REDIRECTS_MOST if check.flag("follow_redirects") else 0,
+        keep_body=check.wants("BODY"),
+        verify=not check.flag("tls_skip_verify"),
+        cert_expiry=check.wants("CERT_EXPIRY"),
+        family=Family(check.text("ip_family") or Family.ANY),
+    )
+
+
+def _secret(check: Check, key: str) -> str:
+    """The value behind a reference, or the one in the config; without it nothing is sent."""
+    value = check.secrets.get(key) or check.text(key)
+    if not value:
+        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+    if any(c < " " or c == "\x7f" for c in value):
+        raise Unobtainable(UnknownReason.BAD_SECRET)
+    return value
+
+
+def _text(response: Response) -> str:
+    kind = response.headers.get("content-type", "").lower()
+    charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
+    latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
+    return response.body.decode("cp1252" if latin else "utf-8", "replace")

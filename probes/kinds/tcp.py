@@ -1,0 +1,92 @@
+"""TCP: a connection is enough, unless something is sent or a condition reads what comes back."""
+
+import trio
+
+from ..check import Check
+from ..condition import Facts, evaluate
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.resolve import Family
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import BODY_LONGEST, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import read_host_port
+
+RECEIVED_BYTES_MOST = 64 * 1024
+# A peer that has spoken and then says nothing for this long has said all.
+QUIET_SECONDS = 1.0
+# Conditions are tried after each piece, but a dripping peer does not buy unbounded trying.
+TRIES_MOST = 64
+
+SPEC = Spec(
+    type=MonitorType.TCP,
+    help="Connects; optionally sends a text and holds the answer against the conditions.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(
+            name="send",
+            type=FieldType.TEXT,
+            help="Sent once connected, as it stands.",
+            multiline=True,
+            longest=BODY_LONGEST,
+        ),
+        Field(
+            name="ip_family",
+            type=FieldType.CHOICE,
+            help="Which addresses of the name are tried.",
+            default=Family.ANY.value,
+            choices=tuple(Family),
+        ),
+    ),
+    placeholders=frozenset({"CONNECTED", "RESPONSE_TIME", "IP", "BODY"}),
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    host, port = read_host_port(check.target)
+    family = Family(check.text("ip_family") or Family.ANY)
+    connection = await reach.dial(host, port, watch, family)
+    facts = Facts(connected=True, ip=connection.address)
+    try:
+        send = check.text("send")
+        if send:
+            await connection.stream.send_all(send.encode())
+        if check.wants("BODY"):
+            facts.body = await _listen(connection.stream, check, facts, watch)
+    except trio.BrokenResourceError as error:
+        raise Failed(FailureClass.CONNECT_ERROR) from error
+    finally:
+        connection.stream.socket.close()
+    return Seen(facts)
+
+
+async def _listen(stream: trio.SocketStream, check: Check, facts: Facts, watch: Stopwatch) -> str:
+    """What came until the conditions held, the peer closed, or it fell silent."""
+    received = b""
+    tries = 0
+    watch.begin(Phase.FIRST_BYTE)
+    while True:
+        patience = QUIET_SECONDS if received else float("inf")
+        with trio.move_on_after(patience) as quiet:
+            piece = await stream.receive_some(RECEIVED_BYTES_MOST)
+        watch.done()
+        if quiet.cancelled_caught or not piece:
+            break
+        received += piece
+        if len(received) > RECEIVED_BYTES_MOST:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        tries += 1
+        if tries <= TRIES_MOST and _hold(check, facts, received, watch):
+            break
+    return received.decode("utf-8", "replace")
+
+
+def _hold(check: Check, facts: Facts, received: bytes, watch: Stopwatch) -> bool:
+    tried = Facts(
+        connected=True,
+        ip=facts.ip,
+        response_time_ms=watch.elapsed_ms(),
+        body=received.decode("utf-8", "replace"),
+    )
+    return all(evaluate(condition, tried) for condition in check.conditions)

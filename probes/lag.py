@@ -1,0 +1,69 @@
+"""How long our own event loop stood still, so that our stalls are not taken for the target's.
+
+A task wakes every `TICK_SECONDS`; by how much it wakes late is how long the loop did not run.
+CLOCK_BOOTTIME, where the system has it, also counts the time the machine was asleep.
+"""
+
+import time
+from collections import deque
+
+import trio
+
+TICK_SECONDS = 0.05
+# Below this a late wake-up is the ordinary work of a busy loop and is not kept.
+NOTED_US = 20_000
+_TICK_US = int(TICK_SECONDS * 1_000_000)
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Lag:
+    """One of these a process; `watch` runs in a nursery for as long as probes run."""
+
+    def __init__(self) -> None:
+        # (noted at, stood still), both µs; the stalls fall from left to right, since an older
+        # one that is no longer than a newer one can never be the worst of any span again.
+        self._stalls: deque[tuple[int, int]] = deque()
+        self._slept_at_us: int | None = None
+
+    @staticmethod
+    def now_us() -> int:
+        """The instant to hand to `stalled_since` later; no date, only a running count."""
+        return time.clock_gettime_ns(_CLOCK) // 1_000
+
+    async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Never returns. Until it runs, `stalled_since` refuses to answer."""
+        started = False
+        try:
+            while True:
+                self._slept_at_us = self.now_us()
+                if not started:
+                    started = True
+                    task_status.started()
+                await trio.sleep(TICK_SECONDS)
+                self._note(self.now_us())
+        finally:
+            self._slept_at_us = None
+
+    def stalled_since(self, began_us: int) -> int:
+        """The longest single standstill, in µs, that touched the span from `began_us` to now."""
+        if self._slept_at_us is None:
+            raise RuntimeError("Lag.watch is not running: nobody would notice that we stood still")
+        now_us = self.now_us()
+        # The watcher itself may not have had its turn yet since the loop came back.
+        worst_us = max(0, now_us - self._slept_at_us - _TICK_US)
+        for noted_at_us, stall_us in self._stalls:
+            if noted_at_us >= began_us:
+                return max(worst_us, stall_us)
+        return worst_us
+
+    def _note(self, now_us: int) -> None:
+        assert self._slept_at_us is not None
+        stall_us = now_us - self._slept_at_us - _TICK_US
+        if stall_us < NOTED_US:
+            return
+        while self._stalls and self._stalls[-1][1] <= stall_us:
+            self._stalls.pop()
+        self._stalls.append((now_us, stall_us))
+        # Falling lengths bound the queue by itself; this bounds it for a loop that is ever late.
+        while len(self._stalls) > 1_000:
+            self._stalls.popleft()

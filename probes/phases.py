@@ -1,0 +1,52 @@
+"""The stopwatch of one attempt: which phases were finished, how long they took, which was not."""
+
+from time import perf_counter_ns
+
+from .result import Phase, Phases
+
+
+class Stopwatch:
+    """Phases follow each other; a phase met again (a redirect) adds up."""
+
+    __slots__ = ("_began_ns", "_current", "_since_ns", "_spent_ns", "resolver_alive")
+
+    def __init__(self) -> None:
+        # Set by the resolver once a nameserver that failed for our name answered for the root:
+        # a deadline that then ends the lookup is the name's fault, and ours before.
+        self.resolver_alive = False
+        self._began_ns = perf_counter_ns()
+        self._spent_ns: dict[Phase, int] = {}
+        self._current: Phase | None = None
+        self._since_ns = 0
+
+    def begin(self, phase: Phase) -> None:
+        self._current = phase
+        self._since_ns = perf_counter_ns()
+
+    def done(self) -> None:
+        """The phase begun last has ended; harmless when none is under way."""
+        phase = self._current
+        if phase is not None:
+            spent = perf_counter_ns() - self._since_ns
+            self._spent_ns[phase] = self._spent_ns.get(phase, 0) + spent
+            self._current = None
+
+    @property
+    def unfinished(self) -> Phase | None:
+        return self._current
+
+    def elapsed_ms(self) -> int:
+        return (perf_counter_ns() - self._began_ns) // 1_000_000
+
+    def read(self) -> Phases:
+        """What stands on the watch now."""
+        total_us = (perf_counter_ns() - self._began_ns) // 1_000
+        spent = {phase: ns // 1_000 for phase, ns in self._spent_ns.items()}
+        return Phases(
+            dns_us=spent.get(Phase.DNS),
+            connect_us=spent.get(Phase.CONNECT),
+            tls_us=spent.get(Phase.TLS),
+            first_byte_us=spent.get(Phase.FIRST_BYTE),
+            total_us=total_us,
+            unfinished=self._current,
+        )

@@ -1,0 +1,112 @@
+"""One way to a connection: resolve once, check each address, connect to that very address.
+
+Addresses of both families take turns; the next one starts when the last has failed or has taken
+`HEAD_START_SECONDS` (RFC 8305), and the first to connect wins. No proxy is ever asked.
+"""
+
+import errno
+from dataclasses import dataclass
+
+import trio
+
+from ..failure import Failed, Unobtainable
+from ..phases import Stopwatch
+from ..result import FailureClass, Phase
+from .policy import Policy
+from .resolve import Family, Resolver
+from .sockets import connected
+
+HEAD_START_SECONDS = 0.25
+TRIED_MOST = 6
+
+
+@dataclass(slots=True)
+class Connection:
+    """An open stream and the address at its other end. The caller closes the stream."""
+
+    stream: trio.SocketStream
+    address: str
+
+
+async def dial(
+    resolver: Resolver,
+    policy: Policy,
+    host: str,
+    port: int,
+    watch: Stopwatch,
+    family: Family = Family.ANY,
+) -> Connection:
+    """A connection to `host`; `Failed` with the class, or `Unobtainable` where we are at fault."""
+    watch.begin(Phase.DNS)
+    addresses = await resolver.lookup(host, family, watch)
+    watch.done()
+    allowed = [a for a in addresses if policy.refuses(a) is None]
+    if not allowed:
+        raise Failed(FailureClass.TARGET_BLOCKED)
+    watch.begin(Phase.CONNECT)
+    if len(allowed) == 1:
+        connection = await _connect(allowed[0], port)
+    else:
+        connection = await _race(_interleaved(allowed)[:TRIED_MOST], port)
+    watch.done()
+    return connection
+
+
+async def _connect(address: str, port: int) -> Connection:
+    try:
+        sock = await connected(address, port)
+    except OSError as error:
+        raise Failed(_class_of(error)) from error
+    return Connection(trio.SocketStream(sock), address)
+
+
+async def _race(addresses: list[str], port: int) -> Connection:
+    """Nothing is raised inside the nursery but cancellation, so that no group comes out of it."""
+    won: list[Connection] = []
+    lost: list[Failed | Unobtainable] = []
+
+    async def attempt(address: str, ended: trio.Event) -> None:
+        try:
+            connection = await _connect(address, port)
+        except (Failed, Unobtainable) as failure:
+            lost.append(failure)
+        else:
+            if won:
+                connection.stream.socket.close()
+            else:
+                won.append(connection)
+                nursery.cancel_scope.cancel()
+        ended.set()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for address in addresses:
+                ended = trio.Event()
+                nursery.start_soon(attempt, address, ended)
+                with trio.move_on_after(HEAD_START_SECONDS):
+                    await ended.wait()
+    except BaseException:
+        for connection in won:
+            connection.stream.socket.close()
+        raise
+    if won:
+        return won[0]
+    # What the network said counts before what this host lacks, such as a route for IPv6.
+    raise next((failure for failure in lost if isinstance(failure, Failed)), lost[0])
+
+
+def _interleaved(addresses: list[str]) -> list[str]:
+    """IPv6 first, then in turn, each family in the order of the answer."""
+    v6 = [a for a in addresses if ":" in a]
+    v4 = [a for a in addresses if ":" not in a]
+    turns = [a for pair in zip(v6, v4, strict=False) for a in pair]
+    shorter = min(len(v6), len(v4))
+    return turns + v6[shorter:] + v4[shorter:]
+
+
+def _class_of(error: OSError) -> FailureClass:
+    if error.errno == errno.ECONNREFUSED:
+        return FailureClass.CONNECT_REFUSED
+    if error.errno == errno.ETIMEDOUT:
+        return FailureClass.CONNECT_TIMEOUT
+    return FailureClass.CONNECT_ERROR

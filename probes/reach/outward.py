@@ -1,0 +1,76 @@
+"""All that a probe needs to go out: the policy, the resolver, the TLS contexts, the lag watch.
+
+One value a process and policy, made at start and passed down. Nothing here reads proxy variables or
+netrc.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from ..lag import Lag
+from ..phases import Stopwatch
+from .connectivity import Connectivity
+from .dial import Connection, dial
+from .host_files import HostFiles, Nameserver
+from .policy import Policy
+from .resolve import Family, Resolver
+from .tls import Contexts, wrap
+
+USER_AGENT = "leadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """`lag.watch` must be running in a nursery for as long as runs are made with this value."""
+
+    policy: Policy
+    resolver: Resolver
+    contexts: Contexts
+    lag: Lag
+    connectivity: Connectivity | None = None
+    user_agent: str = USER_AGENT
+
+    async def dial(
+        self, host: str, port: int, watch: Stopwatch, family: Family = Family.ANY
+    ) -> Connection:
+        return await dial(self.resolver, self.policy, host, port, watch, family)
+
+    async def encrypt(
+        self,
+        connection: Connection,
+        server_name: str,
+        watch: Stopwatch,
+        *,
+        verify: bool = True,
+        alpn: tuple[str, ...] = (),
+    ) -> "trio.SSLStream[trio.SocketStream]":
+        context = self.contexts.context(verify=verify, alpn=alpn)
+        return await wrap(connection.stream, context, server_name, watch)
+
+
+def make_reach(
+    policy: Policy,
+    *,
+    lag: Lag | None = None,
+    resolver: Resolver | None = None,
+    nameservers: tuple[Nameserver, ...] | None = None,
+    authorities: Path | None = None,
+    connectivity_check: tuple[str, int] | None = None,
+    user_agent: str = USER_AGENT,
+) -> Reach:
+    """A reach with its caches. Share `lag` and `resolver` between the policies of one process."""
+    resolver = resolver or Resolver(HostFiles(nameservers=nameservers))
+    connectivity = None
+    if connectivity_check is not None:
+        host, port = connectivity_check
+        connectivity = Connectivity(host, port, resolver, policy)
+    return Reach(
+        policy=policy,
+        resolver=resolver,
+        contexts=Contexts(authorities),
+        lag=lag or Lag(),
+        connectivity=connectivity,
+        user_agent=user_agent,
+    )

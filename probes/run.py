@@ -1,0 +1,179 @@
+"""The one runner: one deadline over all attempts, every end a `Result`, our trouble kept apart.
+
+A failure of the target is a value. What could not be found out is unknown with its reason: the
+resolver dead, the network away, the loop stalled, a bug of ours. None of these is ever DOWN.
+"""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import trio
+
+from .check import Check
+from .condition import Facts, evaluate
+from .failure import Failed, Unobtainable
+from .kind import Kind, kind_of
+from .lag import Lag
+from .phases import Stopwatch
+from .reach.outward import Reach
+from .result import (
+    NETWORK_CLASSES,
+    FailureClass,
+    Outcome,
+    Phase,
+    Phases,
+    Result,
+    UnknownReason,
+    message,
+)
+
+# A run during which the loop stood still for longer says nothing about its target.
+STALL_US_MOST = 1_000_000
+# From here on the latency is partly ours, and the result says so.
+LAGGED_US = 100_000
+PAUSE_SECONDS_MOST = 1.0
+
+# Failures that answer a condition on [CONNECTED]: a closed port may be what is wanted.
+_UNCONNECTED = frozenset(
+    {
+        FailureClass.CONNECT_REFUSED,
+        FailureClass.CONNECT_TIMEOUT,
+        FailureClass.CONNECT_ERROR,
+    }
+)
+
+
+@dataclass(slots=True)
+class _End:
+    """How an attempt ended: up where neither `failure` nor `unknown` is set."""
+
+    phases: Phases
+    code: int | None = None
+    failure: FailureClass | None = None
+    unknown: UnknownReason | None = None
+    bug: str | None = None
+
+    @property
+    def up(self) -> bool:
+        return self.failure is None and self.unknown is None
+
+
+async def run(check: Check, reach: Reach, now: Callable[[], int]) -> Result:
+    """Probes once, with the check's retries, within its timeout. `now` gives µs since the epoch.
+
+    Raises nothing but cancellation. `reach.lag.watch` must be running.
+    """
+    started_at = now()
+    began_us = Lag.now_us()
+    kind = kind_of(check.type)
+    if kind is None:
+        end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
+    else:
+        end = await _attempts(kind, check, reach, now)
+    stalled_us = reach.lag.stalled_since(began_us)
+    if stalled_us > STALL_US_MOST:
+        end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
+    elif end.failure in NETWORK_CLASSES and await _offline(reach):
+        end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
+    return _result(check, started_at, end, lagged=stalled_us > LAGGED_US)
+
+
+async def _offline(reach: Reach) -> bool:
+    if reach.connectivity is None:
+        return False
+    return not await reach.connectivity.online(since=monotonic())
+
+
+async def _attempts(kind: Kind, check: Check, reach: Reach, now: Callable[[], int]) -> _End:
+    """Attempts until one is up; the last counts. A deadline met between two ends with the first."""
+    end: _End | None = None
+    watch = Stopwatch()
+    deadline = trio.current_time() + check.timeout_seconds
+    with trio.CancelScope(deadline=deadline):
+        for left in range(check.retries, -1, -1):
+            end, watch = None, Stopwatch()
+            end = await _attempt(kind, check, reach, watch, now)
+            if end.up or left == 0 or end.failure is FailureClass.TARGET_BLOCKED:
+                break
+            pause = (deadline - trio.current_time()) / (2 * left)
+            await trio.sleep(max(0.0, min(PAUSE_SECONDS_MOST, pause)))
+    return end if end is not None else _timed_out(check, watch)
+
+
+async def _attempt(
+    kind: Kind, check: Check, reach: Reach, watch: Stopwatch, now: Callable[[], int]
+) -> _End:
+    try:
+        seen = await kind.probe(check, reach, watch)
+        phases = watch.read()
+        if not check.conditions:
+            return _End(phases, seen.code, seen.failure)
+        seen.facts.response_time_ms = phases.total_us // 1_000
+        if seen.cert_ends_at is not None:
+            seen.facts.cert_expiry_us = seen.cert_ends_at - now()
+        return _End(phases, seen.code, _judge(check, seen.facts))
+    except Failed as failed:
+        return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
+    except Unobtainable as trouble:
+        return _End(watch.read(), unknown=trouble.reason)
+    except Exception as error:
+        return _End(watch.read(), unknown=UnknownReason.PROBE_BUG, bug=_place_of(error))
+
+
+def _timed_out(check: Check, watch: Stopwatch) -> _End:
+    """The phase that did not finish gives the class; a silent resolver gives none."""
+    phases = watch.read()
+    if phases.unfinished is Phase.DNS:
+        if not watch.resolver_alive:
+            return _End(phases, unknown=UnknownReason.RESOLVER_DEAD)
+        return _End(phases, failure=FailureClass.DNS_ERROR)
+    if phases.unfinished is Phase.CONNECT:
+        return _unless_wanted(check, _End(phases, failure=FailureClass.CONNECT_TIMEOUT))
+    return _End(phases, failure=FailureClass.TIMEOUT)
+
+
+def _judge(check: Check, facts: Facts) -> FailureClass | None:
+    held = all(evaluate(condition, facts) for condition in check.conditions)
+    if facts.exhausted:
+        return FailureClass.RESPONSE_TOO_LARGE
+    return None if held else FailureClass.CONDITION_FAILED
+
+
+def _unless_wanted(check: Check, end: _End) -> _End:
+    """`[CONNECTED] == false` holds where no connection could be made."""
+    if end.failure in _UNCONNECTED and check.wants("CONNECTED"):
+        response_time_ms = end.phases.total_us // 1_000
+        facts = Facts(connected=False, response_time_ms=response_time_ms)
+        if end.phases.connect_us is None and _judge(check, facts) is None:
+            end.failure = None
+    return end
+
+
+def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result:
+    if end.up:
+        outcome, said = Outcome.UP, ""
+    elif end.unknown is not None:
+        outcome, said = Outcome.UNKNOWN, message(FailureClass.PROBE_ERROR, check.host)
+    else:
+        assert end.failure is not None
+        outcome, said = Outcome.DOWN, message(end.failure, check.host)
+    return Result(
+        started_at=started_at,
+        outcome=outcome,
+        latency_ms=end.phases.total_us // 1_000,
+        code=end.code,
+        msg=said,
+        phases=end.phases,
+        unknown_reason=end.unknown,
+        lagged=lagged,
+        bug=end.bug,
+    )
+
+
+def _place_of(error: Exception) -> str:
+    """The exception's type and where it came from; never its text, which may hold what was seen."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "nowhere"
+    return f"{type(error).__name__} at {place}"

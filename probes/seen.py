@@ -1,0 +1,19 @@
+"""What one attempt saw of its target, before anyone judges it."""
+
+from dataclasses import dataclass
+
+from .condition import Facts
+from .result import FailureClass
+
+
+@dataclass(slots=True)
+class Seen:
+    """`failure` is the kind's own verdict, which counts where the check has no conditions.
+
+    `cert_ends_at` is µs since the epoch; the runner, which has the clock, makes the time left.
+    """
+
+    facts: Facts
+    code: int | None = None
+    failure: FailureClass | None = None
+    cert_ends_at: int | None = None

@@ -1,0 +1,261 @@
+"""What each kind of monitor takes: names, types, bounds, secrets, help, in one value a kind.
+
+The API's validation, the console's forms and the docs all read these, so they cannot disagree.
+Pure; a kind's file holds its `SPEC`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+CONFIG_KEYS_MOST = 64
+HEADERS_MOST = 32
+HEADER_NAME_LONGEST = 128
+HEADER_VALUE_LONGEST = 4_096
+TEXT_LONGEST = 1_024
+SECRET_LONGEST = 4_096
+BODY_LONGEST = 65_536
+
+# Headers whose value is a credential: encrypted, never shown, dropped when the origin changes.
+CREDENTIAL_HEADERS = frozenset(
+    {
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "x-api-key",
+        "api-key",
+        "x-auth-token",
+        "auth-token",
+        "x-access-token",
+        "access-token",
+        "private-token",
+    }
+)
+# Headers that frame the message: they are ours, or one request could be read as two.
+FRAMING_HEADERS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "http2-settings",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SECRET_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+
+
+class MonitorType(StrEnum):
+    """Every type of the interface; which of them this build can probe, `kinds` says."""
+
+    HTTP = "http"
+    TCP = "tcp"
+    ICMP = "icmp"
+    DNS = "dns"
+    TLS = "tls"
+    GRPC = "grpc"
+    COMPOSITE = "composite"
+    POSTGRES = "postgres"
+    MYSQL = "mysql"
+    REDIS = "redis"
+    PROMQL = "promql"
+    RABBITMQ = "rabbitmq"
+    WEBSOCKET = "websocket"
+    SSH = "ssh"
+    SYNTHETIC = "synthetic"
+    PUSH = "push"
+    ASYNC_CANARY = "async_canary"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing to mend: the field as the API names it (`config.headers`), and what is wrong."""
+
+    field: str
+    message: str
+
+
+class TargetForm(StrEnum):
+    URL = "url"
+    HOST_PORT = "host_port"
+    HOST = "host"
+    NAME = "name"
+    NONE = "none"
+
+
+class FieldType(StrEnum):
+    TEXT = "text"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    CHOICE = "choice"
+    HEADERS = "headers"
+    SECRET_NAME = "secret_name"  # the name of a project secret, never its value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One config key. `longest` counts characters; `least` and `most` bound an integer.
+
+    A `secret` value is encrypted and never returned; of headers, those in `CREDENTIAL_HEADERS`.
+    """
+
+    name: str
+    type: FieldType
+    help: str
+    default: object = None
+    required: bool = False
+    secret: bool = False
+    multiline: bool = False
+    choices: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 0
+    longest: int = TEXT_LONGEST
+
+
+Config = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One kind. `rule` holds what concerns several fields; it sees the config with defaults.
+
+    `schemes` are those a URL target may have; `probed` is false where nothing of ours runs;
+    `placeholders` are those that a condition of this kind can learn something from.
+    """
+
+    type: MonitorType
+    help: str
+    target: TargetForm
+    schemes: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+    placeholders: frozenset[str] = frozenset()
+    probed: bool = True
+    rule: Callable[[str, Config], list[Fault]] | None = None
+
+    def read(self, config: Config) -> tuple[dict[str, object], list[Fault]]:
+        """The config in natural types with its defaults, and every fault that it has."""
+        known = {field.name: field for field in self.fields}
+        values = {field.name: field.default for field in self.fields if field.default is not None}
+        faults: list[Fault] = []
+        if len(config) > CONFIG_KEYS_MOST:
+            return values, [Fault("config", f"has more than {CONFIG_KEYS_MOST} keys")]
+        for name, value in config.items():
+            field = known.get(name)
+            if field is None:
+                faults.append(Fault(f"config.{name[:64]}", f"is no setting of {self.type}"))
+            elif value is not None and value != "":
+                read, wrong = _READERS[field.type](field, value)
+                if wrong:
+                    faults.append(Fault(f"config.{name}", wrong))
+                else:
+                    values[name] = read
+        missing = [f.name for f in self.fields if f.required and not config.get(f.name)]
+        faults += [Fault(f"config.{name}", "is required") for name in missing]
+        return values, faults
+
+
+Read = tuple[object, str]
+
+
+def is_credential_header(name: str) -> bool:
+    return name.lower() in CREDENTIAL_HEADERS
+
+
+def _text(field: Field, value: object) -> Read:
+    if not isinstance(value, str):
+        return None, "must be a string"
+    if len(value) > field.longest:
+        return None, f"is longer than {field.longest} characters"
+    if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        return None, "holds a character that cannot be sent"
+    if not field.multiline and any(c < " " or c == "\x7f" for c in value):
+        return None, "holds a control character"
+    return value, ""
+
+
+def _integer(field: Field, value: object) -> Read:
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None, "must be a whole number"
+    if not field.least <= value <= field.most:
+        return None, f"must be {field.least} to {field.most}"
+    return value, ""
+
+
+def _boolean(_field: Field, value: object) -> Read:
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.strip().lower(), value)
+    return (value, "") if isinstance(value, bool) else (None, "must be true or false")
+
+
+def _choice(field: Field, value: object) -> Read:
+    if value in field.choices:
+        return value, ""
+    return None, f"is one of {', '.join(field.choices)}"
+
+
+def _secret_name(_field: Field, value: object) -> Read:
+    if isinstance(value, str) and _SECRET_NAME.fullmatch(value):
+        return value, ""
+    return None, "is the name of a project secret"
+
+
+def _headers(_field: Field, value: object) -> Read:
+    """An object of strings; its JSON text is taken too, as an agent's job carries only strings."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None, "must be an object of header names and values"
+    if not isinstance(value, Mapping):
+        return None, "must be an object of header names and values"
+    if len(value) > HEADERS_MOST:
+        return None, f"holds more than {HEADERS_MOST} headers"
+    seen: set[str] = set()
+    for name, content in cast("Mapping[object, object]", value).items():
+        wrong = _header_fault(name, content)
+        if wrong:
+            return None, wrong
+        lowered = cast("str", name).lower()
+        if lowered in seen:
+            return None, f"names {lowered} twice"
+        seen.add(lowered)
+    return dict(value), ""
+
+
+def _header_fault(name: object, content: object) -> str:
+    """Names the header only once it is known to be a token: never its value."""
+    if not isinstance(name, str) or len(name) > HEADER_NAME_LONGEST or not _TOKEN.fullmatch(name):
+        return "holds a header name that is not a token"
+    if name.lower() in FRAMING_HEADERS:
+        return f"must not set {name}"
+    if not isinstance(content, str):
+        return f"gives {name} a value that is no string"
+    if len(content) > HEADER_VALUE_LONGEST:
+        return f"gives {name} a value longer than {HEADER_VALUE_LONGEST} characters"
+    if content != content.strip() or any(
+        c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in content
+    ):
+        return f"gives {name} a value with a control character or a space at its end"
+    return ""
+
+
+_READERS: dict[FieldType, Callable[[Field, object], Read]] = {
+    FieldType.TEXT: _text,
+    FieldType.INTEGER: _integer,
+    FieldType.BOOLEAN: _boolean,
+    FieldType.CHOICE: _choice,
+    FieldType.HEADERS: _headers,
+    FieldType.SECRET_NAME: _secret_name,
+}

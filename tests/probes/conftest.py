@@ -1,0 +1,62 @@
+"""A reach whose lag is watched, with a nameserver and an authority of our own."""
+
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from leadline.probes.reach.host_files import HostFiles
+from leadline.probes.reach.outward import make_reach
+from leadline.probes.reach.policy import probe_policy
+from leadline.probes.reach.resolve import Resolver
+from tests.probes.servers import Names, Prober
+
+
+@pytest.fixture
+async def names(nursery: trio.Nursery) -> Names:
+    """A nameserver on a port of its own, by UDP and TCP."""
+    names = Names()
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    names.port = listeners[0].socket.getsockname()[1]
+    sock = trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM)
+    await sock.bind(("127.0.0.1", names.port))
+
+    async def by_udp() -> None:
+        with sock:
+            while True:
+                wire, peer = await sock.recvfrom(4_096)
+                reply = names.reply(wire)
+                if reply is not None:
+                    await sock.sendto(reply, peer)
+
+    async def by_tcp(stream: trio.SocketStream) -> None:
+        length = int.from_bytes(await stream.receive_some(2), "big")
+        reply = names.reply(await stream.receive_some(length), tcp=True)
+        if reply is not None:
+            await stream.send_all(len(reply).to_bytes(2, "big") + reply)
+
+    nursery.start_soon(by_udp)
+    nursery.start_soon(trio.serve_listeners, by_tcp, listeners)
+    return names
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="session")
+def authority_file(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ca") / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+@pytest.fixture
+async def prober(nursery: trio.Nursery, names: Names, authority_file: Path) -> Prober:
+    """Reaches private addresses, asks our nameserver, believes our authority."""
+    files = HostFiles(hosts=Path("/nonexistent"), nameservers=(names.server,))
+    reach = make_reach(probe_policy(), resolver=Resolver(files), authorities=authority_file)
+    await nursery.start(reach.lag.watch)
+    return Prober(reach)

@@ -1,0 +1,130 @@
+"""Servers that misbehave on purpose, a nameserver of our own, and what a test probes with."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+import trio
+
+from leadline.probes.check import make_check
+from leadline.probes.reach.host_files import Nameserver
+from leadline.probes.reach.outward import Reach
+from leadline.probes.result import Result
+from leadline.probes.run import run
+
+Handler = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+def now() -> int:
+    return time.time_ns() // 1_000
+
+
+async def read_head(stream: trio.abc.ReceiveStream) -> bytes:
+    """A request's head and whatever came with it."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = await stream.receive_some(65_536)
+        if not more:
+            break
+        data += more
+    return data
+
+
+def answer(body: bytes = b"ok", status: str = "200 OK", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"content-length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def answering(data: bytes) -> Handler:
+    async def handle(stream: trio.SocketStream) -> None:
+        await read_head(stream)
+        await stream.send_all(data)
+
+    return handle
+
+
+@asynccontextmanager
+async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
+    """The port of a server that forgives clients that leave."""
+
+    async def forgiving(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await handler(stream)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host=host)
+        port: int = listeners[0].socket.getsockname()[1]
+        nursery.start_soon(trio.serve_listeners, forgiving, listeners)
+        yield port
+        nursery.cancel_scope.cancel()
+
+
+@dataclass
+class Names:
+    """A nameserver. `records` maps (name, type) to what it answers, in turn; the last for ever.
+
+    An answer is a list of addresses, an rcode, or None for silence.
+    """
+
+    port: int = 0
+    records: dict[tuple[str, str], list[object]] = field(default_factory=dict)
+    root: object = dns.rcode.NOERROR
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    truncate: bool = False
+    ttl: int = 60
+
+    @property
+    def server(self) -> Nameserver:
+        return Nameserver("127.0.0.1", self.port)
+
+    def reply(self, wire: bytes, *, tcp: bool = False) -> bytes | None:
+        query = dns.message.from_wire(wire)
+        question = query.question[0]
+        name = question.name.to_text().rstrip(".").lower()
+        rdtype = dns.rdatatype.to_text(question.rdtype)
+        self.asked.append((name, rdtype))
+        said = self.root if not name else self._next(name, rdtype)
+        if said is None:
+            return None
+        response = dns.message.make_response(query)
+        if self.truncate and name and not tcp:
+            response.flags |= dns.flags.TC
+        elif isinstance(said, list):
+            if said:
+                response.answer.append(
+                    dns.rrset.from_text_list(question.name, self.ttl, "IN", rdtype, said)
+                )
+        else:
+            assert isinstance(said, dns.rcode.Rcode)
+            response.set_rcode(said)
+        return response.to_wire()
+
+    def _next(self, name: str, rdtype: str) -> object:
+        said = self.records.get((name, rdtype))
+        if said is None:
+            known = any(known == name for known, _ in self.records)
+            return [] if known else dns.rcode.NXDOMAIN
+        return said.pop(0) if len(said) > 1 else said[0]
+
+
+@dataclass
+class Prober:
+    """What a test probes with; `check` is one run of one definition."""
+
+    reach: Reach
+
+    async def check(self, kind: str, target: str, *conditions: str, **settings: object) -> Result:
+        known = ("retries", "timeout_seconds", "secrets", "method")
+        given = {k: settings.pop(k) for k in known if k in settings}
+        method = str(given.pop("method", "GET"))
+        check = make_check(kind, target, method, settings, conditions, **given)  # type: ignore[arg-type]
+        return await run(check, self.reach, now)
+
+    def with_(self, **fields: object) -> "Prober":
+        return Prober(replace(self.reach, **fields))  # type: ignore[arg-type]
