@@ -1,0 +1,141 @@
+"""How a split becomes a figure, and when it does not: one function for page, feed, API and gate.
+
+Arithmetic is exact on whole microseconds and on the objective × 10⁴; a number becomes a float only
+where it is spelt. A figure that cannot be had is None with its reason, never a guess.
+"""
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from fractions import Fraction
+
+from .instant import HOUR
+from .sli import Split
+
+BUDGET_LEAST_MEASURED_US = HOUR
+BUDGET_LEAST_COVERAGE = Fraction(9, 10)
+BURN_LEAST_COVERAGE = Fraction(1, 2)
+# An objective in percent with four decimals, as a whole number.
+OBJECTIVE_SCALE = 10_000
+WHOLE = 100 * OBJECTIVE_SCALE
+
+
+class Withheld(StrEnum):
+    """Why there is no figure, in the words of the wire."""
+
+    NO_SLI = "no_sli"
+    NOTHING_SEALED = "nothing_sealed"
+    NOTHING_MEASURED = "nothing_measured"
+    WINDOW_PRECEDES_MATERIALIZATION_ERA = "window_precedes_materialization_era"
+    STORAGE_GAP = "storage_gap"
+    ZERO_DECIDABLE_TIME = "zero_decidable_time"
+    DECIDABLE_COVERAGE_BELOW_MIN = "decidable_coverage_below_min"
+    SPANS_DEFINITION_REVISIONS = "spans_definition_revisions"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An availability with its coverage; the reason is there exactly when the percent is not."""
+
+    uptime_percent: float | None
+    coverage: float
+    withheld_reason: Withheld | None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An error budget. The ratios are shares of the measured time, not of the budget."""
+
+    objective: float
+    allowed_downtime_ratio: float
+    actual_downtime_ratio: float
+    remaining_ratio: float
+    burned_percent: float
+    met: bool
+    exhausted: bool
+
+
+def figure(split: Split, *, sealed: bool = True) -> Figure:
+    """The figure of a split; `sealed` is False where nothing of the range is sealed yet."""
+    availability = split.availability()
+    coverage = float(split.coverage() or 0)
+    if not sealed:
+        return Figure(None, coverage, Withheld.NOTHING_SEALED)
+    if availability is None:
+        return Figure(None, coverage, Withheld.NOTHING_MEASURED)
+    return Figure(float(100 * availability), coverage, None)
+
+
+def objective_e4(percent: float | str | Decimal) -> int | None:
+    """An objective as a whole number of 10⁻⁴ percent, rounded half up; None outside (0, 100)."""
+    try:
+        value = Decimal(str(percent))
+    except ArithmeticError:
+        return None
+    if not value.is_finite() or not 0 < value < 100:
+        return None
+    scaled = int((value * OBJECTIVE_SCALE).to_integral_value(ROUND_HALF_UP))
+    return scaled if 0 < scaled < WHOLE else None
+
+
+def allowed_us(split: Split, objective: int) -> Fraction:
+    """(1 − objective) × (good + bad), exactly; the objective is × 10⁴."""
+    return Fraction((WHOLE - objective) * split.measured_us, WHOLE)
+
+
+def is_exhausted(split: Split, objective: int) -> bool:
+    """bad ≥ allowed; with nothing measured there is no budget to exhaust."""
+    return bool(split.measured_us) and split.bad_us >= allowed_us(split, objective)
+
+
+def budget(split: Split, objective: int) -> Budget | Withheld:
+    """The budget of a window, withheld where too little was measured to mean anything."""
+    if not split.measured_us:
+        return Withheld.NOTHING_MEASURED
+    coverage = split.coverage() or Fraction(0)
+    if split.measured_us < BUDGET_LEAST_MEASURED_US or coverage < BUDGET_LEAST_COVERAGE:
+        return Withheld.DECIDABLE_COVERAGE_BELOW_MIN
+    allowed = Fraction(WHOLE - objective, WHOLE)
+    actual = Fraction(split.bad_us, split.measured_us)
+    return Budget(
+        objective=objective / OBJECTIVE_SCALE,
+        allowed_downtime_ratio=float(allowed),
+        actual_downtime_ratio=float(actual),
+        remaining_ratio=float(allowed - actual),
+        burned_percent=float(100 * actual / allowed),
+        met=actual <= allowed,
+        exhausted=is_exhausted(split, objective),
+    )
+
+
+def burn_rate(split: Split, objective: int) -> Fraction | None:
+    """(bad / (good + bad)) / (1 − objective); None where it cannot be decided."""
+    coverage = split.coverage()
+    if not split.measured_us or coverage is None or coverage < BURN_LEAST_COVERAGE:
+        return None
+    return Fraction(split.bad_us * WHOLE, split.measured_us * (WHOLE - objective))
+
+
+def digits(sample: int) -> int:
+    """Decimals of a percentage that a number of results bears: 1 of 1 000 is a tenth of a percent.
+
+    At least none, at most four, as an objective has.
+    """
+    return min(max(len(str(max(sample, 1))) - 3, 0), 4)
+
+
+def spelt(ratio: Fraction, sample: int) -> str:
+    """A percentage with as many digits as its sample bears, cut and not rounded up.
+
+    All is only said of all, and nothing only of nothing: where the digits do not reach, it says
+    "> 99" and "< 1" in as many digits.
+    """
+    places = digits(sample)
+    scale = 10**places
+    steps = ratio * 100 * scale
+    whole = int(steps)
+    if whole == 0 and ratio > 0:
+        return f"< {Decimal(1) / scale:.{places}f}"
+    if steps != whole and whole == 100 * scale - 1:
+        return f"> {Decimal(whole) / scale:.{places}f}"
+    return f"{Decimal(whole) / scale:.{places}f}"

@@ -1,0 +1,75 @@
+"""Sets of time as sorted lists of spans that neither touch nor overlap; all sums are exact."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .instant import Instant
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """From one instant to another; whether its ends belong to it is for the user to say.
+
+    Where nothing is said, `from_` belongs to it and `until` does not.
+    """
+
+    from_: Instant
+    until: Instant
+
+    @property
+    def length_us(self) -> int:
+        return self.until - self.from_
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The same time as a set; empty spans fall out, touching ones become one."""
+    result: list[Span] = []
+    for span in sorted(spans):
+        if span.until <= span.from_:
+            continue
+        if result and span.from_ <= result[-1].until:
+            if span.until > result[-1].until:
+                result[-1] = Span(result[-1].from_, span.until)
+        else:
+            result.append(span)
+    return result
+
+
+def without(spans: Sequence[Span], holes: Sequence[Span]) -> list[Span]:
+    """What of one set is not in the other; both as `merged` gives them."""
+    result: list[Span] = []
+    index = 0
+    for span in spans:
+        start = span.from_
+        while index < len(holes) and holes[index].until <= start:
+            index += 1
+        at = index
+        while at < len(holes) and holes[at].from_ < span.until:
+            if holes[at].from_ > start:
+                result.append(Span(start, holes[at].from_))
+            start = max(start, holes[at].until)
+            at += 1
+        if start < span.until:
+            result.append(Span(start, span.until))
+    return result
+
+
+def clipped(spans: Iterable[Span], within: Span) -> list[Span]:
+    """What of a set lies within one span."""
+    cut = (Span(max(s.from_, within.from_), min(s.until, within.until)) for s in spans)
+    return [span for span in cut if span.from_ < span.until]
+
+
+def total_us(spans: Iterable[Span]) -> int:
+    return sum(span.length_us for span in spans)
+
+
+def holding(spans: Sequence[Span], instant: Instant) -> Span | None:
+    """The span of a merged set that an instant lies in, its end not included."""
+    index = bisect_right(spans, instant, key=_from) - 1
+    return spans[index] if index >= 0 and instant < spans[index].until else None
+
+
+def _from(span: Span) -> Instant:
+    return span.from_

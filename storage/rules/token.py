@@ -1,0 +1,53 @@
+"""What a bearer secret of ours looks like: a prefix that tells its kind, then 256 bits in base62.
+
+Only the SHA-256 of a token is stored: a secret of 256 random bits needs no slow hash, and the
+lookup stays one index probe.
+"""
+
+from enum import StrEnum
+from hashlib import sha256
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CHARACTERS = frozenset(_ALPHABET)
+RANDOM_BYTES = 32
+# 62^43 is the first power of 62 that holds 256 bits.
+LENGTH = 43
+
+
+class TokenKind(StrEnum):
+    """The prefixes. A body has no underscore, so none of them can be taken for another."""
+
+    API = "leadline_"
+    AGENT = "leadline_agent_"
+    PUSH = "leadline_push_"
+
+
+def token_from(kind: TokenKind, random_bytes: bytes) -> str:
+    """The token of 32 random bytes; ValueError for any other number of them."""
+    if len(random_bytes) != RANDOM_BYTES:
+        raise ValueError(f"a token is made of {RANDOM_BYTES} random bytes")
+    number = int.from_bytes(random_bytes)
+    body = ""
+    for _ in range(LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        body = _ALPHABET[digit] + body
+    return kind.value + body
+
+
+def kind_of(text: str) -> TokenKind | None:
+    """The kind of a well-formed token; None for anything else."""
+    for kind in TokenKind:
+        body = text.removeprefix(kind.value)
+        if body != text and len(body) == LENGTH and set(body) <= _CHARACTERS:
+            return kind
+    return None
+
+
+def claims_to_be_ours(text: str) -> bool:
+    """Whether it bears our prefix: such a text is never read as a JWT, however malformed."""
+    return text.startswith(TokenKind.API.value)
+
+
+def digest(token: str) -> bytes:
+    """SHA-256 of the token, by which it is looked up."""
+    return sha256(token.encode()).digest()

@@ -1,0 +1,49 @@
+"""Sets of time, against sets of numbers."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.instant import Instant
+from leadline.storage.rules.span import Span, clipped, holding, merged, total_us, without
+
+spans = st.lists(
+    st.builds(
+        lambda a, n: Span(Instant(a), Instant(a + n)), st.integers(-20, 40), st.integers(-2, 15)
+    ),
+    max_size=8,
+)
+
+
+def numbers(some: list[Span]) -> set[int]:
+    return {t for s in some for t in range(s.from_, s.until)}
+
+
+@given(spans)
+def test_merging_keeps_the_time_and_leaves_gaps_between(some: list[Span]) -> None:
+    result = merged(some)
+    assert numbers(result) == numbers(some)
+    assert total_us(result) == len(numbers(some))
+    assert all(a.until < b.from_ for a, b in itertools.pairwise(result))
+
+
+@given(spans, spans)
+def test_taking_away_is_taking_away(some: list[Span], holes: list[Span]) -> None:
+    result = without(merged(some), merged(holes))
+    assert numbers(result) == numbers(some) - numbers(holes)
+    assert total_us(result) == len(numbers(result))
+    assert result == sorted(result)
+
+
+@given(spans, st.integers(-25, 60), st.integers(0, 40))
+def test_clipping_keeps_what_lies_within(some: list[Span], from_: int, length: int) -> None:
+    within = Span(Instant(from_), Instant(from_ + length))
+    assert numbers(clipped(merged(some), within)) == numbers(some) & numbers([within])
+
+
+@given(spans, st.integers(-25, 60))
+def test_the_span_that_holds_an_instant_is_found(some: list[Span], instant: int) -> None:
+    found = holding(merged(some), Instant(instant))
+    assert (found is not None) == (instant in numbers(some))
+    assert found is None or found.from_ <= instant < found.until
