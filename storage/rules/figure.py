@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from fractions import Fraction
+from math import nextafter
 
 from .instant import HOUR
 from .sli import Split
@@ -63,7 +64,15 @@ def figure(split: Split, *, sealed: bool = True) -> Figure:
         return Figure(None, coverage, Withheld.NOTHING_SEALED)
     if availability is None:
         return Figure(None, coverage, Withheld.NOTHING_MEASURED)
-    return Figure(float(100 * availability), coverage, None)
+    return Figure(_percent(availability), coverage, None)
+
+
+def _percent(ratio: Fraction) -> float:
+    """A hundred only of all and zero only of nothing, where a float would round to them."""
+    percent = float(100 * ratio)
+    if percent == 100 and ratio < 1:
+        return nextafter(100, 0)
+    return nextafter(0, 1) if percent == 0 and ratio > 0 else percent
 
 
 def objective_e4(percent: float | str | Decimal) -> int | None:
