@@ -5,7 +5,8 @@ so alone, and the others of its batch are stored; while the store is away nothin
 queue fills and whoever brings more waits. Nobody waits here while holding a connection.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,15 +31,19 @@ DRAIN_SECONDS: Final = 10.0
 RETRY_FIRST_SECONDS: Final = 0.2
 RETRY_LAST_SECONDS: Final = 5.0
 STANDINGS_MOST: Final = 200_000
+# A push whose deadline cannot be judged yet waits for the other listeners, and then no longer.
+UNDECIDED_PAUSE_SECONDS: Final = 0.05
+UNDECIDED_SECONDS: Final = 6.0
 
 Answer = Callable[[Recorded], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Pending:
     arrival: Arrival
     answer: Answer
     flush_at: float
+    undecided_since: float | None = None
 
 
 class Recorder:
@@ -53,6 +58,27 @@ class Recorder:
         self._standings: dict[tuple[int, int], Standing] = {}
         self._unanswered: set[Pending] = set()
         self._giving_up = False
+        self._hearing: dict[object, Instant] = {}
+        self._undecided: list[Pending] = []
+        self._has_undecided = trio.Event()
+        # Called when a deadline waits for this process to say how far it has listened.
+        self.on_deadline_waiting: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def hearing(self) -> Iterator[Instant]:
+        """From the receipt of a push to its answer: until then we do not claim to have heard
+        beyond it. The instant is that of the receipt."""
+        instant, mark = self._clock(), object()
+        self._hearing[mark] = instant
+        try:
+            yield instant
+        finally:
+            del self._hearing[mark]
+
+    def heard_through(self) -> Instant:
+        """Every push received by then is committed."""
+        now = self._clock()
+        return min((Instant(ts - 1) for ts in self._hearing.values()), default=now)
 
     @property
     def waiting(self) -> int:
@@ -83,9 +109,12 @@ class Recorder:
         """Stores until `close`, and then what is left, for at most DRAIN_SECONDS."""
         try:
             async with trio.open_nursery() as nursery:
-                for _ in range(WRITERS):
-                    nursery.start_soon(self._write_batches)
-                task_status.started()
+                nursery.start_soon(self._settle_undecided)
+                async with trio.open_nursery() as writers:
+                    for _ in range(WRITERS):
+                        writers.start_soon(self._write_batches)
+                    task_status.started()
+                nursery.cancel_scope.cancel()
         finally:
             self._give_up()
 
@@ -207,20 +236,49 @@ class Recorder:
                 await self._store_moving(batch[middle:], again=again)
                 return
 
-    async def _store_locked(self, batch: Sequence[Pending], *, again: bool) -> None:
+    async def _store_locked(
+        self, batch: Sequence[Pending], *, again: bool, patient: bool = True
+    ) -> None:
         arrivals = [pending.arrival for pending in batch]
         answers, flips = await self._pool.transact(
-            "record_results", lambda tx: record_results(tx, arrivals, again=again)
+            "record_results",
+            lambda tx: record_results(tx, arrivals, again=again, patient=patient),
         )
         flipped = {(flip.org, flip.monitor, flip.at) for flip in flips}
         for pending, recorded in zip(batch, answers, strict=True):
             arrival = pending.arrival
+            if recorded.fate is Fate.UNDECIDED:
+                self._put_off(pending)
+                continue
             if recorded.standing is None:
                 self._standings.pop(arrival.key, None)
             elif len(self._standings) < STANDINGS_MOST:
                 self._standings[arrival.key] = recorded.standing
             changed = (*arrival.key, recorded.ts) in flipped
             self._tell(pending, recorded, changed=changed)
+
+    def _put_off(self, pending: Pending) -> None:
+        if pending.undecided_since is None:
+            pending.undecided_since = trio.current_time()
+        self._undecided.append(pending)
+        self._has_undecided.set()
+
+    async def _settle_undecided(self) -> None:
+        """Brings pushes again whose deadline nobody could judge, soon and for a bounded time."""
+        while True:
+            await self._has_undecided.wait()
+            self.on_deadline_waiting()
+            await trio.sleep(UNDECIDED_PAUSE_SECONDS)
+            self._has_undecided = trio.Event()
+            batch, self._undecided = self._undecided, []
+            until = trio.current_time() - UNDECIDED_SECONDS
+            for patient in (True, False):
+                part = [p for p in batch if ((p.undecided_since or 0) > until) is patient]
+                if part:
+                    try:
+                        await self._store_locked(part, again=False, patient=patient)
+                    except (Unavailable, Rejected):
+                        await self._store_moving(part, again=True)
 
     def _tell(self, pending: Pending, recorded: Recorded, *, changed: bool) -> None:
         self._unanswered.discard(pending)

@@ -56,6 +56,13 @@ update shards set figured_through = at(%(to)s)
 where id = %(shard)s and figured_through = at(%(was)s)
 """
 
+_MONITORS_OF_SHARD = """
+select distinct m.org, m.id, m.type from monitors m
+  join monitor_terms t on t.org = m.org and t.monitor = m.id
+where t.shard = %(shard)s and m.shard = %(shard)s
+"""
+_TYPE = "select type from monitors where org = %(org)s and id = %(monitor)s"
+
 _LEASE_RESTATEMENTS = """
 select org, id, shard, monitor, from_at, to_at, attempts from restatements
 where due_at <= at(%(now)s) and shard = any(%(shards)s)
@@ -122,6 +129,17 @@ async def move_figured(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
     """False where another process rolled this stretch up."""
     tx.lock_rank(LockRank.SHARD, "figured")
     return bool(await tx.execute(_MOVE, shard=shard, was=was, to=to))
+
+
+async def select_monitors_of_shard(tx: Tx, shard: int) -> dict[Key, str]:
+    """The type of each monitor that stands in a shard."""
+    return {(o, m): kind for o, m, kind in await tx.rows(_MONITORS_OF_SHARD, shard=shard)}
+
+
+async def select_type(tx: Tx, org: int, monitor: int) -> str | None:
+    """None where the monitor is gone."""
+    kind: str | None = await tx.value(_TYPE, org=org, monitor=monitor)
+    return kind
 
 
 async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRestatement]:

@@ -132,6 +132,8 @@ from json_to_recordset(%(items)s::json)
   as i(org int, monitor int, at bigint, was text, became text)
 """
 
+_DROP_SIGNALS = "delete from signals where committed_at < at(%(before)s)"
+
 _INSERT_RESTATEMENTS = """
 insert into restatements (org, shard, monitor, from_at, to_at, created_at, due_at)
 select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), at(%(now)s), at(%(now)s)
@@ -255,6 +257,10 @@ async def is_stored(tx: Tx, arrival: Arrival) -> bool:
 async def insert_signals(tx: Tx, flips: Sequence[Flip]) -> None:
     if flips:
         await tx.execute(_INSERT_SIGNALS, items=msgspec.json.encode(flips).decode(), now=tx.now)
+
+
+async def drop_signals(tx: Tx, before: Instant) -> int:
+    return await tx.execute(_DROP_SIGNALS, before=before)
 
 
 async def insert_restatements(tx: Tx, ranges: Sequence[Restatement]) -> None:

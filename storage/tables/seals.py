@@ -55,6 +55,16 @@ where s.id = any(%(ids)s) and s.kind = %(kind)s and w.seal <= at(%(fence)s)
 order by w.org, w.monitor, w.due
 """
 
+# The newest heartbeat up to a window's end; a failure that we folded ourselves is none.
+_LAST_HEARTBEATS = """
+select w.monitor, at(w.due), (
+  select h.ts from heartbeats h
+  where h.org = w.org and h.monitor = w.monitor and h.ts <= at(w.until)
+    and h.msg is distinct from 'push_missed'
+  order by h.ts desc limit 1)
+from json_to_recordset(%(items)s::json) as w(org int, monitor int, due bigint, until bigint)
+"""
+
 _WRITE_VERDICTS = """
 insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
 select i.org, i.monitor, at(i.due), at(%(now)s), i.verdict::verdict, i.reason
@@ -119,6 +129,15 @@ async def select_open_windows(
 ) -> list[tuple[int, int, Instant]]:
     rows = await tx.rows(_OPEN_WINDOWS, ids=list(slices), kind=kind, fence=fence)
     return [(org, monitor, due) for org, monitor, due in rows]
+
+
+async def select_last_heartbeats(
+    tx: Tx, windows: Sequence[tuple[int, int, Instant, Instant]]
+) -> dict[tuple[int, Instant], Instant]:
+    """By (monitor, due), the newest heartbeat up to the end of each (org, monitor, due, end)."""
+    items = [{"org": o, "monitor": m, "due": d, "until": u} for o, m, d, u in windows]
+    rows = await tx.rows(_LAST_HEARTBEATS, items=msgspec.json.encode(items).decode())
+    return {(monitor, due): ts for monitor, due, ts in rows if ts is not None}
 
 
 async def write_verdicts(tx: Tx, verdicts: Sequence[VerdictWrite]) -> int:

@@ -1,0 +1,35 @@
+"""Every bound of the running daemon, in one place; what a child uses is made here and passed down."""
+
+from typing import Final
+
+import trio
+
+# How long the parts of a stop may take, in the order in which they happen.
+HTTP_FINISH_SECONDS: Final = 10.0
+PROBES_FINISH_SECONDS: Final = 10.0
+RECORDER_DRAIN_SECONDS: Final = 10.0
+
+# A child that fails is begun again; so many times within so long, then the process ends.
+RESTARTS_MOST: Final = 5
+RESTARTS_WITHIN_SECONDS: Final = 30.0
+
+# Argon2id holds a core and 64 MiB each: two at a time leave the loop a core.
+HASHING_THREADS: Final = 2
+RENDERING_THREADS: Final = 1
+
+# Connections by what they are for, so that pages cannot starve results.
+HTTP_SHARE: Final = 0.5
+
+WATCHDOG_STALE_SECONDS: Final = 60.0
+
+
+def probing(concurrency: int) -> trio.CapacityLimiter:
+    return trio.CapacityLimiter(concurrency)
+
+
+def hashing() -> trio.CapacityLimiter:
+    return trio.CapacityLimiter(HASHING_THREADS)
+
+
+def rendering() -> trio.CapacityLimiter:
+    return trio.CapacityLimiter(RENDERING_THREADS)

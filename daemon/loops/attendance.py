@@ -1,0 +1,91 @@
+"""Says that this process is there, and how far it has listened.
+
+A renewal that is refused (too late, or the row is gone) begins a new stretch: what happened in
+between, nobody can vouch for.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from ...storage.pools import Pool
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Unavailable
+from ...storage.tables import presences
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 5.0
+GOODBYE_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a process says of itself."""
+
+    process: UUID
+    host: str
+    roles: Sequence[str]
+    region: str | None
+    version: str
+    listens: bool
+
+
+class Attendance:
+    """`heard_through` is the instant by which every push received is committed."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        identity: Identity,
+        clock: Callable[[], Instant],
+        heard_through: Callable[[], Instant],
+    ) -> None:
+        self._pool = pool
+        self._identity = identity
+        self._clock = clock
+        self._heard_through = heard_through
+        self._from_at: Instant | None = None
+        self.renewed_through: Instant | None = None
+
+    async def pass_once(self) -> None:
+        through = self._heard_through()
+        async with self._pool.transaction("renew_presence") as tx:
+            if self._from_at is not None and await presences.renew_presence(
+                tx, self._identity.process, self._from_at, through
+            ):
+                self.renewed_through = through
+                return
+            begun = max(self._clock(), through)
+            who = self._identity
+            await presences.begin_presence(
+                tx,
+                who.process,
+                begun,
+                who.host,
+                who.roles,
+                who.region,
+                who.version,
+                listens=who.listens,
+            )
+        if self._from_at is not None:
+            log.warning("a new presence begins", extra={"was": self._from_at, "begins": begun})
+        self._from_at = self.renewed_through = begun
+
+    async def say_goodbye(self) -> None:
+        """A clean end: what was heard until now was heard. Bounded, and not cancelled by the stop
+        that it belongs to."""
+        if self._from_at is None:
+            return
+        with trio.move_on_after(GOODBYE_SECONDS, shield=True):
+            try:
+                async with self._pool.transaction("end_presence") as tx:
+                    await presences.end_presence(
+                        tx, self._identity.process, self._from_at, self._heard_through()
+                    )
+            except Unavailable:
+                log.warning("the store is away: this end will count as unclean")

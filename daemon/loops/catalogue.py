@@ -1,0 +1,110 @@
+"""The checks this process may have to run, ready to run, and never staler than a few seconds.
+
+A monitor whose secrets cannot be opened keeps its check, without them: the run then says why it
+could not be made, and that is our trouble and not the target's.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from ...probes.check import Check, make_check
+from ...storage.keyring import CannotOpen, Keyring
+from ...storage.pools import Pool
+from ...storage.rules.instant import MINUTE, SECOND, Instant
+from ...storage.transactions.monitors.secrets_of_config import join, unseal
+from ...storage.views.definitions import (
+    Definition,
+    select_changed_definitions,
+    select_definitions,
+)
+
+log = logging.getLogger(__name__)
+
+# An edit commits after the instant it is stamped with; what was stamped this long ago is seen.
+OVERLAP_US: Final = MINUTE
+CHECKS_MOST: Final = 200_000
+
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A check and what its result is stored with. `check` is None where it cannot be made."""
+
+    uid: UUID
+    shard: int
+    interval_us: int
+    timeout_us: int
+    enabled: bool
+    check: Check | None
+    trouble: str = ""
+
+
+class Catalogue:
+    def __init__(self, pool: Pool, keyring: Keyring, clock: Callable[[], Instant]) -> None:
+        self._pool = pool
+        self._keyring = keyring
+        self._clock = clock
+        self._entries: dict[Key, Entry] = {}
+        self._read_at = Instant(0)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def refresh(self, shards: Sequence[int]) -> int:
+        """Takes up what was edited since the last time; how many."""
+        since = Instant(max(self._read_at - OVERLAP_US, 0))
+        now = self._clock()
+        async with self._pool.transaction("changed_definitions", read_only=True) as tx:
+            changed = await select_changed_definitions(tx, shards, since)
+        for definition in changed:
+            self._put(definition)
+        self._read_at = now
+        return len(changed)
+
+    async def find(self, keys: Sequence[Key]) -> Mapping[Key, Entry]:
+        """The entries of monitors that are still there; those not known yet are read."""
+        missing = [key for key in keys if key not in self._entries]
+        if missing:
+            async with self._pool.transaction("definitions", read_only=True) as tx:
+                for definition in (await select_definitions(tx, missing)).values():
+                    self._put(definition)
+        return {key: self._entries[key] for key in keys if key in self._entries}
+
+    def _put(self, definition: Definition) -> None:
+        if len(self._entries) >= CHECKS_MOST:
+            self._entries.clear()
+        key = (definition.org, definition.id)
+        check, trouble = self._check(definition)
+        self._entries[key] = Entry(
+            uid=definition.uid,
+            shard=definition.shard,
+            interval_us=definition.interval_seconds * SECOND,
+            timeout_us=definition.timeout_seconds * SECOND,
+            enabled=definition.enabled,
+            check=check,
+            trouble=trouble,
+        )
+
+    def _check(self, definition: Definition) -> tuple[Check | None, str]:
+        plain: dict[str, Any] = msgspec.json.decode(definition.config)
+        try:
+            secret = unseal(self._keyring, definition.config_sealed, definition.uid)
+        except CannotOpen as error:
+            log.error("a monitor's secrets do not open", extra={"monitor": str(definition.uid)})
+            return None, f"decrypt_failed: {error}"
+        return make_check(
+            definition.type,
+            definition.target,
+            definition.method,
+            join(plain, secret),
+            definition.conditions,
+            retries=definition.retries,
+            timeout_seconds=definition.timeout_seconds,
+            interval_seconds=definition.interval_seconds,
+        ), ""

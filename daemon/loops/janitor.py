@@ -1,0 +1,62 @@
+"""Keeps house: partitions a week ahead, old ones dropped, what has run out removed."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ...storage.pools import Pool
+from ...storage.postgres_partitions import drop_partitions, make_partitions
+from ...storage.rules.instant import DAY, HOUR, Instant
+from ...storage.tables import presences, queues, results, sessions
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 600.0
+AHEAD_US: Final = 7 * DAY
+# A result is never stored before the partition of its instant: yesterday's must be there on a
+# first start, as agents and slow runs bring what began before midnight.
+BEHIND_US: Final = DAY
+SIGNALS_KEPT_US: Final = 7 * DAY
+PRESENCES_KEPT_US: Final = 40 * DAY
+
+
+class Janitor:
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Callable[[], Instant],
+        *,
+        heartbeat_days: int,
+        ledger_days: int,
+    ) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._kept = {
+            ("heartbeats", "ts"): heartbeat_days,
+            ("expected_runs", "due_at"): ledger_days,
+        }
+
+    async def make_room(self) -> None:
+        """Partitions from yesterday to a week ahead; needed before anything can be stored."""
+        now = self._clock()
+        for parent, column in self._kept:
+            await make_partitions(
+                self._pool,
+                parent,
+                column,
+                from_=Instant(now - BEHIND_US),
+                through=Instant(now + AHEAD_US),
+            )
+
+    async def pass_once(self) -> None:
+        await self.make_room()
+        now = self._clock()
+        for (parent, _), days in self._kept.items():
+            dropped = await drop_partitions(self._pool, parent, before=Instant(now - days * DAY))
+            for name in dropped:
+                log.info("dropped what was kept long enough", extra={"partition": name})
+        async with self._pool.transaction("sweep") as tx:
+            await queues.drop_stale_jobs(tx, Instant(now - HOUR))
+            await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
+            await results.drop_signals(tx, Instant(now - SIGNALS_KEPT_US))
+            await sessions.drop_expired(tx)

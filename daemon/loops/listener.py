@@ -1,0 +1,115 @@
+"""Notices silence: looks at each push monitor when its deadline passes, and no sooner.
+
+The deadlines kept here are only when to look. Whether one was missed is decided under the lock,
+by what is stored and by whether we were listening.
+"""
+
+import logging
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Final
+
+from ...storage.bus import Bus, StatusEvent
+from ...storage.pools import Pool
+from ...storage.rules.arrival import Arrival, Flip
+from ...storage.rules.instant import SECOND, Instant
+from ...storage.tables import schedules
+from ...storage.transactions.results.course import Course
+from ...storage.transactions.results.judge_silence import Judged, judge_silence
+from ...storage.views.push_deadlines import select_push_deadlines
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 0.2
+AT_ONCE: Final = 50
+# New, edited and resumed monitors are found this soon.
+REFRESH_US: Final = 5 * SECOND
+UNDECIDED_US: Final = SECOND // 10
+
+Key = tuple[int, int]
+
+
+class Listener:
+    """`ask_presence` makes this process say at once how far it has listened."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        bus: Bus,
+        clock: Callable[[], Instant],
+        ask_presence: Callable[[], None],
+    ) -> None:
+        self._pool = pool
+        self._bus = bus
+        self._clock = clock
+        self._ask_presence = ask_presence
+        self._look_at: dict[Key, Instant] = {}
+        self._shards: dict[Key, int] = {}
+        self._heap: list[tuple[Instant, Key]] = []
+        self._refreshed_at = Instant(0)
+        self.missed = 0
+
+    async def pass_once(self) -> int:
+        """How many deadlines were found missed."""
+        now = self._clock()
+        if now - self._refreshed_at >= REFRESH_US:
+            await self._refresh()
+            self._refreshed_at = now
+        before = self.missed
+        while keys := self._due(now):
+            await self._judge(keys, now)
+        return self.missed - before
+
+    async def _refresh(self) -> None:
+        """Reads all deadlines anew: an edit may have moved any of them."""
+        async with self._pool.transaction("push_deadlines", read_only=True) as tx:
+            shards = [shard.id for shard in await schedules.select_shards(tx)]
+            found = await select_push_deadlines(tx, shards)
+        self._shards = {key: shard for key, shard, _ in found}
+        self._look_at = {key: deadline for key, _, deadline in found if deadline is not None}
+        self._heap = sorted((at, key) for key, at in self._look_at.items())
+
+    def _due(self, now: Instant) -> list[Key]:
+        keys: list[Key] = []
+        while self._heap and self._heap[0][0] <= now and len(keys) < AT_ONCE:
+            at, key = heappop(self._heap)
+            if self._look_at.get(key) == at:
+                keys.append(key)
+        return sorted(keys)
+
+    async def _judge(self, keys: list[Key], now: Instant) -> None:
+        shards = sorted({self._shards[key] for key in keys})
+        async with self._pool.transaction("judge_silence") as tx:
+            judged, found, flips = await judge_silence(tx, keys, shards)
+        self.missed += len(found)
+        self._tell(found, flips)
+        for key in keys:
+            self._plan(key, judged.get(key), now)
+        if any(item.undecided for item in judged.values()):
+            self._ask_presence()
+
+    def _plan(self, key: Key, judged: Judged | None, now: Instant) -> None:
+        if judged is None or judged.look_again_at is None:
+            self._look_at.pop(key, None)
+            return
+        soonest = Instant(now + UNDECIDED_US)
+        at = max(judged.look_again_at, soonest)
+        self._look_at[key] = at
+        heappush(self._heap, (at, key))
+
+    def _tell(self, found: list[tuple[Arrival, Course]], flips: list[Flip]) -> None:
+        changed = {(flip.org, flip.monitor, flip.at) for flip in flips}
+        for arrival, course in found:
+            self._bus.publish(
+                StatusEvent(
+                    monitor_uid=course.locked.uid,
+                    project_uid=course.locked.project_uid,
+                    org=arrival.org,
+                    project=course.locked.project,
+                    status=course.state.status,
+                    up=False,
+                    latency_ms=0,
+                    ts=arrival.ts,
+                    changed=(*arrival.key, arrival.ts) in changed,
+                )
+            )

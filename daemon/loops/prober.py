@@ -1,0 +1,325 @@
+"""Runs what is due: takes slices and jobs, probes, and hands the results to the recorder.
+
+A permit is taken before a run is started, so that our own load waits here and is never measured as
+the target's latency. What could not be obtained for a reason of ours is not stored: the window
+stays open, and the ledger says that it was never finished.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from ...probes.reach.outward import Reach
+from ...probes.result import Outcome, Result
+from ...probes.run import run
+from ...storage.pools import Pool
+from ...storage.recorder import Recorder
+from ...storage.rules.arrival import Arrival, Fate, Recorded
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Unavailable
+from ...storage.rules.schedule import LATE_ARRIVAL_US, claimable_until
+from ...storage.rules.slice import Slice
+from ...storage.tables import queues, schedules
+from ...storage.tables.queues import LeasedJob, LeasedSlice
+from .catalogue import Catalogue, Entry
+from .pace import Wake
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 1.0
+# Slices that wait for permits in this process; then the ticker waits, and windows say why.
+SLICES_WAITING: Final = 64
+# So many runs are begun before others have their turn: all at once would falsify each other.
+STARTS_AT_ONCE: Final = 5
+JOBS_AT_ONCE: Final = 20
+
+
+@dataclass(eq=False, slots=True)
+class Batch:
+    """A slice in hand: it may be dropped once every window of it has its row in the ledger."""
+
+    key: int
+    outstanding: int
+    is_clean: bool = True
+
+
+@dataclass(slots=True)
+class Counts:
+    started: int = 0
+    stored: int = 0
+    unknown: dict[str, int] = field(default_factory=dict)
+    late_start_us: int = 0
+
+
+class Prober:
+    """`leases` where slices are taken from the table; else a ticker of this process brings them."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        process: UUID,
+        regions: tuple[str, ...],
+        catalogue: Catalogue,
+        recorder: Recorder,
+        reach: Reach,
+        permits: trio.CapacityLimiter,
+        clock: Callable[[], Instant],
+        *,
+        leases: bool,
+    ) -> None:
+        self._leases = leases
+        self._pool = pool
+        self._process = process
+        self._regions = regions
+        self._catalogue = catalogue
+        self._recorder = recorder
+        self._reach = reach
+        self._permits = permits
+        self._clock = clock
+        self._send, self._receive = trio.open_memory_channel[tuple[Batch, LeasedSlice]](
+            SLICES_WAITING
+        )
+        self._in_hand: dict[int, Batch] = {}
+        self._done: list[int] = []
+        self._shards: tuple[int, ...] = ()
+        self._running: trio.Nursery | None = None
+        self.wake = Wake()
+        self.counts = Counts()
+
+    async def hand_out(self, key: int, shard: int, item: Slice) -> None:
+        """A slice of our own, straight from the ticker; waits while too many wait already."""
+        await self._take(
+            LeasedSlice(key, shard, item.orgs, item.monitors, item.dues, item.claim_untils)
+        )
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Starts what is in hand, as permits allow; after `close` it ends with the last run."""
+        async with trio.open_nursery() as nursery:
+            self._running = nursery
+            task_status.started()
+            async for batch, leased in self._receive:
+                await self._start_slice(nursery, batch, leased)
+
+    async def close(self) -> None:
+        """Takes nothing up any more; what has begun is finished."""
+        await self._send.aclose()
+
+    async def pass_once(self) -> None:
+        """Reads what was edited, takes jobs, where asked also slices, and drops what is done."""
+        async with self._pool.transaction("list_shards", read_only=True) as tx:
+            found = await schedules.select_shards(tx, self._regions)
+        self._shards = tuple(shard.id for shard in found)
+        await self._catalogue.refresh(self._shards)
+        await self._drop_done()
+        await self._take_jobs()
+        if self._leases:
+            await self._lease()
+
+    async def _lease(self) -> None:
+        free = SLICES_WAITING - self._receive.statistics().current_buffer_used
+        most = min(free, max(int(self._permits.available_tokens) // 25, 0))
+        if not most or not self._shards:
+            return
+        async with self._pool.transaction("lease_slices") as tx:
+            leased = await queues.lease_slices(
+                tx, self._process, self._shards, list(self._in_hand), most
+            )
+            settled = await queues.select_settled(tx, [item.id for item in leased])
+        for item in leased:
+            await self._take(_without(item, settled))
+
+    async def _take(self, leased: LeasedSlice) -> None:
+        batch = Batch(leased.id, len(leased.dues))
+        self._in_hand[leased.id] = batch
+        if leased.dues:
+            await self._send.send((batch, leased))
+        else:
+            self._finish(batch)
+
+    async def _start_slice(self, nursery: trio.Nursery, batch: Batch, leased: LeasedSlice) -> None:
+        keys = list(zip(leased.orgs, leased.monitors, strict=True))
+        try:
+            entries = await self._catalogue.find(keys)
+        except Unavailable:
+            self._give_back(batch)
+            return
+        for n, key in enumerate(keys):
+            entry = entries.get(key)
+            if entry is None or self._clock() >= leased.claim_untils[n]:
+                # Gone, or too late to say anything about its due instant: the sealer says so.
+                self._settle(batch, stored=entry is None)
+                continue
+            if entry.check is None:
+                self._count_unknown(entry.trouble.partition(":")[0])
+                self._settle(batch, stored=False)
+                continue
+            permit = object()
+            await self._permits.acquire_on_behalf_of(permit)
+            nursery.start_soon(self._run_window, permit, batch, key, entry, leased.dues[n])
+            if n % STARTS_AT_ONCE == STARTS_AT_ONCE - 1:
+                await trio.lowlevel.checkpoint()
+
+    async def _run_window(
+        self, permit: object, batch: Batch, key: tuple[int, int], entry: Entry, due: Instant
+    ) -> None:
+        stored = False
+        try:
+            self.counts.late_start_us = max(self.counts.late_start_us, self._clock() - due)
+            result = await self._probe(entry)
+            if _stalled(result) and self._clock() < claimable_until(due, entry.interval_us):
+                # The window is claimable again: a run begun now still says what it was to say.
+                result = await self._probe(entry)
+        finally:
+            self._permits.release_on_behalf_of(permit)
+        if result.outcome is Outcome.UNKNOWN:
+            self._note_unknown(entry, result)
+            self._settle(batch, stored=stored)
+            return
+        arrival = _arrival(key, entry, result, due)
+
+        def answered(recorded: Recorded) -> None:
+            self._settle(batch, stored=recorded.fate is not Fate.REFUSED)
+            self._note_stored(entry, recorded)
+
+        await self._recorder.hand_over(arrival, answered)
+
+    async def _probe(self, entry: Entry) -> Result:
+        self.counts.started += 1
+        assert entry.check is not None, "entries without a check are not started"
+        return await run(entry.check, self._reach, self._clock)
+
+    async def _take_jobs(self) -> None:
+        if not self._shards or self._running is None:
+            return
+        most = min(JOBS_AT_ONCE, int(self._permits.available_tokens))
+        async with self._pool.transaction("lease_jobs") as tx:
+            jobs = await queues.lease_jobs(tx, self._process, self._shards, most)
+        entries = await self._catalogue.find([(job.org, job.monitor) for job in jobs])
+        for job in jobs:
+            entry = entries.get((job.org, job.monitor))
+            permit = object()
+            await self._permits.acquire_on_behalf_of(permit)
+            self._running.start_soon(self._run_job, permit, job, entry)
+
+    async def _run_job(self, permit: object, job: LeasedJob, entry: Entry | None) -> None:
+        result: Result | None = None
+        try:
+            if entry is not None and entry.enabled and entry.check is not None:
+                result = await self._probe(entry)
+        finally:
+            self._permits.release_on_behalf_of(permit)
+        if result is not None and entry is not None:
+            if result.outcome is Outcome.UNKNOWN:
+                self._note_unknown(entry, result)
+            else:
+                arrival = _arrival((job.org, job.monitor), entry, result, None)
+                self._note_stored(entry, await self._recorder.record(arrival))
+        try:
+            async with self._pool.transaction("finish_job") as tx:
+                await queues.delete_jobs(tx, [(job.org, job.id)])
+        except Unavailable:
+            log.warning("a finished job stays until its claim runs out")
+
+    def _settle(self, batch: Batch, *, stored: bool) -> None:
+        batch.outstanding -= 1
+        batch.is_clean = batch.is_clean and stored
+        if not batch.outstanding:
+            self._finish(batch)
+
+    def _finish(self, batch: Batch) -> None:
+        self._in_hand.pop(batch.key, None)
+        if batch.is_clean:
+            self._done.append(batch.key)
+
+    def _give_back(self, batch: Batch) -> None:
+        """The store went away before the slice was begun: it is leased again, or sealed."""
+        batch.is_clean = False
+        self._in_hand.pop(batch.key, None)
+
+    async def _drop_done(self) -> None:
+        done, self._done = self._done, []
+        if not done:
+            return
+        try:
+            async with self._pool.transaction("drop_slices") as tx:
+                await queues.delete_slices(tx, done)
+        except Unavailable:
+            self._done += done
+            raise
+
+    def _note_stored(self, entry: Entry, recorded: Recorded) -> None:
+        if recorded.fate is Fate.REFUSED:
+            log.error(
+                "a result was not stored",
+                extra={"monitor": str(entry.uid), "cause": recorded.reason},
+            )
+        else:
+            self.counts.stored += 1
+
+    def _count_unknown(self, reason: str) -> None:
+        self.counts.unknown[reason] = self.counts.unknown.get(reason, 0) + 1
+
+    def _note_unknown(self, entry: Entry, result: Result) -> None:
+        reason = str(result.unknown_reason)
+        self._count_unknown(reason)
+        extra = {"monitor": str(entry.uid), "reason": reason}
+        if result.bug:
+            log.error("a probe has a fault of ours", extra=extra | {"bug": result.bug})
+        else:
+            log.warning("a run could not be made", extra=extra)
+
+
+def _stalled(result: Result) -> bool:
+    return result.unknown_reason is UnknownReason.LOOP_STALLED
+
+
+def _arrival(key: tuple[int, int], entry: Entry, result: Result, due: Instant | None) -> Arrival:
+    instant = Instant(result.started_at)
+    phases = result.phases
+    windowed = due is not None
+    until = Instant(0)
+    if due is not None:
+        # A run never begins before it is due; the clock may show the same instant.
+        instant = max(instant, due)
+        until = min(
+            Instant(due + entry.interval_us), Instant(due + entry.timeout_us + LATE_ARRIVAL_US)
+        )
+    return Arrival(
+        org=key[0],
+        monitor=key[1],
+        shard=entry.shard,
+        ts=instant,
+        up=result.outcome is Outcome.UP,
+        latency_ms=result.latency_ms,
+        code=result.code,
+        msg=result.msg,
+        dns_us=phases.dns_us,
+        connect_us=phases.connect_us,
+        tls_us=phases.tls_us,
+        first_byte_us=phases.first_byte_us,
+        dues=(due,) if due is not None else (),
+        windowed=windowed,
+        covered_until=until,
+        reach_us=entry.timeout_us + LATE_ARRIVAL_US,
+    )
+
+
+def _without(leased: LeasedSlice, settled: set[tuple[int, int, Instant]]) -> LeasedSlice:
+    """The slice without the windows that have their row already."""
+    keep = [
+        n
+        for n, window in enumerate(zip(leased.orgs, leased.monitors, leased.dues, strict=True))
+        if window not in settled
+    ]
+    return LeasedSlice(
+        leased.id,
+        leased.shard,
+        [leased.orgs[n] for n in keep],
+        [leased.monitors[n] for n in keep],
+        [leased.dues[n] for n in keep],
+        [leased.claim_untils[n] for n in keep],
+    )

@@ -1,0 +1,73 @@
+"""Closes time: moves the fence, settles what lies behind it, rolls finished hours up."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ...storage.pools import Pool
+from ...storage.rules.instant import HOUR, Instant
+from ...storage.tables import figures, schedules, seals
+from ...storage.tables.schedules import Shard
+from ...storage.transactions.sealing.roll_up import chunks, roll_up_hour, watermark_of_shard
+from ...storage.transactions.sealing.seal_windows import seal_windows
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 2.0
+# After a long absence a pass rolls up at most so many hours of a shard.
+HOURS_MOST: Final = 24
+
+
+class Sealer:
+    def __init__(self, pool: Pool, clock: Callable[[], Instant]) -> None:
+        self._pool = pool
+        self._clock = clock
+        self.missed: dict[str, int] = {}
+
+    async def pass_once(self) -> int:
+        """How many windows were called missed."""
+        async with self._pool.transaction("list_shards", read_only=True) as tx:
+            shards = await schedules.select_shards(tx)
+        count = 0
+        for shard in shards:
+            count += await self.seal(shard)
+            await self.roll_up(shard.id)
+        return count
+
+    async def seal(self, shard: Shard) -> int:
+        """One sealing of a shard, from its fence to its end."""
+        async with self._pool.transaction("move_fence") as tx:
+            fence = await seals.move_fence(tx, shard.id, self._clock())
+        if fence == shard.finished_through:
+            return 0
+        missed = 0
+        cursor: int | None = 0
+        while cursor is not None:
+            async with self._pool.transaction("seal_windows") as tx:
+                sealed = await seal_windows(tx, shard.id, fence, cursor)
+            missed += sealed.missed
+            for reason, count in sealed.reasons.items():
+                self.missed[reason] = self.missed.get(reason, 0) + count
+            cursor = sealed.cursor
+        async with self._pool.transaction("finish_sealing") as tx:
+            await seals.finish(tx, shard.id, fence)
+        if missed:
+            log.warning("runs were missed", extra={"region": shard.region, "missed": missed})
+        return missed
+
+    async def roll_up(self, shard: int) -> int:
+        """Rolls up the hours that the watermark has passed; how many."""
+        for hours in range(HOURS_MOST):
+            async with self._pool.transaction("look_for_hours", read_only=True) as tx:
+                current = next(s for s in await schedules.select_shards(tx) if s.id == shard)
+                watermark = await watermark_of_shard(tx, current)
+                types = await figures.select_monitors_of_shard(tx, shard)
+            end = Instant(current.figured_through + HOUR)
+            if end > watermark:
+                return hours
+            for part in chunks(types):
+                async with self._pool.transaction("roll_up_hour") as tx:
+                    await roll_up_hour(tx, part, current.figured_through)
+            async with self._pool.transaction("move_figured") as tx:
+                await figures.move_figured(tx, shard, current.figured_through, end)
+        return HOURS_MOST

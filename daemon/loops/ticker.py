@@ -1,0 +1,146 @@
+"""Reserves every window as it falls due, and hands out what is to be run.
+
+It keeps true: the cursor of a shard moves over each instant once, under the terms that were in
+force then, whoever else tries and however long nobody did.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from ...storage.pools import Pool, Tx
+from ...storage.rules.instant import Instant
+from ...storage.rules.maintenance import withholds
+from ...storage.rules.monitor import MonitorType, manner_of
+from ...storage.rules.schedule import Manner, Term, Window
+from ...storage.rules.slice import DueWindow, Slice
+from ...storage.rules.span import Span
+from ...storage.rules.timetable import Timetable
+from ...storage.tables import schedules
+from ...storage.tables.schedules import Shard
+from ...storage.transactions.schedules.reserve_windows import reserve_windows, step_end
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 1.0
+# After a long absence a pass catches up at most this much, so that it stays bounded.
+STEPS_MOST: Final = 120
+
+HandOut = Callable[[int, int, Slice], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is known of one shard, valid for one generation."""
+
+    shard: Shard
+    timetable: Timetable
+    orgs: dict[int, int] = field(default_factory=dict)
+    manners: dict[int, Manner] = field(default_factory=dict)
+    maintenance: dict[int, list[Span]] = field(default_factory=dict)
+
+    def due(self, taken: Sequence[tuple[int, Window]]) -> list[DueWindow]:
+        found = []
+        for monitor, window in taken:
+            manner = self.manners[monitor]
+            spans = self.maintenance.get(monitor, ())
+            off = bool(spans) and withholds(window, manner, spans)
+            found.append(DueWindow(self.orgs[monitor], monitor, manner, window, off))
+        return found
+
+
+class Ticker:
+    """`holder` is this process where it also probes: then slices are its own at once, and are
+    given to `hand_out`; else they wait for workers."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Callable[[], Instant],
+        *,
+        holder: UUID | None = None,
+        hand_out: HandOut | None = None,
+    ) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._holder = holder
+        self._hand_out = hand_out
+        self._plans: dict[int, Plan] = {}
+        self.reserved = 0
+        self.lag_us = 0
+
+    async def pass_once(self) -> int:
+        """How many windows were reserved."""
+        async with self._pool.transaction("list_shards", read_only=True) as tx:
+            shards = await schedules.select_shards(tx)
+        before = self.reserved
+        for shard in shards:
+            await self._follow(shard)
+        return self.reserved - before
+
+    async def _follow(self, shard: Shard) -> None:
+        plan = self._plans.get(shard.id)
+        if plan is None or plan.shard.generation != shard.generation:
+            plan = await self._load(shard.id)
+        elif plan.shard.reserved_through != shard.reserved_through:
+            # Another ticker was here: its windows are its own.
+            plan.timetable.seek(shard.reserved_through)
+            plan.shard = shard
+        for _ in range(STEPS_MOST):
+            now = self._clock()
+            through = step_end(plan.shard.reserved_through, now)
+            if through <= plan.shard.reserved_through:
+                break
+            if not await self._reserve(plan, through):
+                plan = await self._load(shard.id)
+        self.lag_us = max(self._clock() - plan.shard.reserved_through, 0)
+
+    async def _reserve(self, plan: Plan, through: Instant) -> bool:
+        due = plan.due(plan.timetable.take(through))
+        async with self._pool.transaction("reserve_windows") as tx:
+            written = await reserve_windows(tx, plan.shard, through, due, self._holder)
+        if written is None:
+            return False
+        plan.shard = _moved(plan.shard, through)
+        self.reserved += len(due)
+        for key, item in written:
+            if self._hand_out is not None and item.published and item.kind == "run":
+                await self._hand_out(key, plan.shard.id, item)
+        return True
+
+    async def _load(self, shard: int) -> Plan:
+        async with self._pool.transaction("load_schedule", read_only=True) as tx:
+            plan = await _load_plan(tx, shard)
+        self._plans[shard] = plan
+        return plan
+
+
+async def _load_plan(tx: Tx, key: int) -> Plan:
+    shard = next(s for s in await schedules.select_shards(tx) if s.id == key)
+    terms: dict[int, list[Term]] = {}
+    orgs: dict[int, int] = {}
+    manners: dict[int, Manner] = {}
+    for org, monitor, kind, term in await schedules.select_terms_after(
+        tx, key, shard.reserved_through
+    ):
+        terms.setdefault(monitor, []).append(term)
+        orgs[monitor] = org
+        manners[monitor] = manner_of(MonitorType(kind))
+    maintenance = await schedules.select_maintenances(tx, shard.reserved_through, shard=key)
+    timetable = Timetable(key, shard.reserved_through, terms)
+    return Plan(shard, timetable, orgs, manners, maintenance)
+
+
+def _moved(shard: Shard, through: Instant) -> Shard:
+    return Shard(
+        id=shard.id,
+        org=shard.org,
+        region=shard.region,
+        reserved_through=through,
+        generation=shard.generation,
+        sealed_through=shard.sealed_through,
+        finished_through=shard.finished_through,
+        figured_through=shard.figured_through,
+    )

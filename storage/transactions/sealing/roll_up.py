@@ -1,0 +1,77 @@
+"""Hours from results and days from hours, once the watermark has passed them; and the same again
+where something was learnt late.
+
+Both write by replacing, so that a pass that was interrupted is simply made again.
+"""
+
+from collections.abc import Sequence
+
+from ...pools import Tx
+from ...rules.instant import DAY, HOUR, SECOND, Instant
+from ...rules.schedule import LATE_ARRIVAL_US
+from ...tables import figures, seals
+from ...tables.figures import Bucket, DueRestatement
+from ...tables.schedules import Shard
+from ...views.measured import Key, measure
+
+MONITORS_AT_ONCE = 100
+
+
+async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
+    """The instant before which all of a shard's monitors are sealed."""
+    longest = await seals.select_longest_timeout_seconds(tx, shard.id, shard.finished_through)
+    return Instant(shard.finished_through - longest * SECOND - LATE_ARRIVAL_US)
+
+
+async def roll_up_hour(tx: Tx, types: dict[Key, str], hour: Instant) -> None:
+    """Writes one hour of some monitors, and the day that it ends."""
+    await _put_hours(tx, types, hour, Instant(hour + HOUR))
+    end = Instant(hour + HOUR)
+    if end % DAY == 0:
+        await figures.put_days(tx, sorted(types), Instant(end - DAY))
+
+
+async def restate(tx: Tx, item: DueRestatement, shard: Shard, kind: str | None) -> None:
+    """Makes the figures of a range again, all levels in this transaction."""
+    start = Instant(item.from_at - item.from_at % HOUR)
+    end = min(Instant(item.to_at + (-item.to_at) % HOUR), shard.figured_through)
+    key = (item.org, item.monitor)
+    if kind is not None and start < end:
+        await _put_hours(tx, {key: kind}, start, end)
+        day = Instant(start - start % DAY)
+        while Instant(day + DAY) <= shard.figured_through and day < end:
+            await figures.put_days(tx, [key], day)
+            day = Instant(day + DAY)
+    await figures.delete_restatement(tx, item.org, item.id)
+
+
+async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant) -> None:
+    edges = [Instant(at) for at in range(start, end + 1, HOUR)]
+    measured = await measure(tx, types, edges)
+    await figures.put_hours(
+        tx,
+        [
+            Bucket(
+                *key,
+                edges[n],
+                hour.split.good_us,
+                hour.split.bad_us,
+                hour.split.unknown_us,
+                hour.split.excluded_us,
+                hour.up,
+                hour.total,
+            )
+            for key, hours in measured.items()
+            for n, hour in enumerate(hours)
+            if hour.split.range_us or hour.total
+        ],
+    )
+
+
+def chunks(types: dict[Key, str]) -> Sequence[dict[Key, str]]:
+    """The monitors of a shard in bounded parts, each a transaction of its own."""
+    keys = sorted(types)
+    return [
+        {key: types[key] for key in keys[n : n + MONITORS_AT_ONCE]}
+        for n in range(0, len(keys), MONITORS_AT_ONCE)
+    ]
