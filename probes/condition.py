@@ -1,8 +1,7 @@
 """The condition language: `[STATUS] == 200`, `[BODY].status == UP`, `[CERT_EXPIRY] > 48h`.
 
 Pure. What cannot be read is refused here, with its position, so that a stored condition always
-evaluates. A missing value makes a condition false, `!=` too: absence proves nothing. Patterns are
-RE2's, searched in linear time, and the work of all of a check's searches together is bounded.
+evaluates (in facts.py). Patterns are RE2's, which search in linear time, and bounded in size.
 
     condition = place operator [literal]
     place     = "[STATUS]" | "[RESPONSE_TIME]" | "[CONNECTED]" | "[CERT_EXPIRY]" | "[RESULT]"
@@ -14,12 +13,10 @@ A bare literal is a number, a truth value or null where the value is one; in quo
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
 
-import msgspec
 import re2
 
 from .durations import read_duration
@@ -28,8 +25,6 @@ CONDITION_LONGEST = 512
 PATTERN_SIZE_MOST = 2_500
 PATTERN_MEMORY_BYTES = 512 * 1024
 PATH_STEPS_MOST = 32
-# Program size × bytes searched; RE2's slowest machine does some 700 million a second.
-SEARCH_WORK_MOST = 128_000_000
 
 
 class Operator(StrEnum):
@@ -95,45 +90,6 @@ class Condition:
         return frozenset({self.place.name})
 
 
-class _Missing:
-    """No value: not the same as null, which is one."""
-
-
-MISSING: Final = _Missing()
-_UNREAD: Final = _Missing()
-
-
-@dataclass(slots=True)
-class Facts:
-    """What a run learnt; None (for `result`: MISSING) where it learnt nothing.
-
-    `response_time_ms` is the latency as it is reported, `cert_expiry_us` the time left. Names in
-    `headers` are lower-case. `result` is text, a number, a truth value or None (null).
-    """
-
-    connected: bool | None = None
-    status: int | None = None
-    response_time_ms: int | None = None
-    cert_expiry_us: int | None = None
-    body: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    ip: str | None = None
-    result: object = MISSING
-    search_work_left: int = SEARCH_WORK_MOST
-    _document: object = _UNREAD
-
-    @property
-    def exhausted(self) -> bool:
-        """A search was not done since it would have taken too long: the answers do not stand."""
-        return self.search_work_left < 0
-
-    def document(self) -> object:
-        """The body read as JSON, once; MISSING where it is none."""
-        if self._document is _UNREAD:
-            self._document = _json(self.body)
-        return self._document
-
-
 @lru_cache(maxsize=4_096)
 def parse(text: str) -> Condition:
     """Reads a condition; `BadCondition` says where it goes wrong."""
@@ -164,30 +120,11 @@ def unparse(condition: Condition) -> str:
     return f"{text} {literal}"
 
 
-def evaluate(condition: Condition, facts: Facts) -> bool:
-    """Whether it holds. Never raises; look at `facts.exhausted` afterwards."""
-    value = _value(condition.place, facts)
-    if value is MISSING:
-        return False
-    operator, literal = condition.operator, condition.literal
-    if operator is Operator.EXISTS or literal is None:
-        return True
-    if operator is Operator.EQUAL:
-        return _equal(condition.place, value, literal)
-    if operator is Operator.UNEQUAL:
-        return not _equal(condition.place, value, literal)
-    if operator is Operator.CONTAINS:
-        return _contains(value, literal)
-    if operator is Operator.MATCHES:
-        return _matches(value, literal, facts)
-    return _ordered(condition.place, value, operator, literal)
-
-
 def pattern_size(condition: Condition) -> int:
     """The size of the compiled pattern of a `matches`, 0 for every other condition."""
     if condition.operator is not Operator.MATCHES or condition.literal is None:
         return 0
-    return int(_compiled(condition.literal.text).programsize)
+    return int(compiled_pattern(condition.literal.text).programsize)
 
 
 # Reading.
@@ -287,17 +224,17 @@ def _literal_fault(name: str, operator: Operator, literal: Literal) -> str:
         return ""
     if name == "CONNECTED" and literal.text not in ("true", "false"):
         return "true or false is expected"
-    if name in ("RESPONSE_TIME", "CERT_EXPIRY") and _span_us(name, literal) is None:
+    if name in ("RESPONSE_TIME", "CERT_EXPIRY") and read_span_us(name, literal) is None:
         return "a duration is expected, such as 48h" + (
             " or a number of milliseconds" if name == "RESPONSE_TIME" else ""
         )
     if name == "STATUS" or (operator in ORDERING and name in ("BODY", "RESULT", "HEADER")):
-        return "" if _number(literal.text) is not None else "a number is expected"
+        return "" if read_number(literal.text) is not None else "a number is expected"
     return ""
 
 
 @lru_cache(maxsize=128)
-def _compiled(pattern: str) -> "re2._Regexp":
+def compiled_pattern(pattern: str) -> "re2._Regexp":
     options = re2.Options()
     options.log_errors = False
     options.max_mem = PATTERN_MEMORY_BYTES
@@ -306,7 +243,7 @@ def _compiled(pattern: str) -> "re2._Regexp":
 
 def _pattern_fault(pattern: str) -> str:
     try:
-        compiled = _compiled(pattern)
+        compiled = compiled_pattern(pattern)
     except re2.error as error:
         said = error.args[0] if error.args else b""
         # RE2 quotes the faulty piece after a colon; what was written stays out of messages.
@@ -315,136 +252,17 @@ def _pattern_fault(pattern: str) -> str:
     return "" if compiled.programsize <= PATTERN_SIZE_MOST else "the pattern is too large"
 
 
-# Evaluating.
-
-
-def _value(place: Place, facts: Facts) -> object:
-    match place.name:
-        case "STATUS":
-            value: object = facts.status
-        case "RESPONSE_TIME":
-            value = facts.response_time_ms
-        case "CONNECTED":
-            value = facts.connected
-        case "CERT_EXPIRY":
-            value = facts.cert_expiry_us
-        case "IP":
-            value = facts.ip
-        case "HEADER":
-            value = facts.headers.get(str(place.path[0]))
-        case "RESULT":
-            return facts.result
-        case _:
-            if place.path:
-                return _walk(facts.document(), place.path)
-            value = facts.body
-    return MISSING if value is None else value
-
-
-def _walk(value: object, path: tuple[str | int, ...]) -> object:
-    for step in path:
-        if isinstance(step, int):
-            if not isinstance(value, list) or step >= len(value):
-                return MISSING
-            value = value[step]
-        else:
-            if not isinstance(value, dict) or step not in value:
-                return MISSING
-            value = value[step]
-    return value
-
-
-def _equal(place: Place, value: object, literal: Literal) -> bool:
-    text = literal.text
-    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
-        return _in_us(place.name, value) == _span_us(place.name, literal)
-    if isinstance(value, str):
-        # A body's last line break is no part of what it says.
-        return value == text or (place.name == "BODY" and not place.path and value.strip() == text)
-    if literal.quoted and place.name not in ("STATUS", "CONNECTED"):
-        return False
-    if value is None or isinstance(value, bool):
-        return text == _plain(value)
-    if isinstance(value, int | float):
-        return value == _number(text)
-    return value == _json(text)
-
-
-def _ordered(place: Place, value: object, operator: Operator, literal: Literal) -> bool:
-    left: int | float | None
-    right: int | float | None
-    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
-        left, right = _in_us(place.name, value), _span_us(place.name, literal)
-    else:
-        left, right = _numeric(value), _number(literal.text)
-    if left is None or right is None:
-        return False
-    if operator is Operator.LESS:
-        return left < right
-    if operator is Operator.AT_MOST:
-        return left <= right
-    if operator is Operator.MORE:
-        return left > right
-    return left >= right
-
-
-def _contains(value: object, literal: Literal) -> bool:
-    """Text in text, an element of a list, a key of an object."""
-    if isinstance(value, list):
-        return any(_equal(Place("RESULT"), element, literal) for element in value)
-    if isinstance(value, dict):
-        return literal.text in value
-    return literal.text in _plain(value)
-
-
-def _matches(value: object, literal: Literal, facts: Facts) -> bool:
-    if isinstance(value, list | dict):
-        return False
-    text = _plain(value).encode("utf-8", "replace")
-    pattern = _compiled(literal.text)
-    facts.search_work_left -= pattern.programsize * len(text)
-    return not facts.exhausted and pattern.search(text) is not None
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
-
-
-def _numeric(value: object) -> int | float | None:
-    if isinstance(value, str):
-        return _number(value.strip())
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value
-
-
-def _number(text: str) -> int | float | None:
+def read_number(text: str) -> int | float | None:
     if not _NUMBER.fullmatch(text):
         return None
     return float(text) if "." in text or "e" in text or "E" in text else int(text)
 
 
-def _span_us(name: str, literal: Literal) -> int | None:
+def read_span_us(name: str, literal: Literal) -> int | None:
     """A literal as µs: a duration, or for [RESPONSE_TIME] also a number of milliseconds."""
-    number = _number(literal.text)
+    number = read_number(literal.text)
     if number is None:
         return read_duration(literal.text)
     if name == "CERT_EXPIRY":
         return 0 if number == 0 else None
     return None if number < 0 or number > 1e12 else round(number * 1_000)
-
-
-def _in_us(name: str, value: object) -> int:
-    assert isinstance(value, int)
-    return value * 1_000 if name == "RESPONSE_TIME" else value
-
-
-def _json(text: str | None) -> object:
-    if text is None:
-        return MISSING
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return MISSING

@@ -12,7 +12,7 @@ from time import monotonic
 import trio
 
 from .check import Check
-from .condition import Facts, evaluate
+from .facts import Facts, evaluate
 from .failure import Failed, Unobtainable
 from .kind import Kind, kind_of
 from .lag import Lag

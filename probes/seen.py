@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .condition import Facts
+from .facts import Facts
 from .result import FailureClass
 
 

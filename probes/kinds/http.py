@@ -3,7 +3,7 @@
 from base64 import b64encode
 
 from ..check import Check
-from ..condition import Facts
+from ..facts import Facts
 from ..failure import Failed, Unobtainable
 from ..phases import Stopwatch
 from ..reach.outward import Reach

@@ -3,7 +3,7 @@
 import trio
 
 from ..check import Check
-from ..condition import Facts, evaluate
+from ..facts import Facts, evaluate
 from ..failure import Failed
 from ..phases import Stopwatch
 from ..reach.outward import Reach

@@ -1,0 +1,197 @@
+"""What a run learnt, and whether a condition holds of it.
+
+Pure, and never raises. A missing value makes a condition false, `!=` too: absence proves nothing.
+All searches of one check together do a bounded amount of work.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from .condition import (
+    Condition,
+    Literal,
+    Operator,
+    Place,
+    compiled_pattern,
+    read_number,
+    read_span_us,
+)
+
+# Program size × bytes searched; RE2's slowest machine does some 700 million a second.
+SEARCH_WORK_MOST = 128_000_000
+
+
+class _Missing:
+    """No value: not the same as null, which is one."""
+
+
+MISSING: Final = _Missing()
+_UNREAD: Final = _Missing()
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a run learnt; None (for `result`: MISSING) where it learnt nothing.
+
+    `response_time_ms` is the latency as it is reported, `cert_expiry_us` the time left. Names in
+    `headers` are lower-case. `result` is text, a number, a truth value or None (null).
+    """
+
+    connected: bool | None = None
+    status: int | None = None
+    response_time_ms: int | None = None
+    cert_expiry_us: int | None = None
+    body: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    ip: str | None = None
+    result: object = MISSING
+    search_work_left: int = SEARCH_WORK_MOST
+    _document: object = _UNREAD
+
+    @property
+    def exhausted(self) -> bool:
+        """A search was not done since it would have taken too long: the answers do not stand."""
+        return self.search_work_left < 0
+
+    def document(self) -> object:
+        """The body read as JSON, once; MISSING where it is none."""
+        if self._document is _UNREAD:
+            self._document = _json(self.body)
+        return self._document
+
+
+def evaluate(condition: Condition, facts: Facts) -> bool:
+    """Whether it holds. Never raises; look at `facts.exhausted` afterwards."""
+    value = _value(condition.place, facts)
+    if value is MISSING:
+        return False
+    operator, literal = condition.operator, condition.literal
+    if operator is Operator.EXISTS or literal is None:
+        return True
+    if operator is Operator.EQUAL:
+        return _equal(condition.place, value, literal)
+    if operator is Operator.UNEQUAL:
+        return not _equal(condition.place, value, literal)
+    if operator is Operator.CONTAINS:
+        return _contains(value, literal)
+    if operator is Operator.MATCHES:
+        return _matches(value, literal, facts)
+    return _ordered(condition.place, value, operator, literal)
+
+
+def _value(place: Place, facts: Facts) -> object:
+    match place.name:
+        case "STATUS":
+            value: object = facts.status
+        case "RESPONSE_TIME":
+            value = facts.response_time_ms
+        case "CONNECTED":
+            value = facts.connected
+        case "CERT_EXPIRY":
+            value = facts.cert_expiry_us
+        case "IP":
+            value = facts.ip
+        case "HEADER":
+            value = facts.headers.get(str(place.path[0]))
+        case "RESULT":
+            return facts.result
+        case _:
+            if place.path:
+                return _walk(facts.document(), place.path)
+            value = facts.body
+    return MISSING if value is None else value
+
+
+def _walk(value: object, path: tuple[str | int, ...]) -> object:
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(value, list) or step >= len(value):
+                return MISSING
+            value = value[step]
+        else:
+            if not isinstance(value, dict) or step not in value:
+                return MISSING
+            value = value[step]
+    return value
+
+
+def _equal(place: Place, value: object, literal: Literal) -> bool:
+    text = literal.text
+    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
+        return _in_us(place.name, value) == read_span_us(place.name, literal)
+    if isinstance(value, str):
+        # A body's last line break is no part of what it says.
+        return value == text or (place.name == "BODY" and not place.path and value.strip() == text)
+    if literal.quoted and place.name not in ("STATUS", "CONNECTED"):
+        return False
+    if value is None or isinstance(value, bool):
+        return text == _plain(value)
+    if isinstance(value, int | float):
+        return value == read_number(text)
+    return value == _json(text)
+
+
+def _ordered(place: Place, value: object, operator: Operator, literal: Literal) -> bool:
+    left: int | float | None
+    right: int | float | None
+    if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
+        left, right = _in_us(place.name, value), read_span_us(place.name, literal)
+    else:
+        left, right = _numeric(value), read_number(literal.text)
+    if left is None or right is None:
+        return False
+    if operator is Operator.LESS:
+        return left < right
+    if operator is Operator.AT_MOST:
+        return left <= right
+    if operator is Operator.MORE:
+        return left > right
+    return left >= right
+
+
+def _contains(value: object, literal: Literal) -> bool:
+    """Text in text, an element of a list, a key of an object."""
+    if isinstance(value, list):
+        return any(_equal(Place("RESULT"), element, literal) for element in value)
+    if isinstance(value, dict):
+        return literal.text in value
+    return literal.text in _plain(value)
+
+
+def _matches(value: object, literal: Literal, facts: Facts) -> bool:
+    if isinstance(value, list | dict):
+        return False
+    text = _plain(value).encode("utf-8", "replace")
+    pattern = compiled_pattern(literal.text)
+    facts.search_work_left -= pattern.programsize * len(text)
+    return not facts.exhausted and pattern.search(text) is not None
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def _numeric(value: object) -> int | float | None:
+    if isinstance(value, str):
+        return read_number(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value
+
+
+def _in_us(name: str, value: object) -> int:
+    assert isinstance(value, int)
+    return value * 1_000 if name == "RESPONSE_TIME" else value
+
+
+def _json(text: str | None) -> object:
+    if text is None:
+        return MISSING
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return MISSING

@@ -1,0 +1,188 @@
+"""Names to addresses: the first, checked answer is the one used, and a dead resolver is ours."""
+
+import time
+from pathlib import Path
+
+import dns.rcode
+import trio
+
+from leadline.probes.reach.host_files import HostFiles, Nameserver, read_hosts, read_nameservers
+from leadline.probes.reach.policy import canary_policy
+from leadline.probes.reach.resolve import Resolver
+from leadline.probes.result import Outcome, Phase, UnknownReason
+from tests.probes.servers import Names, Prober, answer, answering, serving
+
+
+async def test_a_name_is_resolved_and_its_address_is_told(prober: Prober, names: Names) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://APP.example.:{port}/", "[IP] == 127.0.0.1")
+    assert result.outcome is Outcome.UP
+    assert result.phases.dns_us is not None
+    assert sorted(names.asked) == [("app.example", "A"), ("app.example", "AAAA")]
+
+
+async def test_the_address_connected_to_is_the_one_that_was_checked(
+    prober: Prober, names: Names
+) -> None:
+    """A nameserver that answers differently the second time (rebinding) gains nothing."""
+    names.ttl = 0
+    names.records[("rebind.example", "A")] = [["127.0.0.1"], ["169.254.169.254"]]
+    async with serving(answering(answer())) as port:
+        url = f"http://rebind.example:{port}/"
+        first = await prober.check("http", url, "[IP] == 127.0.0.1", ip_family="ipv4")
+        assert names.asked == [("rebind.example", "A")]
+        second = await prober.check("http", url, ip_family="ipv4")
+    assert first.outcome is Outcome.UP
+    assert (second.outcome, second.msg) == (Outcome.DOWN, "target_blocked rebind.example")
+
+
+async def test_a_refused_address_beside_an_allowed_one_is_passed_over(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("mixed.example", "A")] = [["169.254.169.254", "127.0.0.1"]]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://mixed.example:{port}/", "[IP] == 127.0.0.1")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_name_of_a_private_address_is_blocked_for_a_canary(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("inner.example", "A")] = [["10.0.0.1"]]
+    names.records[("inner.example", "AAAA")] = [["64:ff9b::a00:1"]]
+    result = await prober.with_(policy=canary_policy()).check("http", "https://inner.example/")
+    assert (result.outcome, result.msg) == (Outcome.DOWN, "target_blocked inner.example")
+
+
+async def test_a_name_that_does_not_exist_is_down(prober: Prober, names: Names) -> None:
+    result = await prober.check("http", "http://nowhere.example/")
+    assert (result.outcome, result.msg) == (Outcome.DOWN, "dns_error nowhere.example")
+    assert result.phases.unfinished is Phase.DNS
+
+
+async def test_a_name_without_addresses_is_down(prober: Prober, names: Names) -> None:
+    names.records[("mail.example", "MX")] = [[]]
+    result = await prober.check("tcp", "mail.example:25")
+    assert (result.outcome, result.msg) == (Outcome.DOWN, "dns_error mail.example")
+
+
+async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("silent.example", "A")] = [None]
+    names.records[("silent.example", "AAAA")] = [None]
+    began = time.monotonic()
+    broken_name = await prober.check("http", "http://silent.example/", timeout_seconds=1)
+    names.root = None
+    dead_resolver = await prober.check("http", "http://silent.example/", timeout_seconds=1)
+    took = time.monotonic() - began
+    assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error silent.example")
+    assert dead_resolver.outcome is Outcome.UNKNOWN
+    assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
+    assert took < 2.4
+
+
+async def test_a_server_failure_is_down_only_while_the_root_is_answered(
+    prober: Prober, names: Names
+) -> None:
+    for rdtype in ("A", "AAAA"):
+        names.records[("broken.example", rdtype)] = [dns.rcode.SERVFAIL]
+    broken_name = await prober.check("http", "http://broken.example/")
+    names.root = dns.rcode.SERVFAIL
+    dead_resolver = await prober.check("http", "http://broken.example/")
+    assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error broken.example")
+    assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
+
+
+async def test_a_closed_resolver_is_ours_and_told_at_once(prober: Prober) -> None:
+    closed = Resolver(
+        HostFiles(hosts=Path("/nonexistent"), nameservers=(Nameserver("127.0.0.1", 9),))
+    )
+    began = time.monotonic()
+    result = await prober.with_(resolver=closed).check("http", "http://app.example/")
+    assert result.unknown_reason is UnknownReason.RESOLVER_DEAD
+    assert result.msg == "probe_error app.example"
+    assert time.monotonic() - began < 0.5
+
+
+async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    servers = (Nameserver("127.0.0.1", 9), names.server)
+    resolver = Resolver(HostFiles(hosts=Path("/nonexistent"), nameservers=servers))
+    async with serving(answering(answer())) as port:
+        result = await prober.with_(resolver=resolver).check("http", f"http://app.example:{port}/")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    names.records[("app.example", "AAAA")] = [None]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://app.example:{port}/")
+    assert result.outcome is Outcome.UP
+    assert result.latency_ms < 350
+
+
+async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names: Names) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    names.records[("app.example", "AAAA")] = [["::1"]]
+    async with serving(answering(answer())) as port:
+        url = f"http://app.example:{port}/"
+        any_family = await prober.check("http", url, "[IP] == 127.0.0.1")
+        only_v6 = await prober.check("http", url, ip_family="ipv6")
+    assert any_family.outcome is Outcome.UP
+    assert (only_v6.outcome, only_v6.msg) == (Outcome.DOWN, "connect_refused app.example")
+
+
+async def test_an_answer_cut_short_is_fetched_by_tcp(prober: Prober, names: Names) -> None:
+    names.truncate = True
+    names.records[("big.example", "A")] = [["127.0.0.1"]]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://big.example:{port}/", ip_family="ipv4")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("late.example", "A")] = [[], ["127.0.0.1"], dns.rcode.NXDOMAIN]
+    async with serving(answering(answer())) as port:
+        url = f"http://late.example:{port}/"
+        outcomes = [(await prober.check("http", url, ip_family="ipv4")).outcome for _ in range(3)]
+    assert outcomes == [Outcome.DOWN, Outcome.UP, Outcome.UP]
+    assert len(names.asked) == 2
+
+
+async def test_the_hosts_file_comes_first_and_is_read_again(tmp_path: Path, names: Names) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 App.Example other # nothing.example\n::1 app.example\n")
+    files = HostFiles(hosts=hosts, nameservers=(names.server,))
+    assert files.addresses("app.example") == ("127.0.0.1", "::1")
+    assert files.addresses("nothing.example") == ()
+    assert files.addresses("localhost") == ("127.0.0.1", "::1")
+
+
+def test_resolv_conf_is_read_as_the_system_reads_it() -> None:
+    text = "# us\nsearch corp.example\nnameserver 10.0.0.1\nnameserver fe80::1%eth0\nnameserver x\n"
+    assert [server.address for server in read_nameservers(text)] == ["10.0.0.1", "fe80::1%eth0"]
+    assert [server.address for server in read_nameservers("")] == ["127.0.0.1"]
+    assert read_hosts("10.0.0.1 a a\nnonsense b\n10.0.0.2 a") == {"a": ("10.0.0.1", "10.0.0.2")}
+
+
+async def test_a_stranger_s_answer_is_not_taken(prober: Prober, names: Names) -> None:
+    """Wrong ids and wrong questions are passed over until the right answer comes."""
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    honest = names.reply
+
+    def forged(wire: bytes, *, tcp: bool = False) -> bytes | None:
+        reply = honest(wire, tcp=tcp)
+        assert reply is not None
+        return bytes([reply[0] ^ 1]) + reply[1:]
+
+    names.reply = forged  # type: ignore[method-assign]
+    with trio.fail_after(3):
+        result = await prober.check("http", "http://app.example:1/", timeout_seconds=1)
+    assert result.unknown_reason is UnknownReason.RESOLVER_DEAD
