@@ -1,0 +1,114 @@
+"""The scheduler was away: every window that passed has the verdict of the terms then in force."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.rules.ledger import (
+    MissedReason,
+    Ruling,
+    WithheldReason,
+    is_sealed,
+    missed,
+    missed_reason,
+    verdict_of_result,
+    withheld,
+)
+from leadline.storage.rules.schedule import Manner, Term, claimable_until, window_at
+from leadline.storage.rules.slice import DueWindow, cut
+from leadline.storage.rules.timetable import Timetable
+
+NOW = Instant(1_800_000_000 * SECOND)
+STEP_US = MINUTE
+
+
+def come_back(terms: list[Term], left: Instant, back: Instant) -> dict[int, Ruling]:
+    """What a scheduler that returns writes: reserve in steps, run what is published, seal."""
+    timetable = Timetable(0, left, {1: terms})
+    ledger: dict[int, Ruling] = {}
+    published: set[int] = set()
+    reserved: list[int] = []
+    through = left
+    while through < back:
+        through = Instant(min(through + STEP_US, back))
+        due = [DueWindow(7, key, Manner.PROBE, window) for key, window in timetable.take(through)]
+        slices, spared = cut(due, back)
+        for one in spared:
+            assert one.due not in ledger
+            ledger[one.due] = withheld(WithheldReason(one.reason))
+        for part in slices:
+            reserved += part.dues
+            published |= set(part.dues) if part.published else set()
+    for due_at in reserved:
+        window = window_at(terms, Instant(due_at))
+        assert window is not None
+        assert due_at not in ledger
+        if due_at in published:
+            ledger[due_at] = verdict_of_result(window, Manner.PROBE, Instant(back + SECOND))
+        else:
+            assert is_sealed(window, Manner.PROBE, Instant(back + HOUR))
+            ledger[due_at] = missed(missed_reason(published=False, claimed=False))
+    return ledger
+
+
+def test_an_hour_with_a_change_of_interval_and_a_pause_in_it() -> None:
+    terms = [
+        Term(Instant(NOW - HOUR), NOW, 60 * SECOND, 10 * SECOND),
+        Term(Instant(NOW + 20 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
+        Term(Instant(NOW + 30 * MINUTE), NOW, 20 * SECOND, 10 * SECOND, enabled=False),
+        Term(Instant(NOW + 45 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
+    ]
+    ledger = come_back(terms, NOW, Instant(NOW + HOUR + 5 * SECOND))
+    by_minutes = {
+        "missed at a minute each": range(NOW + 60 * SECOND, NOW + 20 * MINUTE + 1, 60 * SECOND),
+        "missed at twenty seconds": range(
+            NOW + 20 * MINUTE + 20 * SECOND, NOW + 30 * MINUTE + 1, 20 * SECOND
+        ),
+        "paused": range(NOW + 30 * MINUTE + 20 * SECOND, NOW + 45 * MINUTE + 1, 20 * SECOND),
+        "missed again": range(NOW + 45 * MINUTE + 20 * SECOND, NOW + HOUR, 20 * SECOND),
+    }
+    for what, dues in by_minutes.items():
+        expected = (
+            withheld(WithheldReason.PAUSED)
+            if what == "paused"
+            else missed(MissedReason.NEVER_PUBLISHED)
+        )
+        assert {ledger.pop(due) for due in dues} == {expected}, what
+    assert {due - NOW: ruling.verdict for due, ruling in ledger.items()} == {HOUR: "covered"}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 900), st.sampled_from([5, 7, 30, 60, 300]), st.booleans()),
+        max_size=5,
+    ),
+    st.integers(1, 2_400),
+)
+def test_whatever_was_edited_meanwhile_every_window_is_accounted_for_once(
+    edits: list[tuple[int, int, bool]], away_s: int
+) -> None:
+    back = Instant(NOW + away_s * SECOND)
+    terms = [Term(Instant(NOW - HOUR), NOW, 10 * SECOND, 5 * SECOND)]
+    at = int(NOW)
+    for after, interval, enabled in edits:
+        at += after * SECOND
+        if at < back:
+            terms.append(Term(Instant(at), NOW, interval * SECOND, 5 * SECOND, enabled=enabled))
+    ledger = come_back(terms, NOW, back)
+    expected = set()
+    for second in range(1, away_s + 1):
+        instant = NOW + second * SECOND
+        term = [t for t in terms if t.from_ < instant][-1]
+        if (instant - term.anchor) % term.interval_us == 0:
+            expected.add(instant)
+            ruling = ledger[instant]
+            claimable = claimable_until(Instant(instant), term.interval_us) > back
+            if not term.enabled:
+                assert ruling == withheld(WithheldReason.PAUSED)
+            elif not claimable:
+                assert ruling == missed(MissedReason.NEVER_PUBLISHED)
+            elif ruling.reason is not None:
+                # Still claimable and not run: only because a newer one was, or is paused already.
+                assert ruling == missed(MissedReason.NEVER_PUBLISHED)
+                assert instant < max(ledger)
+    assert set(ledger) == expected
