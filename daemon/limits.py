@@ -1,4 +1,4 @@
-"""Every bound of the running daemon, in one place; what a child uses is made here and passed down."""
+"""Every bound of the running daemon, in one place; limiters are made here and passed down."""
 
 from typing import Final
 

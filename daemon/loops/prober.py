@@ -14,7 +14,7 @@ from uuid import UUID
 import trio
 
 from ...probes.reach.outward import Reach
-from ...probes.result import Outcome, Result
+from ...probes.result import Outcome, Result, UnknownReason
 from ...probes.run import run
 from ...storage.pools import Pool
 from ...storage.recorder import Recorder

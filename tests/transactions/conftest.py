@@ -39,7 +39,11 @@ class World:
     made: list[MonitorRow] = field(default_factory=list)
 
     async def monitor(self, **given: Any) -> MonitorRow:
-        values = {"name": f"m{len(self.made)}", "type": "http", "target": "http://127.0.0.1/"}
+        values: dict[str, Any] = {
+            "name": f"m{len(self.made)}",
+            "type": "http",
+            "target": "http://127.0.0.1/",
+        }
         if given.get("type") == "push":
             values["target"] = ""
         values |= given
@@ -75,7 +79,7 @@ class World:
             return await tx.rows(query, **given)
 
     async def ledger(self, row: MonitorRow) -> list[tuple[Instant, str, str | None]]:
-        return await self.rows(  # type: ignore[return-value]
+        return await self.rows(
             "select due_at, verdict::text, reason from expected_runs where monitor = %(m)s "
             "order by due_at",
             m=row.id,
@@ -85,10 +89,10 @@ class World:
         found = await self.rows(
             "select status, failures from monitor_states where monitor = %(m)s", m=row.id
         )
-        return found[0]  # type: ignore[return-value]
+        return found[0]
 
     async def beats(self, row: MonitorRow) -> list[tuple[Instant, bool, str | None]]:
-        return await self.rows(  # type: ignore[return-value]
+        return await self.rows(
             "select ts, up, msg from heartbeats where monitor = %(m)s order by ts", m=row.id
         )
 
