@@ -11,8 +11,7 @@ from leadline.storage.rules.arrival import Arrival, Fate, Recorded
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.state import NOTHING_YET, fold_all
 from leadline.storage.transactions.results.record_results import record_results
-
-from .conftest import START, World
+from tests.world import START, World
 
 
 async def record(world: World, *arrivals: Arrival) -> list[Recorded]:

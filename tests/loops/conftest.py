@@ -1,0 +1,13 @@
+"""The small world of tests that need a database."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.world import World, small_world
+
+
+@pytest.fixture
+async def world(dsn: str) -> AsyncIterator[World]:
+    async with small_world(dsn) as made:
+        yield made
