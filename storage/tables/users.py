@@ -15,6 +15,8 @@ _BY_EMAIL = f"select {_COLUMNS} from users u where lower(u.email) = lower(%(emai
 _BY_UID = f"select {_COLUMNS} from users u where u.uid = %(uid)s"
 _BY_ID = f"select {_COLUMNS} from users u where u.id = %(id)s"
 _ANY = "select exists (select from users)"
+# Of several processes that start on an empty database one founds the installation.
+_LOCK_FOUNDING = "lock table users in share row exclusive mode"
 _SEARCH = f"""
 select {_COLUMNS} from users u
 where %(q)s = '' or position(lower(%(q)s) in lower(u.email)) > 0
@@ -116,6 +118,10 @@ async def select_user_by_id(tx: Tx, user: int) -> UserRow | None:
 async def is_anybody_there(tx: Tx) -> bool:
     found: bool = await tx.value(_ANY)
     return found
+
+
+async def lock_founding(tx: Tx) -> None:
+    await tx.execute(_LOCK_FOUNDING)
 
 
 async def search_users(tx: Tx, q: str, most: int) -> list[UserRow]:

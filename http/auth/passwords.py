@@ -1,0 +1,71 @@
+"""Passwords: argon2id (RFC 9106) in a thread, a bounded number at a time.
+
+An account that does not exist costs the same hash as one that does, so that the time of an answer
+tells nothing. The parameters stand in the stored string, so that they can be raised later.
+"""
+
+import os
+from typing import Final
+
+import trio
+from cryptography.exceptions import InvalidKey
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+# OWASP's first choice: 46 MiB, one pass, one lane.
+MEMORY_KIB: Final = 47_104
+ITERATIONS: Final = 1
+LANES: Final = 1
+SALT_BYTES: Final = 16
+HASH_BYTES: Final = 32
+# A longer one is refused before it is hashed.
+LONGEST: Final = 1_024
+
+
+def _derive(password: bytes) -> str:
+    kdf = Argon2id(
+        salt=os.urandom(SALT_BYTES),
+        length=HASH_BYTES,
+        iterations=ITERATIONS,
+        lanes=LANES,
+        memory_cost=MEMORY_KIB,
+    )
+    return kdf.derive_phc_encoded(password)
+
+
+def _verify(password: bytes, stored: str) -> bool:
+    try:
+        Argon2id.verify_phc_encoded(password, stored)
+    except InvalidKey:
+        return False
+    return True
+
+
+class Passwords:
+    """`threads` bounds how many are hashed at once; further ones wait their turn."""
+
+    def __init__(self, threads: trio.CapacityLimiter) -> None:
+        self._threads = threads
+        self._nobody = _derive(os.urandom(SALT_BYTES))
+
+    async def hash(self, password: str) -> str:
+        """The PHC string to store."""
+        return await trio.to_thread.run_sync(
+            _derive, password.encode(), limiter=self._threads, abandon_on_cancel=True
+        )
+
+    async def matches(self, password: str, stored: str | None) -> bool:
+        """Whether it is the password; `stored` None, no such account, takes as long to say no."""
+        against = stored or self._nobody
+        found = await trio.to_thread.run_sync(
+            _verify, password.encode(), against, limiter=self._threads, abandon_on_cancel=True
+        )
+        return found and stored is not None
+
+
+def rule_broken(password: str, shortest: int) -> str | None:
+    """What is wrong with a new password; None where it may be taken."""
+    if len(password) < shortest:
+        return f"must be at least {shortest} characters"
+    if len(password) > LONGEST:
+        return f"must be at most {LONGEST} characters"
+    return None

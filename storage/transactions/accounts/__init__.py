@@ -1,0 +1,1 @@
+"""How people, organizations and tokens come and go."""
