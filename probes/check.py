@@ -31,7 +31,7 @@ class Check:
     target: str
     host: str
     method: str = DEFAULT_METHOD
-    config: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict, repr=False)
     conditions: tuple[Condition, ...] = ()
     retries: int = 0
     timeout_seconds: int = 10

@@ -50,10 +50,15 @@ class Lag:
             raise RuntimeError("Lag.watch is not running: nobody would notice that we stood still")
         now_us = self.now_us()
         # The watcher itself may not have had its turn yet since the loop came back.
-        worst_us = max(0, now_us - self._slept_at_us - _TICK_US)
+        worst_us = max(0, now_us - max(began_us, self._slept_at_us + _TICK_US))
+        first = True
         for noted_at_us, stall_us in self._stalls:
             if noted_at_us >= began_us:
-                return max(worst_us, stall_us)
+                # Only the first can have begun before the span; the next is the longest after it.
+                worst_us = max(worst_us, min(stall_us, noted_at_us - began_us))
+                if not first:
+                    break
+                first = False
         return worst_us
 
     def _note(self, now_us: int) -> None:

@@ -5,6 +5,7 @@ Pure. Stricter than RFC 3986 where leniency would let two readers see two differ
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -49,6 +50,7 @@ class Url:
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
+@lru_cache(maxsize=4_096)
 def read_url(text: str, schemes: tuple[str, ...] = ("http", "https")) -> Url:
     """The parts of an absolute URL; `BadTarget` where it is none, or carries userinfo."""
     _refuse_odd_characters(text)

@@ -11,7 +11,7 @@ import trio
 
 from ..failure import Failed, Unobtainable
 from ..phases import Stopwatch
-from ..result import FailureClass, Phase
+from ..result import FailureClass, Phase, UnknownReason
 from .policy import Policy
 from .resolve import Family, Resolver
 from .sockets import connected
@@ -91,8 +91,16 @@ async def _race(addresses: list[str], port: int) -> Connection:
         raise
     if won:
         return won[0]
-    # What the network said counts before what this host lacks, such as a route for IPv6.
-    raise next((failure for failure in lost if isinstance(failure, Failed)), lost[0])
+    raise min(lost, key=_weight)
+
+
+def _weight(failure: Failed | Unobtainable) -> int:
+    """Which of several failures is told. An address that we could not try leaves the question
+    open, whatever the others said; a family that this host has no route for does not.
+    """
+    if isinstance(failure, Failed):
+        return 1
+    return 2 if failure.reason is UnknownReason.NO_ROUTE else 0
 
 
 def _interleaved(addresses: list[str]) -> list[str]:

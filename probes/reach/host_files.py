@@ -36,7 +36,7 @@ class HostFiles:
         self._given = nameservers
         self._nameservers: tuple[Nameserver, ...] = nameservers or ()
         self._names: dict[str, tuple[str, ...]] = {}
-        self._stamps: tuple[object, object] = (None, None)
+        self._stamps: tuple[object, object] | None = None
         self._looked_at = float("-inf")
 
     def nameservers(self) -> tuple[Nameserver, ...]:

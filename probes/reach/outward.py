@@ -56,11 +56,14 @@ def make_reach(
     lag: Lag | None = None,
     resolver: Resolver | None = None,
     nameservers: tuple[Nameserver, ...] | None = None,
+    contexts: Contexts | None = None,
     authorities: Path | None = None,
     connectivity_check: tuple[str, int] | None = None,
     user_agent: str = USER_AGENT,
 ) -> Reach:
-    """A reach with its caches. Share `lag` and `resolver` between the policies of one process."""
+    """A reach with its caches. Share `lag`, `resolver` and `contexts` between the policies
+    of one process.
+    """
     resolver = resolver or Resolver(HostFiles(nameservers=nameservers))
     connectivity = None
     if connectivity_check is not None:
@@ -69,7 +72,7 @@ def make_reach(
     return Reach(
         policy=policy,
         resolver=resolver,
-        contexts=Contexts(authorities),
+        contexts=contexts or Contexts(authorities),
         lag=lag or Lag(),
         connectivity=connectivity,
         user_agent=user_agent,

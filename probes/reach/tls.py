@@ -6,6 +6,7 @@ target is called down for it.
 
 import os
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ..phases import Stopwatch
 from ..result import FailureClass, Phase, UnknownReason
 
 CONTEXTS_MOST = 16
+HTTP_ALPN = ("http/1.1",)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -34,6 +36,11 @@ class Contexts:
                 self._made.clear()
             made = self._made[(verify, alpn)] = self._make(verify, alpn)
         return made
+
+    def warm_up(self) -> None:
+        """Makes the usual context now, rather than holding the loop for it during a run."""
+        with suppress(Unobtainable):
+            self.context(verify=True, alpn=HTTP_ALPN)
 
     def _make(self, verify: bool, alpn: tuple[str, ...]) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

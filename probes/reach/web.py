@@ -19,7 +19,7 @@ from ..target import BadTarget, Url, redirected
 from .dial import Connection
 from .outward import Reach
 from .resolve import Family
-from .tls import expires_at_us
+from .tls import HTTP_ALPN, expires_at_us
 from .unpack import unpack
 
 HEADERS_BYTES_MOST = 64 * 1024
@@ -28,7 +28,6 @@ REDIRECTS_MOST = 5
 BODY_BYTES_MOST = 1024 * 1024
 _CHUNK = 65_536
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_ALPN = ("http/1.1",)
 
 Header = tuple[str, str]
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
@@ -109,7 +108,7 @@ async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Response:
         if url.scheme == "http":
             return await _exchange(connection, connection.stream, request, watch, reach.user_agent)
         wrapped = await reach.encrypt(
-            connection, url.host, watch, verify=request.verify, alpn=_ALPN
+            connection, url.host, watch, verify=request.verify, alpn=HTTP_ALPN
         )
         response = await _exchange(connection, wrapped, request, watch, reach.user_agent)
         if request.cert_expiry:

@@ -1,16 +1,27 @@
 """A reach whose lag is watched, with a nameserver and an authority of our own."""
 
+import os
 from pathlib import Path
 
 import pytest
 import trio
 import trustme
+from hypothesis import HealthCheck, settings
 
 from leadline.probes.reach.host_files import HostFiles
 from leadline.probes.reach.outward import make_reach
 from leadline.probes.reach.policy import probe_policy
 from leadline.probes.reach.resolve import Resolver
 from tests.probes.servers import Names, Prober
+
+for name, examples in (("suite", 100), ("soak", 2_000)):
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=examples,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("soak" if os.environ.get("LEADLINE_SOAK") == "1" else "suite")
 
 
 @pytest.fixture

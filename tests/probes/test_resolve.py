@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 
 import dns.rcode
+import pytest
 import trio
 
+from leadline.probes.reach import host_files
 from leadline.probes.reach.host_files import HostFiles, Nameserver, read_hosts, read_nameservers
 from leadline.probes.reach.policy import canary_policy
 from leadline.probes.reach.resolve import Resolver
@@ -156,13 +158,33 @@ async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
     assert len(names.asked) == 2
 
 
-async def test_the_hosts_file_comes_first_and_is_read_again(tmp_path: Path, names: Names) -> None:
+async def test_the_hosts_file_comes_first(prober: Prober, names: Names, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
-    hosts.write_text("127.0.0.1 App.Example other # nothing.example\n::1 app.example\n")
-    files = HostFiles(hosts=hosts, nameservers=(names.server,))
-    assert files.addresses("app.example") == ("127.0.0.1", "::1")
-    assert files.addresses("nothing.example") == ()
-    assert files.addresses("localhost") == ("127.0.0.1", "::1")
+    hosts.write_text("127.0.0.1 App.Example other # nothing.example\n")
+    resolver = Resolver(HostFiles(hosts=hosts, nameservers=(names.server,)))
+    at_home = prober.with_(resolver=resolver)
+    async with serving(answering(answer())) as port:
+        assert (await at_home.check("tcp", f"app.example:{port}")).outcome is Outcome.UP
+        assert (await at_home.check("tcp", f"other:{port}")).outcome is Outcome.UP
+        assert (await at_home.check("tcp", f"localhost:{port}")).outcome is Outcome.UP
+    assert names.asked == []
+    assert (await at_home.check("tcp", "nothing.example:1")).msg == "dns_error nothing.example"
+    v6 = await at_home.check("tcp", f"app.example:{port}", ip_family="ipv6")
+    assert v6.msg == "dns_error app.example"
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(host_files, "monotonic", lambda: clock[0])
+    hosts, resolv = tmp_path / "hosts", tmp_path / "resolv.conf"
+    files = HostFiles(resolv, hosts)
+    assert files.addresses("app.example") == ()
+    assert files.nameservers() == (Nameserver("127.0.0.1"),)
+    hosts.write_text("10.0.0.1 app.example\n")
+    resolv.write_text("nameserver 10.0.0.53\n")
+    clock[0] += host_files.RECHECK_SECONDS
+    assert files.addresses("app.example") == ("10.0.0.1",)
+    assert files.nameservers() == (Nameserver("10.0.0.53"),)
 
 
 def test_resolv_conf_is_read_as_the_system_reads_it() -> None:
