@@ -84,6 +84,7 @@ class Resolver:
                 troubles.append(answer.trouble)
                 if conversation.root_answered:
                     watch.resolver_alive = True
+                    self._answered_last = server
             if Trouble.SILENT not in troubles:
                 break
         if watch.resolver_alive:

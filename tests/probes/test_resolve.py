@@ -117,6 +117,21 @@ async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> 
     assert result.outcome is Outcome.UP
 
 
+async def test_a_silent_first_nameserver_costs_its_time_once(prober: Prober, names: Names) -> None:
+    names.records[("a.example", "A")] = names.records[("b.example", "A")] = [["127.0.0.1"]]
+    with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as silent:
+        await silent.bind(("127.0.0.1", 0))
+        servers = (Nameserver("127.0.0.1", silent.getsockname()[1]), names.server)
+        resolver = Resolver(HostFiles(hosts=Path("/nonexistent"), nameservers=servers))
+        patient = prober.with_(resolver=resolver)
+        async with serving(answering(answer())) as port:
+            first = await patient.check("tcp", f"a.example:{port}")
+            second = await patient.check("tcp", f"b.example:{port}")
+    assert first.outcome is second.outcome is Outcome.UP
+    assert first.latency_ms > 400
+    assert second.latency_ms < 300
+
+
 async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
     prober: Prober, names: Names
 ) -> None:
