@@ -18,7 +18,7 @@ test: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/flake8 --select=ASYNC --exclude=$(VENV),.house,data,build .
+	$(BIN)/flake8-async --enable=ASYNC --startable-in-context-manager=watch daemon http storage probes
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/house
 

@@ -20,11 +20,18 @@ RENDERING_THREADS: Final = 1
 # Connections by what they are for, so that pages cannot starve results.
 HTTP_SHARE: Final = 0.5
 
+# Tests before saving: they are probes too, but nobody's schedule.
+TESTS_AT_ONCE: Final = 8
+
 WATCHDOG_STALE_SECONDS: Final = 60.0
 
 
 def probing(concurrency: int) -> trio.CapacityLimiter:
     return trio.CapacityLimiter(concurrency)
+
+
+def testing() -> trio.CapacityLimiter:
+    return trio.CapacityLimiter(TESTS_AT_ONCE)
 
 
 def hashing() -> trio.CapacityLimiter:

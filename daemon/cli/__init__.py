@@ -1,1 +1,44 @@
 """The command line: one file a command, imported when it is called."""
+
+import importlib
+from typing import Final
+
+import click
+
+# Name, and the line that stands in the list of commands: so that the list imports none of them.
+COMMANDS: Final = {
+    "run": "Run the daemon.",
+    "migrate": "Bring the database's tables to this version.",
+    "check-config": "Read the configuration and say every fault of it.",
+    "openapi": "Print the OpenAPI document of the HTTP API.",
+    "version": "Print the version.",
+    "admin": "Create people and reset passwords in the database.",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's file when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{cmd_name.replace('-', '_')}", __name__)
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Leadline, a reliability platform: checks, an honest ledger of them, and what follows.
+
+    \b
+    Exit status: 0 done, 1 it failed, 2 it was called wrongly.
+    Shell completion: eval "$(_LEADLINE_COMPLETE=bash_source leadline)"
+    """

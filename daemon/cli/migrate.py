@@ -1,0 +1,51 @@
+"""leadline migrate"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import click
+import trio
+
+from ...storage import embedded
+from ...storage.embedded import CannotRun
+from ...storage.migrate import CannotMigrate, migrate
+from ...storage.rules.refusal import Unavailable
+from ..config import default_data_dir
+from ..sections import Settings
+from .options import config_option, fail, read_settings
+
+
+async def with_store(settings: Settings, work: Callable[[str], Awaitable[None]]) -> None:
+    """Does work on the store's DSN; an embedded one is started for as long as that takes."""
+    if settings.database.dsn:
+        await work(settings.database.dsn)
+        return
+    data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
+    await trio.Path(data_dir).mkdir(parents=True, exist_ok=True, mode=0o755)
+    async with embedded.running(data_dir) as server:
+        await work(server.dsn)
+
+
+@click.command("migrate")
+@config_option
+def command(config_path: Path | None) -> None:
+    """Apply the migrations that the database lacks. Repeating it changes nothing.
+
+    \b
+    Example:
+      leadline migrate --config /etc/leadline/leadline.toml
+    Exit status: 0 when the database is at this version, 1 otherwise.
+    """
+    settings = read_settings(config_path)
+
+    async def work(dsn: str) -> None:
+        applied = await migrate(dsn)
+        for name in applied:
+            click.echo(f"applied {name}")
+        if not applied:
+            click.echo("nothing to apply")
+
+    try:
+        trio.run(with_store, settings, work)
+    except (CannotRun, CannotMigrate, Unavailable) as error:
+        raise fail(str(error)) from error

@@ -1,0 +1,32 @@
+"""What several commands take: where the configuration is, and how its faults are told."""
+
+import os
+from pathlib import Path
+
+import click
+
+from .. import config
+from ..sections import Settings
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration file.  [default: $LEADLINE_CONFIG, else /etc/leadline/leadline.toml]",
+)
+
+
+def read_settings(path: Path | None) -> Settings:
+    """The settings; every fault goes to the standard error output, a line each, and exit 2."""
+    try:
+        return config.load(path, os.environ)
+    except config.BadConfig as error:
+        for fault in error.faults:
+            click.echo(f"leadline: {fault}", err=True)
+        raise SystemExit(2) from error
+
+
+def fail(message: str) -> SystemExit:
+    """One line that says what is wrong; to be raised."""
+    click.echo(f"leadline: {message}", err=True)
+    return SystemExit(1)

@@ -1,0 +1,62 @@
+"""The application: the one table of routes on Quart-Trio, and answers for what is in no table."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from .context import Context
+from .errors import Problem, body_of
+from .pipeline import answer
+from .route import Route
+
+# Longer than any body that a route takes; each route has its own bound below it.
+BODY_LARGEST = 2 << 20
+RESPONSE_SECONDS = 60
+
+
+def make_app(context: Context, routes: Iterable[Route]) -> QuartTrio:
+    """Needs no running daemon: tests make one too."""
+    app = QuartTrio("leadline", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = BODY_LARGEST
+    app.config["RESPONSE_TIMEOUT"] = RESPONSE_SECONDS
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.url_map.strict_slashes = True
+    app.url_map.merge_slashes = False
+    for route in routes:
+        _add(app, context, route)
+    for status, code in ((404, "not_found"), (405, "method_not_allowed"), (413, "body_too_large")):
+        app.register_error_handler(status, _teller(code))
+    return app
+
+
+def _add(app: QuartTrio, context: Context, route: Route) -> None:
+    rule = route.path.replace("{", "<").replace("}", ">")
+    methods = [route.method]
+    if route.method == "GET" and route.head:
+        methods.append("HEAD")
+
+    async def view(**parameters: str) -> Response:
+        request.scope["leadline.route"] = route.path  # type: ignore[typeddict-unknown-key]
+        return await answer(route, context, request._get_current_object(), parameters)  # type: ignore[attr-defined]
+
+    app.add_url_rule(
+        rule,
+        f"{route.method} {route.path}",
+        view,
+        methods=methods,
+        provide_automatic_options=False,
+    )
+
+
+def _teller(code: str) -> Callable[[Exception], Awaitable[Any]]:
+    async def tell(error: Exception) -> Response:
+        problem = Problem(code)
+        response = Response(body_of(code), status=problem.status, content_type="application/json")
+        allowed = getattr(error, "valid_methods", None)
+        if allowed:
+            response.headers["Allow"] = ", ".join(sorted(allowed))
+        return response
+
+    return tell

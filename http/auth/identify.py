@@ -1,0 +1,63 @@
+"""Turns what a request carries into a principal: the session cookie, else a bearer token.
+
+An invalid cookie is passed over and the next credential tried. What bears our prefix is never read
+as anything else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+from ...storage.pools import Tx
+from ...storage.rules.access import Kind, Principal
+from ...storage.rules.token import TokenKind, digest, kind_of
+from ...storage.tables import sessions, tokens, users
+from ...storage.views.principals import select_by_session, select_by_token
+
+BEARER = "bearer "
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    principal: Principal
+    # The digest of the session's cookie, where that is the credential.
+    session_hash: bytes | None = None
+
+    @property
+    def by_cookie(self) -> bool:
+        return self.principal.kind is Kind.SESSION
+
+
+async def identify(tx: Tx, headers: Mapping[str, str], cookie_name: str) -> Identified | None:
+    """Who asks; None where no credential is valid."""
+    cookie = cookie_of(headers.get("cookie", ""), cookie_name)
+    if cookie:
+        hashed = digest(cookie)
+        signed_in = await select_by_session(tx, hashed)
+        if signed_in is not None:
+            if signed_in.stale:
+                await sessions.note_seen(tx, hashed)
+                await users.note_active(tx, signed_in.user.id)
+            return Identified(signed_in.principal, hashed)
+    bearer = bearer_of(headers.get("authorization", ""))
+    if kind_of(bearer) is TokenKind.API:
+        used = await select_by_token(tx, digest(bearer))
+        if used is not None:
+            if used.stale:
+                await tokens.note_used(tx, used.token.org, used.token.id)
+            return Identified(used.principal)
+    return None
+
+
+def bearer_of(header: str) -> str:
+    if header[: len(BEARER)].lower() != BEARER:
+        return ""
+    return header[len(BEARER) :].strip()
+
+
+def cookie_of(header: str, name: str) -> str:
+    try:
+        jar = SimpleCookie(header)
+    except CookieError:
+        return ""
+    return jar[name].value if name in jar else ""

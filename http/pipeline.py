@@ -1,0 +1,223 @@
+"""From a request to an answer, with refusals in the one order that reveals nothing too early:
+credential, cross-site, tenancy, role, media type, size, body, and then what the handler says.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from quart import Request, Response
+
+from ..storage.pools import Tx
+from ..storage.rules.access import Answer, Need, Principal, Scope, may
+from ..storage.rules.refusal import Refused, Unavailable
+from ..storage.views.scopes import select_scope
+from .auth.crosssite import is_cross_site
+from .auth.identify import Identified, identify
+from .client_address import client_address
+from .context import Context
+from .errors import INVALID_BODY, Problem, body_of, fault_of_body, field_fault, problem_of
+from .route import Ask, NoQuery, Reply, Route
+
+log = logging.getLogger(__name__)
+
+_NUL = b"\\u0000"
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_encode = msgspec.json.Encoder().encode
+
+
+async def answer(
+    route: Route, context: Context, request: Request, parameters: Mapping[str, str]
+) -> Response:
+    """Answers a request; every refusal is one field, and nothing else leaves."""
+    try:
+        ask = await _admit(route, context, request, parameters)
+        return _respond(route, await route.handler(ask))
+    except Problem as problem:
+        return _refuse(problem)
+    except Refused as refused:
+        return _refuse(problem_of(refused))
+    except Unavailable as error:
+        log.warning("the store is away", extra={"route": route.path, "cause": str(error)})
+        return _refuse(Problem("not_ready", headers={"Retry-After": "1"}))
+    except Exception:
+        # Logged before anything is awaited: a client that went away would take the error with it.
+        log.exception("a request failed", extra={"route": route.path, "method": route.method})
+        return _refuse(Problem("internal_error"))
+
+
+async def _admit(
+    route: Route, context: Context, request: Request, parameters: Mapping[str, str]
+) -> Ask:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    identified: Identified | None = None
+    scope: Scope | None = None
+    ids, words, malformed = _read_parameters(parameters)
+    if route.action.need is not Need.NOBODY:
+        async with context.pool.transaction("admit") as tx:
+            identified = await _demand_credential(tx, context, headers, request.method)
+            scope = await _demand_access(tx, route, identified.principal, ids, malformed)
+    elif malformed:
+        raise Problem("not_found")
+    return Ask(
+        context=context,
+        principal=identified.principal if identified else None,
+        scope=scope,
+        ids=ids,
+        words=words,
+        body=await _read_body(route, request),
+        query=_read_query(route, request),
+        method=request.method,
+        client=client_address(_peer(request), headers, context.options.trusted_proxies),
+        session_hash=identified.session_hash if identified else None,
+        headers=headers,
+    )
+
+
+async def _demand_credential(
+    tx: Tx, context: Context, headers: Mapping[str, str], method: str
+) -> Identified:
+    identified = await identify(tx, headers, context.options.cookie_name)
+    if identified is None:
+        raise Problem("unauthorized")
+    if identified.by_cookie and is_cross_site(method, headers, context.options.public_base_url):
+        raise Problem("forbidden")
+    return identified
+
+
+async def _demand_access(
+    tx: Tx,
+    route: Route,
+    principal: Principal,
+    ids: Mapping[str, UUID],
+    malformed: bool,
+) -> Scope | None:
+    if malformed:
+        raise Problem("not_found")
+    scope = None
+    if route.scope is not None:
+        kind, parameter = route.scope
+        scope = await select_scope(tx, kind, ids[parameter])
+        if scope is None:
+            raise Problem("not_found")
+    match may(principal, route.action, scope):
+        case Answer.HIDDEN:
+            raise Problem("not_found")
+        case Answer.REFUSED:
+            raise Problem("forbidden")
+        case Answer.ALLOWED:
+            return scope
+
+
+def _read_parameters(
+    parameters: Mapping[str, str],
+) -> tuple[dict[str, UUID], dict[str, str], bool]:
+    """Ids, other words, and whether an id is none."""
+    ids: dict[str, UUID] = {}
+    words: dict[str, str] = {}
+    malformed = False
+    for name, text in parameters.items():
+        if not name.endswith("ID"):
+            words[name] = text
+            continue
+        try:
+            ids[name] = UUID(text)
+            malformed = malformed or len(text) != 36
+        except ValueError:
+            malformed = True
+    return ids, words, malformed
+
+
+async def _read_body(route: Route, request: Request) -> Any:
+    if route.body is None:
+        return None
+    media_type = request.mimetype
+    data = await read_limited(request, route.body_largest)
+    if not data and route.body_optional:
+        return None
+    if media_type != "application/json":
+        raise Problem("unsupported_media_type")
+    if data is None:
+        raise Problem("body_too_large")
+    if _NUL in data:
+        raise Problem(INVALID_BODY)
+    decoder = _decoders.get(route.body)
+    if decoder is None:
+        decoder = _decoders[route.body] = msgspec.json.Decoder(route.body)
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise fault_of_body(error) from error
+
+
+async def read_limited(request: Request, most: int) -> bytes | None:
+    """The body, or None where it is larger."""
+    if (request.content_length or 0) > most:
+        return None
+    data = bytearray()
+    async for chunk in request.body:
+        data += chunk
+        if len(data) > most:
+            return None
+    return bytes(data)
+
+
+def _read_query(route: Route, request: Request) -> Any:
+    """Unknown parameters are ignored; one that is given twice is refused unless it is a list."""
+    if route.query is NoQuery:
+        return None
+    given: dict[str, Any] = {}
+    for field in msgspec.structs.fields(route.query):
+        values = request.args.getlist(field.encode_name)
+        if not values:
+            continue
+        if _is_list(field.type):
+            given[field.encode_name] = values
+        elif len(values) > 1:
+            raise Problem(f"{field.encode_name}: is given more than once")
+        else:
+            given[field.encode_name] = values[0]
+    try:
+        return msgspec.convert(given, route.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(field_fault(str(error))) from error
+
+
+def _is_list(kind: Any) -> bool:
+    return isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.ListType)
+
+
+def _peer(request: Request) -> str:
+    client = request.scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _respond(route: Route, found: Any) -> Response:
+    if isinstance(found, Response):
+        return found
+    reply = found if isinstance(found, Reply) else Reply(body=found)
+    status = reply.status or route.status
+    if reply.body is None or status == 204:
+        response = Response(b"", status=status)
+        response.headers.pop("Content-Type", None)
+    else:
+        body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
+        response = Response(body, status=status, content_type=reply.content_type)
+    response.headers["Cache-Control"] = "no-store"
+    for name, value in reply.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def _refuse(problem: Problem) -> Response:
+    response = Response(
+        body_of(problem.code), status=problem.status, content_type="application/json"
+    )
+    response.headers["Cache-Control"] = "no-store"
+    for name, value in problem.headers.items():
+        response.headers[name] = value
+    if problem.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response

@@ -1,0 +1,88 @@
+"""A route is data: the app, the OpenAPI document, the access matrix and the docs are made of it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ..storage.rules.access import Action, Principal, Scope
+from .context import Context
+
+BODY_LARGEST = 1 << 20
+PUBLIC_BODY_LARGEST = 64 << 10
+# Some routes take no body at all; what comes is then read and passed over, up to this much.
+IGNORED_BODY_LARGEST = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request, once it may be answered: who asks, for what, and what they gave."""
+
+    context: Context
+    # None on routes that ask nobody.
+    principal: Principal | None
+    scope: Scope | None
+    ids: Mapping[str, UUID]
+    # Path parameters that are no ids, such as a push token.
+    words: Mapping[str, str]
+    body: Any
+    query: Any
+    method: str
+    client: str
+    # The SHA-256 of the session cookie, where that is the credential.
+    session_hash: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def who(self) -> Principal:
+        assert self.principal is not None, "this route asks for a credential"
+        return self.principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer that is more than a body: headers, a status of its own, or bytes as they are."""
+
+    body: Any = None
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+
+
+class NoQuery(msgspec.Struct, frozen=True):
+    """A route without query parameters; unknown ones are ignored."""
+
+
+Handler = Callable[[Ask], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """`path` names its parameters in braces; one that ends in ID is a UUID. `scope` says which of
+    them the scope is found by, as (kind, parameter); None where the action has no scope."""
+
+    method: str
+    path: str
+    action: Action
+    handler: Handler
+    summary: str
+    scope: tuple[str, str] | None = None
+    body: Any = None
+    # Whether a body may be left out altogether.
+    body_optional: bool = False
+    query: type[msgspec.Struct] = NoQuery
+    answer: Any = None
+    status: int = 200
+    # What else it may answer, beyond what any route may.
+    also: tuple[int, ...] = ()
+    content_type: str = "application/json"
+    body_largest: int = BODY_LARGEST
+    in_document: bool = True
+    # HEAD works wherever GET does, but on what changes something.
+    head: bool = True
+
+    @property
+    def parameters(self) -> list[str]:
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]

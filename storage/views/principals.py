@@ -1,0 +1,68 @@
+"""Who a credential belongs to, and what it may: one read a request."""
+
+from uuid import UUID
+
+import msgspec
+
+from ..pools import Tx
+from ..rules.access import Grant, Kind, Membership, Principal, Role
+from ..tables import sessions, tokens, users
+from ..tables.sessions import SessionRow
+from ..tables.users import UserRow
+
+
+class SignedIn(msgspec.Struct, frozen=True):
+    """A session with its person. `stale` says that it was last noted over a minute ago."""
+
+    principal: Principal
+    user: UserRow
+    session: SessionRow
+    stale: bool
+
+
+class TokenUsed(msgspec.Struct, frozen=True):
+    principal: Principal
+    token: tokens.TokenRow
+    stale: bool
+
+
+MINUTE_US = 60_000_000
+
+
+async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
+    session = await sessions.select_session(tx, token_hash)
+    if session is None:
+        return None
+    user = await users.select_user_by_id(tx, session.user_id)
+    if user is None:
+        return None
+    memberships = await users.select_memberships(tx, user.id)
+    principal = Principal(
+        Kind.SESSION,
+        tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
+        user=user.uid,
+        is_global_admin=user.is_global_admin,
+        label=user.display_name or user.email,
+    )
+    stale = tx.now - session.last_seen_at > MINUTE_US
+    return SignedIn(principal, user, session, stale)
+
+
+async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
+    token = await tokens.select_token_by_hash(tx, token_hash)
+    if token is None:
+        return None
+    principal = Principal(
+        Kind.TOKEN,
+        (Membership(token.org, token.project, Role(token.role)),),
+        user=token.creator_uid,
+        actions=None if token.actions is None else frozenset(Grant(a) for a in token.actions),
+        label=token.name,
+    )
+    stale = token.last_used_at is None or tx.now - token.last_used_at > MINUTE_US
+    return TokenUsed(principal, token, stale)
+
+
+async def select_memberships_of(tx: Tx, user: UUID) -> list[users.MembershipRow]:
+    row = await users.select_user(tx, user)
+    return await users.select_memberships(tx, row.id) if row else []
