@@ -33,6 +33,7 @@ START_SECONDS: Final = 300
 # How long each signal is given: a fast shutdown writes a checkpoint, an immediate one does not.
 INTERRUPT_SECONDS: Final = 20
 QUIT_SECONDS: Final = 5
+STOP_SECONDS: Final = INTERRUPT_SECONDS + 2 * QUIT_SECONDS
 # The server of a daemon that was killed is already on its way out.
 ORPHAN_SECONDS: Final = 30
 LOOK_SECONDS: Final = 0.01
@@ -79,17 +80,16 @@ class Server:
     async def stop(self) -> None:
         """Ends it as gently as it lets us: fast, immediate, killed. Not cancelled."""
         process = self._process
-        with trio.CancelScope(shield=True):
-            for word, seconds in (
-                (signal.SIGINT, INTERRUPT_SECONDS),
-                (signal.SIGQUIT, QUIT_SECONDS),
-                (signal.SIGKILL, QUIT_SECONDS),
-            ):
-                if process is None or process.poll() is not None:
-                    return
-                process.send_signal(word)
-                with trio.move_on_after(seconds):
-                    await _ended(process)
+        for word, seconds in (
+            (signal.SIGINT, INTERRUPT_SECONDS),
+            (signal.SIGQUIT, QUIT_SECONDS),
+            (signal.SIGKILL, QUIT_SECONDS),
+        ):
+            if process is None or process.poll() is not None:
+                return
+            process.send_signal(word)
+            with trio.move_on_after(seconds, shield=True):
+                await _ended(process)
 
     async def _ensure_database(self) -> None:
         await ensure_database(self._dsn("postgres"), DATABASE)
@@ -114,7 +114,8 @@ async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Serv
             await server._ensure_database()
             yield server
         finally:
-            await server.stop()
+            with trio.move_on_after(STOP_SECONDS, shield=True):
+                await server.stop()
 
 
 @contextmanager

@@ -166,7 +166,7 @@ class Pool:
         begin = _begin(read_only, isolation, statement_timeout_seconds)
         async with self._lend() as connection:
             with self._watched(name, connection):
-                tx = Tx(connection, name, self._clock(), seconds=seconds, single=False)
+                tx = Tx(connection, name, self._clock, seconds=seconds, single=False)
                 with trio.move_on_after(seconds if read_only else inf) as bound:
                     async with connection.transaction(begin):
                         yield tx
@@ -181,7 +181,7 @@ class Pool:
         """
         async with self._lend() as connection:
             with self._watched(name, connection):
-                yield Tx(connection, name, self._clock(), seconds=STATEMENT_SECONDS, single=True)
+                yield Tx(connection, name, self._clock, seconds=STATEMENT_SECONDS, single=True)
 
     async def transact(
         self,

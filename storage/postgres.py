@@ -10,8 +10,9 @@ A connection serves one task at a time: a second one is told so rather than made
 """
 
 import select
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from math import inf
 from types import TracebackType
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -37,6 +38,7 @@ _BAD = pq.ConnStatus.BAD
 _ACTIVE = pq.TransactionStatus.ACTIVE
 _UNKNOWN = pq.TransactionStatus.UNKNOWN
 _IDLE = pq.TransactionStatus.IDLE
+_INTRANS = pq.TransactionStatus.INTRANS
 _INERROR = pq.TransactionStatus.INERROR
 _POLL_MASK: Final = {
     Wait.R: select.POLLIN,
@@ -93,24 +95,30 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
         self.discard()
         await trio.lowlevel.cancel_shielded_checkpoint()
 
-    async def wait(
+    def wait(
         self,
         gen: PQGen[T],
         interval: float = 0,  # noqa: ARG002  part of psycopg's signature
         timeout: float | None = None,
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Drives a generator of psycopg to its end, and returns what it returns.
 
         Cancelled while the server works, it cancels there and drives on to the answer.
         """
+        return self._wait(gen, inf if timeout is None else timeout)
+
+    async def _wait(self, gen: PQGen[T], seconds: float) -> T:
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
-            if timeout is None:
+            if seconds == inf:
                 return await self._drive(gen)
-            with trio.move_on_after(timeout):
+            with trio.move_on_after(seconds):
                 return await self._drive(gen)
         except trio.Cancelled:
-            await self._abandon(gen)
+            with trio.move_on_after(END_SECONDS, shield=True):
+                await self._abandon(gen)
+            if self.pgconn.transaction_status in (_ACTIVE, _UNKNOWN):
+                self.discard()
             raise
         raise errors._WaitTimeout
 
@@ -132,7 +140,10 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
             yield
             await trio.lowlevel.checkpoint_if_cancelled()
         except BaseException:
-            await self._roll_back()
+            with trio.move_on_after(END_SECONDS, shield=True):
+                await self._roll_back()
+            if not self.returnable:
+                self.discard()
             raise
         await self._commit()
 
@@ -151,13 +162,9 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
             raise
 
     async def _roll_back(self) -> None:
-        if self.closed or self.pgconn.transaction_status == _IDLE:
-            return
-        try:
-            with self.bounded_end():
+        if self.pgconn.transaction_status in (_INTRANS, _INERROR):
+            with suppress(psycopg.Error):
                 await self.command(b"ROLLBACK")
-        except (psycopg.Error, trio.ClosedResourceError):
-            self.discard()
 
     @asynccontextmanager
     async def pipeline(self) -> AsyncIterator[AsyncPipeline]:
@@ -196,15 +203,22 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
                 if not ready:
                     self._steps = 0
                     ready = await _ready(self._fd, want)
-                elif (steps := self._steps) > BUSY_STEPS:
-                    self._steps = 0
+                elif self._is_turn_over():
                     await trio.lowlevel.checkpoint()
-                else:
-                    self._steps = steps + 1
                 want = gen.send(ready)
         except StopIteration as end:
             result: T = end.value
-            return result
+        # Also what never had to wait at all, such as a row of a COPY. The result is not to be lost.
+        if self._is_turn_over():
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        return result
+
+    def _is_turn_over(self) -> bool:
+        self._steps += 1
+        if self._steps <= BUSY_STEPS:
+            return False
+        self._steps = 0
+        return True
 
     def _poll(self, want: Wait | int) -> Ready | int:
         """What can be had without waiting: most writes, and a read that was answered meanwhile."""
@@ -220,26 +234,21 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
         )
 
     async def _abandon(self, gen: PQGen[Any]) -> None:
-        """Leaves the connection usable or discarded, whatever the server was doing."""
-        if self.pgconn.status == _BAD or self.pgconn.transaction_status != _ACTIVE:
+        if self._ending or self.pgconn.transaction_status != _ACTIVE:
             return
-        if self._ending:
-            self.discard()
-            return
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + END_SECONDS):
-            try:
-                await self.cancel_safe()
-                await self._drive(gen)
-            except (psycopg.Error, trio.ClosedResourceError):
-                pass  # expected: the statement was cancelled; the status below tells the rest
-        if self.pgconn.transaction_status in (_ACTIVE, _UNKNOWN):
-            self.discard()
+        # An error is expected: the statement was cancelled. The status tells the rest.
+        with suppress(psycopg.Error, trio.ClosedResourceError):
+            await self._cancel_there()
+            await self._drive(gen)
 
-    async def cancel_safe(self, *, timeout: float = END_SECONDS) -> None:
+    def cancel_safe(self, *, timeout: float = END_SECONDS) -> Coroutine[Any, Any, None]:
         """Asks the server to cancel; returns when it has taken the request."""
+        return self._cancel_there(timeout)
+
+    async def _cancel_there(self, seconds: float = END_SECONDS) -> None:
         if not self._should_cancel():
             return
-        with trio.move_on_after(timeout) as scope:
+        with trio.move_on_after(seconds) as scope:
             await drive_elsewhere(self._cancel_gen())
         if scope.cancelled_caught:
             raise errors.CancellationTimeout("cancellation timeout expired")
@@ -297,7 +306,7 @@ class _Pipeline(AsyncPipeline):
         exc_tb: TracebackType | None,
     ) -> None:
         connection: Connection = self._conn  # type: ignore[assignment]
-        with connection.bounded_end():
+        with trio.move_on_after(END_SECONDS, shield=True), connection.bounded_end():
             await super().__aexit__(exc_type, exc_val, exc_tb)
 
 

@@ -8,7 +8,7 @@ left after its statement's time-out and END_SECONDS.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -44,19 +44,36 @@ class Tx:
     Unavailable (or its kinds OutcomeUnknown, Conflicted) and Rejected.
     """
 
-    __slots__ = ("_connection", "_patience", "_rank", "_single", "name", "now")
+    __slots__ = ("_clock", "_connection", "_now", "_patience", "_rank", "_single", "name")
 
     def __init__(
-        self, connection: Connection, name: str, now: Instant, *, seconds: float, single: bool
+        self,
+        connection: Connection,
+        name: str,
+        clock: Callable[[], Instant],
+        *,
+        seconds: float,
+        single: bool,
     ) -> None:
         self.name: Final = name
-        # The one reading of the clock: all that this transaction writes is of this instant.
-        self.now: Final = now
+        self._clock = clock
+        self._now: Instant | None = None
         self._connection = connection
         self._patience = seconds + END_SECONDS
         self._rank = 0
         # None: any number of statements; True, False: one, and whether it is still to come.
         self._single: bool | None = single or None
+
+    @property
+    def now(self) -> Instant:
+        """The one reading of the clock: all that this transaction writes is of this instant.
+
+        Read when it is first asked for, so that who has waited for a lock is not of an earlier
+        instant than who held it.
+        """
+        if self._now is None:
+            self._now = self._clock()
+        return self._now
 
     async def rows(self, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
         cursor = await self._run(query, parameters, tuple_row)
@@ -148,8 +165,8 @@ class _Statement(NamedTuple):
 _PERCENT = re.compile(r"%(?:\((\w+)\)s|(%)|)")
 
 
-# The statements are constants of the code, so their number is bounded by it.
-@cache
+# The statements are constants of the code, but for the few that name a partition.
+@lru_cache(maxsize=2048)
 def _statement(query: str) -> _Statement:
     """`%(name)s` becomes $1, $2 …; composed once, as psycopg keeps only the last 128."""
     order: list[str] = []

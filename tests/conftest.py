@@ -105,7 +105,9 @@ class Databases:
 
     def __init__(self, server_dsn: str) -> None:
         self._server_dsn = server_dsn
-        self._admin = psycopg.connect(server_dsn, autocommit=True)
+        self._admin = psycopg.connect(
+            server_dsn, autocommit=True, options="-c statement_timeout=30s"
+        )
 
     def make(self, template: str = "template0") -> str:
         """The DSN of a new database."""

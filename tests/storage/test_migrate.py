@@ -1,0 +1,129 @@
+"""Migrations: each applied once however many start at once; what does not fit is refused, whole."""
+
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from leadline.storage import migrate as migrate_module
+from leadline.storage.migrate import CannotMigrate, ensure_database, migrate
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path, "0001_first", "create table first (n int); insert into first values (1);")
+    write(tmp_path, "0002_second", "insert into first select n + 1 from first;")
+    return tmp_path
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / f"{name}.sql").write_text(text)
+
+
+def look(dsn: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+async def test_each_file_is_applied_once_and_in_order(empty_dsn: str, folder: Path) -> None:
+    assert await migrate(empty_dsn, folder) == ["0001_first", "0002_second"]
+    assert await migrate(empty_dsn, folder) == []
+    write(folder, "0003_third", "-- 100 % of what there is\ninsert into first values (9);")
+    assert await migrate(empty_dsn, folder) == ["0003_third"]
+    assert look(empty_dsn, "select n from first order by n") == [(1,), (2,), (9,)]
+    assert look(empty_dsn, "select version, name from schema_migrations order by 1") == [
+        (1, "0001_first"),
+        (2, "0002_second"),
+        (3, "0003_third"),
+    ]
+
+
+async def test_the_real_ones_apply_to_an_empty_database(empty_dsn: str) -> None:
+    names = await migrate(empty_dsn)
+    assert names == [path.stem for path in sorted(migrate_module.FOLDER.glob("*.sql"))]
+
+
+def test_processes_that_start_at_once_agree(empty_dsn: str, folder: Path) -> None:
+    for number in range(3, 9):
+        write(
+            folder,
+            f"{number:04}_slow",
+            f"select pg_sleep(0.02); insert into first values ({number});",
+        )
+    code = (
+        "import sys, trio; from pathlib import Path; from leadline.storage.migrate import migrate;"
+        "print(*trio.run(migrate, sys.argv[1], Path(sys.argv[2])))"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, empty_dsn, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    applied = [process.communicate()[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sorted(chain.from_iterable(applied)) == [
+        path.stem for path in sorted(folder.glob("*.sql"))
+    ]
+    assert look(empty_dsn, "select count(*) from first") == [(8,)]
+
+
+async def test_an_old_server_is_refused_before_anything_is_applied(
+    empty_dsn: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate_module, "OLDEST_SERVER", 990000)
+    with pytest.raises(CannotMigrate, match=r"this is PostgreSQL \d+, leadline needs 99 or newer"):
+        await migrate(empty_dsn, folder)
+    assert look(empty_dsn, "select count(*) from pg_tables where schemaname = 'public'") == [(0,)]
+
+
+async def test_a_file_changed_after_it_was_applied_is_refused(empty_dsn: str, folder: Path) -> None:
+    await migrate(empty_dsn, folder)
+    write(folder, "0001_first", "create table first (n bigint);")
+    with pytest.raises(CannotMigrate, match="0001_first was changed"):
+        await migrate(empty_dsn, folder)
+
+
+async def test_a_database_newer_than_the_code_is_refused(empty_dsn: str, folder: Path) -> None:
+    await migrate(empty_dsn, folder)
+    (folder / "0002_second.sql").unlink()
+    with pytest.raises(CannotMigrate, match="newer than this leadline: it has had 0002_second"):
+        await migrate(empty_dsn, folder)
+
+
+async def test_a_file_added_among_the_applied_is_refused(empty_dsn: str, folder: Path) -> None:
+    write(folder, "0004_fourth", "select 1;")
+    await migrate(empty_dsn, folder)
+    write(folder, "0003_third", "select 1;")
+    with pytest.raises(CannotMigrate, match="0003_third was added before"):
+        await migrate(empty_dsn, folder)
+
+
+async def test_two_files_of_one_number_are_refused(empty_dsn: str, folder: Path) -> None:
+    write(folder, "0002_other", "select 1;")
+    with pytest.raises(CannotMigrate, match="same number"):
+        await migrate(empty_dsn, folder)
+
+
+async def test_a_file_that_fails_leaves_nothing_behind_and_names_itself(
+    empty_dsn: str, folder: Path
+) -> None:
+    write(folder, "0003_bad", "create table third (n int); select nonsense;")
+    with pytest.raises(CannotMigrate, match=r"0003_bad: column .nonsense. does not exist"):
+        await migrate(empty_dsn, folder)
+    assert look(
+        empty_dsn, "select to_regclass('third') is null, max(version) from schema_migrations"
+    ) == [(True, 2)]
+    write(folder, "0003_bad", "create table third (n int);")
+    assert await migrate(empty_dsn, folder) == ["0003_bad"]
+
+
+async def test_a_database_is_made_where_it_is_missing(empty_dsn: str, databases) -> None:
+    name = f"{databases.name_of(empty_dsn)}_more"
+    for _ in range(2):
+        await ensure_database(empty_dsn, name)
+    assert look(empty_dsn, f"select count(*) from pg_database where datname = '{name}'") == [(1,)]
+    databases.drop(f"dbname={name}")
