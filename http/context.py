@@ -12,7 +12,9 @@ from ..storage.keyring import Keyring
 from ..storage.pools import Pool
 from ..storage.recorder import Recorder
 from ..storage.rules.instant import Instant
+from ..storage.views.push_targets import PushTarget
 from .auth.passwords import Passwords
+from .permits import ClientBuckets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,11 @@ class Context:
     passwords: Passwords
     options: Options
     test_permits: trio.CapacityLimiter
+    # Of signing in and changing a password: how often a client may try.
+    logins: ClientBuckets = field(default_factory=ClientBuckets)
     on_edit: Callable[[], None] = lambda: None
     readiness: Callable[[], Readiness] = Readiness
     metrics: Callable[[], bytes] = lambda: b""
     stopping: trio.Event = field(default_factory=trio.Event)
+    # Push tokens looked up lately, with until when that may be gone by.
+    push_targets: dict[bytes, tuple[float, PushTarget]] = field(default_factory=dict)

@@ -131,6 +131,8 @@ def _read_parameters(
 
 
 async def _read_body(route: Route, request: Request) -> Any:
+    if route.body_ignored and await read_limited(request, route.body_largest) is None:
+        raise Problem("body_too_large")
     if route.body is None:
         return None
     media_type = request.mimetype

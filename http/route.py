@@ -12,8 +12,6 @@ from .context import Context
 
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
-# Some routes take no body at all; what comes is then read and passed over, up to this much.
-IGNORED_BODY_LARGEST = 64 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +68,8 @@ class Route:
     summary: str
     scope: tuple[str, str] | None = None
     body: Any = None
+    # A body of any kind is read, bounded, and passed over.
+    body_ignored: bool = False
     # Whether a body may be left out altogether.
     body_optional: bool = False
     query: type[msgspec.Struct] = NoQuery

@@ -43,23 +43,26 @@ class StatusData(msgspec.Struct, frozen=True):
 
 
 async def events(ask: Ask) -> Response:
-    response = Response(_stream(ask), content_type="text/event-stream")
+    if ask.method == "HEAD":
+        return Response(b"", content_type="text/event-stream")
+    try:
+        listener = ask.context.bus.listen()
+    except TooManyListeners as error:
+        raise Problem("not_ready", headers={"Retry-After": "5"}) from error
+    response = Response(_stream(ask, listener), content_type="text/event-stream")
     response.timeout = None
     response.headers.update(_HEADERS)
     return response
 
 
-async def _stream(ask: Ask) -> AsyncIterator[bytes]:
-    context = ask.context
+async def _stream(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
+    # No context manager: the collector may end this generator, and cleaning up awaits nothing.
     try:
-        with context.bus.listening() as listener:
-            yield b": connected\n\n"
-            if ask.method == "HEAD":
-                return
-            async for chunk in _events(ask, listener):
-                yield chunk
-    except TooManyListeners as error:
-        raise Problem("not_ready") from error
+        yield b": connected\n\n"
+        async for chunk in _events(ask, listener):
+            yield chunk
+    finally:
+        ask.context.bus.hang_up(listener)
 
 
 async def _events(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:

@@ -4,8 +4,6 @@ A slow listener never slows the recorder. Its queue is bounded; when it is full 
 closed, and knows that it was: a gap that nobody mentions would be a lie.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 import msgspec
@@ -50,6 +48,9 @@ class Listener:
         except trio.EndOfChannel:
             return None
 
+    def close(self) -> None:
+        self._receive.close()
+
 
 class Bus:
     def __init__(self) -> None:
@@ -75,18 +76,18 @@ class Bus:
         for listener in list(self._listeners):
             self._close(listener)
 
-    @contextmanager
-    def listening(self) -> Iterator[Listener]:
+    def listen(self) -> Listener:
+        """A new listener; whoever asks for one hands it back to `hang_up`."""
         if len(self._listeners) >= LISTENERS_MOST:
             raise TooManyListeners
         send, receive = trio.open_memory_channel[StatusEvent](QUEUE_MOST)
         listener = Listener(receive)
         self._listeners[listener] = send
-        try:
-            yield listener
-        finally:
-            self._close(listener)
-            receive.close()
+        return listener
+
+    def hang_up(self, listener: Listener) -> None:
+        self._close(listener)
+        listener.close()
 
     def _close(self, listener: Listener) -> None:
         send = self._listeners.pop(listener, None)

@@ -8,7 +8,7 @@ import msgspec
 from ..pools import LockRank, Tx
 from ..rules.instant import Instant
 
-_COLUMNS = """
+COLUMNS = """
 m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
 m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_threshold,
 m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
@@ -16,13 +16,13 @@ m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.pus
 m.push_token_sealed, m.revision, m.created_at, m.updated_at
 """
 
-_FROM = """
+FROM = """
 from monitors m join projects p on p.org = m.org and p.id = m.project
   join shards s on s.id = m.shard
 """
 
-_LOCK_BY_UID = f"select {_COLUMNS} {_FROM} where m.uid = %(uid)s for update of m"
-_BY_UID = f"select {_COLUMNS} {_FROM} where m.uid = %(uid)s"
+_LOCK_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s for update of m"
+_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
 
 # One at a time in a shard: whoever edits a schedule holds the shard, then the monitor.
 _LOCK_SHARD_OF = """

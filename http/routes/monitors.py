@@ -1,0 +1,353 @@
+"""Monitors: read, written, tested, and asked for their results."""
+
+from typing import Any, Final
+
+import msgspec
+
+from ...probes.check import make_check, validate
+from ...probes.result import Outcome
+from ...probes.run import run
+from ...storage.keyring import CannotOpen
+from ...storage.pools import Tx
+from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
+from ...storage.rules.instant import SECOND, Instant, to_text
+from ...storage.rules.monitor import MonitorType, default_timeout_seconds
+from ...storage.rules.refusal import Refused
+from ...storage.rules.schedule import LATE_ARRIVAL_US
+from ...storage.rules.state import State, Status, hold_us, status_at
+from ...storage.tables.monitors import MonitorRow, select_monitor
+from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
+from ...storage.transactions.monitors.draft import MonitorDraft, check_draft
+from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
+from ...storage.transactions.monitors.run_now import renew_push_token, run_now
+from ...storage.views.monitors import (
+    Standing,
+    select_monitors_of_project,
+    select_standings,
+    select_uids,
+)
+from ..errors import Problem
+from ..route import Ask, Reply, Route
+from ..shapes.base import known
+from ..shapes.monitors import (
+    CreateMonitor,
+    JobAsked,
+    Monitor,
+    MonitorManagement,
+    PushToken,
+    TestResult,
+    UpdateMonitor,
+)
+
+PUSH_PATH: Final = "/api/v1/public/push/"
+_NEEDS_NO_POLICY = (None, "")
+
+
+async def list_monitors(ask: Ask) -> list[Monitor]:
+    assert ask.scope is not None
+    org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+    async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
+        rows = await select_monitors_of_project(tx, org, project)
+        return await _shapes(ask, tx, rows)
+
+
+async def show_monitor(ask: Ask) -> Monitor:
+    async with ask.context.pool.transaction("show_monitor", read_only=True) as tx:
+        row = await select_monitor(tx, ask.ids["monitorID"])
+        if row is None:
+            raise Refused("not_found")
+        return (await _shapes(ask, tx, [row]))[0]
+
+
+async def create(ask: Ask) -> Reply:
+    context = ask.context
+    draft = draft_of(ask.body)
+    async with context.pool.transaction("create_monitor") as tx:
+        row = await create_monitor(
+            tx, ask.who, ask.ids["projectID"], draft, context.keyring, context.options.regions
+        )
+        shape = (await _shapes(ask, tx, [row]))[0]
+    context.on_edit()
+    return Reply(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
+
+
+async def update(ask: Ask) -> Monitor:
+    context = ask.context
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(ask.body).items()
+        if value is not msgspec.UNSET
+    }
+    _refuse_policy(given.pop("escalation_policy_id", None))
+    async with context.pool.transaction("edit_monitor") as tx:
+        row = await edit_monitor(
+            tx,
+            ask.who,
+            ask.ids["monitorID"],
+            given,
+            context.keyring,
+            context.options.regions,
+        )
+        shape = (await _shapes(ask, tx, [row]))[0]
+    context.recorder.forget((row.org, row.id))
+    context.on_edit()
+    return shape
+
+
+async def delete(ask: Ask) -> None:
+    context = ask.context
+    async with context.pool.transaction("delete_monitor") as tx:
+        row = await delete_monitor(tx, ask.who, ask.ids["monitorID"])
+    context.recorder.forget((row.org, row.id))
+
+
+async def test(ask: Ask) -> TestResult:
+    """Runs a check that is not stored, once, from this process."""
+    context = ask.context
+    draft = draft_of(ask.body)
+    if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
+        raise Problem(f"type: {draft.type} has nothing to test")
+    check_draft(draft, context.options.regions)
+    for fault in validate(draft.type, draft.target, draft.method, draft.config, draft.conditions):
+        raise Problem(f"{fault.field}: {fault.message}")
+    check = make_check(
+        draft.type,
+        draft.target,
+        draft.method,
+        draft.config,
+        draft.conditions,
+        retries=draft.retries,
+        timeout_seconds=draft.timeout_seconds,
+        interval_seconds=draft.interval_seconds,
+    )
+    async with context.test_permits:
+        result = await run(check, context.reach, context.clock)
+    return TestResult(
+        up=result.outcome is Outcome.UP,
+        latency_ms=result.latency_ms,
+        code=known(result.code),
+        msg=result.msg,
+    )
+
+
+async def check_now(ask: Ask) -> JobAsked:
+    async with ask.context.pool.transaction("run_now") as tx:
+        job = await run_now(tx, ask.who, ask.ids["monitorID"])
+    ask.context.on_edit()
+    return JobAsked(job_id=job)
+
+
+async def new_push_token(ask: Ask) -> PushToken:
+    async with ask.context.pool.transaction("renew_push_token") as tx:
+        token = await renew_push_token(tx, ask.who, ask.ids["monitorID"], ask.context.keyring)
+    return PushToken(push_token=token, push_url=push_url(ask, token))
+
+
+def draft_of(body: CreateMonitor) -> MonitorDraft:
+    """The draft of a request, with the defaults of what it leaves out."""
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(body).items()
+        if value is not msgspec.UNSET
+    }
+    _refuse_policy(given.pop("escalation_policy_id", None))
+    given["type"] = str(given["type"])
+    interval = given.setdefault("interval_seconds", 60)
+    given.setdefault("timeout_seconds", default_timeout_seconds(interval))
+    return MonitorDraft(**given)
+
+
+def _refuse_policy(policy: object) -> None:
+    # One answer for one that is missing and for one of another tenant.
+    if policy not in _NEEDS_NO_POLICY:
+        raise Problem("escalation_policy_id: names no escalation policy of this project")
+
+
+def push_url(ask: Ask, token: str) -> str:
+    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
+    return f"{base}{PUSH_PATH}{token}"
+
+
+def status_of(standing: Standing | None, kind: str, now: Instant) -> Status:
+    """The folded status while a result holds, else pending."""
+    if standing is None or standing.last_at is None or not standing.enabled:
+        return Status.PENDING
+    interval_us = standing.interval_seconds * SECOND
+    if kind != MonitorType.PUSH:
+        held_us = hold_us(interval_us)
+    elif standing.msg == "push_missed":
+        held_us = interval_us
+    else:
+        held_us = interval_us + standing.grace_seconds * SECOND
+    # A push's next failure is folded a moment after its deadline: the status is not lost meanwhile.
+    slack_us = LATE_ARRIVAL_US if kind == MonitorType.PUSH else 0
+    held_until = Instant(standing.last_at + held_us + slack_us)
+    state = State(Status(standing.status), standing.failures, standing.since)
+    return status_at(state, held_until, now)
+
+
+async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:
+    standings = await select_standings(tx, [(row.org, row.id) for row in rows])
+    wanted = sorted({key for row in rows for key in row.depends_on})
+    uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
+    may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
+    return [
+        _shape(ask, row, standings.get((row.org, row.id)), uids, tx.now, may_write=may_write)
+        for row in rows
+    ]
+
+
+def _shape(
+    ask: Ask,
+    row: MonitorRow,
+    standing: Standing | None,
+    uids: dict[int, Any],
+    now: Instant,
+    *,
+    may_write: bool,
+) -> Monitor:
+    token = _push_token(ask, row) if may_write else None
+    return Monitor(
+        id=row.uid,
+        project_id=row.project_uid,
+        name=row.name,
+        description=row.description,
+        slug=row.slug,
+        type=MonitorType(row.type),
+        target=row.target,
+        method=row.method,  # type: ignore[arg-type]
+        interval_seconds=row.interval_seconds,
+        timeout_seconds=row.timeout_seconds,
+        retries=row.retries,
+        failure_threshold=row.failure_threshold,
+        confirm_interval_seconds=row.confirm_interval_seconds,
+        depends_on=[uids[key] for key in row.depends_on if key in uids],
+        consecutive_failures=standing.failures_in_row if standing else 0,
+        renotify_seconds=row.renotify_seconds,
+        grace_seconds=row.grace_seconds,
+        conditions=row.conditions,
+        tags=row.tags,
+        region=row.region,
+        config=visible_config(row.config, may_write=may_write),
+        enabled=row.enabled,
+        auto_incident=row.auto_incident,
+        status=status_of(standing, row.type, now).value,
+        push_token=known(token),
+        push_url=known(push_url(ask, token) if token else None),
+        management=MonitorManagement(source="ui", read_only=False),
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+def visible_config(text: str, *, may_write: bool) -> dict[str, Any]:
+    """The config without its secrets; viewers do not even learn that there are some."""
+    config: dict[str, Any] = msgspec.json.decode(text)
+    if may_write:
+        return config
+    plain = {name: value for name, value in config.items() if value != ""}
+    headers = plain.get("headers")
+    if isinstance(headers, dict):
+        plain["headers"] = {name: value for name, value in headers.items() if value != ""}
+    return plain
+
+
+def _push_token(ask: Ask, row: MonitorRow) -> str | None:
+    if row.push_token_sealed is None:
+        return None
+    try:
+        opened = ask.context.keyring.open(row.push_token_sealed, push_token_place(row.uid))
+    except CannotOpen:
+        return None
+    return opened.decode()
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_EDIT: Final = Action(Need.EDITOR)
+_PROJECT: Final = ("project", "projectID")
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/projects/{projectID}/monitors",
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=list_monitors,
+        summary="The project's monitors.",
+        answer=list[Monitor],
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/projects/{projectID}/monitors",
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=create,
+        summary="Creates a monitor.",
+        body=CreateMonitor,
+        answer=Monitor,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/projects/{projectID}/monitors/test",
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=test,
+        summary="Runs a check once, without storing anything.",
+        body=CreateMonitor,
+        answer=TestResult,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/monitors/{monitorID}",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=show_monitor,
+        summary="One monitor.",
+        answer=Monitor,
+    ),
+    Route(
+        method="PATCH",
+        path="/api/v1/monitors/{monitorID}",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=update,
+        summary="Changes what is given of a monitor.",
+        body=UpdateMonitor,
+        answer=Monitor,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path="/api/v1/monitors/{monitorID}",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=delete,
+        summary="Deletes a monitor.",
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/monitors/{monitorID}/check",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=check_now,
+        summary="Asks for an extra run now.",
+        answer=JobAsked,
+        status=202,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/monitors/{monitorID}/push-token",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=new_push_token,
+        summary="Gives a push monitor a new token; the old one ends.",
+        answer=PushToken,
+        status=201,
+    ),
+)

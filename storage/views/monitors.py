@@ -1,0 +1,72 @@
+"""Monitors as people and the API see them: what is configured, how it stands, what came last."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ..pools import Tx
+from ..rules.instant import Instant
+from ..tables.monitors import COLUMNS, FROM, MonitorRow
+
+_STANDING = """
+select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms, h.code, h.msg,
+  t.interval_seconds, t.grace_seconds, t.enabled,
+  case when h.up is false then (
+    -- How many in a row: counted back to the last success, and no further than a page of them.
+    select count(*) from (
+      select b.up from heartbeats b
+      where b.org = k.org and b.monitor = k.monitor
+        and b.ts > coalesce((select g.ts from heartbeats g where g.org = k.org
+          and g.monitor = k.monitor and g.up order by g.ts desc limit 1), '-infinity')
+      order by b.ts desc limit 1000) failures) else 0 end
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitor_states s on s.org = k.org and s.monitor = k.monitor
+  join lateral (select interval_seconds, grace_seconds, enabled from monitor_terms
+    where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
+  left join lateral (select ts, up, latency_ms, code, msg from heartbeats b
+    where b.org = k.org and b.monitor = k.monitor order by b.ts desc limit 1) h on true
+"""
+
+_OF_PROJECT = f"""
+select {COLUMNS} {FROM} where m.org = %(org)s and m.project = %(project)s order by m.slug
+"""
+_DEPENDENCY_UIDS = """
+select id, uid from monitors where org = %(org)s and id = any(%(ids)s)
+"""
+
+Key = tuple[int, int]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a monitor stands, and its newest result. `failures_in_row` is counted up to 1 000."""
+
+    org: int
+    monitor: int
+    status: str
+    failures: int
+    since: Instant
+    last_at: Instant | None
+    last_up: bool | None
+    latency_ms: int | None
+    code: int | None
+    msg: str | None
+    interval_seconds: int
+    grace_seconds: int
+    enabled: bool
+    failures_in_row: int
+
+
+async def select_standings(tx: Tx, keys: Sequence[Key]) -> dict[Key, Standing]:
+    rows = await tx.structs(
+        Standing, _STANDING, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+    )
+    return {(row.org, row.monitor): row for row in rows}
+
+
+async def select_monitors_of_project(tx: Tx, org: int, project: int) -> list[MonitorRow]:
+    return await tx.structs(MonitorRow, _OF_PROJECT, org=org, project=project)
+
+
+async def select_uids(tx: Tx, org: int, ids: Sequence[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_DEPENDENCY_UIDS, org=org, ids=list(ids)))
