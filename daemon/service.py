@@ -180,7 +180,7 @@ async def _run_loops(
                 serving.cancel_scope.deadline = trio.current_time() + limits.HTTP_FINISH_SECONDS
             loops.cancel_scope.cancel()
         if house.prober is not None:
-            await house.prober.close()
+            house.prober.close()
         probing.cancel_scope.deadline = trio.current_time() + limits.PROBES_FINISH_SECONDS
 
 

@@ -71,6 +71,7 @@ class Catalogue:
         """The entries of monitors that are still there; those not known yet are read."""
         missing = [key for key in keys if key not in self._entries]
         if missing:
+            # A monitor that was just made is read with its neighbours at the next pass.
             async with self._pool.transaction("definitions", read_only=True) as tx:
                 for definition in (await select_definitions(tx, missing)).values():
                     self._put(definition)

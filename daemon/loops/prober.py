@@ -8,6 +8,8 @@ stays open, and the ledger says that it was never finished.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final
 from uuid import UUID
 
@@ -31,8 +33,11 @@ from .pace import Wake
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 1.0
-# Slices that wait for permits in this process; then the ticker waits, and windows say why.
-SLICES_WAITING: Final = 64
+# Windows that wait for their instant or for a permit in this process; over it the ticker waits,
+# and the ledger says why.
+WINDOWS_WAITING: Final = 5_000
+# What a worker takes at a time for each 25 permits that are free.
+PERMITS_A_SLICE: Final = 25
 # So many runs are begun before others have their turn: all at once would falsify each other.
 STARTS_AT_ONCE: Final = 5
 JOBS_AT_ONCE: Final = 20
@@ -45,6 +50,17 @@ class Batch:
     key: int
     outstanding: int
     is_clean: bool = True
+
+
+@dataclass(order=True, slots=True)
+class Waiting:
+    """A window in hand, ordered by when it is due."""
+
+    due: Instant
+    number: int
+    batch: Batch = field(compare=False)
+    key: tuple[int, int] = field(compare=False)
+    claim_until: Instant = field(compare=False)
 
 
 @dataclass(slots=True)
@@ -80,9 +96,12 @@ class Prober:
         self._reach = reach
         self._permits = permits
         self._clock = clock
-        self._send, self._receive = trio.open_memory_channel[tuple[Batch, LeasedSlice]](
-            SLICES_WAITING
-        )
+        self._waiting: list[Waiting] = []
+        self._numbers = count()
+        self._is_closed = False
+        # Set when there is something to look at: a window, room for more, or the end.
+        self._news = Wake()
+        self._room = Wake()
         self._in_hand: dict[int, Batch] = {}
         self._done: list[int] = []
         self._shards: tuple[int, ...] = ()
@@ -97,16 +116,32 @@ class Prober:
         )
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Starts what is in hand, as permits allow; after `close` it ends with the last run."""
+        """Starts each window when it is due, as permits allow; after `close` it ends with the last
+        run that had begun."""
         async with trio.open_nursery() as nursery:
             self._running = nursery
             task_status.started()
-            async for batch, leased in self._receive:
-                await self._start_slice(nursery, batch, leased)
+            started = 0
+            while not self._is_closed:
+                if not self._waiting or self._waiting[0].due > self._clock():
+                    await self._news.wait(self._seconds_to_next())
+                    continue
+                window = heappop(self._waiting)
+                self._room.set()
+                await self._start(nursery, window)
+                started += 1
+                if started % STARTS_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
 
-    async def close(self) -> None:
+    def _seconds_to_next(self) -> float:
+        if not self._waiting:
+            return PAUSE_SECONDS
+        return max(self._waiting[0].due - self._clock(), 0) / 1e6
+
+    def close(self) -> None:
         """Takes nothing up any more; what has begun is finished."""
-        await self._send.aclose()
+        self._is_closed = True
+        self._news.set()
 
     async def pass_once(self) -> None:
         """Reads what was edited, takes jobs, where asked also slices, and drops what is done."""
@@ -120,9 +155,8 @@ class Prober:
             await self._lease()
 
     async def _lease(self) -> None:
-        free = SLICES_WAITING - self._receive.statistics().current_buffer_used
-        most = min(free, max(int(self._permits.available_tokens) // 25, 0))
-        if not most or not self._shards:
+        most = int(self._permits.available_tokens) // PERMITS_A_SLICE
+        if not most or not self._shards or len(self._waiting) >= WINDOWS_WAITING:
             return
         async with self._pool.transaction("lease_slices") as tx:
             leased = await queues.lease_slices(
@@ -133,35 +167,37 @@ class Prober:
             await self._take(_without(item, settled))
 
     async def _take(self, leased: LeasedSlice) -> None:
+        while len(self._waiting) >= WINDOWS_WAITING:
+            await self._room.wait(PAUSE_SECONDS)
         batch = Batch(leased.id, len(leased.dues))
         self._in_hand[leased.id] = batch
-        if leased.dues:
-            await self._send.send((batch, leased))
-        else:
+        if not leased.dues:
             self._finish(batch)
+        for n, due in enumerate(leased.dues):
+            key = (leased.orgs[n], leased.monitors[n])
+            item = Waiting(due, next(self._numbers), batch, key, leased.claim_untils[n])
+            heappush(self._waiting, item)
+        self._news.set()
 
-    async def _start_slice(self, nursery: trio.Nursery, batch: Batch, leased: LeasedSlice) -> None:
-        keys = list(zip(leased.orgs, leased.monitors, strict=True))
+    async def _start(self, nursery: trio.Nursery, window: Waiting) -> None:
         try:
-            entries = await self._catalogue.find(keys)
+            entry = (await self._catalogue.find([window.key])).get(window.key)
         except Unavailable:
-            self._give_back(batch)
+            # The store went away before the run was begun: it is leased again, or sealed.
+            self._settle(window.batch, stored=False)
             return
-        for n, key in enumerate(keys):
-            entry = entries.get(key)
-            if entry is None or self._clock() >= leased.claim_untils[n]:
-                # Gone, or too late to say anything about its due instant: the sealer says so.
-                self._settle(batch, stored=entry is None)
-                continue
-            if entry.check is None:
-                self._count_unknown(entry.trouble.partition(":")[0])
-                self._settle(batch, stored=False)
-                continue
+        if entry is None or self._clock() >= window.claim_until:
+            # Gone, or too late to say anything about its due instant: the sealer says so.
+            self._settle(window.batch, stored=entry is None)
+        elif entry.check is None:
+            self._count_unknown(entry.trouble.partition(":")[0])
+            self._settle(window.batch, stored=False)
+        else:
             permit = object()
             await self._permits.acquire_on_behalf_of(permit)
-            nursery.start_soon(self._run_window, permit, batch, key, entry, leased.dues[n])
-            if n % STARTS_AT_ONCE == STARTS_AT_ONCE - 1:
-                await trio.lowlevel.checkpoint()
+            nursery.start_soon(
+                self._run_window, permit, window.batch, window.key, entry, window.due
+            )
 
     async def _run_window(
         self, permit: object, batch: Batch, key: tuple[int, int], entry: Entry, due: Instant
@@ -193,7 +229,7 @@ class Prober:
         return await run(entry.check, self._reach, self._clock)
 
     async def _take_jobs(self) -> None:
-        if not self._shards or self._running is None:
+        if not self._shards or self._running is None or self._is_closed:
             return
         most = min(JOBS_AT_ONCE, int(self._permits.available_tokens))
         async with self._pool.transaction("lease_jobs") as tx:
@@ -234,11 +270,6 @@ class Prober:
         self._in_hand.pop(batch.key, None)
         if batch.is_clean:
             self._done.append(batch.key)
-
-    def _give_back(self, batch: Batch) -> None:
-        """The store went away before the slice was begun: it is leased again, or sealed."""
-        batch.is_clean = False
-        self._in_hand.pop(batch.key, None)
 
     async def _drop_done(self) -> None:
         done, self._done = self._done, []

@@ -94,9 +94,11 @@ async def test_two_tickers_reserve_no_window_twice(world: World) -> None:
         "select w.monitor, w.due from slices s, unnest(s.monitors, s.dues) as w(monitor, due)"
     )
     assert len(reserved) == len(set(reserved))
+    ((through,),) = await world.rows("select reserved_through from shards")
+    assert through >= world.now
     for row in rows:
         mine = sorted(due for monitor, due in reserved if monitor == row.id)
-        assert mine == await due_windows(world, row, world.now)
+        assert mine == await due_windows(world, row, through)
 
 
 async def test_hours_are_rolled_up_and_restated_when_something_was_learnt_late(
