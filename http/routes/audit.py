@@ -1,0 +1,72 @@
+"""The audit logs: an organization's, and the installation's own."""
+
+from typing import Final
+
+import msgspec
+
+from ...storage.rules.access import Action, Need
+from ...storage.rules.instant import to_text
+from ...storage.views.audit_log import INSTANCE, AuditRow, select_audit
+from ..errors import Problem
+from ..route import Ask, Route
+from ..shapes.base import known
+from ..shapes.organizations import AuditEntry
+from .scoped import org_of
+
+
+class AuditQuery(msgspec.Struct, frozen=True):
+    """More than 500 are not given at once."""
+
+    limit: int = 100
+
+
+def _shape(row: AuditRow) -> AuditEntry:
+    return AuditEntry(
+        id=row.uid,
+        org_id=known(row.org_uid),
+        actor_user_id=known(row.actor_uid),
+        actor_email=known(row.actor_email),
+        actor_name=row.actor_label,
+        via_token=row.via_token,
+        action=row.action,
+        target=row.target,
+        created_at=to_text(row.created_at),
+    )
+
+
+async def _read(ask: Ask, org: int) -> list[AuditEntry]:
+    if ask.query.limit < 1:
+        raise Problem("limit_invalid")
+    async with ask.context.pool.transaction("read_audit", read_only=True) as tx:
+        return [_shape(row) for row in await select_audit(tx, org, ask.query.limit)]
+
+
+async def read_organization(ask: Ask) -> list[AuditEntry]:
+    return await _read(ask, org_of(ask))
+
+
+async def read_instance(ask: Ask) -> list[AuditEntry]:
+    return await _read(ask, INSTANCE)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/organizations/{orgID}/audit",
+        action=Action(Need.ORG_ADMIN),
+        scope=("organization", "orgID"),
+        handler=read_organization,
+        summary="Who wrote what in an organization, the newest first.",
+        query=AuditQuery,
+        answer=list[AuditEntry],
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/admin/audit",
+        action=Action(Need.GLOBAL_ADMIN),
+        handler=read_instance,
+        summary="Who wrote what to the installation itself, the newest first.",
+        query=AuditQuery,
+        answer=list[AuditEntry],
+    ),
+)

@@ -1,0 +1,139 @@
+"""One's own account: who one is, one's password, one's sessions."""
+
+from typing import Final
+from uuid import UUID
+
+from ...storage.rules.access import Action, Need, Role
+from ...storage.rules.instant import to_text
+from ...storage.tables.sessions import SessionRow
+from ...storage.tables.users import UserRow
+from ...storage.transactions.accounts.change_password import change_password
+from ...storage.transactions.accounts.sign_in import end_session
+from ...storage.views.own_account import (
+    OwnMembership,
+    select_own_memberships,
+    select_own_sessions,
+    select_own_user,
+)
+from ..auth.passwords import rule_broken
+from ..errors import Problem
+from ..route import Ask, Route
+from ..shapes.accounts import ChangePasswordRequest, Me, Session, User
+from ..shapes.base import instant_text, known
+from ..shapes.organizations import Membership
+from .signin import take_try
+
+_ME: Final = "/api/v1/me"
+
+
+async def read_me(ask: Ask) -> Me:
+    async with ask.context.pool.transaction("read_me", read_only=True) as tx:
+        user = await select_own_user(tx, ask.who)
+        memberships = await select_own_memberships(tx, ask.who, user)
+    return Me(
+        user=user_shape(user) if user else None,
+        memberships=[_membership(m) for m in memberships],
+        totp_enabled=False,
+    )
+
+
+def user_shape(row: UserRow) -> User:
+    return User(
+        id=row.uid,
+        email=row.email,
+        display_name=row.display_name,
+        is_global_admin=row.is_global_admin,
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+def _membership(own: OwnMembership) -> Membership:
+    return Membership(
+        id=known(own.uid),
+        user_id=known(own.user_uid),
+        org_id=own.org_uid,
+        project_id=known(own.project_uid),
+        role=Role(own.role),
+        created_at=instant_text(own.created_at),
+    )
+
+
+async def write_password(ask: Ask) -> None:
+    """Tries count as those of signing in do: a stolen session is no licence to guess."""
+    context, body = ask.context, ask.body
+    broken = rule_broken(body.new_password, context.options.min_password_length)
+    if broken is not None:
+        raise Problem(f"new_password: {broken}")
+    take_try(ask)
+    async with context.pool.transaction("read_own_user", read_only=True) as tx:
+        user = await select_own_user(tx, ask.who)
+    if user is None:
+        raise Problem("unauthorized")
+    if not await context.passwords.matches(body.current_password, user.password):
+        raise Problem("current_password: is not the password of this account")
+    hashed = await context.passwords.hash(body.new_password)
+    assert ask.session_hash is not None, "only a session comes here"
+    async with context.pool.transaction("change_password") as tx:
+        await change_password(tx, ask.who, user, hashed, ask.session_hash)
+
+
+async def list_sessions(ask: Ask) -> list[Session]:
+    assert ask.session_hash is not None, "only a session comes here"
+    async with ask.context.pool.transaction("list_sessions", read_only=True) as tx:
+        rows, current = await select_own_sessions(tx, ask.who, ask.session_hash)
+    return [_session(row, current) for row in rows]
+
+
+def _session(row: SessionRow, current: UUID | None) -> Session:
+    return Session(
+        id=row.uid,
+        created_at=to_text(row.created_at),
+        last_seen_at=to_text(row.last_seen_at),
+        expires_at=to_text(row.expires_at),
+        client=row.client,
+        current=row.uid == current,
+    )
+
+
+async def delete_session(ask: Ask) -> None:
+    async with ask.context.pool.transaction("end_session") as tx:
+        await end_session(tx, ask.who, ask.ids["sessionID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ME,
+        action=Action(Need.ANYONE, basic=True, enrolling=True),
+        handler=read_me,
+        summary="Who asks, and what they are a member of.",
+        answer=Me,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ME}/password",
+        action=Action(Need.SESSION),
+        handler=write_password,
+        summary="Change one's password; ends every other session.",
+        body=ChangePasswordRequest,
+        status=204,
+        also=(409, 429),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ME}/sessions",
+        action=Action(Need.SESSION),
+        handler=list_sessions,
+        summary="One's sessions, the newest first.",
+        answer=list[Session],
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_ME}/sessions/{{sessionID}}",
+        action=Action(Need.SESSION),
+        handler=delete_session,
+        summary="End one of one's sessions.",
+        status=204,
+    ),
+)

@@ -1,0 +1,123 @@
+"""The people of the installation, as a global admin keeps them."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from ...storage.rules.access import Action, Need, Role
+from ...storage.transactions.accounts.edit_people import (
+    create_user,
+    delete_user,
+    set_global_admin,
+)
+from ...storage.views.people import NamedMembership, Person, search_people
+from ..auth.passwords import rule_broken
+from ..errors import Problem
+from ..route import Ask, Route
+from ..shapes.accounts import AdminUser, AdminUserMembership, CreateUser, UpdateAdminUser, User
+from ..shapes.base import given, instant_text, known
+from .me import user_shape
+
+_ALL: Final = "/api/v1/admin/users"
+_ONE: Final = f"{_ALL}/{{userID}}"
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+
+class PeopleQuery(msgspec.Struct, frozen=True):
+    """Part of an e-mail address or a name, in any case."""
+
+    q: Annotated[str, Meta(max_length=200)] = ""
+
+
+def _membership(membership: NamedMembership) -> AdminUserMembership:
+    return AdminUserMembership(
+        org_id=membership.org_uid,
+        org_name=membership.org_name,
+        project_id=known(membership.project_uid),
+        project_name=known(membership.project_name),
+        role=Role(membership.role),
+    )
+
+
+def _shape(person: Person) -> AdminUser:
+    return AdminUser(
+        **msgspec.structs.asdict(user_shape(person.user)),
+        auth_type="local" if person.user.password else "none",
+        last_active_at=instant_text(person.user.last_active_at),
+        memberships=[_membership(membership) for membership in person.memberships],
+    )
+
+
+async def list_people(ask: Ask) -> list[AdminUser]:
+    q = ask.query.q.replace("\0", "")
+    async with ask.context.pool.transaction("list_people", read_only=True) as tx:
+        return [_shape(person) for person in await search_people(tx, q)]
+
+
+async def create(ask: Ask) -> AdminUser:
+    context, body = ask.context, ask.body
+    password = given(body.password)
+    hashed = None
+    if password is not None:
+        broken = rule_broken(password, context.options.min_password_length)
+        if broken is not None:
+            raise Problem(f"password: {broken}")
+        hashed = await context.passwords.hash(password)
+    async with context.pool.transaction("create_user") as tx:
+        row = await create_user(
+            tx, ask.who, body.email, body.display_name, hashed, admin=body.is_global_admin
+        )
+    return _shape(Person(row, []))
+
+
+async def update(ask: Ask) -> User:
+    async with ask.context.pool.transaction("update_user") as tx:
+        row = await set_global_admin(tx, ask.who, ask.ids["userID"], admin=ask.body.is_global_admin)
+    return user_shape(row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_user") as tx:
+        await delete_user(tx, ask.who, ask.ids["userID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_ADMIN,
+        handler=list_people,
+        summary="Everybody who has an account, with their memberships.",
+        query=PeopleQuery,
+        answer=list[AdminUser],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_ADMIN,
+        handler=create,
+        summary="Make an account; without a password it cannot sign in by one.",
+        body=CreateUser,
+        answer=AdminUser,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=_ADMIN,
+        handler=update,
+        summary="Make somebody else a global admin, or no longer one.",
+        body=UpdateAdminUser,
+        answer=User,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_ADMIN,
+        handler=delete,
+        summary="Remove somebody else's account.",
+        status=204,
+    ),
+)

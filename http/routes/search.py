@@ -1,0 +1,65 @@
+"""Finding by a few letters, and the regions that probing may be asked of."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from ...storage.rules.access import Action, Need
+from ...storage.views.region_list import select_regions
+from ...storage.views.search_hits import Hit, search
+from ..route import Ask, Route
+from ..shapes.organizations import Region, Regions, SearchHit, SearchResult
+
+_ANYONE: Final = Action(Need.ANYONE)
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    q: Annotated[str, Meta(min_length=2, max_length=200)]
+
+
+def _shape(hit: Hit) -> SearchHit:
+    kind: Any = hit.type
+    return SearchHit(
+        type=kind,
+        id=hit.uid,
+        org_id=hit.org_uid,
+        project_id=hit.project_uid,
+        label=hit.label,
+        sub=hit.sub,
+    )
+
+
+async def find(ask: Ask) -> SearchResult:
+    """No text of ours holds a NUL, and the database takes none."""
+    q = ask.query.q.replace("\0", "")
+    async with ask.context.pool.transaction("search", read_only=True) as tx:
+        hits = await search(tx, ask.who, q)
+    return SearchResult(query=q, hits=[_shape(hit) for hit in hits])
+
+
+async def list_regions(ask: Ask) -> Regions:
+    async with ask.context.pool.transaction("list_regions", read_only=True) as tx:
+        found = await select_regions(tx, ask.context.options.regions)
+    return Regions(regions=[Region(name=name, live=live) for name, live in found])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/search",
+        action=_ANYONE,
+        handler=find,
+        summary="Monitors and projects that the caller sees, by part of a name.",
+        query=SearchQuery,
+        answer=SearchResult,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/regions",
+        action=_ANYONE,
+        handler=list_regions,
+        summary="The regions, and where something probes just now.",
+        answer=Regions,
+    ),
+)

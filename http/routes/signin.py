@@ -1,0 +1,94 @@
+"""Signing in with a password, signing out, and which ways there are."""
+
+from typing import Final
+
+import trio
+
+from ...storage.rules.access import Action, Need
+from ...storage.rules.token import digest
+from ...storage.tables.users import select_user_by_email
+from ...storage.transactions.accounts.sign_in import UNAUTHORIZED, sign_in, sign_out
+from ..auth.crosssite import is_cross_site
+from ..auth.identify import cookie_of
+from ..auth.session_cookie import clear_cookie, client_text, new_secret, set_cookie
+from ..errors import Problem
+from ..route import Ask, Reply, Route
+from ..shapes.accounts import AuthConfig, LoginRequest, SignedIn
+
+_NOBODY: Final = Action(Need.NOBODY)
+
+
+async def log_in(ask: Ask) -> Reply:
+    """The hash is computed outside of any transaction, as long for an account as for none."""
+    context, body = ask.context, ask.body
+    if not context.options.local_enabled:
+        raise Problem("not_found")
+    take_try(ask)
+    async with context.pool.transaction("find_account", read_only=True) as tx:
+        user = await select_user_by_email(tx, body.username)
+    stored = user.password if user else None
+    if not await context.passwords.matches(body.password, stored) or user is None:
+        raise Problem(UNAUTHORIZED)
+    secret = new_secret()
+    client = client_text(ask.headers.get("user-agent", ""))
+    async with context.pool.transaction("sign_in") as tx:
+        await sign_in(tx, user, digest(secret), client, context.options.session_ttl_seconds)
+    cookie = set_cookie(context.options, secret)
+    return Reply(body=SignedIn(ok=True), headers={"Set-Cookie": cookie})
+
+
+def take_try(ask: Ask) -> None:
+    """Counts against the client's tries a minute; a Problem where there is none left."""
+    wait_seconds = ask.context.logins.take(
+        ask.client, ask.context.options.login_rate_limit_per_minute, trio.current_time()
+    )
+    if wait_seconds:
+        raise Problem("rate_limited", headers={"Retry-After": str(wait_seconds)})
+
+
+async def log_out(ask: Ask) -> Reply:
+    """Whoever has no session is signed out already; no other site may sign anybody out."""
+    options = ask.context.options
+    secret = cookie_of(ask.headers.get("cookie", ""), options.cookie_name)
+    if secret:
+        if is_cross_site(ask.method, ask.headers, options.public_base_url):
+            raise Problem("forbidden")
+        async with ask.context.pool.transaction("sign_out") as tx:
+            await sign_out(tx, digest(secret))
+    return Reply(headers={"Location": "/", "Set-Cookie": clear_cookie(options)})
+
+
+async def read_auth_config(ask: Ask) -> AuthConfig:
+    return AuthConfig(local=ask.context.options.local_enabled, oidc=False, password_reset=False)
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/auth/local/login",
+        action=_NOBODY,
+        handler=log_in,
+        summary="Sign in with an e-mail address and a password; sets the session's cookie.",
+        body=LoginRequest,
+        answer=SignedIn,
+        body_largest=64 << 10,
+        also=(401, 404, 429),
+    ),
+    Route(
+        method="GET",
+        path="/auth/config",
+        action=_NOBODY,
+        handler=read_auth_config,
+        summary="Which ways of signing in there are.",
+        answer=AuthConfig,
+    ),
+    Route(
+        method="POST",
+        path="/auth/logout",
+        action=_NOBODY,
+        handler=log_out,
+        summary="End the session and clear its cookie.",
+        status=302,
+        also=(403,),
+    ),
+)

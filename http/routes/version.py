@@ -1,0 +1,30 @@
+"""Which build answers."""
+
+import platform
+from typing import Final
+
+from ...storage.rules.access import Action, Need
+from ..route import Ask, Route
+from ..shapes.accounts import BuildInfo
+from ..shapes.base import known
+
+
+async def read_version(ask: Ask) -> BuildInfo:
+    options = ask.context.options
+    return BuildInfo(
+        version=options.version,
+        commit=known(options.commit or None),
+        python_version=platform.python_version(),
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/version",
+        action=Action(Need.ANYONE, basic=True),
+        handler=read_version,
+        summary="Which build answers.",
+        answer=BuildInfo,
+    ),
+)

@@ -1,0 +1,25 @@
+"""A new password ends every other session: whoever knew the old one is shown out."""
+
+from ...pools import Tx
+from ...rules.access import Action, Need, Principal
+from ...rules.refusal import Refused
+from ...tables import sessions, users
+from ...tables.audits import INSTANCE
+from ...tables.users import UserRow
+from ..authority import audit, demand
+
+_OWN = Action(Need.SESSION)
+
+
+async def change_password(
+    tx: Tx, principal: Principal, user: UserRow, password: str, keep: bytes
+) -> None:
+    """`password` is hashed already, `user` the account as the old one was checked against, `keep`
+    the digest of the session that stays. Refused revision_conflict where another was faster."""
+    demand(principal, _OWN, None)
+    now = await users.select_user_by_id(tx, user.id)
+    if now is None or now.password != user.password:
+        raise Refused("revision_conflict")
+    await users.set_password(tx, user.id, password)
+    await sessions.delete_other_sessions(tx, user.id, keep)
+    await audit(tx, principal, INSTANCE, "user.password", f"user:{user.uid}")
