@@ -10,11 +10,10 @@ does: nobody awaits the recorder, a permit or a channel while holding one.
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from math import inf
 from typing import Final, TypeVar
 
 import psycopg
@@ -167,11 +166,9 @@ class Pool:
         async with self._lend() as connection:
             with self._watched(name, connection):
                 tx = Tx(connection, name, self._clock, seconds=seconds, single=False)
-                with trio.move_on_after(seconds if read_only else inf) as bound:
+                with _bounded(name, seconds) if read_only else nullcontext():
                     async with connection.transaction(begin):
                         yield tx
-                if bound.cancelled_caught:
-                    raise Unavailable(f"{name}: the snapshot was open for more than {seconds:g} s")
 
     @asynccontextmanager
     async def statement(self, name: str) -> AsyncIterator[Tx]:
@@ -246,6 +243,8 @@ class Pool:
 
     async def _take(self) -> _Lent:
         await trio.lowlevel.checkpoint_if_cancelled()
+        if self._idle and not self._waiting and self._is_fresh(self._idle[-1]):
+            return self._idle.pop()
         with trio.move_on_after(self._acquire_seconds):
             while True:
                 # An idle one is ours only if nobody came before us.
@@ -274,11 +273,15 @@ class Pool:
         assert waiter.lent is not None
         return waiter.lent
 
+    def _is_fresh(self, lent: _Lent) -> bool:
+        idle_seconds = trio.current_time() - lent.idle_since
+        return idle_seconds <= PING_AFTER_SECONDS and lent.connection.usable
+
     async def _is_well(self, lent: _Lent) -> bool:
         """Drops it when it is not. A server that went away has made the socket readable."""
         connection = lent.connection
         well = connection.usable
-        if well and trio.current_time() - lent.idle_since > PING_AFTER_SECONDS:
+        if well and not self._is_fresh(lent):
             try:
                 with trio.move_on_after(PING_SECONDS) as bound:
                     await connection.command(b"SELECT")
@@ -387,6 +390,14 @@ _OUTCOMES: Final[tuple[tuple[type[BaseException], Outcome], ...]] = (
     (Refused, Outcome.REFUSED),
     (trio.Cancelled, Outcome.CANCELLED),
 )
+
+
+@contextmanager
+def _bounded(name: str, seconds: float) -> Iterator[None]:
+    with trio.move_on_after(seconds) as bound:
+        yield
+    if bound.cancelled_caught:
+        raise Unavailable(f"{name}: the snapshot was open for more than {seconds:g} s")
 
 
 def _jittered(seconds: float) -> float:

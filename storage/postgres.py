@@ -20,7 +20,7 @@ import psycopg
 import trio
 from psycopg import errors, generators, pq
 from psycopg._pipeline_async import AsyncPipeline
-from psycopg.abc import PQGen, PQGenConn
+from psycopg.abc import Buffer, PQGen, PQGenConn
 from psycopg.copy import AsyncCopy
 from psycopg.waiting import Ready, Wait
 
@@ -32,7 +32,7 @@ END_SECONDS: Final = 5
 # What a statement is given on the server, where its transaction says nothing else.
 STATEMENT_SECONDS: Final = 15
 # After so many steps that never had to wait, the other tasks get their turn.
-BUSY_STEPS: Final = 64
+BUSY_STEPS: Final = 16
 
 _BAD = pq.ConnStatus.BAD
 _ACTIVE = pq.TransactionStatus.ACTIVE
@@ -136,7 +136,11 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
         Raises OutcomeUnknown where COMMIT was sent and no answer came.
         """
         try:
-            await self.command(begin)
+            with trio.move_on_after(END_SECONDS) as bound:
+                await self.command(begin)
+            if bound.cancelled_caught:
+                self.discard()
+                raise errors.OperationalError(f"no answer to BEGIN within {END_SECONDS:g} s")
             yield
             await trio.lowlevel.checkpoint_if_cancelled()
         except BaseException:
@@ -203,22 +207,15 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
                 if not ready:
                     self._steps = 0
                     ready = await _ready(self._fd, want)
-                elif self._is_turn_over():
+                elif (steps := self._steps) < BUSY_STEPS:
+                    self._steps = steps + 1
+                else:
+                    self._steps = 0
                     await trio.lowlevel.checkpoint()
                 want = gen.send(ready)
         except StopIteration as end:
             result: T = end.value
-        # Also what never had to wait at all, such as a row of a COPY. The result is not to be lost.
-        if self._is_turn_over():
-            await trio.lowlevel.cancel_shielded_checkpoint()
-        return result
-
-    def _is_turn_over(self) -> bool:
-        self._steps += 1
-        if self._steps <= BUSY_STEPS:
-            return False
-        self._steps = 0
-        return True
+            return result
 
     def _poll(self, want: Wait | int) -> Ready | int:
         """What can be had without waiting: most writes, and a read that was answered meanwhile."""
@@ -264,7 +261,7 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
                 self._ending = False
         if scope.cancelled_caught:
             self.discard()
-            raise errors.OperationalError(f"no answer within {END_SECONDS} s")
+            raise errors.OperationalError(f"no answer within {END_SECONDS:g} s")
 
 
 class Cursor(psycopg.AsyncRawCursor[Any]):
@@ -286,13 +283,27 @@ class Cursor(psycopg.AsyncRawCursor[Any]):
 
 
 class _Copy(AsyncCopy):
+    def __init__(self, cursor: Cursor) -> None:
+        super().__init__(cursor)
+        self._write = self._write_in_turn
+
+    async def _write_in_turn(self, data: Buffer) -> None:
+        """psycopg gathers rows to 32 KiB, which take it milliseconds."""
+        await self.writer.write(data)
+        await trio.lowlevel.checkpoint()
+
     async def finish(self, exc: BaseException | None) -> None:
         connection: Connection = self.connection  # type: ignore[assignment]
         active = self._pgconn.transaction_status == _ACTIVE
         if exc is None and active and self._direction == pq.ExecStatus.COPY_OUT:
             exc = GeneratorExit()  # left by `break`: the server still sends
         if exc is None:
-            await super().finish(None)
+            try:
+                await super().finish(None)
+            finally:
+                # Cancelled between the last rows and the word that they were the last.
+                if self._pgconn.transaction_status == _ACTIVE:
+                    connection.discard()
             return
         with connection.bounded_end():
             await super().finish(exc)

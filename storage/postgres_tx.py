@@ -6,7 +6,7 @@ left after its statement's time-out and END_SECONDS.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -108,12 +108,13 @@ class Tx:
         """`COPY … FROM STDIN` in text format; the number of rows. Instants do not fit a
         timestamptz here: copy them to a bigint column, or send one JSON parameter instead."""
         cursor = Cursor(self._connection)
-        try:
+
+        async def copied() -> None:
             async with cursor.copy(query.encode()) as copy:
                 for row in rows:
                     await copy.write_row(row)
-        except psycopg.Error as error:
-            raise self._renamed(error) from error
+
+        await self._bounded(copied())
         return cursor.rowcount
 
     def lock_rank(self, rank: LockRank, what: str) -> None:
@@ -133,15 +134,18 @@ class Tx:
             self._single = False
         cursor = Cursor(self._connection, row_factory=row_factory)
         values = [parameters[name] for name in statement.order]
+        await self._bounded(cursor.execute(statement.text, values))
+        return cursor
+
+    async def _bounded(self, work: Coroutine[Any, Any, object]) -> None:
         try:
-            with trio.move_on_after(self._patience) as scope:
-                await cursor.execute(statement.text, values)
+            with trio.move_on_after(self._patience) as bound:
+                await work
         except psycopg.Error as error:
             raise self._renamed(error) from error
-        if scope.cancelled_caught:
+        if bound.cancelled_caught:
             self._connection.discard()
             raise self._away(f"no answer within {self._patience:g} s")
-        return cursor
 
     def _renamed(self, error: psycopg.Error) -> Exception:
         if must_leave(error):
