@@ -15,7 +15,7 @@ import msgspec
 from ...probes.check import Check, make_check
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Pool
-from ...storage.rules.instant import MINUTE, SECOND, Instant
+from ...storage.rules.instant import SECOND, Instant
 from ...storage.transactions.monitors.secrets_of_config import join, unseal
 from ...storage.views.definitions import (
     Definition,
@@ -25,8 +25,8 @@ from ...storage.views.definitions import (
 
 log = logging.getLogger(__name__)
 
-# An edit commits after the instant it is stamped with; what was stamped this long ago is seen.
-OVERLAP_US: Final = MINUTE
+# An edit commits after the instant it is stamped with, at most a statement's time-out later.
+OVERLAP_US: Final = 15 * SECOND
 CHECKS_MOST: Final = 200_000
 
 Key = tuple[int, int]
@@ -37,6 +37,7 @@ class Entry:
     """A check and what its result is stored with. `check` is None where it cannot be made."""
 
     uid: UUID
+    revision: int
     shard: int
     interval_us: int
     timeout_us: int
@@ -81,9 +82,13 @@ class Catalogue:
         if len(self._entries) >= CHECKS_MOST:
             self._entries.clear()
         key = (definition.org, definition.id)
+        known = self._entries.get(key)
+        if known is not None and known.revision == definition.revision:
+            return
         check, trouble = self._check(definition)
         self._entries[key] = Entry(
             uid=definition.uid,
+            revision=definition.revision,
             shard=definition.shard,
             interval_us=definition.interval_seconds * SECOND,
             timeout_us=definition.timeout_seconds * SECOND,
