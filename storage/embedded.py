@@ -34,7 +34,7 @@ START_SECONDS: Final = 300
 INTERRUPT_SECONDS: Final = 20
 QUIT_SECONDS: Final = 5
 STOP_SECONDS: Final = INTERRUPT_SECONDS + 2 * QUIT_SECONDS
-# The server of a daemon that was killed is already on its way out.
+# What a kill left behind is already on its way out.
 ORPHAN_SECONDS: Final = 30
 LOOK_SECONDS: Final = 0.01
 LOG_BYTES: Final = 8 << 20
@@ -67,6 +67,7 @@ class Server:
 
         Raises CannotRun with the end of its log.
         """
+        await _await_others(self._place.cluster)
         process = self._process = _spawn(self._place.server(durable=self._durable), self._place.log)
         with trio.move_on_after(START_SECONDS):
             while process.poll() is None:
@@ -106,7 +107,6 @@ async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Serv
     """
     place = make_place(data_dir)
     with _alone(place):
-        await _await_orphan(place)
         await _initialize(place, durable=durable)
         server = Server(place, durable=durable)
         try:
@@ -129,14 +129,16 @@ def _alone(place: Place) -> Iterator[None]:
         yield
 
 
-async def _await_orphan(place: Place) -> None:
+async def _await_others(cluster: Path) -> None:
+    """The server of a daemon that was killed, or the backends of a server that was: they end by
+    themselves, but a new server would refuse to start beside them."""
     with trio.move_on_after(ORPHAN_SECONDS):
-        # Another process, which sends no event.
-        while (pid := _status(place.cluster)[0]) and _works_in(pid, place.cluster):  # noqa: ASYNC110
+        # Other processes, which send no event.
+        while others := _servers_in(cluster):  # noqa: ASYNC110
             await trio.sleep(LOOK_SECONDS)
         return
     raise CannotRun(
-        f"a PostgreSQL that we did not start runs on {place.cluster}: stop it with kill -INT {pid}"
+        f"a PostgreSQL that we did not start runs on {cluster}: stop it with kill -INT {others[0]}"
     )
 
 
@@ -207,10 +209,25 @@ def _status(cluster: Path) -> tuple[int, str]:
         return 0, ""
 
 
-def _works_in(pid: int, folder: Path) -> bool:
-    """Whether this process lives, and is a server on this folder: a pid may be another's by now."""
+def _servers_in(folder: Path) -> list[int]:
+    """The processes of PostgreSQL that live and work in this folder."""
+    return sorted(
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if _reads(process / "comm") == "postgres\n" and _links_to(process / "cwd", folder)
+    )
+
+
+def _reads(path: Path) -> str:
     try:
-        return Path(f"/proc/{pid}/cwd").samefile(folder)
+        return path.read_text()
+    except OSError:  # it has ended meanwhile
+        return ""
+
+
+def _links_to(path: Path, folder: Path) -> bool:
+    try:
+        return path.samefile(folder)
     except OSError:
         return False
 

@@ -95,6 +95,23 @@ async def test_what_was_committed_survives_a_kill_and_the_pool_finds_it_again(
             assert await tx.value("select count(*) from things") - committed in (0, 1)
 
 
+async def test_a_backend_that_outlives_its_killed_server_is_waited_for(open_dir: Path) -> None:
+    """Under load backends do so for a moment, in which no server can be started beside them."""
+    async with running(open_dir, durable=False) as server:
+        with psycopg.connect(server.dsn) as connection:
+            backend = connection.info.backend_pid
+            os.kill(backend, signal.SIGSTOP)
+            os.kill(server.pid, signal.SIGKILL)
+            await server.died()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(server.start)
+                await trio.sleep(0.2)
+                os.kill(backend, signal.SIGCONT)
+            assert not is_alive(backend)
+            connection.close()
+        assert look(server.dsn, "select 1") == [(1,)]
+
+
 async def test_it_starts_again_with_what_was_there_and_leaves_nothing_running(
     open_dir: Path,
 ) -> None:

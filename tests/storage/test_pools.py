@@ -1,6 +1,7 @@
 """Pools: served in order or told why not, nothing lost by a cancellation, nothing lent broken."""
 
 import random
+import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -488,13 +489,16 @@ async def relayed(dsn: str) -> AsyncIterator[tuple[Relay, Pool]]:
     parameters = conninfo_to_dict(dsn)
     relay = Relay(f"{parameters['host']}/.s.PGSQL.5432")
     through = make_conninfo(dsn, host=str(relay.folder))
-    async with trio.open_nursery() as nursery:
-        await nursery.start(relay.serve)
-        async with open_pool(
-            through, name="relayed", size=2, clock=lambda: Instant(0), acquire_seconds=0.5
-        ) as pool:
-            yield relay, pool
-        nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(relay.serve)
+            async with open_pool(
+                through, name="relayed", size=2, clock=lambda: Instant(0), acquire_seconds=0.5
+            ) as pool:
+                yield relay, pool
+            nursery.cancel_scope.cancel()
+    finally:
+        shutil.rmtree(relay.folder)
 
 
 @pytest.mark.parametrize(("cut", "rows"), [("before", 0), ("after", 1)])
