@@ -1,0 +1,151 @@
+"""Our own trouble is never the target's: what happens to us makes nothing DOWN, and no window is
+left without its verdict. Half a minute each; LEADLINE_SOAK=1 makes it the full minute and more."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.daemon_process import Daemon
+
+from .conftest import Nginx, eventually, project_of, status
+
+pytestmark = [pytest.mark.needs("nginx")]
+SECONDS = 70 if os.environ.get("LEADLINE_SOAK") else 20
+
+
+@pytest.fixture
+def watched(leadline: Daemon, nginx: Nginx) -> dict[str, str]:
+    """A target that is well, and a job that reports in well within its time."""
+    project = project_of(leadline)
+    checked = leadline.api(
+        "POST",
+        f"/projects/{project}/monitors",
+        {
+            "name": "Shop",
+            "type": "http",
+            "target": nginx.url,
+            "interval_seconds": 5,
+            "timeout_seconds": 3,
+        },
+    )
+    pushed = leadline.api(
+        "POST",
+        f"/projects/{project}/monitors",
+        {
+            "name": "Job",
+            "type": "push",
+            "interval_seconds": 8,
+            "timeout_seconds": 1,
+            "grace_seconds": 4,
+        },
+    )
+    leadline.raw("POST", pushed["push_url"].removeprefix(leadline.url))
+    eventually(lambda: status(leadline, checked["id"]) == "up", 6)
+    return {
+        "project": project,
+        "checked": checked["id"],
+        "pushed": pushed["id"],
+        "push_path": pushed["push_url"].removeprefix(leadline.url),
+    }
+
+
+def push(leadline: Daemon, watched: dict[str, str]) -> None:
+    leadline.raw("POST", watched["push_path"])
+
+
+def false_alarms(leadline: Daemon, *monitors: str) -> list[Any]:
+    found = []
+    for monitor in monitors:
+        beats = leadline.api("GET", f"/monitors/{monitor}/heartbeats?limit=1000")
+        found += [beat for beat in beats if not beat["up"]]
+    return found
+
+
+def postgres_pids(leadline: Daemon) -> list[int]:
+    assert leadline.process is not None
+    pid = int((leadline.data_dir / "postgres" / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *map(int, children)]
+
+
+def test_frozen_and_thawed_the_daemon_calls_nothing_down(
+    leadline: Daemon, watched: dict[str, str]
+) -> None:
+    assert leadline.process is not None
+    push(leadline, watched)
+    os.kill(leadline.process.pid, signal.SIGSTOP)
+    time.sleep(SECONDS)
+    os.kill(leadline.process.pid, signal.SIGCONT)
+    push(leadline, watched)
+    eventually(lambda: status(leadline, watched["checked"]) == "up", 10)
+    assert false_alarms(leadline, watched["checked"], watched["pushed"]) == []
+
+
+def test_a_database_that_stands_still_makes_nothing_down(
+    leadline: Daemon, watched: dict[str, str]
+) -> None:
+    push(leadline, watched)
+    pids = postgres_pids(leadline)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(SECONDS)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    eventually(lambda: _answers(leadline), 30)
+    push(leadline, watched)
+    eventually(lambda: status(leadline, watched["checked"]) == "up", 15)
+    assert false_alarms(leadline, watched["checked"], watched["pushed"]) == []
+
+
+def test_a_database_that_is_killed_comes_back_with_every_result(
+    leadline: Daemon, watched: dict[str, str]
+) -> None:
+    push(leadline, watched)
+    before = leadline.api("GET", f"/monitors/{watched['pushed']}/heartbeats?limit=1000")
+    os.kill(postgres_pids(leadline)[0], signal.SIGKILL)
+    eventually(lambda: _answers(leadline), 30)
+    push(leadline, watched)
+    after = leadline.api("GET", f"/monitors/{watched['pushed']}/heartbeats?limit=1000")
+    assert after[-len(before) :] == before
+    assert len(after) == len(before) + 1
+    eventually(lambda: status(leadline, watched["checked"]) == "up", 15)
+    assert false_alarms(leadline, watched["checked"], watched["pushed"]) == []
+
+
+def test_every_window_of_a_stretch_in_which_we_were_away_has_its_verdict(
+    leadline: Daemon, watched: dict[str, str]
+) -> None:
+    leadline.kill()
+    time.sleep(12)
+    leadline.start()
+    eventually(lambda: status(leadline, watched["checked"]) == "up", 10)
+    # Sealing is two minutes away; the fence is asked for what it would say.
+    with psycopg.connect(leadline.dsn, autocommit=True) as connection:
+        gaps = connection.execute(
+            """
+            select t.monitor, g.due from monitor_terms t
+            join monitors m on m.org = t.org and m.id = t.monitor
+            join shards s on s.id = t.shard
+            cross join lateral generate_series(t.anchor, s.reserved_through,
+              t.interval_seconds * interval '1 second') as g(due)
+            where g.due > t.from_at and g.due <= s.reserved_through
+              and not exists (select from expected_runs r
+                where r.monitor = t.monitor and r.due_at = g.due)
+              and not exists (select from slices x where exists (
+                select from unnest(x.monitors, x.dues) as w(monitor, due)
+                where w.monitor = t.monitor and w.due = g.due))
+            """
+        ).fetchall()
+    assert gaps == []
+
+
+def _answers(leadline: Daemon) -> bool:
+    try:
+        return bool(leadline.api("GET", "/me"))
+    except Exception:
+        return False
