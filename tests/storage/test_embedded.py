@@ -103,10 +103,14 @@ async def test_a_backend_that_outlives_its_killed_server_is_waited_for(open_dir:
             os.kill(backend, signal.SIGSTOP)
             os.kill(server.pid, signal.SIGKILL)
             await server.died()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(server.start)
-                await trio.sleep(0.2)
-                os.kill(backend, signal.SIGCONT)
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(server.start)
+                    await trio.sleep(0.2)
+                    os.kill(backend, signal.SIGCONT)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.kill(backend, signal.SIGCONT)
             assert not is_alive(backend)
             connection.close()
         assert look(server.dsn, "select 1") == [(1,)]
