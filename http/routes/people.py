@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from ...storage.rules.access import Action, Need, Role
+from ...storage.rules.naming import words_fault
 from ...storage.transactions.accounts.edit_people import (
     create_user,
     delete_user,
@@ -50,7 +51,10 @@ def _shape(person: Person) -> AdminUser:
 
 
 async def list_people(ask: Ask) -> list[AdminUser]:
-    q = ask.query.q.replace("\0", "")
+    q = ask.query.q
+    fault = words_fault(q)
+    if fault is not None:
+        raise Problem(f"q: {fault}")
     async with ask.context.pool.transaction("list_people", read_only=True) as tx:
         return [_shape(person) for person in await search_people(tx, q)]
 

@@ -6,8 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from ...storage.rules.access import Action, Need
+from ...storage.rules.naming import words_fault
 from ...storage.views.region_list import select_regions
 from ...storage.views.search_hits import Hit, search
+from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.organizations import Region, Regions, SearchHit, SearchResult
 
@@ -31,8 +33,10 @@ def _shape(hit: Hit) -> SearchHit:
 
 
 async def find(ask: Ask) -> SearchResult:
-    """No text of ours holds a NUL, and the database takes none."""
-    q = ask.query.q.replace("\0", "")
+    q = ask.query.q
+    broken = words_fault(q)
+    if broken is not None:
+        raise Problem(f"q: {broken}")
     async with ask.context.pool.transaction("search", read_only=True) as tx:
         hits = await search(tx, ask.who, q)
     return SearchResult(query=q, hits=[_shape(hit) for hit in hits])

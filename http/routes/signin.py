@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import trio
-
 from ...storage.rules.access import Action, Need
 from ...storage.rules.token import digest
 from ...storage.tables.users import select_user_by_email
@@ -40,7 +38,7 @@ async def log_in(ask: Ask) -> Reply:
 def take_try(ask: Ask) -> None:
     """Counts against the client's tries a minute; a Problem where there is none left."""
     wait_seconds = ask.context.logins.take(
-        ask.client, ask.context.options.login_rate_limit_per_minute, trio.current_time()
+        ask.client, ask.context.options.login_rate_limit_per_minute, ask.context.clock()
     )
     if wait_seconds:
         raise Problem("rate_limited", headers={"Retry-After": str(wait_seconds)})

@@ -1,0 +1,23 @@
+"""The real app on a database of each test's own, with a fixed cast."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from leadline.http.auth.passwords import Passwords
+from leadline.storage.pools import Pool
+from tests.conftest import FROZEN_NOW
+from tests.http.cast import Api, open_api
+
+
+@pytest.fixture(scope="session")
+def passwords() -> Passwords:
+    """One for all: making it costs a hash."""
+    return Passwords(trio.CapacityLimiter(2))
+
+
+@pytest.fixture
+async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
+    async with open_api(pool, FROZEN_NOW, passwords) as made:
+        yield made

@@ -1,0 +1,154 @@
+"""The document is valid, tells of every route there is, and what is answered is what it says."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from leadline.http.describe import describe, operation_id, refusals_of
+from leadline.http.openapi import document, document_bytes
+from leadline.http.route import Route
+from leadline.http.table import ROUTES
+from leadline.storage.rules.access import Action, Need
+from tests.http.cast import Api
+
+DOCUMENT: Any = json.loads(document_bytes())
+
+
+def operations() -> dict[tuple[str, str], Any]:
+    methods = {"get", "post", "put", "patch", "delete"}
+    return {
+        (method.upper(), path): operation
+        for path, item in DOCUMENT["paths"].items()
+        for method, operation in item.items()
+        if method in methods
+    }
+
+
+def test_the_document_is_valid_openapi_3_1() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1")
+    assert list(OpenAPIV31SpecValidator(DOCUMENT).iter_errors()) == []
+    assert document() == DOCUMENT
+
+
+def test_it_tells_of_every_route_and_of_no_other() -> None:
+    told = {(r.method, r.path) for r in ROUTES if r.in_document}
+    assert set(operations()) == told
+    ids = [operation["operationId"] for operation in operations().values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_routes_that_are_not_for_it_are_left_out() -> None:
+    async def handler(_: Any) -> None: ...
+
+    shown = Route(method="GET", path="/a", action=Action(Need.AGENT), handler=handler, summary="")
+    agent = Route(
+        method="GET",
+        path="/b",
+        action=Action(Need.AGENT),
+        handler=handler,
+        summary="",
+        in_document=False,
+    )
+    assert set(describe([shown, agent])["paths"]) == {"/a"}
+
+
+def test_every_parameter_of_a_path_is_told_with_its_kind() -> None:
+    for path, item in DOCUMENT["paths"].items():
+        told = {p["name"]: p["schema"].get("format") for p in item.get("parameters", [])}
+        named = re.findall(r"\{(\w+)\}", path)
+        assert told == {n: "uuid" if n.endswith("ID") else None for n in named}
+
+
+def test_every_body_refuses_what_it_does_not_know() -> None:
+    for (method, path), operation in operations().items():
+        if "requestBody" not in operation:
+            continue
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        assert resolved(schema)["additionalProperties"] is False, (method, path)
+
+
+def test_every_component_is_referred_to() -> None:
+    text = document_bytes().decode()
+    for family, members in DOCUMENT["components"].items():
+        for name in members:
+            if family == "securitySchemes":
+                continue
+            assert f'"#/components/{family}/{name}"' in text, (family, name)
+
+
+def test_every_refusal_is_the_one_shape() -> None:
+    error = DOCUMENT["components"]["schemas"]["Error"]
+    assert error["required"] == ["error"]
+    assert list(error["properties"]) == ["error"]
+    for response in DOCUMENT["components"]["responses"].values():
+        schema = response["content"]["application/json"]["schema"]
+        assert schema == {"$ref": "#/components/schemas/Error"}
+    limited = DOCUMENT["components"]["responses"]["Refused429"]
+    assert "Retry-After" in limited["headers"]
+
+
+def test_a_route_tells_what_it_may_refuse_with() -> None:
+    by_id = {operation_id(route): refusals_of(route) for route in ROUTES}
+    assert by_id["post_auth_local_login"] == [400, 401, 404, 413, 415, 429]
+    assert by_id["get_me"] == [401, 403]
+    assert by_id["delete_projects_projectID"] == [401, 403, 404, 409]
+    assert by_id["post_organizations_orgID_projects"] == [400, 401, 403, 404, 409, 413, 415]
+
+
+def test_credentials_are_told_and_public_routes_ask_for_none() -> None:
+    told = operations()
+    assert told["POST", "/auth/local/login"]["security"] == []
+    assert told["GET", "/api/v1/me"]["security"] == [{"session": []}, {"bearer": []}]
+    assert told["GET", "/api/v1/admin/users"]["security"] == [{"session": []}]
+
+
+def resolved(schema: Any) -> Any:
+    if "$ref" not in schema:
+        return schema
+    return DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+
+
+def validator(schema: Any) -> Draft202012Validator:
+    whole = {**schema, "components": DOCUMENT["components"]}
+    return Draft202012Validator(whole, format_checker=FormatChecker())
+
+
+async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
+    monitor = await api.new_monitor()
+    await api.new_session("global_admin")
+    ids = {"orgID": api.org, "projectID": api.project, "monitorID": monitor.uid}
+    looked_at = 0
+    for (method, path), operation in operations().items():
+        if method != "GET" or path.startswith("/api/v1/public/") or path.endswith("/events"):
+            continue
+        filled = path
+        for name, uid in ids.items():
+            filled = filled.replace(f"{{{name}}}", str(uid))
+        query = {"q": "shop"} if path.endswith("/search") else None
+        if path.endswith("/latency"):
+            query = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+        response = await api.ask("global_admin", "GET", filled, query=query)
+        assert response.status_code == 200, path
+        (content,) = operation["responses"]["200"]["content"].values()
+        body = json.loads(await response.get_data())
+        assert not list(validator(content["schema"]).iter_errors(body)), path
+        looked_at += 1
+    assert looked_at >= 17
+
+
+async def test_the_document_is_served_as_it_is_printed(api: Api) -> None:
+    response = await api.ask("viewer", "GET", "/api/v1/openapi.json")
+    assert response.content_type == "application/json"
+    assert json.loads(await response.get_data()) == DOCUMENT
+
+
+@pytest.mark.parametrize("bad", [{"role": "king"}, {"org_id": 1}])
+def test_the_schemas_are_not_so_wide_that_anything_fits(bad: Any) -> None:
+    good = {"org_id": "0198f0c1-0000-7000-8000-000000000000", "role": "viewer"}
+    schema = {"$ref": "#/components/schemas/Membership"}
+    assert not list(validator(schema).iter_errors(good))
+    assert list(validator(schema).iter_errors({**good, **bad}))
