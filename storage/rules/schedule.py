@@ -63,8 +63,7 @@ def anchor_for(monitor_id: UUID, interval_us: int, around: Instant) -> Instant:
     The grid's offset is a hash of the id, so monitors spread evenly over the interval, and going
     back to an interval goes back to its grid.
     """
-    slots = max(interval_us // MILLISECOND, 1)
-    offset_us = int.from_bytes(sha256(monitor_id.bytes).digest()[:8]) % slots * MILLISECOND
+    offset_us = int.from_bytes(sha256(monitor_id.bytes).digest()[:8]) * MILLISECOND
     return Instant(around - (around - offset_us) % interval_us)
 
 

@@ -92,6 +92,12 @@ def test_nothing_from_before_the_ledger_is_called_missed() -> None:
     assert ledger.is_presented(NOW, Verdict.COVERED, Instant(NOW + 1))
 
 
+def test_a_window_is_sealed_by_a_fence_at_its_sealing() -> None:
+    window = Window(NOW, Term(NOW, NOW, HOUR, 10 * SECOND))
+    assert is_sealed(window, Manner.PROBE, Instant(NOW + 130 * SECOND))
+    assert not is_sealed(window, Manner.PROBE, Instant(NOW + 130 * SECOND - 1))
+
+
 def test_a_result_is_history_when_its_run_could_no_longer_be_waiting() -> None:
     for manner, lag in ((Manner.PROBE, 130), (Manner.COMPOSITE, 120), (Manner.PUSH, 120)):
         edge = Instant(NOW - lag * SECOND)

@@ -304,6 +304,37 @@ def test_before_the_first_heartbeat_a_window_awaits_it() -> None:
     assert found.reason is WithheldReason.MAINTENANCE
 
 
+def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
+    window = Window(NOW, job(MINUTE))
+    heard = [span(NOW - DAY, FOREVER)]
+    due, end = NOW, NOW + 2 * MINUTE
+
+    def reason(*maintenance: Span) -> object:
+        last = Instant(NOW - SECOND)
+        return ruling(window, last, [job(MINUTE)], list(maintenance), heard).reason
+
+    # One that ended as the run was due left the whole promise standing.
+    assert reason(span(due - MINUTE, due)) is MissedReason.NO_HEARTBEAT
+    assert reason(span(due - MINUTE, due + 1)) is WithheldReason.MAINTENANCE
+    assert reason(span(due + 1, due + 2)) is WithheldReason.MAINTENANCE
+    assert reason(span(end, end + 1)) is WithheldReason.MAINTENANCE
+    assert reason(span(end + 1, end + 2)) is MissedReason.NO_HEARTBEAT
+
+
+def test_a_window_in_which_its_promise_was_edited_or_paused_says_nothing() -> None:
+    window = Window(NOW, job(MINUTE))
+    heard = [span(NOW - DAY, FOREVER)]
+    last = Instant(NOW - SECOND)
+    edited = [job(MINUTE), job(HOUR, from_=NOW + SECOND)]
+    assert ruling(window, last, edited, [], heard).reason is WithheldReason.AWAITING_FIRST
+    paused = [job(MINUTE), Term(Instant(NOW + SECOND), NOW, MINUTE, SECOND, enabled=False)]
+    assert ruling(window, last, paused, [], heard).reason is WithheldReason.PAUSED
+    withheld = ruling(Window(NOW, paused[1]), last, paused, [], heard)
+    assert withheld.reason is WithheldReason.PAUSED
+    later = [job(MINUTE), job(HOUR, from_=NOW + 2 * MINUTE + 1)]
+    assert ruling(window, last, later, [], heard).reason is MissedReason.NO_HEARTBEAT
+
+
 def test_a_heartbeat_holds_until_its_deadline_and_a_missed_one_an_interval() -> None:
     assert hold_until(NOW, [job(MINUTE)]) == NOW + 2 * MINUTE
     assert missed_hold_until(NOW, [job(MINUTE)]) == NOW + MINUTE
