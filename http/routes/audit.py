@@ -6,7 +6,8 @@ import msgspec
 
 from ...storage.rules.access import Action, Need
 from ...storage.rules.instant import to_text
-from ...storage.views.audit_log import INSTANCE, AuditRow, select_audit
+from ...storage.tables.audits import INSTANCE
+from ...storage.views.audit_log import AuditRow, select_audit
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import known

@@ -1,9 +1,9 @@
 """Bodies of signing in, of one's own account, and of the instance's people."""
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.rules.access import Role
 from .base import Email, Given, InstantText, SecretText, Shape, Words
@@ -13,7 +13,7 @@ from .organizations import Membership
 class LoginRequest(Given, frozen=True, kw_only=True):
     """`username` is the account's e-mail address."""
 
-    username: Words
+    username: Annotated[str, Meta(max_length=254)]
     password: SecretText
     totp: Words | UnsetType = UNSET
 

@@ -8,8 +8,6 @@ from ..pools import Tx
 from ..rules.instant import Instant
 
 MOST = 500
-# The key under which the table keeps what belongs to no organization.
-INSTANCE = 0
 
 _SELECT = """
 select a.uid, o.uid, u.uid, u.email, a.actor_label, a.via_token, a.action, a.target, a.created_at
@@ -34,5 +32,5 @@ class AuditRow(msgspec.Struct, frozen=True):
 
 
 async def select_audit(tx: Tx, org: int, most: int) -> list[AuditRow]:
-    """`org` is INSTANCE for the installation's own; never more than MOST."""
+    """`org` is the table's INSTANCE for the installation's own; never more than MOST."""
     return await tx.structs(AuditRow, _SELECT, org=org, most=min(most, MOST))
