@@ -12,7 +12,7 @@ from ...storage.migrate import CannotMigrate, migrate
 from ...storage.rules.refusal import Unavailable
 from ..config import default_data_dir
 from ..sections import Settings
-from .options import config_option, fail, read_settings
+from .options import config_option, fail, first_cause, read_settings
 
 
 async def with_store(settings: Settings, work: Callable[[str], Awaitable[None]]) -> None:
@@ -47,5 +47,5 @@ def command(config_path: Path | None) -> None:
 
     try:
         trio.run(with_store, settings, work)
-    except (CannotRun, CannotMigrate, Unavailable) as error:
-        raise fail(str(error)) from error
+    except* (CannotRun, CannotMigrate, Unavailable) as group:
+        raise fail(str(first_cause(group))) from group

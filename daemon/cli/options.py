@@ -30,3 +30,11 @@ def fail(message: str) -> SystemExit:
     """One line that says what is wrong; to be raised."""
     click.echo(f"leadline: {message}", err=True)
     return SystemExit(1)
+
+
+def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a person is told of a group whose members all say why nothing was done."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -11,7 +11,7 @@ from ...storage.rules.refusal import Unavailable
 from .. import config, logs
 from ..roles import Role
 from ..service import run_daemon
-from .options import config_option, fail, read_settings
+from .options import config_option, fail, first_cause, read_settings
 
 
 @click.command("run")
@@ -37,15 +37,7 @@ def command(config_path: Path | None, role: str) -> None:
     logs.configure(settings.log)
     try:
         trio.run(run_daemon, settings, Role(role))
-    except* (CannotRun, CannotMigrate, Unavailable, config.BadConfig) as group:
-        for error in _leaves(group):
-            raise fail(str(error)) from group
+    except* (CannotRun, CannotMigrate, Unavailable, config.BadConfig, OSError) as group:
+        raise fail(str(first_cause(group))) from group
     except* KeyboardInterrupt:
         raise SystemExit(130) from None
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found

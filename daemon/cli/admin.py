@@ -1,0 +1,119 @@
+"""leadline admin create-user|reset-password"""
+
+import secrets
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import click
+import trio
+
+from ...http.auth.passwords import Passwords, rule_broken
+from ...storage.embedded import CannotRun
+from ...storage.migrate import CannotMigrate, migrate
+from ...storage.pools import Tx, open_pool
+from ...storage.rules.access import Kind, Principal
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Refused, Unavailable
+from ...storage.tables.presences import read_clock
+from ...storage.transactions.accounts.edit_people import create_user as create_person
+from ...storage.transactions.accounts.reset_password import reset_password as give_password
+from .. import limits
+from ..first_start import PASSWORD_BYTES
+from ..sections import Settings
+from .migrate import with_store
+from .options import config_option, fail, first_cause, read_settings
+
+# Whoever may run this on the machine may do anything; the audit log says that it was done here.
+OPERATOR = Principal(Kind.SESSION, is_global_admin=True, label="command line")
+
+
+@click.group("admin")
+def command() -> None:
+    """Create people and reset passwords, straight in the database.
+
+    For when nobody can sign in any more. With the embedded PostgreSQL the daemon must not run
+    meanwhile, as one process owns a data directory.
+    """
+
+
+@command.command("create-user")
+@config_option
+@click.argument("email")
+@click.option("--name", default="", help="What to call the person.")
+@click.option("--global-admin", is_flag=True, help="May do everything everywhere.")
+def create_user(config_path: Path | None, email: str, name: str, global_admin: bool) -> None:
+    """Create a person who can sign in. The password is read from a pipe, or made and printed.
+
+    \b
+    Example:
+      leadline admin create-user mara@example.org --global-admin
+    Exit status: 0 created, 1 refused, for example as the address is taken.
+    """
+    settings = read_settings(config_path)
+    password, is_made = _password(settings)
+
+    async def write(tx: Tx, hashed: str) -> None:
+        await create_person(tx, OPERATOR, email, name, hashed, admin=global_admin)
+
+    _do(settings, password, write)
+    _say(f"{email} can sign in now", password, is_made)
+
+
+@command.command("reset-password")
+@config_option
+@click.argument("email")
+def reset_password(config_path: Path | None, email: str) -> None:
+    """Give a person a new password and end all of their sessions.
+
+    \b
+    Example:
+      leadline admin reset-password mara@example.org
+      printf '%s' "$NEW" | leadline admin reset-password mara@example.org
+    Exit status: 0 done, 1 refused, for example as there is no such person.
+    """
+    settings = read_settings(config_path)
+    password, is_made = _password(settings)
+
+    async def write(tx: Tx, hashed: str) -> None:
+        await give_password(tx, OPERATOR, email, hashed)
+
+    _do(settings, password, write)
+    _say(f"{email} has a new password", password, is_made)
+
+
+def _do(settings: Settings, password: str, write: Callable[[Tx, str], Awaitable[None]]) -> None:
+    clock = [Instant(0)]
+
+    async def work(dsn: str) -> None:
+        await migrate(dsn)
+        hashed = await Passwords(limits.hashing()).hash(password)
+        async with open_pool(dsn, name="admin", size=1, clock=lambda: clock[0]) as pool:
+            async with pool.statement("read_clock") as tx:
+                clock[0], _ = await read_clock(tx)
+            async with pool.transaction("administer") as tx:
+                await write(tx, hashed)
+
+    try:
+        trio.run(with_store, settings, work)
+    except* (CannotRun, CannotMigrate, Unavailable, Refused) as group:
+        raise fail(str(first_cause(group))) from group
+
+
+def _password(settings: Settings) -> tuple[str, bool]:
+    """What a pipe gives, or a new one; never an argument, which every process could read."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return secrets.token_urlsafe(PASSWORD_BYTES), True
+    given = sys.stdin.readline().rstrip("\r\n")
+    if not given:
+        return secrets.token_urlsafe(PASSWORD_BYTES), True
+    broken = rule_broken(given, settings.local.min_password_length)
+    if broken:
+        raise fail(f"the password {broken}")
+    return given, False
+
+
+def _say(done: str, password: str, is_made: bool) -> None:
+    click.echo(done)
+    if is_made:
+        click.echo(f"Password: {password}")

@@ -1,0 +1,81 @@
+"""Configuration: every fault is told at once, and nothing unknown passes in silence."""
+
+from pathlib import Path
+
+import pytest
+
+from leadline.daemon.config import BadConfig, load
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "leadline.toml"
+    file.write_text(text)
+    return file
+
+
+def faults(tmp_path: Path, text: str, **environ: str) -> list[str]:
+    with pytest.raises(BadConfig) as caught:
+        load(write(tmp_path, text), environ)
+    return caught.value.faults
+
+
+def test_without_anything_given_the_defaults_hold() -> None:
+    settings = load(None, {})
+    assert settings.server.listen == "127.0.0.1:8080"
+    assert settings.heartbeats.retention_days == 30
+    assert settings.prober.regions == ("core",)
+
+
+def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
+    text = 'nope = 1\n[server]\nlitsen = "x"\n[prober]\nconcurrency = "many"\n'
+    found = faults(tmp_path, text, LEADLINE_GATE__INFLIGHT="9")
+    assert len(found) == 4
+    for part in ("nope", "server.litsen", "prober.concurrency", "gate.inflight"):
+        assert any(fault.startswith(part) for fault in found), part
+
+
+def test_what_must_agree_is_told_too(tmp_path: Path) -> None:
+    text = '[server]\nlisten = "nowhere"\n[security]\nencryption_key = "short"\n'
+    found = faults(tmp_path, text)
+    assert [fault.split(":")[0] for fault in found] == ["server.listen", "security.encryption_key"]
+
+
+def test_no_fault_repeats_a_secret(tmp_path: Path) -> None:
+    text = '[security]\nencryption_key = "hunter2-hunter2"\nadmin_email = "a@b.c"\n'
+    text += 'admin_password = "hunter2"\n'
+    assert all("hunter2" not in fault for fault in faults(tmp_path, text))
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, "[gate]\nevaluate_inflight_process = 3\n")
+    environ = {
+        "LEADLINE_GATE__EVALUATE_INFLIGHT_PROCESS": "9",
+        "LEADLINE_PROBER__REGIONS": "core,eu",
+        "LEADLINE_PROBER__DENY_NETWORKS": '["10.0.0.0/8"]',
+        "LEADLINE_SESSION__SECURE": "true",
+        "LEADLINE_DATA_DIR": "/var/lib/x",
+        "LEADLINE_URL": "https://not.configuration",
+        "LEADLINE_TOKEN": "not configuration either",
+    }
+    settings = load(file, environ)
+    assert settings.gate.evaluate_inflight_process == 9
+    assert settings.prober.regions == ("core", "eu")
+    assert settings.prober.deny_networks == ("10.0.0.0/8",)
+    assert settings.session.secure is True
+    assert settings.data_dir == "/var/lib/x"
+
+
+def test_a_credential_of_systemd_gives_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "database.dsn").write_text("host=db\n")
+    settings = load(None, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert settings.database.dsn == "host=db"
+
+
+def test_a_file_that_is_not_there_is_a_fault_and_no_default(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="No such file"):
+        load(tmp_path / "missing.toml", {})
+
+
+@pytest.mark.parametrize("text", ["[server", "a = ", "\x00"])
+def test_a_file_that_is_no_toml_is_a_fault(tmp_path: Path, text: str) -> None:
+    assert len(faults(tmp_path, text)) == 1

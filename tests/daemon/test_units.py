@@ -1,0 +1,52 @@
+"""The units of systemd: nothing in them is misspelt, and little of the machine is open to them."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+UNITS = Path(__file__).parents[2] / "systemd"
+# What systemd-analyze calls exposure, 0 to 10.
+EXPOSURE_MOST = 2.0
+
+
+def names() -> list[str]:
+    return sorted(path.name for path in UNITS.glob("*.service"))
+
+
+@pytest.mark.needs("systemd-analyze")
+@pytest.mark.parametrize("name", names())
+def test_verify_prints_nothing(name: str, tmp_path: Path) -> None:
+    """It exits 0 on a key that it does not know, so what counts is that it is silent."""
+    program = shutil.which("true")
+    text = re.sub(r"^ExecStart=\S+", f"ExecStart={program}", (UNITS / name).read_text(), flags=re.M)
+    unit = tmp_path / name.replace("@.", "@api.")
+    unit.write_text(text)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout + done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.needs("systemd-analyze")
+@pytest.mark.parametrize("name", names())
+def test_the_service_sees_little_of_the_machine(name: str) -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", str(UNITS / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"Overall exposure level[^:]*: ([0-9.]+)", done.stdout)
+    assert found, done.stdout + done.stderr
+    assert float(found[1]) < EXPOSURE_MOST
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_unit_waits_for_readiness_and_for_signs_of_life(name: str) -> None:
+    text = (UNITS / name).read_text()
+    assert "Type=notify" in text
+    assert "WatchdogSec=" in text
+    assert "Restart=always" in text
