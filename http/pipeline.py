@@ -5,6 +5,7 @@ credential, cross-site, tenancy, role, media type, size, body, and then what the
 import logging
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qs
 from uuid import UUID
 
 import msgspec
@@ -17,9 +18,10 @@ from ..storage.views.scopes import select_scope
 from .auth.crosssite import is_cross_site
 from .auth.identify import Identified, identify
 from .client_address import client_address
+from .console.problems import problem_page
 from .context import Context
 from .errors import INVALID_BODY, Problem, body_of, fault_of_body, field_fault, problem_of
-from .route import Ask, NoQuery, Reply, Route
+from .route import FORM_FIELDS_MOST, FORM_LARGEST, Ask, NoQuery, Reply, Route
 
 log = logging.getLogger(__name__)
 
@@ -35,17 +37,20 @@ async def answer(
     try:
         ask = await _admit(route, context, request, parameters)
         return _respond(route, await route.handler(ask))
-    except Problem as problem:
-        return _refuse(problem)
+    except Problem as caught:
+        problem = caught
     except Refused as refused:
-        return _refuse(problem_of(refused))
+        problem = problem_of(refused)
     except Unavailable as error:
         log.warning("the store is away", extra={"route": route.path, "cause": str(error)})
-        return _refuse(Problem("not_ready", headers={"Retry-After": "1"}))
+        problem = Problem("not_ready", headers={"Retry-After": "1"})
     except Exception:
         # Logged before anything is awaited: a client that went away would take the error with it.
         log.exception("a request failed", extra={"route": route.path, "method": route.method})
-        return _refuse(Problem("internal_error"))
+        problem = Problem("internal_error")
+    if route.page:
+        return _respond(route, problem_page(problem, request.full_path.rstrip("?")))
+    return _refuse(problem)
 
 
 async def _admit(
@@ -73,6 +78,8 @@ async def _admit(
         client=client_address(_peer(request), headers, context.options.trusted_proxies),
         session_hash=identified.session_hash if identified else None,
         headers=headers,
+        path=request.path,
+        form=await _read_form(route, request),
     )
 
 
@@ -152,6 +159,25 @@ async def _read_body(route: Route, request: Request) -> Any:
         return decoder.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise fault_of_body(error) from error
+
+
+async def _read_form(route: Route, request: Request) -> dict[str, list[str]]:
+    if not route.form:
+        return {}
+    if request.mimetype != "application/x-www-form-urlencoded":
+        raise Problem("unsupported_media_type")
+    data = await read_limited(request, FORM_LARGEST)
+    if data is None:
+        raise Problem("body_too_large")
+    try:
+        given = parse_qs(
+            data.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS_MOST, errors="strict"
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise Problem("the form cannot be read") from None
+    if any("\x00" in value for values in given.values() for value in values):
+        raise Problem("the form cannot be read")
+    return given
 
 
 async def read_limited(request: Request, most: int) -> bytes | None:

@@ -12,6 +12,8 @@ from .context import Context
 
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
+FORM_LARGEST = 64 << 10
+FORM_FIELDS_MOST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,9 @@ class Ask:
     # The SHA-256 of the session cookie, where that is the credential.
     session_hash: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+    # What a form gave, each name with all its values.
+    form: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def who(self) -> Principal:
@@ -80,6 +85,10 @@ class Route:
     content_type: str = "application/json"
     body_largest: int = BODY_LARGEST
     in_document: bool = True
+    # A page for people: refusals are pages too, and a missing credential leads to the sign-in.
+    page: bool = False
+    # The body is a form (application/x-www-form-urlencoded): `ask.form`.
+    form: bool = False
     # HEAD works wherever GET does, but on what changes something.
     head: bool = True
 

@@ -35,7 +35,7 @@ async def serve(
     config = Config()
     config.bind = [f"fd://{listening.detach()}"]
     config.accesslog = None
-    config.errorlog = "-"
+    config.errorlog = None
     config.keep_alive_timeout = KEEP_ALIVE_SECONDS
     config.graceful_timeout = GRACEFUL_SECONDS
     config.include_server_header = False
