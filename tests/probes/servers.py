@@ -103,7 +103,7 @@ class Names:
         else:
             assert isinstance(said, dns.rcode.Rcode)
             response.set_rcode(said)
-        return response.to_wire()
+        return response.to_wire(want_shuffle=False)
 
     def _next(self, name: str, rdtype: str) -> object:
         said = self.records.get((name, rdtype))
