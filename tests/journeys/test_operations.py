@@ -1,0 +1,103 @@
+"""What whoever runs it relies on: metrics that parse, a stop that keeps what was handed over, a
+clear word when it cannot start."""
+
+import os
+import subprocess
+import time
+
+import psycopg
+import pytest
+
+from tests.daemon_process import LEADLINE, Daemon, Refusal
+
+from .conftest import Nginx, eventually, project_of, status
+
+
+def monitor(leadline: Daemon, **given: object) -> dict[str, str]:
+    body = {"name": "Shop", "type": "http", "interval_seconds": 5, "timeout_seconds": 2, **given}
+    made: dict[str, str] = leadline.api("POST", f"/projects/{project_of(leadline)}/monitors", body)
+    return made
+
+
+@pytest.mark.needs("promtool", "nginx")
+def test_the_metrics_are_what_prometheus_reads(leadline: Daemon, nginx: Nginx) -> None:
+    made = monitor(leadline, target=nginx.url)
+    eventually(lambda: status(leadline, made["id"]) == "up", 8)
+    _, headers, text = leadline.raw("GET", "/metrics")
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    assert (done.stdout + done.stderr).decode() == ""
+    assert done.returncode == 0
+    names = {line.split("{")[0].split(" ")[0] for line in text.decode().splitlines()}
+    assert all(name.startswith(("leadline_", "#")) for name in names)
+    assert made["id"] not in text.decode(), "metrics name no monitor"
+    assert "127.0.0.1" not in text.decode(), "metrics name no target"
+
+
+@pytest.mark.needs("nginx")
+def test_a_stop_ends_streams_finishes_runs_and_keeps_what_they_brought(
+    leadline: Daemon, nginx: Nginx
+) -> None:
+    made = monitor(leadline, target=nginx.url)
+    eventually(lambda: status(leadline, made["id"]) == "up", 8)
+    stream = subprocess.Popen(
+        ["curl", "-sSN", "-H", f"Cookie: {leadline.cookie}", f"{leadline.url}/api/v1/events"],
+        stdout=subprocess.PIPE,
+    )
+    time.sleep(0.5)
+    before = leadline.api("GET", f"/monitors/{made['id']}/heartbeats")
+    took = leadline.stop()
+    assert took < 20
+    assert stream.wait(5) is not None, "the stream was ended"
+    assert leadline.process is not None
+    assert leadline.process.returncode == 0
+    leadline.start()
+    after = leadline.api("GET", f"/monitors/{made['id']}/heartbeats")
+    assert all(beat in after for beat in before)
+    with psycopg.connect(leadline.dsn) as connection:
+        clean = connection.execute("select count(*) from presences where ended").fetchone()
+    assert clean == (1,)
+
+
+def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(leadline: Daemon) -> None:
+    environment = {**leadline.environment, "LEADLINE_SERVER__LISTEN": "127.0.0.1:0"}
+    done = subprocess.run(
+        [LEADLINE, "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "another leadline is running" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(leadline: Daemon) -> None:
+    dsn = leadline.dsn
+    environment = {**leadline.environment, "LEADLINE_DATABASE__DSN": dsn}
+    done = subprocess.run(
+        [LEADLINE, "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_log_holds_templates_and_never_a_token(leadline: Daemon) -> None:
+    made = monitor(leadline, name="Job", type="push")
+    leadline.raw("POST", made["push_url"].removeprefix(leadline.url) + "?msg=hunter2")
+    with pytest.raises(Refusal):
+        leadline.raw("GET", "/status/nothing?token=hunter2")
+    log = leadline.log.read_text()
+    assert "/api/v1/public/push/{token}" in log
+    assert made["push_token"] not in log
+    assert "hunter2" not in log
+    assert leadline.password in log, "a first start tells it once, to whoever started it"
+
+
+def test_an_empty_environment_is_enough_to_start(leadline: Daemon) -> None:
+    """No HOME, no locale, no PATH beyond the system's."""
+    leadline.stop()
+    keep = {k: v for k, v in leadline.environment.items() if k.startswith("LEADLINE_")}
+    leadline.environment = {**keep, "PATH": os.defpath}
+    leadline.start()
+    assert leadline.raw("GET", "/healthz")[0] == 200
