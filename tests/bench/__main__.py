@@ -6,13 +6,28 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .load import on_rate
+import trio
+
+from . import api, disk, pushes, starts
+from .checks import at_rate
+from .probes import bench_probes
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
-    "checks-50": lambda: on_rate(1_500, 30, 40),
-    "checks-333": lambda: on_rate(10_000, 30, 60),
-    # The store's cost alone is what grows with the batch; profile with py-spy record -p PID.
-    "checks-1000": lambda: on_rate(30_000, 30, 60),
+    "starts": starts.starts,
+    "idle": starts.idle,
+    "probes": lambda: trio.run(bench_probes),
+    "checks-50": at_rate(1_500, 40),
+    "checks-333": at_rate(10_000, 60),
+    "checks-1000": at_rate(30_000, 60),
+    "checks-full": at_rate(45_000, 60),
+    "tls-50": at_rate(1_500, 40, tls=True),
+    "tls-333": at_rate(10_000, 60, tls=True),
+    "tls-full": at_rate(20_000, 60, tls=True),
+    "push": pushes.one_process,
+    "push-two": pushes.two_processes,
+    "alarms": pushes.alarms,
+    "api": api.reads,
+    "disk": disk.million,
 }
 
 

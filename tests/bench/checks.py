@@ -1,0 +1,102 @@
+"""Checks kept on rate, all of it counted: scheduling, probing, storing, PostgreSQL.
+
+A daemon of its own checks a local nginx, which takes its share of the machine uncounted. Start
+deviation comes from the stored instants against the ledger's.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from ..daemon_process import Daemon, daemon
+from .seed import add_monitors
+from .spent import cpu_seconds, memory_mib, per_thousand
+from .target import nginx
+
+INTERVAL_SECONDS = 30
+Figures = dict[str, Any]
+
+
+def at_rate(count: int, seconds: float, *, tls: bool = False) -> Callable[[], Figures]:
+    """So many monitors at 30 s, watched for so long after a first round."""
+
+    def bench() -> Figures:
+        with nginx() as target:
+            environment = {"LEADLINE_LOG__LEVEL": "warning", "SSL_CERT_FILE": target.authority}
+            with daemon(**environment) as running:
+                running.start()
+                return _watched(running, target.tls if tls else target.plain, count, seconds)
+
+    return bench
+
+
+def _watched(running: Daemon, target: str, count: int, seconds: float) -> Figures:
+    add_monitors(running.dsn, count, target=target, interval_seconds=INTERVAL_SECONDS)
+    first = _first_round(running.dsn, count, INTERVAL_SECONDS * 3.0)
+    # What changes a state is stored under its lock: the second round is the steady one.
+    time.sleep(5)
+    began, before = time.time(), cpu_seconds(running)
+    stored_before = _stored(running.dsn)
+    time.sleep(seconds)
+    after, took = cpu_seconds(running), time.time() - began
+    stored = _stored(running.dsn) - stored_before
+    return {
+        "monitors": count,
+        "due_a_second": round(count / INTERVAL_SECONDS, 1),
+        "stored_a_second": round(stored / took, 1),
+        "cpu_s_per_1000": per_thousand(before, after, stored),
+        "first_round_s": first,
+        **_seen(running.dsn, began),
+        **memory_mib(running),
+    }
+
+
+def _stored(dsn: str) -> int:
+    return int(_one(dsn, "select count(*) from heartbeats"))
+
+
+def _first_round(dsn: str, count: int, most_seconds: float) -> float:
+    began = time.monotonic()
+    while time.monotonic() - began < most_seconds:
+        if _one(dsn, "select count(*) from monitor_states where status = 'pending'") == 0:
+            break
+        time.sleep(0.5)
+    return round(time.monotonic() - began, 1)
+
+
+def _seen(dsn: str, since: float) -> Figures:
+    """How late runs began, what latency they told, and what became of every window."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        late = connection.execute(
+            "select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[]"
+            " from (select extract(epoch from h.ts - (select max(r.due_at) from expected_runs r"
+            "   where r.monitor = h.monitor and r.due_at <= h.ts)) * 1000 as late"
+            " from heartbeats h where h.ts > to_timestamp(%s) and h.monitor %% 10 = 1) x",
+            (since,),
+        ).fetchone()
+        latency = connection.execute(
+            "select percentile_disc(array[0.5, 0.9, 0.99, 1]) within group (order by"
+            " coalesce(dns_us, 0) + coalesce(connect_us, 0) + coalesce(tls_us, 0)"
+            " + coalesce(first_byte_us, 0)) from heartbeats where ts > to_timestamp(%s)",
+            (since,),
+        ).fetchone()
+        verdicts = connection.execute(
+            "select concat_ws(' ', verdict, reason), count(*) from expected_runs"
+            " where due_at > to_timestamp(%s) group by 1",
+            (since,),
+        ).fetchall()
+    return {
+        "start_late_ms_p50_p99_max": [round(ms, 1) for ms in late[0] or []] if late else [],
+        "latency_ms_p50_p90_p99_max": (
+            [round(us / 1000, 2) for us in latency[0] or []] if latency else []
+        ),
+        "verdicts": dict(verdicts),
+    }
+
+
+def _one(dsn: str, query: str) -> Any:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        row = connection.execute(query.encode()).fetchone()
+    return row[0] if row else None

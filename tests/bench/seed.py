@@ -1,0 +1,71 @@
+"""Many monitors at once, straight into the tables: requests would measure something else."""
+
+import hashlib
+from typing import Any
+
+import psycopg
+from uuid_utils.compat import uuid7
+
+_FOUND_SHARD = """
+insert into shards (org, region, reserved_through, sealed_through, finished_through,
+  figured_through)
+values (0, 'core', now(), now(), now(), date_trunc('hour', now())) on conflict do nothing
+"""
+
+# First runs are spread over one interval, as those of monitors that were made one by one are.
+_MONITORS = """
+with made as (
+  insert into monitors (org, uid, project, shard, slug, name, type, target, interval_seconds,
+    timeout_seconds, grace_seconds, push_token_hash, created_at, updated_at)
+  select %(org)s, t.uid, %(project)s, s.id, %(slug)s || n, 'Bench ' || n, %(type)s, %(target)s,
+    %(interval)s, 5, %(grace)s, t.hash, now(), now()
+  from unnest(%(uids)s::uuid[], %(hashes)s::bytea[]) with ordinality as t(uid, hash, n), shards s
+  returning org, id, shard, created_at),
+states as (
+  insert into monitor_states (org, monitor, since) select org, id, created_at from made),
+raised as (
+  update shards set generation = generation + 1
+  returning greatest(reserved_through, now()) as from_at)
+insert into monitor_terms
+select made.org, made.id, raised.from_at, made.shard,
+  raised.from_at + (row_number() over () * %(step_us)s * interval '1 microsecond'),
+  %(interval)s, 5, %(grace)s, true
+from made, raised
+"""
+
+
+def add_monitors(
+    dsn: str,
+    count: int,
+    *,
+    kind: str = "http",
+    target: str = "",
+    interval_seconds: int = 30,
+    grace_seconds: int = 60,
+    slug: str = "bench-",
+    tokens: list[str] | None = None,
+) -> None:
+    """With `tokens` each monitor is pushed to under one of them."""
+    hashes = [hashlib.sha256(t.encode()).digest() for t in tokens] if tokens else [None] * count
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        org, project = first_project(connection)
+        connection.execute(_FOUND_SHARD)
+        parameters: dict[str, Any] = {
+            "org": org,
+            "project": project,
+            "slug": slug,
+            "type": kind,
+            "target": target,
+            "interval": interval_seconds,
+            "grace": grace_seconds,
+            "uids": [uuid7() for _ in range(count)],
+            "hashes": hashes,
+            "step_us": interval_seconds * 1_000_000 // count,
+        }
+        connection.execute(_MONITORS, parameters)
+
+
+def first_project(connection: "psycopg.Connection[Any]") -> tuple[int, int]:
+    row = connection.execute("select org, id from projects order by id limit 1").fetchone()
+    assert row is not None, "an empty database is founded with one project"
+    return row[0], row[1]

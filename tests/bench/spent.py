@@ -1,0 +1,67 @@
+"""What a daemon and every PostgreSQL process under it spent, from /proc."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ..daemon_process import Daemon
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(running: Daemon) -> dict[str, float]:
+    """CPU of the daemon and of its PostgreSQL, children that ended included."""
+    spent = {"daemon": 0.0, "postgres": 0.0}
+    for pid, name in _tree(_root(running)):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = sum(int(fields[n]) for n in (11, 12))
+        if name == "postgres":
+            ticks += sum(int(fields[n]) for n in (13, 14))
+        spent["postgres" if name == "postgres" else "daemon"] += ticks / TICKS
+    return spent
+
+
+def per_thousand(before: dict[str, float], after: dict[str, float], count: int) -> dict[str, float]:
+    """CPU seconds for each thousand of something, by whose they are and in all."""
+    spent = {who: after[who] - before[who] for who in after}
+    spent["all"] = sum(spent.values())
+    return {who: round(seconds * 1000 / max(count, 1), 3) for who, seconds in spent.items()}
+
+
+def memory_mib(running: Daemon) -> dict[str, Any]:
+    """Proportional and resident set, in MiB; shared pages are counted once in the former."""
+    pss = {"daemon": 0.0, "postgres": 0.0}
+    rss = dict(pss)
+    for pid, name in _tree(_root(running)):
+        who = "postgres" if name == "postgres" else "daemon"
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            for word, found in (("Pss:", pss), ("Rss:", rss)):
+                if line.startswith(word):
+                    found[who] += int(line.split()[1]) / 1024
+    return {
+        "pss_mib": {who: round(mib, 1) for who, mib in pss.items()},
+        "rss_mib_daemon": round(rss["daemon"], 1),
+    }
+
+
+def _root(running: Daemon) -> int:
+    assert running.process is not None
+    return running.process.pid
+
+
+def _tree(root: int) -> list[tuple[int, str]]:
+    parents: dict[int, tuple[int, str]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                head, _, tail = (entry / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            parents[int(entry.name)] = (int(tail.split()[1]), head.partition("(")[2])
+    found, waiting = [], [root]
+    while waiting:
+        pid = waiting.pop()
+        if pid in parents:
+            found.append((pid, parents[pid][1]))
+        waiting += [child for child, (parent, _) in parents.items() if parent == pid]
+    return found

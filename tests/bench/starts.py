@@ -1,0 +1,34 @@
+"""From the command to ready, the first time and again, and what it holds when nothing is asked."""
+
+import time
+from typing import Any
+
+from ..daemon_process import daemon
+from .spent import cpu_seconds, memory_mib
+
+STARTS = 3
+IDLE_SECONDS = 20.0
+
+
+def starts() -> dict[str, Any]:
+    cold, warm = [], []
+    for _ in range(STARTS):
+        with daemon() as running:
+            cold.append(round(running.start(), 2))
+            running.stop()
+            warm.append(round(running.start(), 2))
+            stop = round(running.stop(), 2)
+    return {"cold_s": cold, "warm_s": warm, "stop_s": stop}
+
+
+def idle() -> dict[str, Any]:
+    with daemon() as running:
+        running.start()
+        running.stop()
+        running.start()
+        time.sleep(5)
+        before = cpu_seconds(running)
+        time.sleep(IDLE_SECONDS)
+        after = cpu_seconds(running)
+        cores = {who: round((after[who] - before[who]) / IDLE_SECONDS, 4) for who in after}
+        return {**memory_mib(running), "cores": cores}
