@@ -4,12 +4,13 @@ A change of schedule begins a new term where reservation stands, so that every w
 terms it was reserved under. A changed target, and a resume, ask for an extra run.
 """
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from ...keyring import Keyring
+from ...keyring import CannotOpen, Keyring
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal
 from ...rules.instant import Instant
@@ -40,12 +41,10 @@ async def edit_monitor(
     if region in regions:
         await schedules.found_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, _EDIT, monitor, region)
-    draft = _merged(before, given)
+    draft = _with_stored_secrets(before, _merged(before, given), keyring)
     check_draft(draft, regions)
     shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
-    stored = secrets_of_config.unseal(keyring, before.config_sealed, before.uid)
-    moved = has_moved(before.target, draft.target)
-    plain, secret = _config(before, draft, stored, moved=moved)
+    plain, secret = secrets_of_config.split(before.type, draft.config)
     values = {
         **common_values(draft),
         "org": before.org,
@@ -116,11 +115,16 @@ def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
     return MonitorDraft(type=before.type, slug=None, **values)
 
 
-def _config(
-    before: MonitorRow, draft: MonitorDraft, stored: dict[str, Any], *, moved: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
+    """The draft with what a blank keeps: what is judged is what will be probed with."""
+    stored: dict[str, Any] = {}
+    # A ring that no longer opens what is stored must not keep anyone from giving it anew.
+    with suppress(CannotOpen):
+        stored = secrets_of_config.unseal(keyring, before.config_sealed, before.uid)
     plain, secret = secrets_of_config.split(before.type, draft.config)
-    return plain, secrets_of_config.keep_blanks(secret, stored, moved=moved)
+    moved = has_moved(before.target, draft.target)
+    kept = secrets_of_config.keep_blanks(secret, stored, moved=moved)
+    return msgspec.structs.replace(draft, config=secrets_of_config.join(plain, kept))
 
 
 async def _dependencies(
