@@ -88,7 +88,7 @@ async def listening(api: Api, who: str, query: str = "") -> AsyncIterator[Heard]
         "server": ("127.0.0.1", 80),
         "extensions": {},
     }
-    app: Any = api.client.app  # type: ignore[attr-defined]
+    app: Any = api.client.app
     async with trio.open_nursery() as nursery:
         nursery.start_soon(app, scope, receive, send)
         assert await heard.chunk() == ": connected\n\n"

@@ -1,0 +1,107 @@
+"""Three processes of different roles on one PostgreSQL, and one of them killed: nothing is run
+twice, nothing is lost, and what the API shows is the same from every replica."""
+
+import base64
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+
+from tests.daemon_process import Daemon, daemon, free_port
+
+from .conftest import Nginx, eventually, project_of, status
+
+pytestmark = [pytest.mark.needs("nginx")]
+KEY = base64.b64encode(b"k" * 32).decode()
+
+
+@pytest.fixture
+def roles(dsn: str) -> Iterator[dict[str, Daemon]]:
+    with ExitStack() as stack:
+        running: dict[str, Daemon] = {}
+        for name in ("api", "api2", "scheduler", "worker", "worker2"):
+            role = name.rstrip("2")
+            process = stack.enter_context(
+                daemon(
+                    LEADLINE_DATABASE__DSN=dsn,
+                    LEADLINE_SECURITY__ENCRYPTION_KEY=KEY,
+                    LEADLINE_SECURITY__ADMIN_EMAIL="admin@localhost",
+                    LEADLINE_SECURITY__ADMIN_PASSWORD="correct-horse",
+                    LEADLINE_DATABASE__POOL_SIZE="6",
+                )
+            )
+            if role != "api":
+                process.environment["LEADLINE_SERVER__OPS_LISTEN"] = f"127.0.0.1:{process.port}"
+                process.environment["LEADLINE_SERVER__LISTEN"] = f"127.0.0.1:{free_port()}"
+            process.password = "correct-horse"
+            running[name] = process
+        # The scheduler makes the partitions that the others store into.
+        for name in ("scheduler", "api", "api2", "worker", "worker2"):
+            running[name].start(role=name.rstrip("2"))
+        yield running
+
+
+def test_roles_apart_check_what_is_due_once_and_outlive_a_killed_worker(
+    roles: dict[str, Daemon], nginx: Nginx, dsn: str
+) -> None:
+    api, replica = roles["api"], roles["api2"]
+    api.sign_in()
+    replica.cookie = api.cookie
+    project = project_of(api)
+    made = [
+        api.api(
+            "POST",
+            f"/projects/{project}/monitors",
+            {
+                "name": f"Shop {n}",
+                "type": "http",
+                "target": nginx.url,
+                "interval_seconds": 5,
+                "timeout_seconds": 2,
+            },
+        )
+        for n in range(12)
+    ]
+    eventually(lambda: all(status(replica, m["id"]) == "up" for m in made), 15)
+    job = api.api(
+        "POST",
+        f"/projects/{project}/monitors",
+        {"name": "Job", "type": "push", "interval_seconds": 5, "timeout_seconds": 1},
+    )
+    path = job["push_url"].removeprefix(api.url)
+    for n in range(10):
+        (api if n % 2 else replica).raw("POST", f"{path}?msg=n{n}")
+    beats = replica.api("GET", f"/monitors/{job['id']}/heartbeats?limit=100")
+    assert sorted(beat["msg"] for beat in beats) == sorted(f"n{n}" for n in range(10))
+    roles["worker"].kill()
+    time.sleep(22)
+    nginx.stop()
+    eventually(lambda: all(status(api, m["id"]) == "down" for m in made), 12)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        recent = connection.execute(
+            "select count(*), count(distinct (monitor, due_at)) from expected_runs"
+        ).fetchone()
+        missed = connection.execute(
+            "select count(*) from expected_runs where verdict = 'missed'"
+        ).fetchone()
+        doubled = connection.execute(
+            "select monitor, due_at from heartbeats h join expected_runs r using (monitor)"
+            " where h.ts >= r.due_at and h.ts < r.due_at + interval '1 second'"
+            " group by 1, 2 having count(*) > 2"
+        ).fetchall()
+        processes = connection.execute(
+            "select count(distinct process) from presences where through_at > now() -"
+            " interval '12 seconds'"
+        ).fetchone()
+    assert recent is not None
+    assert recent[0] == recent[1] > 30
+    assert missed == (0,), "nothing was sealed yet, so nothing is missed yet"
+    assert doubled == []
+    assert processes == (4,)
+    assert {"scheduler", "api", "worker"} <= {
+        role
+        for (found,) in psycopg.connect(dsn).execute("select roles from presences")
+        for role in found
+    }
