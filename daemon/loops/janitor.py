@@ -7,7 +7,7 @@ from typing import Final
 from ...storage.pools import Pool
 from ...storage.postgres_partitions import drop_partitions, make_partitions
 from ...storage.rules.instant import DAY, HOUR, Instant
-from ...storage.tables import presences, queues, results, sessions
+from ...storage.tables import presences, queues, results, schedules, sessions
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +16,9 @@ AHEAD_US: Final = 7 * DAY
 # A result is never stored before the partition of its instant: yesterday's must be there on a
 # first start, as agents and slow runs bring what began before midnight.
 BEHIND_US: Final = DAY
+# How far behind the last sealing a window may still be open (a push's interval, grace and late
+# arrival), and how far a result may reach into the hours after it (three of the longest intervals).
+OPEN_BEHIND_US: Final = 4 * DAY
 SIGNALS_KEPT_US: Final = 7 * DAY
 PRESENCES_KEPT_US: Final = 40 * DAY
 
@@ -37,22 +40,34 @@ class Janitor:
         }
 
     async def make_room(self) -> None:
-        """Partitions from yesterday to a week ahead; needed before anything can be stored."""
+        """Partitions from yesterday to a week ahead; needed before anything can be stored. After
+        days in which nobody made them also those of the days between: what fell due then has its
+        row still to come."""
         now = self._clock()
+        open_from = await self._open_from()
         for parent, column in self._kept:
             await make_partitions(
                 self._pool,
                 parent,
                 column,
-                from_=Instant(now - BEHIND_US),
+                from_=min(Instant(now - BEHIND_US), open_from),
                 through=Instant(now + AHEAD_US),
             )
+
+    async def _open_from(self) -> Instant:
+        """Before this instant every window is settled and every hour rolled up."""
+        async with self._pool.transaction("list_shards", read_only=True) as tx:
+            shards = await schedules.select_shards(tx)
+        ends = [min(shard.finished_through, shard.figured_through) for shard in shards]
+        return min(ends, default=self._clock())
 
     async def pass_once(self) -> None:
         await self.make_room()
         now = self._clock()
+        open_from = await self._open_from()
         for (parent, _), days in self._kept.items():
-            dropped = await drop_partitions(self._pool, parent, before=Instant(now - days * DAY))
+            before = min(Instant(now - days * DAY), Instant(open_from - OPEN_BEHIND_US))
+            dropped = await drop_partitions(self._pool, parent, before=before)
             for name in dropped:
                 log.info("dropped what was kept long enough", extra={"partition": name})
         async with self._pool.transaction("sweep") as tx:

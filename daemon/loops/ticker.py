@@ -44,6 +44,12 @@ class Plan:
     manners: dict[int, Manner] = field(default_factory=dict)
     maintenance: dict[int, list[Span]] = field(default_factory=dict)
 
+    @property
+    def stands_at(self) -> Instant | None:
+        """Where cursor and timetable stand; None where a reservation parted them."""
+        at = self.shard.reserved_through
+        return at if self.timetable.reserved_through == at else None
+
     def due(self, taken: Sequence[tuple[int, Window]]) -> list[DueWindow]:
         found = []
         for monitor, window in taken:
@@ -87,8 +93,9 @@ class Ticker:
         plan = self._plans.get(shard.id)
         if plan is None or plan.shard.generation != shard.generation:
             plan = await self._load(shard.id)
-        elif plan.shard.reserved_through != shard.reserved_through:
-            # Another ticker was here: its windows are its own.
+        elif plan.stands_at != shard.reserved_through:
+            # Another ticker was here, and its windows are its own; or ours failed on its way, and
+            # what it had taken from the timetable is still to be reserved.
             plan.timetable.seek(shard.reserved_through)
             plan.shard = shard
         for _ in range(STEPS_MOST):

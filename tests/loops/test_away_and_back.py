@@ -1,0 +1,96 @@
+"""The store or the scheduler was away: what fell due meanwhile is in the ledger all the same."""
+
+from typing import Any, cast
+
+import pytest
+
+from leadline.daemon.loops.janitor import Janitor
+from leadline.daemon.loops.sealer import Sealer
+from leadline.daemon.loops.ticker import Ticker
+from leadline.storage.pools import Pool
+from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.rules.refusal import Unavailable
+from leadline.storage.rules.schedule import windows
+from leadline.storage.tables import schedules
+from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.transactions.schedules import reserve_windows
+from tests.trouble import FlakyPool
+from tests.world import START, World
+
+
+async def due_windows(world: World, row: MonitorRow, through: Instant) -> list[Instant]:
+    async with world.pool.transaction("terms", read_only=True) as tx:
+        terms = await schedules.select_terms_of(tx, [(row.org, row.id)])
+    history = terms[row.org, row.id]
+    return [window.due for window in windows(history, history[0].from_, through)]
+
+
+async def reserved(world: World) -> list[Instant]:
+    rows = await world.rows("select unnest(dues) from slices order by 1")
+    return [due for (due,) in rows]
+
+
+@pytest.mark.parametrize("when", ["fail_before", "fail_after"])
+async def test_a_reservation_that_failed_leaves_no_gap(world: World, when: str) -> None:
+    row = await world.monitor(interval_seconds=10, timeout_seconds=5)
+    flaky = FlakyPool(world.pool)
+    ticker = Ticker(cast("Pool", flaky), lambda: world.now)
+    world.now = Instant(START + MINUTE)
+    await ticker.pass_once()
+    world.now = Instant(START + 2 * MINUTE)
+    getattr(flaky, when).add("reserve_windows")
+    with pytest.raises(Unavailable):
+        await ticker.pass_once()
+    getattr(flaky, when).clear()
+    world.now = Instant(START + 3 * MINUTE)
+    await ticker.pass_once()
+    (through,) = (await world.rows("select reserved_through from shards"))[0]
+    assert await reserved(world) == await due_windows(world, row, through)
+
+
+class Away:
+    """A janitor with the partitions it makes itself, and a daemon that is off for days."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.janitor = Janitor(world.pool, lambda: world.now, heartbeat_days=4, ledger_days=4)
+
+    async def begin(self) -> None:
+        for parent in ("heartbeats", "expected_runs"):
+            async with self.world.pool.transaction("real partitions") as tx:
+                await tx.execute(f"drop table {parent}_all")
+        await self.janitor.make_room()
+
+    async def come_back(self, now: Instant) -> None:
+        self.world.now = now
+        await self.janitor.make_room()
+        await self.janitor.pass_once()
+
+
+@pytest.mark.parametrize("days", [3, 12, 40])
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_daemon_that_was_off_for_days_settles_every_window_since(
+    world: World, days: int, paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reserve_windows, "STEP_US", 6 * HOUR)
+    given: dict[str, Any] = {"interval_seconds": 86_400, "timeout_seconds": 10}
+    row = await world.monitor(**given, enabled=not paused)
+    away = Away(world)
+    await away.begin()
+    ticker = Ticker(world.pool, lambda: world.now)
+    sealer = Sealer(world.pool, lambda: world.now)
+    await ticker.pass_once()
+    await away.come_back(Instant(START + days * DAY))
+    while await _catch_up(world, ticker):
+        pass
+    await sealer.pass_once()
+    expected = await due_windows(world, row, Instant(world.now - 130 * SECOND))
+    settled = {due for due, _, _ in await world.ledger(row)}
+    assert set(expected) <= settled
+    assert len(expected) >= days - 1
+
+
+async def _catch_up(world: World, ticker: Ticker) -> bool:
+    await ticker.pass_once()
+    (through,) = (await world.rows("select reserved_through from shards"))[0]
+    return bool(through < world.now)

@@ -1,0 +1,30 @@
+"""Trouble of our own, made on purpose: a store that is away for chosen transactions."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from leadline.storage.pools import Pool, Tx
+from leadline.storage.rules.refusal import Unavailable
+
+
+class FlakyPool:
+    """A pool whose transactions of some names fail: before their commit, or after it, when nobody
+    can tell whether it was made."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.fail_before: set[str] = set()
+        self.fail_after: set[str] = set()
+
+    @asynccontextmanager
+    async def transaction(self, name: str, **given: Any) -> AsyncIterator[Tx]:
+        async with self._pool.transaction(name, **given) as tx:
+            yield tx
+            if name in self.fail_before:
+                raise Unavailable(f"{name}: the store is away")
+        if name in self.fail_after:
+            raise Unavailable(f"{name}: the answer was lost")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
