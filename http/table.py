@@ -7,6 +7,7 @@ import msgspec
 
 from ..storage.rules.access import Action, Need
 from . import stream
+from .console.pages import ROUTES as PAGES
 from .describe import describe
 from .route import Ask, Reply, Route
 from .routes import (
@@ -59,4 +60,5 @@ ROUTES: Final[tuple[Route, ...]] = (
         summary="This document.",
         answer=dict[str, Any],
     ),
+    *PAGES,
 )

@@ -23,7 +23,13 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-HEADERS: Final = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    # Without any referrer a browser also hides the Origin of our own forms, and over plain HTTP
+    # that is all that tells them from another site's.
+    "Referrer-Policy": "same-origin",
+}
 HTML: Final = "text/html; charset=utf-8"
 
 

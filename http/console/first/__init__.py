@@ -1,0 +1,1 @@
+"""The first minute of an installation: one field, one button."""

@@ -1,0 +1,52 @@
+"""What stands around every page of a project: where one is, who one is, and where one may go."""
+
+from dataclasses import dataclass
+
+from ...storage.pools import Tx
+from ...storage.rules.access import Rank, rank_in
+from ...storage.rules.instant import Instant, to_text
+from ...storage.views.console_places import Place, select_place, select_places
+from ..errors import Problem
+from ..route import Ask
+from .words import clock
+
+_ROLES = {
+    Rank.VIEWER: "Viewer",
+    Rank.EDITOR: "Editor",
+    Rank.PROJECT_ADMIN: "Project admin",
+    Rank.ORG_ADMIN: "Organization admin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    place: Place
+    # The other projects that the person may go to.
+    others: list[Place]
+    person: str
+    role: str
+    may_write: bool
+    at: str
+    at_iso: str
+    q: str = ""
+
+
+async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
+    """Of a page whose scope is in a project."""
+    assert ask.scope is not None
+    org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+    place = await select_place(tx, org, project)
+    if place is None:
+        raise Problem("not_found")
+    others = [other for other in await select_places(tx, ask.who) if other.uid != place.uid]
+    rank = rank_in(ask.who, ask.scope)
+    return Frame(
+        place,
+        others,
+        ask.who.label,
+        _ROLES.get(rank, ""),
+        may_write=rank >= Rank.EDITOR,
+        at=clock(tx.now),
+        at_iso=to_text(Instant(tx.now)),
+        q=q,
+    )

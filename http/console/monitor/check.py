@@ -1,0 +1,130 @@
+"""The last check beside the last good one: which phases were finished, and where it stopped.
+
+What is stored of a check is a class, a host and the finished phases: where a phase has no figure,
+it was not reached, was not needed, or is the one in which the check ended. The class decides.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ....probes.result import FailureClass
+from ....storage.rules.instant import MILLISECOND
+from ....storage.views.results import HeartbeatRow
+from ..plots.phases import Part, phases
+from ..words import NOTHING, milliseconds, number
+
+NAMES = ("dns", "connect", "tls", "first byte")
+# The phase in which a check of this class ended; for others it is the first one without a figure.
+_ENDED_IN = {
+    FailureClass.DNS_ERROR: "dns",
+    FailureClass.CONNECT_REFUSED: "connect",
+    FailureClass.CONNECT_TIMEOUT: "connect",
+    FailureClass.CONNECT_ERROR: "connect",
+    FailureClass.TLS_ERROR: "tls",
+}
+# Here the target answered, and the answer was not what was asked for.
+_ANSWERED = frozenset(
+    {
+        FailureClass.HTTP_STATUS,
+        FailureClass.CONDITION_FAILED,
+        FailureClass.AUTH_FAILED,
+        FailureClass.TLS_EXPIRING,
+        FailureClass.RESPONSE_TOO_LARGE,
+        FailureClass.PROTOCOL_ERROR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    name: str
+    drawn: Markup
+    total: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    good: bool
+    verdict: str
+    bars: list[Bar]
+    # name, last check, last good
+    rows: list[tuple[str, str, str]]
+
+
+def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None) -> CheckView:
+    bars = [_bar("Last check", last)]
+    compared = last_good if last_good is not None and last_good.ts != last.ts else None
+    if compared is not None:
+        bars.append(_bar("Last good", compared))
+    rows = [(name, _cell(last, name), _cell(compared, name) if compared else "") for name in NAMES]
+    rows = [row for row in rows if any(cell not in ("", NOTHING) for cell in row[1:])]
+    total = milliseconds(last.latency_ms)
+    good = milliseconds(compared.latency_ms) if compared else ""
+    return CheckView(last.up, verdict(last), bars, [*rows, ("total", total, good)])
+
+
+def verdict(beat: HeartbeatRow) -> str:
+    if beat.up:
+        return f"Answered with {beat.code}" if beat.code is not None else "Answered"
+    ended = ended_in(beat)
+    if ended:
+        return f"Failed in {ended}"
+    return f"Answered with {beat.code}" if beat.code is not None else "Failed after the answer"
+
+
+def ended_in(beat: HeartbeatRow) -> str:
+    """The phase that did not finish; empty where all did."""
+    if beat.up:
+        return ""
+    failure = class_of(beat)
+    if failure in _ANSWERED:
+        return ""
+    if failure in _ENDED_IN:
+        return _ENDED_IN[FailureClass(failure)]
+    return "first byte" if beat.connect_us is not None else "connect"
+
+
+def class_of(beat: HeartbeatRow) -> str:
+    return beat.msg.partition(" ")[0]
+
+
+def where_of(beat: HeartbeatRow) -> str:
+    """The host, and the number where the protocol gave one."""
+    host = beat.msg.partition(" ")[2]
+    code = f"code {beat.code}" if beat.code is not None else ""
+    return ", ".join(part for part in (host, code) if part)
+
+
+def parts_of(beat: HeartbeatRow) -> list[Part]:
+    """What adds up to the whole of the check's time."""
+    spent = _spent(beat)
+    ended = ended_in(beat)
+    total_us = max(beat.latency_ms * MILLISECOND, sum(us for _, us in spent), 1)
+    parts = [Part(name, us) for name, us in spent if name != ended]
+    left_us = total_us - sum(part.us for part in parts)
+    if ended:
+        parts.append(Part(ended, max(left_us, 1), failed=True))
+    elif left_us > 0:
+        parts.append(Part("rest", left_us))
+    return parts
+
+
+def _bar(name: str, beat: HeartbeatRow) -> Bar:
+    return Bar(name, phases(parts_of(beat), name), milliseconds(beat.latency_ms))
+
+
+def _spent(beat: HeartbeatRow) -> Sequence[tuple[str, int]]:
+    figures = (beat.dns_us, beat.connect_us, beat.tls_us, beat.first_byte_us)
+    return [(name, us) for name, us in zip(NAMES, figures, strict=True) if us is not None]
+
+
+def _cell(beat: HeartbeatRow, name: str) -> str:
+    spent = dict(_spent(beat))
+    if name == ended_in(beat):
+        return "did not finish"
+    if name in spent:
+        us = spent[name]
+        return f"{us / 1000:.1f}\u202fms" if us < 10_000 else f"{number(us // 1000)}\u202fms"
+    return NOTHING

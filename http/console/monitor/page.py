@@ -1,0 +1,177 @@
+"""A monitor's page: its first line says whether it is fine, the one under it since when and why."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ....storage.rules.access import Action, Need
+from ....storage.rules.instant import Instant
+from ....storage.rules.state import Status
+from ....storage.views.console_monitors import select_names
+from ...route import Ask, Reply, Route
+from ...routes.monitors import _push_token, push_url
+from ..render import page
+from ..standing import Shown, sentence
+from ..words import Moment, ago, clock, count, milliseconds, moment
+from . import acts
+from .check import check_view, class_of, where_of
+from .evidence import course_plot, days_plot, latency_plot
+from .facts import RANGES, MonitorFacts, is_probed, select_facts
+from .figures import figures
+from .settings import settings
+
+NAMES_MOST: Final = 2_000
+RANGE_WORDS: Final = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d"}
+
+
+class MonitorQuery(msgspec.Struct, frozen=True):
+    range: Literal["1h", "24h", "7d", "30d"] = "24h"
+    said: Literal["", "asked", "waiting"] = ""
+
+
+async def show(ask: Ask) -> Reply:
+    facts = await select_facts(ask, ask.query.range)
+    names: dict[Any, str] = {}
+    if facts.waits_for:
+        async with ask.context.pool.transaction("console_names", read_only=True) as tx:
+            known = await select_names(tx, facts.row.org, facts.row.project, NAMES_MOST)
+        names = dict(known)
+    probed = is_probed(facts.row)
+    return page(
+        "monitor.html",
+        frame=facts.frame,
+        row=facts.row,
+        state=facts.state,
+        sentence=sentence(facts.row.name, facts.state),
+        since=_since(facts),
+        why=why(facts),
+        upcoming=_upcoming(facts),
+        said=ask.query.said,
+        probed=probed,
+        figures=figures(facts.window_24h, facts.days, facts.day, facts.now, probed=probed),
+        latency=latency_plot(facts) if probed else None,
+        ranges=[(name, RANGE_WORDS[name]) for name in RANGES],
+        range_name=facts.range_name,
+        course=course_plot(facts),
+        days=days_plot(facts),
+        first_day=facts.days.days[0][0],
+        check=check_view(facts.last, facts.last_good) if facts.last and probed else None,
+        checked=ago(facts.last.ts, facts.now) if facts.last else None,
+        good_at=moment(facts.last_good.ts, facts.now).text if facts.last_good else "",
+        settings=settings(facts.row),
+        waits_for=[(uid, names[uid]) for uid in facts.waits_for if uid in names],
+        failures=_failures(facts),
+        heartbeat_days=facts.heartbeat_days,
+        push_url=_push_url(ask, facts),
+    )
+
+
+def _since(facts: MonitorFacts) -> Moment | None:
+    standing = facts.standing
+    if standing is None or standing.last_at is None:
+        return None
+    if facts.state in (Shown.UP, Shown.DOWN):
+        return ago(standing.since, facts.now)
+    if facts.state is Shown.UNKNOWN:
+        return ago(standing.last_at, facts.now)
+    return None
+
+
+def why(facts: MonitorFacts) -> str:
+    """What follows on "since": for a fine monitor the newest figure, else the reason."""
+    standing = facts.standing
+    match facts.state:
+        case Shown.DOWN if standing is not None:
+            return f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
+        case Shown.UP if standing is not None:
+            if not standing.last_up:
+                need = facts.row.failure_threshold
+                return f"The newest check failed: {standing.msg}. {need} in a row make it down."
+            if is_probed(facts.row) and standing.latency_ms is not None:
+                return f"The newest check took {milliseconds(standing.latency_ms)}."
+            return ""
+        case Shown.UNKNOWN if standing is not None:
+            if standing.status == Status.PENDING and not standing.last_up:
+                need = facts.row.failure_threshold
+                return f"{standing.msg}. {need} failures in a row make it down."
+            return "The newest result holds no longer. This says nothing about the target."
+        case Shown.PENDING:
+            return "Until there is a result, nothing is known."
+        case Shown.PAUSED:
+            return "Nobody looks, on purpose. The time counts neither as up nor as down."
+        case _:
+            return "What is measured meanwhile counts neither as up nor as down."
+
+
+def _upcoming(facts: MonitorFacts) -> str:
+    if facts.next_due is None:
+        return ""
+    word = "Next check" if is_probed(facts.row) else "Next report expected"
+    return f"{word} at {clock(Instant(facts.next_due))}."
+
+
+def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
+    return [
+        (
+            moment(beat.ts, facts.now),
+            class_of(beat),
+            where_of(beat),
+            milliseconds(beat.latency_ms) if is_probed(facts.row) else "",
+        )
+        for beat in facts.failures
+    ]
+
+
+def _push_url(ask: Ask, facts: MonitorFacts) -> str:
+    """For those who could write the monitor; whoever has it can speak for the target."""
+    token = _push_token(ask, facts.row) if facts.frame.may_write else None
+    return push_url(ask, token) if token else ""
+
+
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/monitors/{monitorID}",
+        action=Action(Need.VIEWER),
+        scope=_MONITOR,
+        handler=show,
+        summary="A monitor's page.",
+        query=MonitorQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/monitors/{monitorID}",
+        action=Action(Need.EDITOR),
+        scope=_MONITOR,
+        handler=acts.act,
+        summary="Pauses, resumes or checks a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/monitors/{monitorID}/delete",
+        action=Action(Need.EDITOR),
+        scope=_MONITOR,
+        handler=acts.ask_to_delete,
+        summary="Asks whether to delete a monitor.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/monitors/{monitorID}/delete",
+        action=Action(Need.EDITOR),
+        scope=_MONITOR,
+        handler=acts.delete,
+        summary="Deletes a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

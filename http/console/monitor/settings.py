@@ -1,0 +1,66 @@
+"""How a monitor is set, for reading: what is secret is not there, whoever looks."""
+
+from typing import Any
+
+import msgspec
+
+from ....probes.kinds import spec_of
+from ....probes.spec import FieldType, is_credential_header
+from ....storage.rules.monitor import MonitorType
+from ....storage.tables.monitors import MonitorRow
+from ..words import count, setting
+
+Line = tuple[str, str, bool]
+
+
+def settings(row: MonitorRow) -> list[Line]:
+    """(name, value, whether a machine reads it)."""
+    found: list[Line] = [("Kind", row.type, True)]
+    if row.target:
+        found.append(("Target", row.target, True))
+    spec = spec_of(row.type)
+    if spec is not None and spec.methods:
+        found.append(("Method", row.method, True))
+    found += _schedule(row)
+    found += [("Condition", text, True) for text in row.conditions]
+    if spec is not None:
+        config: dict[str, Any] = msgspec.json.decode(row.config)
+        for field in spec.fields:
+            value = config.get(field.name)
+            if value not in (None, "", {}) and value != field.default and not field.secret:
+                found.append((label(field.name), _text(value), True))
+            elif field.type is FieldType.HEADERS and isinstance(value, dict):
+                shown = [f"{k}: {v}" for k, v in value.items() if not is_credential_header(k)]
+                found += [(label(field.name), text, True) for text in shown]
+    found.append(("Region", row.region, False))
+    if row.tags:
+        found.append(("Tags", ", ".join(row.tags), False))
+    return found
+
+
+def _schedule(row: MonitorRow) -> list[Line]:
+    every = setting(row.interval_seconds)
+    if row.type == MonitorType.PUSH:
+        found = [("Expected every", f"{every}, grace {setting(row.grace_seconds)}", False)]
+    else:
+        found = [("Every", f"{every}, time-out {setting(row.timeout_seconds)}", False)]
+        if row.retries:
+            found.append(("Retries", f"{row.retries} inside one check", False))
+    down = count(row.failure_threshold, "failure")
+    in_a_row = " in a row" if row.failure_threshold > 1 else ""
+    found.append(("Down after", f"{down}{in_a_row}", False))
+    if row.failure_threshold > 1 and row.confirm_interval_seconds and row.type != MonitorType.PUSH:
+        found.append(("Confirmed after", setting(row.confirm_interval_seconds), False))
+    return found
+
+
+def label(name: str) -> str:
+    """A config key in words: `follow_redirects` is Follow redirects."""
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

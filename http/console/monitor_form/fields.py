@@ -1,0 +1,284 @@
+"""Rows of the form: label, unit, default and bound of each field, with what was typed in it.
+
+The common bounds are those of rules/monitor, the others those of the kind's SPEC; a form that
+explains itself repeats no number of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ....probes.spec import HEADERS_MOST, Field, FieldType, MonitorType, Spec, TargetForm
+from ....storage.rules.monitor import NUMBERS, TAG, TAGS, TEXTS, Bound
+from ....storage.transactions.monitors.draft import MonitorDraft
+from ..words import number
+
+Typed = Mapping[str, list[str]]
+CONFIG = "config."
+# What a stored secret leaves in its field.
+KEPT = "stored"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`control` is one of input, number, password, lines, select, check, several."""
+
+    name: str
+    label: str
+    control: str = "input"
+    value: str = ""
+    hint: str = ""
+    unit: str = ""
+    error: str = ""
+    required: bool = False
+    checked: bool = False
+    mono: bool = False
+    placeholder: str = ""
+    # (value, text, whether it is chosen)
+    choices: Sequence[tuple[str, str, bool]] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    title: str
+    rows: Sequence[Row]
+    # Closed at first, unless something in it was set or is wrong.
+    folded: bool = False
+
+
+_UNITS = {"interval_seconds": "s", "timeout_seconds": "s", "grace_seconds": "s"}
+_UNITS["confirm_interval_seconds"] = "s"
+_LABELS = {
+    "interval_seconds": "Every",
+    "timeout_seconds": "Time-out",
+    "grace_seconds": "Grace",
+    "failure_threshold": "Down after",
+    "confirm_interval_seconds": "Confirm after",
+    "retries": "Retries",
+}
+_NOTES = {
+    "timeout_seconds": "never above the interval",
+    "grace_seconds": "how much later than its interval a report may come",
+    "failure_threshold": "failures in a row",
+    "confirm_interval_seconds": "how soon a failure below that is looked at again; 0 is off",
+    "retries": "further attempts inside one check; the last counts",
+}
+_TARGETS = {
+    TargetForm.URL: ("Address", ""),
+    TargetForm.HOST_PORT: ("Address", "host:port, an IPv6 address in brackets"),
+    TargetForm.HOST: ("Host", "a name or an address"),
+    TargetForm.NAME: ("Name to look up", ""),
+}
+_DEFAULTS = MonitorDraft(name="", type="http")
+
+
+def first(typed: Typed, name: str) -> str:
+    return typed.get(name, [""])[0]
+
+
+def sections(
+    spec: Spec,
+    typed: Typed,
+    errors: Mapping[str, str],
+    *,
+    regions: Sequence[str],
+    others: Sequence[tuple[UUID, str]],
+    stored: frozenset[str],
+) -> list[Section]:
+    """`others` are the monitors that this one may wait for; `stored` names the secrets that are."""
+    about = [*_target(spec, typed, errors), _name(typed, errors), *_schedule(spec, typed, errors)]
+    own = [_own(item, typed, errors, stored) for item in spec.fields]
+    found = [Section(title="", rows=about)]
+    if spec.placeholders:
+        rows = [_conditions(spec, typed, errors)]
+        found.append(Section(title="What has to hold", rows=rows))
+    if own:
+        touched = any(_is_set(item, typed) for item in spec.fields)
+        wrong = any(row.error for row in own)
+        title = f"What is particular to {spec.type}"
+        found.append(Section(title=title, rows=own, folded=not (touched or wrong)))
+    more = _more(typed, errors, regions, others)
+    set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
+    chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
+    found.append(Section(title="More", rows=more, folded=not (set_ or chosen)))
+    return found
+
+
+def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
+    rows = []
+    if spec.target is not TargetForm.NONE:
+        label, hint = _TARGETS[spec.target]
+        if spec.target is TargetForm.URL:
+            hint = " or ".join(f"{scheme}://" for scheme in spec.schemes)
+        rows.append(
+            Row(
+                name="target",
+                label=label,
+                value=first(typed, "target"),
+                hint=hint,
+                error=errors.get("target", ""),
+                required=True,
+                mono=True,
+            )
+        )
+    if spec.methods:
+        rows.append(_select("method", "Method", spec.methods, first(typed, "method"), errors))
+    return rows
+
+
+def _name(typed: Typed, errors: Mapping[str, str]) -> Row:
+    return Row(
+        name="name",
+        label="Name",
+        value=first(typed, "name"),
+        hint=f"at most {TEXTS['name'].most} characters",
+        error=errors.get("name", ""),
+        required=True,
+    )
+
+
+def _schedule(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
+    push = spec.type == MonitorType.PUSH
+    names = ["interval_seconds"]
+    names += ["grace_seconds"] if push else ["timeout_seconds"]
+    names.append("failure_threshold")
+    names += [] if push else ["confirm_interval_seconds", "retries"]
+    rows = []
+    for name in names:
+        bound = NUMBERS[name]
+        default = getattr(_DEFAULTS, name)
+        told = f"{_bounds(bound)}, default {default}"
+        hint = f"{_NOTES[name]}; {told}" if name in _NOTES else told
+        rows.append(
+            Row(
+                name=name,
+                label="Expected every" if push and name == "interval_seconds" else _LABELS[name],
+                control="number",
+                value=first(typed, name),
+                hint=hint,
+                unit=_UNITS.get(name, ""),
+                error=errors.get(name, ""),
+            )
+        )
+    return rows
+
+
+def _bounds(bound: Bound) -> str:
+    zero = "0 or " if bound.or_zero else ""
+    return f"{zero}{number(bound.least)} to {number(bound.most)}"
+
+
+def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> Row:
+    known = ", ".join(f"[{name}]" for name in sorted(spec.placeholders))
+    return Row(
+        name="conditions",
+        label="Conditions",
+        control="lines",
+        value=first(typed, "conditions"),
+        hint=f"one a line, all must hold, such as [RESPONSE_TIME] < 500. Known here: {known}",
+        error=errors.get("conditions", ""),
+        mono=True,
+    )
+
+
+def _own(item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]) -> Row:
+    name = CONFIG + item.name
+    value = first(typed, name)
+    label = item.name.replace("_", " ").capitalize()
+    error = errors.get(name, "")
+    common = {"name": name, "label": label, "hint": _hint(item), "error": error}
+    match item.type:
+        case FieldType.BOOLEAN:
+            return Row(control="check", checked=value == "true", **common)  # type: ignore[arg-type]
+        case FieldType.CHOICE:
+            row = _select(name, label, item.choices, value or str(item.default or ""), errors)
+            return Row(control="select", choices=row.choices, **common)  # type: ignore[arg-type]
+        case FieldType.INTEGER:
+            return Row(control="number", value=value, **common)  # type: ignore[arg-type]
+        case FieldType.HEADERS:
+            return Row(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
+        case _ if item.secret:
+            kept = "stored; leave blank to keep it" if item.name in stored else ""
+            return Row(control="password", placeholder=kept, **common)  # type: ignore[arg-type]
+        case _:
+            control = "lines" if item.multiline else "input"
+            required = item.required
+            return Row(control=control, value=value, mono=True, required=required, **common)  # type: ignore[arg-type]
+
+
+def _hint(item: Field) -> str:
+    told = [item.help.rstrip(".")]
+    match item.type:
+        case FieldType.INTEGER:
+            told.append(f"{number(item.least)} to {number(item.most)}")
+        case FieldType.HEADERS:
+            told.append(f"Name: value, one a line, at most {HEADERS_MOST}")
+            told.append("a stored credential is not shown; a blank one keeps it")
+        case FieldType.TEXT:
+            told.append(f"at most {number(item.longest)} characters")
+        case _:
+            pass
+    if item.default is not None and item.type is not FieldType.CHOICE:
+        default = {True: "on", False: "off"}.get(item.default is True, "")
+        told.append(f"default {default if item.type is FieldType.BOOLEAN else item.default}")
+    return "; ".join(told)
+
+
+def _is_set(item: Field, typed: Typed) -> bool:
+    value = first(typed, CONFIG + item.name)
+    if item.type is FieldType.BOOLEAN:
+        return (value == "true") != (item.default is True)
+    return value not in ("", str(item.default or ""))
+
+
+def _select(
+    name: str, label: str, values: Sequence[str], chosen: str, errors: Mapping[str, str]
+) -> Row:
+    return Row(
+        name=name,
+        label=label,
+        control="select",
+        error=errors.get(name, ""),
+        choices=[(str(value), str(value), str(value) == chosen) for value in values],
+    )
+
+
+def _more(
+    typed: Typed,
+    errors: Mapping[str, str],
+    regions: Sequence[str],
+    others: Sequence[tuple[UUID, str]],
+) -> list[Row]:
+    rows = [
+        Row(
+            name="tags",
+            label="Tags",
+            value=first(typed, "tags"),
+            hint=f"comma-separated; the first one groups the overview; at most {TAGS.most} "
+            f"of {TAG.most} characters",
+            error=errors.get("tags", ""),
+        ),
+        Row(
+            name="description",
+            label="Description",
+            control="lines",
+            value=first(typed, "description"),
+            hint=f"at most {TEXTS['description'].most} characters",
+            error=errors.get("description", ""),
+        ),
+    ]
+    if len(regions) > 1:
+        rows.append(_select("region", "Region", regions, first(typed, "region"), errors))
+    if others:
+        chosen = set(typed.get("depends_on", ()))
+        rows.append(
+            Row(
+                name="depends_on",
+                label="Waits for",
+                control="several",
+                hint="while one of these is down, this one gives no alert",
+                error=errors.get("depends_on", ""),
+                choices=[(str(uid), text, str(uid) in chosen) for uid, text in others],
+            )
+        )
+    return rows

@@ -1,0 +1,230 @@
+"""Adding and editing a monitor: three buttons on one form, to save, to test, to change the kind."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from ....probes.kinds import spec_of
+from ....probes.spec import Spec
+from ....storage.pools import Tx
+from ....storage.rules.access import Action, Need
+from ....storage.rules.monitor import MonitorType
+from ....storage.rules.refusal import Refused
+from ....storage.tables.monitors import MonitorRow
+from ....storage.transactions.monitors.draft import MonitorDraft
+from ....storage.views.console_monitors import select_names, select_shown_monitor
+from ....storage.views.monitors import select_uids
+from ...errors import Problem
+from ...route import Ask, Reply, Route
+from ...routes import monitors as api
+from ...shapes.monitors import CreateMonitor, UpdateMonitor
+from ..frame import Frame, frame_of
+from ..render import page, redirect
+from .fields import Typed, first, sections
+from .reading import Read, fresh, kinds, of_row, read, stored_secrets
+from .trial import Trial, is_testable, try_out
+
+OTHERS_MOST: Final = 500
+# What no field of the form is named by stands above all of them.
+_WHOLE: Final = ""
+
+
+class NewQuery(msgspec.Struct, frozen=True):
+    type: str = "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the form stands on: where, which monitor if one is there, and the others."""
+
+    frame: Frame
+    row: MonitorRow | None
+    waits_for: list[UUID]
+    others: Sequence[tuple[UUID, str]]
+    regions: Sequence[str]
+
+
+async def show_new(ask: Ask) -> Reply:
+    spec = _spec(ask.query.type)
+    ground = await _ground(ask)
+    return _form(ground, spec, fresh(spec))
+
+
+async def show_edit(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    assert ground.row is not None
+    spec = _spec(ground.row.type)
+    return _form(ground, spec, of_row(ground.row, spec, ground.waits_for))
+
+
+async def send_new(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    spec = _spec(first(ask.form, "type"))
+    act = first(ask.form, "act")
+    if act == "kind" or first(ask.form, "fields") != spec.type:
+        return _form(ground, spec, fresh(spec, ask.form))
+    return await _send(ask, ground, spec, act)
+
+
+async def send_edit(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    assert ground.row is not None
+    return await _send(ask, ground, _spec(ground.row.type), first(ask.form, "act"))
+
+
+async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
+    stored = stored_secrets(ground.row, spec) if ground.row else frozenset()
+    found = read(spec, ask.form, stored)
+    trial = None
+    if not found.errors:
+        try:
+            if act != "test":
+                return redirect(f"/monitors/{await _save(ask, ground, spec, found)}")
+            if is_testable(spec):
+                trial = await try_out(ask, MonitorDraft(type=spec.type, **found.values))
+        except Refused as refused:
+            found.errors[_field(refused.field)] = _said(refused)
+        except Problem as problem:
+            if problem.status != 400:
+                raise
+            found.errors[_WHOLE] = problem.code
+    return _form(ground, spec, ask.form, found.errors, trial)
+
+
+async def _save(ask: Ask, ground: Ground, spec: Spec, found: Read) -> UUID:
+    if ground.row is None:
+        draft = CreateMonitor(type=MonitorType(str(spec.type)), **found.values)
+        made = await api.create(replace(ask, body=draft))
+        uid: UUID = made.body.id
+        return uid
+    await api.update(replace(ask, body=UpdateMonitor(**found.values)))
+    return ground.row.uid
+
+
+def _field(name: str) -> str:
+    """The form's field of a fault: a single header's is the headers' own."""
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "config" else name
+
+
+def _said(refused: Refused) -> str:
+    if refused.code in ("not_found", "forbidden"):
+        raise refused
+    if refused.code == "encryption_key_missing":
+        return "No encryption key is configured, so a secret cannot be kept."
+    return refused.message or refused.code.replace("_", " ")
+
+
+async def _ground(ask: Ask) -> Ground:
+    async with ask.context.pool.transaction("console_form", read_only=True) as tx:
+        row, waits_for = None, list[UUID]()
+        if "monitorID" in ask.ids:
+            row = await select_shown_monitor(tx, ask.ids["monitorID"])
+            if row is None:
+                raise Refused("not_found")
+            waits_for = await _waits_for(tx, row)
+        assert ask.scope is not None
+        org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+        names = await select_names(tx, org, project, OTHERS_MOST)
+        others = [item for item in names if row is None or item[0] != row.uid]
+        regions = sorted(ask.context.options.regions)
+        return Ground(await frame_of(ask, tx), row, waits_for, others, regions)
+
+
+async def _waits_for(tx: Tx, row: MonitorRow) -> list[UUID]:
+    if not row.depends_on:
+        return []
+    uids = await select_uids(tx, row.org, row.depends_on)
+    return [uids[key] for key in row.depends_on if key in uids]
+
+
+def _spec(kind: str) -> Spec:
+    spec = spec_of(kind)
+    if spec is None:
+        raise Problem("not_found")
+    return spec
+
+
+def _form(
+    ground: Ground,
+    spec: Spec,
+    typed: Typed,
+    errors: Mapping[str, str] | None = None,
+    trial: Trial | None = None,
+) -> Reply:
+    errors = errors or {}
+    row = ground.row
+    found = sections(
+        spec,
+        typed,
+        errors,
+        regions=ground.regions,
+        others=ground.others,
+        stored=stored_secrets(row, spec) if row else frozenset(),
+    )
+    told = {item.name for section in found for item in section.rows}
+    values: dict[str, Any] = {
+        "frame": ground.frame,
+        "row": row,
+        "spec": spec,
+        "kinds": kinds(),
+        "sections": found,
+        # What concerns no field that is shown is told above them all.
+        "wrong": [f"{n}: {m}" if n else m for n, m in errors.items() if n not in told],
+        "faulty": len(errors),
+        "trial": trial,
+        "testable": is_testable(spec),
+    }
+    return page("monitor_form.html", status=400 if errors else 200, **values)
+
+
+_EDIT: Final = Action(Need.EDITOR)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/monitors/new",
+        action=_EDIT,
+        scope=("project", "projectID"),
+        handler=show_new,
+        summary="The form of a new monitor.",
+        query=NewQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/projects/{projectID}/monitors/new",
+        action=_EDIT,
+        scope=("project", "projectID"),
+        handler=send_new,
+        summary="Adds or tests a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/monitors/{monitorID}/edit",
+        action=_EDIT,
+        scope=("monitor", "monitorID"),
+        handler=show_edit,
+        summary="The form of a monitor.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/monitors/{monitorID}/edit",
+        action=_EDIT,
+        scope=("monitor", "monitorID"),
+        handler=send_edit,
+        summary="Changes or tests a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,174 @@
+"""From what was typed to a monitor, and from a monitor to what stands in the form.
+
+Every fault is told at once, each at its field, and nothing that was typed is lost.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check import validate
+from ....probes.kinds import FILES, spec_of
+from ....probes.spec import Field, FieldType, Spec
+from ....storage.rules import monitor as monitor_rule
+from ....storage.rules.monitor import NUMBERS, MonitorType, default_timeout_seconds
+from ....storage.tables.monitors import MonitorRow
+from ....storage.transactions.monitors.draft import MonitorDraft
+from .fields import CONFIG, Typed, first
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_TEXTS = ("name", "target", "description")
+
+
+@dataclass(slots=True)
+class Read:
+    """`values` are fields of MonitorDraft; `errors` are by the name of the form's field."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def kinds() -> list[Spec]:
+    """Those that this build has, in the order of the probes' own list."""
+    return [spec for kind in FILES if (spec := spec_of(kind)) is not None]
+
+
+def fresh(spec: Spec, typed: Typed | None = None) -> dict[str, list[str]]:
+    """The form of a new monitor: defaults, under what was typed for another kind already."""
+    draft = MonitorDraft(name="", type=spec.type)
+    values = {name: [str(getattr(draft, name))] for name in NUMBERS}
+    values["method"] = [draft.method]
+    values["region"] = [draft.region]
+    for item in spec.fields:
+        values[CONFIG + item.name] = [_spelt(item, item.default)]
+    kept = {k: v for k, v in (typed or {}).items() if not k.startswith(CONFIG)}
+    return {**values, **kept}
+
+
+def of_row(row: MonitorRow, spec: Spec, waits_for: list[UUID]) -> dict[str, list[str]]:
+    """The form of a monitor that is there; what is secret is not in the row and stays blank."""
+    values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
+    values["conditions"] = ["\n".join(row.conditions)]
+    values["tags"] = [", ".join(row.tags)]
+    values["depends_on"] = [str(uid) for uid in waits_for]
+    config = msgspec.json.decode(row.config)
+    for item in spec.fields:
+        values[CONFIG + item.name] = [_spelt(item, config.get(item.name, item.default))]
+    return values
+
+
+def stored_secrets(row: MonitorRow, spec: Spec) -> frozenset[str]:
+    """A secret that is kept leaves a blank under its name."""
+    config = msgspec.json.decode(row.config)
+    kept = {item.name for item in spec.fields if item.secret and config.get(item.name) == ""}
+    return frozenset(kept)
+
+
+def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read:
+    found = Read()
+    values = found.values
+    for name in _TEXTS:
+        values[name] = first(typed, name).replace("\r\n", "\n").strip()
+    if spec.methods:
+        values["method"] = first(typed, "method") or spec.methods[0]
+    _read_numbers(typed, found)
+    values["conditions"] = [line.strip() for line in _lines(first(typed, "conditions"))]
+    values["tags"] = [tag.strip() for tag in first(typed, "tags").split(",") if tag.strip()]
+    if first(typed, "region"):
+        values["region"] = first(typed, "region")
+    _read_dependencies(typed, found)
+    values["config"] = {}
+    for item in spec.fields:
+        _read_own(item, first(typed, CONFIG + item.name), found, stored)
+    for name, message in _faults(spec, found.values, stored):
+        found.errors.setdefault(name, message)
+    return found
+
+
+def _read_numbers(typed: Typed, found: Read) -> None:
+    for name in NUMBERS:
+        text = first(typed, name).strip()
+        if _WHOLE.fullmatch(text):
+            found.values[name] = int(text)
+        elif text or name == "interval_seconds":
+            found.errors[name] = "must be a whole number"
+    if "timeout_seconds" not in found.values and "timeout_seconds" not in found.errors:
+        interval = found.values.get("interval_seconds", 60)
+        found.values["timeout_seconds"] = default_timeout_seconds(interval)
+
+
+def _read_dependencies(typed: Typed, found: Read) -> None:
+    try:
+        found.values["depends_on"] = [UUID(text) for text in typed.get("depends_on", ())]
+    except ValueError:
+        found.errors["depends_on"] = "names what is no monitor of this project"
+
+
+def _read_own(item: Field, text: str, found: Read, stored: frozenset[str]) -> None:
+    config: dict[str, Any] = found.values["config"]
+    match item.type:
+        case FieldType.BOOLEAN:
+            value = text == "true"
+            if value != (item.default is True):
+                config[item.name] = value
+        case FieldType.HEADERS:
+            headers, wrong = _headers(text)
+            if headers:
+                config[item.name] = headers
+            if wrong:
+                found.errors[CONFIG + item.name] = wrong
+        case _:
+            text = text.replace("\r\n", "\n")
+            if item.type is not FieldType.TEXT:
+                text = text.strip()
+            kept = item.secret and item.name in stored
+            if kept or (text and text != str(item.default or "")):
+                config[item.name] = text
+
+
+def _headers(text: str) -> tuple[dict[str, str], str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(_lines(text), 1):
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            return found, f"line {number} is not of the form Name: value"
+        if name.strip() in found:
+            return found, f"line {number} names a header again"
+        found[name.strip()] = value.strip()
+    return found, ""
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+
+
+def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> list[tuple[str, str]]:
+    """Of the rules that concern the form's fields; the transaction asks them all again."""
+    given = {k: v for k, v in values.items() if k != "config"}
+    # A stored secret is there, though the form does not hold it.
+    config = {k: v or ("stored" if k in stored else v) for k, v in values["config"].items()}
+    found = [
+        (fault.field, fault.rule)
+        for fault in monitor_rule.faults(
+            monitor_rule.Draft(type=MonitorType(str(spec.type)), **given)
+        )
+    ]
+    found += [
+        (fault.field, fault.message)
+        for fault in validate(
+            spec.type, values["target"], values.get("method"), config, values["conditions"]
+        )
+    ]
+    return found
+
+
+def _spelt(item: Field, value: object) -> str:
+    if item.type is FieldType.BOOLEAN:
+        return "true" if value is True else ""
+    if item.type is FieldType.HEADERS and isinstance(value, Mapping):
+        return "\n".join(f"{name}: {text}" for name, text in value.items())
+    return "" if value is None or item.secret else str(value)

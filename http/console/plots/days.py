@@ -1,0 +1,104 @@
+"""Ninety bars, one a day: time down hangs from the top, time without data hangs hatched below it.
+
+What is small must still be seen, so time down stands as the square root of its share, and never
+below a floor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from markupsafe import Markup
+
+from ....storage.rules.sli import Split
+from . import svg
+
+HEIGHT = 36
+DOWN_LEAST = 0.22
+GAP_LEAST = 0.1
+BAND = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """`name` is the day in words; `said` is what it says on hover."""
+
+    name: str
+    split: Split
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Heights from the top, in units of HEIGHT; together they are the whole of it."""
+
+    down: float
+    gap: float
+    up: float
+    maintenance: bool
+
+
+def days(bars: Sequence[Day], label: str) -> Markup:
+    columns = [_column(at, len(bars), day) for at, day in enumerate(bars)]
+    said = f"{label}: {told(bars)}"
+    return svg.element("svg", *columns, class_="days", height=HEIGHT, role="img", aria_label=said)
+
+
+def told(bars: Sequence[Day]) -> str:
+    down = sum(day.split.bad_us > 0 for day in bars)
+    gaps = sum(has_gap(day.split) for day in bars)
+    maintained = sum(day.split.excluded_us > 0 for day in bars)
+    parts = [f"{down} with time down", f"{gaps} without full data"]
+    if maintained:
+        parts.append(f"{maintained} with maintenance")
+    return f"{len(bars)} days, {', '.join(parts)}"
+
+
+def has_gap(split: Split) -> bool:
+    return not split.range_us or 100 * split.unknown_us > split.range_us
+
+
+def bar(split: Split) -> Bar:
+    """How high each part of a day's column is."""
+    if not split.range_us:
+        return Bar(0, HEIGHT, 0, maintenance=False)
+    down = gap = 0.0
+    if split.bad_us:
+        down = HEIGHT * max(sqrt(split.bad_us / split.range_us), DOWN_LEAST)
+    if has_gap(split):
+        gap = HEIGHT * max(split.unknown_us / split.range_us, GAP_LEAST)
+    gap = min(gap, HEIGHT - down)
+    up = HEIGHT - down - gap
+    if not split.good_us:
+        # Nothing was good: what was measured fills the column, and no green is left over.
+        down, gap, up = _without_up(down, gap, split.excluded_us)
+    return Bar(down, gap, up, maintenance=split.excluded_us > 0)
+
+
+def _without_up(down: float, gap: float, excluded_us: int) -> tuple[float, float, float]:
+    if excluded_us:
+        return down, gap, 0
+    if gap:
+        return down, HEIGHT - down, 0
+    return (HEIGHT, 0, 0) if down else (0, HEIGHT, 0)
+
+
+def _column(at: int, many: int, day: Day) -> Markup:
+    shape = bar(day.split)
+    parts = []
+    place = {"x": svg.share(at + 0.1, many), "width": svg.share(0.8, many)}
+    y = 0.0
+    for height, class_ in ((shape.down, "f-down"), (shape.gap, None), (shape.up, "f-up")):
+        if height > 0:
+            fill = None if class_ else svg.HATCH
+            inset = 1 if y else 0
+            parts.append(
+                svg.element(
+                    "rect", **place, y=y + inset, height=height - inset, class_=class_, fill=fill
+                )
+            )
+        y += height
+    if shape.maintenance:
+        top = min(shape.down + shape.gap + BAND, HEIGHT - BAND)
+        parts.append(svg.element("rect", **place, y=top, height=BAND, class_="f-maint"))
+    return svg.element("g", svg.title(f"{day.name}: {day.said}"), *parts)

@@ -1,0 +1,52 @@
+"""Where the time of one check went: shares of its own length, red from where it did not finish."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from . import svg
+
+HEIGHT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A phase in µs; `failed` is the one that did not finish, which then takes all the rest."""
+
+    name: str
+    us: int
+    failed: bool = False
+
+
+def phases(parts: Sequence[Part], label: str) -> Markup:
+    """Phases that were not reached are not among the parts."""
+    total = sum(part.us for part in parts)
+    drawn = []
+    at = 0
+    for number, part in enumerate(parts):
+        if part.us > 0:
+            class_ = "f-down" if part.failed else ("f-data" if number % 2 == 0 else "f-d2")
+            drawn.append(
+                svg.element(
+                    "rect",
+                    svg.title(f"{part.name} {_ms(part.us)} ms"),
+                    class_=class_,
+                    x=svg.share(at, total),
+                    width=svg.share(part.us, total),
+                    height=HEIGHT,
+                )
+            )
+        at += part.us
+    if not total:
+        drawn = [svg.element("rect", class_="f-base", width="100%", height=HEIGHT)]
+    said = ", ".join(
+        f"{part.name} {'did not finish' if part.failed else _ms(part.us) + ' ms'}" for part in parts
+    )
+    return svg.element(
+        "svg", *drawn, class_="phases", height=HEIGHT, role="img", aria_label=f"{label}: {said}"
+    )
+
+
+def _ms(us: int) -> str:
+    return f"{us / 1000:.1f}".removesuffix(".0")

@@ -1,0 +1,96 @@
+"""The heartbeat strip: one slot a run, or a stretch of runs; up is short and trouble is tall."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import TypeVar
+
+from markupsafe import Markup
+
+from . import svg
+
+HEIGHT = 18
+SLOT = 10
+Kind = TypeVar("Kind", bound=StrEnum)
+
+
+class Beat(StrEnum):
+    """What one slot shows; each value is the class that draws it."""
+
+    UP = "b-up"
+    FAILED = "b-failed"
+    NONE = "b-none"
+    MAINTENANCE = "b-maint"
+    PAUSED = "b-paused"
+    # Before the monitor was, or still to come: nothing is drawn, as nothing was due.
+    AWAY = "b-away"
+
+
+_SAID = {
+    Beat.UP: "up",
+    Beat.FAILED: "failed",
+    Beat.NONE: "without a result",
+    Beat.MAINTENANCE: "in maintenance",
+    Beat.PAUSED: "paused",
+}
+
+
+def strip(
+    beats: Sequence[Beat],
+    label: str,
+    titled: Callable[[Beat, int, int], str] | None = None,
+) -> Markup:
+    """`titled` says what a stretch of equal slots shows on hover: (beat, first, after last)."""
+    runs = stretches(beats)
+    drawn = [
+        _run(beat, first, after, titled(beat, first, after) if titled else "")
+        for beat, first, after in runs
+        if beat not in (Beat.AWAY, Beat.NONE)
+    ]
+    gaps = [
+        svg.element(
+            "rect",
+            *([svg.title(titled(beat, first, after))] if titled else ()),
+            fill=svg.HATCH,
+            x=svg.share(first, len(beats)),
+            width=svg.share(after - first, len(beats)),
+            y=4,
+            height=10,
+        )
+        for beat, first, after in runs
+        if beat is Beat.NONE
+    ]
+    said = f"{label}: {told(beats)}"
+    inner = svg.stretched(len(beats) * SLOT, HEIGHT, *drawn)
+    return svg.element(
+        "svg", inner, *gaps, class_="beat", height=HEIGHT, role="img", aria_label=said
+    )
+
+
+def told(beats: Sequence[Beat]) -> str:
+    """The strip in words: how many slots of what."""
+    parts = [f"{beats.count(beat)} {word}" for beat, word in _SAID.items() if beat in beats]
+    return ", ".join(parts) or "nothing was due yet"
+
+
+def said_of(beat: Beat, many: int) -> str:
+    return f"{many} {_SAID.get(beat, '')}".strip()
+
+
+def stretches(kinds: Sequence[Kind]) -> list[tuple[Kind, int, int]]:
+    """Equal neighbours together: (kind, first, after last), in order."""
+    found = []
+    at = 0
+    for kind, group in groupby(kinds):
+        many = len(list(group))
+        found.append((kind, at, at + many))
+        at += many
+    return found
+
+
+def _run(beat: Beat, first: int, after: int, title: str) -> Markup:
+    """A line whose dashes are the slots: the dash begins anew with each line."""
+    start, length = first * SLOT + 1, (after - first) * SLOT - 2
+    middle = HEIGHT // 2
+    children = [svg.title(title)] if title else []
+    return svg.element("path", *children, class_=beat.value, d=f"M{start} {middle}h{length}")

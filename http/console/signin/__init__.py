@@ -1,0 +1,1 @@
+"""Signing in by a form, by the very rules of the API."""

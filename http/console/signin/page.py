@@ -1,0 +1,134 @@
+"""The sign-in page. Where it leads afterwards is a path of ours, whatever a link asks for."""
+
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ....storage.rules.access import Action, Need
+from ....storage.rules.refusal import Refused
+from ....storage.transactions.accounts.sign_in import UNAUTHORIZED
+from ....storage.views.console_places import select_places
+from ...auth.crosssite import is_cross_site
+from ...errors import Problem, problem_of
+from ...route import Ask, Reply, Route
+from ...routes.signin import log_in
+from ...shapes.accounts import LoginRequest
+from ..render import page, redirect
+
+_LONGEST: Final = 4_096
+_WRONG: Final = "E-mail or password is wrong."
+
+
+class SignInQuery(msgspec.Struct, frozen=True):
+    next: str = "/"
+
+
+async def show(ask: Ask) -> Reply:
+    return _form(ask, local_path(ask.query.next))
+
+
+async def enter(ask: Ask) -> Reply:
+    """The rate limit and the time that a wrong password costs are those of the API's sign-in."""
+    if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
+        raise Problem("forbidden")
+    to = local_path(_given(ask, "next"))
+    email, password = _given(ask, "email").strip(), _given(ask, "password")
+    if len(email) > 254 or len(password) > _LONGEST:
+        return _form(ask, to, email=email[:254], error=_WRONG, status=401)
+    try:
+        answer = await log_in(replace(ask, body=LoginRequest(username=email, password=password)))
+    except Refused as refused:
+        return _refused(ask, to, email, problem_of(refused))
+    except Problem as problem:
+        return _refused(ask, to, email, problem)
+    return redirect(to, Set_Cookie=answer.headers["Set-Cookie"])
+
+
+def _refused(ask: Ask, to: str, email: str, problem: Problem) -> Reply:
+    if problem.code == UNAUTHORIZED:
+        return _form(ask, to, email=email, error=_WRONG, status=401)
+    if problem.status == 429:
+        wait = problem.headers.get("Retry-After", "60")
+        error = f"Too many tries from your address. Try again in {wait} s."
+        answer = _form(ask, to, email=email, error=error, status=429)
+        return replace(answer, headers={**answer.headers, **problem.headers})
+    raise problem
+
+
+async def home(ask: Ask) -> Reply:
+    """To the first project that the person sees."""
+    async with ask.context.pool.transaction("console_home", read_only=True) as tx:
+        places = await select_places(tx, ask.who)
+    if places:
+        return redirect(f"/projects/{places[0].uid}")
+    return page(
+        "problem.html",
+        title="You are in no project yet",
+        words="Somebody who manages one can add you by your e-mail address.",
+    )
+
+
+def local_path(asked: str) -> str:
+    """The path to go on to; the root for whatever could lead to another site."""
+    odd = any(char <= " " or char in "\\\x7f" for char in asked)
+    if odd or not asked.startswith("/") or asked.startswith("//"):
+        return "/"
+    try:
+        parts = urlsplit(asked)
+    except ValueError:
+        return "/"
+    return "/" if parts.scheme or parts.netloc else asked
+
+
+def _given(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+def _form(ask: Ask, to: str, *, email: str = "", error: str = "", status: int = 200) -> Reply:
+    options = ask.context.options
+    return page(
+        "signin.html",
+        status=status,
+        next=to,
+        email=email,
+        error=error,
+        version=options.version,
+        local=options.local_enabled,
+    )
+
+
+_NOBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/",
+        action=Action(Need.ANYONE),
+        handler=home,
+        summary="Leads to a project.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/sign-in",
+        action=_NOBODY,
+        handler=show,
+        summary="The sign-in page.",
+        query=SignInQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/sign-in",
+        action=_NOBODY,
+        handler=enter,
+        summary="Signs in by the form.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)
