@@ -24,6 +24,7 @@ from ..storage.rules.instant import Instant
 from . import limits
 from .config import default_data_dir
 from .first_start import Founder, found, load_keyring
+from .garbage import set_aside
 from .loops import attendance, janitor, listener, prober, repairer, sealer, ticker
 from .loops.pace import Wake, keep_going
 from .metrics import Metrics
@@ -172,6 +173,7 @@ async def _run_loops(
             loops.start_soon(keep_alive, lambda: not beats.stale())
             async with trio.open_nursery() as serving:
                 address = await _start_serving(serving, house, context)
+                set_aside()
                 say_ready(house, address, founder)
                 notify("READY=1")
                 await stopping.wait()

@@ -4,11 +4,13 @@ credential, cross-site, tenancy, role, media type, size, body, and then what the
 
 import logging
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
 
 import msgspec
+from msgspec import structs
 from quart import Request, Response
 
 from ..storage.pools import Tx
@@ -197,20 +199,26 @@ def _read_query(route: Route, request: Request) -> Any:
     if route.query is NoQuery:
         return None
     given: dict[str, Any] = {}
-    for field in msgspec.structs.fields(route.query):
-        values = request.args.getlist(field.encode_name)
+    for name, is_list in _query_fields(route.query):
+        values = request.args.getlist(name)
         if not values:
             continue
-        if _is_list(field.type):
-            given[field.encode_name] = values
+        if is_list:
+            given[name] = values
         elif len(values) > 1:
-            raise Problem(f"{field.encode_name}: is given more than once")
+            raise Problem(f"{name}: is given more than once")
         else:
-            given[field.encode_name] = values[0]
+            given[name] = values[0]
     try:
         return msgspec.convert(given, route.query, strict=False)
     except msgspec.ValidationError as error:
         raise Problem(field_fault(str(error))) from error
+
+
+@cache
+def _query_fields(query: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
+    """Each parameter's name, and whether it may be given more than once."""
+    return tuple((field.encode_name, _is_list(field.type)) for field in structs.fields(query))
 
 
 def _is_list(kind: Any) -> bool:
