@@ -23,7 +23,7 @@ from .transactions.results.record_steady import record_steady
 
 BATCH_MOST: Final = 200
 LINGER_SECONDS: Final = 0.1
-PUSH_LINGER_SECONDS: Final = 0.005
+PUSH_LINGER_SECONDS: Final = 0.002
 # A minute of results at a thousand a second; then whoever brings more waits.
 QUEUE_MOST: Final = 60_000
 WRITERS: Final = 2
