@@ -236,13 +236,13 @@ class Prober:
             jobs = await queues.lease_jobs(tx, self._process, self._shards, most)
         entries = await self._catalogue.find([(job.org, job.monitor) for job in jobs])
         for job in jobs:
-            entry = entries.get((job.org, job.monitor))
-            permit = object()
-            await self._permits.acquire_on_behalf_of(permit)
-            self._running.start_soon(self._run_job, permit, job, entry)
+            self._running.start_soon(self._run_job, job, entries.get((job.org, job.monitor)))
 
-    async def _run_job(self, permit: object, job: LeasedJob, entry: Entry | None) -> None:
+    async def _run_job(self, job: LeasedJob, entry: Entry | None) -> None:
         result: Result | None = None
+        # Waited for here: the pass goes on to read edits while no permit is free.
+        permit = object()
+        await self._permits.acquire_on_behalf_of(permit)
         try:
             if entry is not None and entry.enabled and entry.check is not None:
                 result = await self._probe(entry)
@@ -256,7 +256,7 @@ class Prober:
                 self._note_stored(entry, await self._recorder.record(arrival))
         try:
             async with self._pool.transaction("finish_job") as tx:
-                await queues.delete_jobs(tx, [(job.org, job.id)])
+                await queues.delete_jobs(tx, [job])
         except Unavailable:
             log.warning("a finished job stays until its claim runs out")
 

@@ -47,12 +47,15 @@ values (%(org)s, %(uid)s, %(shard)s, %(monitor)s, %(reason)s, at(%(due)s), at(%(
 on conflict (org, monitor, reason) do {conflict}
 returning uid
 """
-_ADD_JOB_ONCE = _ADD_JOB.replace("{conflict}", "nothing")
-# A newer confirmation replaces the one before; it is leased anew.
-_ADD_JOB_AGAIN = _ADD_JOB.replace(
-    "{conflict}",
-    "update set due_at = excluded.due_at, claim_until = excluded.claim_until, holder = null",
-)
+# A newer one replaces the one before under a name of its own: whoever still runs the one before
+# ends that, and not this.
+_AGAIN = """
+update set uid = excluded.uid, shard = excluded.shard, due_at = excluded.due_at,
+  claim_until = excluded.claim_until, holder = null
+"""
+_ADD_JOB_AGAIN = _ADD_JOB.replace("{conflict}", _AGAIN)
+# One whose time has run out without anybody taking it up is in nobody's way.
+_ADD_JOB_ONCE = _ADD_JOB.replace("{conflict}", f"{_AGAIN} where jobs.claim_until <= at(%(due)s)")
 
 _LEASE_JOBS = f"""
 update jobs set holder = %(process)s
@@ -62,11 +65,12 @@ where (org, id) in (
     and (j.holder is null or not {_HELD.format(row="j")})
   order by j.due_at limit %(most)s
   for update skip locked)
-returning org, id, shard, monitor, reason, due_at
+returning org, id, uid, shard, monitor, reason, due_at
 """
 
 _DELETE_JOBS = """
-delete from jobs where (org, id) in (select * from unnest(%(orgs)s::int[], %(ids)s::bigint[]))
+delete from jobs where (org, id, uid) in (
+  select * from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(uids)s::uuid[]))
 """
 _DROP_STALE_JOBS = "delete from jobs where claim_until < at(%(before)s)"
 _DROP_JOBS_OF = "delete from jobs where org = %(org)s and monitor = %(monitor)s"
@@ -84,6 +88,7 @@ class LeasedSlice(msgspec.Struct, frozen=True):
 class LeasedJob(msgspec.Struct, frozen=True):
     org: int
     id: int
+    uid: UUID
     shard: int
     monitor: int
     reason: str
@@ -146,8 +151,14 @@ async def lease_jobs(tx: Tx, process: UUID, shards: Sequence[int], most: int) ->
     )
 
 
-async def delete_jobs(tx: Tx, jobs: Sequence[tuple[int, int]]) -> int:
-    return await tx.execute(_DELETE_JOBS, orgs=[j[0] for j in jobs], ids=[j[1] for j in jobs])
+async def delete_jobs(tx: Tx, jobs: Sequence[LeasedJob]) -> int:
+    """Ends those that were leased; what has replaced one of them since stays."""
+    return await tx.execute(
+        _DELETE_JOBS,
+        orgs=[job.org for job in jobs],
+        ids=[job.id for job in jobs],
+        uids=[job.uid for job in jobs],
+    )
 
 
 async def drop_jobs_of(tx: Tx, org: int, monitor: int) -> int:

@@ -9,7 +9,9 @@ from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.arrival import Arrival, Fate, Recorded
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
+from leadline.storage.rules.refusal import Refused
 from leadline.storage.rules.state import NOTHING_YET, fold_all
+from leadline.storage.transactions.monitors.run_now import run_now
 from leadline.storage.transactions.results.record_results import record_results
 from tests.world import START, World
 
@@ -183,3 +185,16 @@ async def test_in_order_the_recorder_folds_as_the_rule_does(world: World) -> Non
         await recorder.close()
     expected = fold_all(NOTHING_YET, results, 3)
     assert await world.state(row) == (expected.status, expected.failures)
+
+
+async def test_a_run_that_was_asked_for_in_vain_is_in_the_way_of_no_other(world: World) -> None:
+    row = await world.monitor()
+    for minutes, refused in ((0, False), (1, True), (3, False)):
+        world.now = Instant(START + minutes * MINUTE)
+        try:
+            async with world.pool.transaction("run_now") as tx:
+                await run_now(tx, world.editor, row.uid)
+        except Refused as error:
+            assert (refused, error.code) == (True, "in_use")
+        else:
+            assert not refused

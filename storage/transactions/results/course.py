@@ -8,7 +8,7 @@ from uuid_utils.compat import uuid7
 from ...pools import Tx
 from ...rules.arrival import Arrival, Flip, Standing
 from ...rules.instant import SECOND, Instant
-from ...rules.schedule import confirm_at, term_at
+from ...rules.schedule import confirm_at
 from ...rules.state import State, Status, fold, is_foldable
 from ...tables import queues, results, schedules
 from ...tables.results import Key, LockedState, StateWrite
@@ -127,8 +127,9 @@ async def _confirm(tx: Tx, courses: Sequence[Course]) -> None:
     terms = await schedules.select_terms_of(tx, keys) if keys else {}
     for key, course in zip(keys, courses, strict=True):
         row = course.locked
-        term = term_at(terms.get(key, ()), tx.now)
-        if term is None or not term.enabled:
+        # The newest: an extra run at creation or resume comes a moment before its term begins.
+        term = terms[key][-1]
+        if not term.enabled:
             continue
         interval_us = row.confirm_interval_seconds * SECOND
         failures, threshold = course.state.failures, row.failure_threshold
