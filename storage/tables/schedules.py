@@ -35,10 +35,12 @@ _SHARD_ID = "select id from shards where org = %(org)s and region = %(region)s"
 
 # The edit's statement: it raises the generation, so that reservations computed from the old terms
 # are refused, and the new term begins where reservation stands. The last write before the commit.
+# Never before the term it follows, which another region's cursor may have put further ahead.
 _ADD_TERM = """
 with edited as (
   update shards set generation = generation + 1 where id = %(shard)s
-  returning greatest(reserved_through, at(%(now)s)) as from_at)
+  returning greatest(reserved_through, at(%(now)s), (select max(t.from_at) from monitor_terms t
+    where t.org = %(org)s and t.monitor = %(monitor)s)) as from_at)
 insert into monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
 select %(org)s, %(monitor)s, edited.from_at, %(shard)s, at(%(anchor)s), %(interval_seconds)s,
