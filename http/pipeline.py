@@ -13,12 +13,11 @@ import msgspec
 from msgspec import structs
 from quart import Request, Response
 
-from ..storage.pools import Tx
 from ..storage.rules.access import Answer, Need, Principal, Scope, may
 from ..storage.rules.refusal import Refused, Unavailable
 from ..storage.views.scopes import select_scope
 from .auth.crosssite import is_cross_site
-from .auth.identify import Identified, identify
+from .auth.identify import Identified, identify_in
 from .client_address import client_address
 from .console.problems import problem_page
 from .context import Context
@@ -63,9 +62,8 @@ async def _admit(
     scope: Scope | None = None
     ids, words, malformed = _read_parameters(parameters)
     if route.action.need is not Need.NOBODY:
-        async with context.pool.transaction("admit") as tx:
-            identified = await _demand_credential(tx, context, headers, request.method)
-            scope = await _demand_access(tx, route, identified.principal, ids, malformed)
+        identified = await _demand_credential(context, headers, request.method)
+        scope = await _demand_access(context, route, identified.principal, ids, malformed)
     elif malformed:
         raise Problem("not_found")
     return Ask(
@@ -86,9 +84,9 @@ async def _admit(
 
 
 async def _demand_credential(
-    tx: Tx, context: Context, headers: Mapping[str, str], method: str
+    context: Context, headers: Mapping[str, str], method: str
 ) -> Identified:
-    identified = await identify(tx, headers, context.options.cookie_name)
+    identified = await identify_in(context.pool, headers, context.options.cookie_name)
     if identified is None:
         raise Problem("unauthorized")
     if identified.by_cookie and is_cross_site(method, headers, context.options.public_base_url):
@@ -97,7 +95,7 @@ async def _demand_credential(
 
 
 async def _demand_access(
-    tx: Tx,
+    context: Context,
     route: Route,
     principal: Principal,
     ids: Mapping[str, UUID],
@@ -108,7 +106,8 @@ async def _demand_access(
     scope = None
     if route.scope is not None:
         kind, parameter = route.scope
-        scope = await select_scope(tx, kind, ids[parameter])
+        async with context.pool.statement("find_scope") as tx:
+            scope = await select_scope(tx, kind, ids[parameter])
         if scope is None:
             raise Problem("not_found")
     match may(principal, route.action, scope):

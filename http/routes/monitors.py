@@ -242,6 +242,8 @@ def _shape(
 
 def visible_config(text: str, *, may_write: bool) -> dict[str, Any]:
     """The config without its secrets; viewers do not even learn that there are some."""
+    if text == "{}":
+        return {}
     config: dict[str, Any] = msgspec.json.decode(text)
     if may_write:
         return config

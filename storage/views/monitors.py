@@ -25,7 +25,10 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join lateral (select interval_seconds, grace_seconds, enabled from monitor_terms
     where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
   left join lateral (select ts, up, latency_ms, code, msg from heartbeats b
-    where b.org = k.org and b.monitor = k.monitor order by b.ts desc limit 1) h on true
+    where b.org = k.org and b.monitor = k.monitor
+      -- The partitions made ahead are empty: without this each of them is asked for each monitor.
+      and b.ts < at(%(now)s) + interval '1 day'
+    order by b.ts desc limit 1) h on true
 """
 
 _OF_PROJECT = f"""
@@ -59,7 +62,11 @@ class Standing(msgspec.Struct, frozen=True):
 
 async def select_standings(tx: Tx, keys: Sequence[Key]) -> dict[Key, Standing]:
     rows = await tx.structs(
-        Standing, _STANDING, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+        Standing,
+        _STANDING,
+        orgs=[k[0] for k in keys],
+        monitors=[k[1] for k in keys],
+        now=tx.now,
     )
     return {(row.org, row.monitor): row for row in rows}
 
