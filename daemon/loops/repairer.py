@@ -34,8 +34,7 @@ class Repairer:
                 shards = {shard.id: shard for shard in await schedules.select_shards(tx)}
                 leased = await figures.lease_restatements(tx, list(shards), 1)
                 for item in leased:
-                    kind = await figures.select_type(tx, item.org, item.monitor)
-                    await restate(tx, item, shards[item.shard], kind)
+                    await restate(tx, item, shards[item.shard])
         except Rejected as error:
             log.error("figures could not be restated", extra={"cause": str(error)})
             for item in leased:

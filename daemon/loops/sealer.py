@@ -61,11 +61,11 @@ class Sealer:
             async with self._pool.transaction("look_for_hours", read_only=True) as tx:
                 current = next(s for s in await schedules.select_shards(tx) if s.id == shard)
                 watermark = await watermark_of_shard(tx, current)
-                types = await figures.select_monitors_of_shard(tx, shard)
+                keys = await figures.select_monitors_of_shard(tx, shard)
             end = Instant(current.figured_through + HOUR)
             if end > watermark:
                 return hours
-            for part in chunks(types):
+            for part in chunks(keys):
                 async with self._pool.transaction("roll_up_hour") as tx:
                     await roll_up_hour(tx, part, current.figured_through)
             async with self._pool.transaction("move_figured") as tx:

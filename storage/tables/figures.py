@@ -56,12 +56,20 @@ update shards set figured_through = at(%(to)s)
 where id = %(shard)s and figured_through = at(%(was)s)
 """
 
-_MONITORS_OF_SHARD = """
-select distinct m.org, m.id, m.type from monitors m
-  join monitor_terms t on t.org = m.org and t.monitor = m.id
-where t.shard = %(shard)s and m.shard = %(shard)s
+_MONITORS_OF_SHARD = "select org, id from monitors where shard = %(shard)s"
+# Whoever makes figures of a monitor holds it from before reading its results until the commit: of
+# two, the second reads what the first could not know.
+_LOCK_TYPES = """
+select m.org, m.id, m.type from monitors m
+  join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+    on k.org = m.org and k.monitor = m.id
+order by m.org, m.id for no key update of m
 """
-_TYPE = "select type from monitors where org = %(org)s and id = %(monitor)s"
+# Hours are made one after the other: the last one there says how far they go.
+_FIGURED_OF = """
+select max(hour) + interval '1 hour' from monitor_hours
+where org = %(org)s and monitor = %(monitor)s and hour >= at(%(since)s)
+"""
 
 _LEASE_RESTATEMENTS = """
 select org, id, shard, monitor, from_at, to_at, attempts from restatements
@@ -131,15 +139,22 @@ async def move_figured(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
     return bool(await tx.execute(_MOVE, shard=shard, was=was, to=to))
 
 
-async def select_monitors_of_shard(tx: Tx, shard: int) -> dict[Key, str]:
-    """The type of each monitor that stands in a shard."""
-    return {(o, m): kind for o, m, kind in await tx.rows(_MONITORS_OF_SHARD, shard=shard)}
+async def select_monitors_of_shard(tx: Tx, shard: int) -> list[Key]:
+    """The monitors that stand in a shard."""
+    return [(org, monitor) for org, monitor in await tx.rows(_MONITORS_OF_SHARD, shard=shard)]
 
 
-async def select_type(tx: Tx, org: int, monitor: int) -> str | None:
-    """None where the monitor is gone."""
-    kind: str | None = await tx.value(_TYPE, org=org, monitor=monitor)
-    return kind
+async def lock_types(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
+    """The types of those that are still there, held so that nobody else makes their figures."""
+    tx.lock_rank(LockRank.MONITOR, "figures of monitors")
+    rows = await tx.rows(_LOCK_TYPES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    return {(org, monitor): kind for org, monitor, kind in rows}
+
+
+async def select_figured_of(tx: Tx, key: Key, since: Instant) -> Instant | None:
+    """Until when hours of one monitor are rolled up, if any since an instant are."""
+    found: Instant | None = await tx.value(_FIGURED_OF, org=key[0], monitor=key[1], since=since)
+    return found
 
 
 async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRestatement]:

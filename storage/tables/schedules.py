@@ -57,6 +57,14 @@ _RAISE_GENERATION = """
 update shards set generation = generation + 1 where id = %(shard)s returning generation
 """
 
+# The hours of a monitor that comes from another region are made here from now on: from the first
+# that was not certainly made there. Making the others' again changes nothing.
+_TAKE_OVER_FIGURES = """
+update shards set figured_through = least(figured_through,
+  (select f.figured_through from shards f where f.id = %(before)s) - interval '1 hour')
+where id = %(shard)s
+"""
+
 # Terms still needed: the one in force at the cursor and whatever begins after it.
 _TERMS_AFTER = """
 select t.org, t.monitor, m.type, t.from_at, t.anchor, t.interval_seconds, t.timeout_seconds,
@@ -170,6 +178,11 @@ async def raise_generation(tx: Tx, shard: int) -> int:
     """Makes every reservation that was computed before refuse itself."""
     generation: int = await tx.value(_RAISE_GENERATION, shard=shard)
     return generation
+
+
+async def take_over_figures(tx: Tx, shard: int, before: int) -> None:
+    """A monitor moves here from another shard; the caller holds both."""
+    await tx.execute(_TAKE_OVER_FIGURES, shard=shard, before=before)
 
 
 async def select_terms_after(

@@ -76,11 +76,22 @@ on conflict do nothing
 
 _DELETE_SLICES = "delete from slices where id = any(%(ids)s)"
 
-_LONGEST_TIMEOUT = """
-select coalesce(max(t.timeout_seconds), 0) from monitor_terms t where t.shard = %(shard)s
-  and coalesce((select min(n.from_at) from monitor_terms n
-    where n.org = t.org and n.monitor = t.monitor and n.from_at > t.from_at), 'infinity')
-    >= at(%(fence)s) - interval '420 seconds'
+# When a term ended: where the next one of its monitor begins.
+_END = """
+coalesce((select min(n.from_at) from monitor_terms n
+  where n.org = t.org and n.monitor = t.monitor and n.from_at > t.from_at), 'infinity')
+"""
+_LATE = "make_interval(secs => t.timeout_seconds + 120)"
+_LONGEST_TIMEOUT = f"""
+select coalesce(max(t.timeout_seconds), 0) from monitor_terms t
+where t.shard = %(shard)s and {_END} >= at(%(fence)s) - {_LATE}
+"""
+_LEAST_MARK_ELSEWHERE = f"""
+select min(greatest(t.from_at, s.finished_through - {_LATE}))
+from monitors m
+  join monitor_terms t on t.org = m.org and t.monitor = m.id and t.shard <> m.shard
+  join shards s on s.id = t.shard
+where m.shard = %(shard)s and {_END} >= s.finished_through - {_LATE}
 """
 
 
@@ -158,7 +169,13 @@ async def finish(tx: Tx, shard: int, to: Instant) -> None:
 
 
 async def select_longest_timeout_seconds(tx: Tx, shard: int, fence: Instant) -> int:
-    """The longest time-out of any term that may have unsealed windows; 420 s covers the longest
-    allowed time-out and the grace."""
+    """The longest time-out of any term that may have unsealed windows behind this fence."""
     seconds: int = await tx.value(_LONGEST_TIMEOUT, shard=shard, fence=fence)
     return seconds
+
+
+async def select_least_mark_elsewhere(tx: Tx, shard: int) -> Instant | None:
+    """Before this instant all is sealed that the monitors of a shard were due for in others; None
+    where nothing of that is open."""
+    mark: Instant | None = await tx.value(_LEAST_MARK_ELSEWHERE, shard=shard)
+    return mark

@@ -53,11 +53,11 @@ async def select_days(tx: Tx, types: Mapping[Key, str], now: Instant, days: int)
     found = {}
     for key in types:
         by_day = dict(buckets.get(key, {}))
-        for part in (hours.get(key, {}), edges.get(key, {})):
-            for start, measured in part.items():
-                day = Instant(start - start % DAY)
-                if day not in buckets.get(key, {}):
-                    by_day[day] = add(by_day.get(day, NOTHING), measured)
+        # Where another region lags, an hour is rolled up here and measured again: it counts once.
+        for start, measured in {**hours.get(key, {}), **edges.get(key, {})}.items():
+            day = Instant(start - start % DAY)
+            if day not in buckets.get(key, {}):
+                by_day[day] = add(by_day.get(day, NOTHING), measured)
         begun, mark = marks.get(key, (None, None))
         order = [Instant(first + n * DAY) for n in range(days)]
         found[key] = Days([(day, by_day.get(day, NOTHING)) for day in order], begun, mark)

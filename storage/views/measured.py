@@ -93,8 +93,10 @@ def _sample(kind: str, row: tuple[Instant, bool, str | None], terms: Sequence[Te
 
 
 def _measured(facts: Facts, edges: Sequence[Instant]) -> list[Measured]:
-    splits = buckets(facts.samples, edges, facts.maintenance, facts.pauses())
+    # What lies before the monitor's first term is no time of its own, whatever was measured in it.
     begun = facts.terms[0].from_
+    own = [min(max(edge, begun), edges[-1]) for edge in edges]
+    splits = buckets(facts.samples, own, facts.maintenance, facts.pauses())
     ups = [0] * len(splits)
     totals = [0] * len(splits)
     at = 0
@@ -105,21 +107,4 @@ def _measured(facts: Facts, edges: Sequence[Instant]) -> list[Measured]:
             at += 1
         totals[at] += 1
         ups[at] += sample.up
-    return [
-        Measured(_since(split, edges[n], edges[n + 1], begun), ups[n], totals[n])
-        for n, split in enumerate(splits)
-    ]
-
-
-def _since(split: Split, start: Instant, end: Instant, begun: Instant) -> Split:
-    """The split without what lies before the monitor existed."""
-    before_us = max(min(begun, end) - start, 0)
-    if not before_us:
-        return split
-    excluded_us = min(before_us, split.excluded_us) if split.unknown_us < before_us else 0
-    return Split(
-        split.good_us,
-        split.bad_us,
-        split.unknown_us - (before_us - excluded_us),
-        split.excluded_us - excluded_us,
-    )
+    return [Measured(split, ups[n], totals[n]) for n, split in enumerate(splits)]

@@ -85,6 +85,7 @@ async def _follow_schedule(tx: Tx, before: MonitorRow, draft: MonitorDraft, shar
         term = _keeping_anchor(term, known[before.org, before.id][-1])
     if shard != before.shard:
         await schedules.raise_generation(tx, before.shard)
+        await schedules.take_over_figures(tx, shard, before.shard)
         reserved = await schedules.select_reserved_through(tx, before.shard)
         await schedules.add_term(tx, before.org, before.id, term, Instant(max(tx.now, reserved)))
         return

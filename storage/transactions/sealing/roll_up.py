@@ -4,7 +4,7 @@ where something was learnt late.
 Both write by replacing, so that a pass that was interrupted is simply made again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...pools import Tx
 from ...rules.instant import DAY, HOUR, SECOND, Instant
@@ -18,28 +18,38 @@ MONITORS_AT_ONCE = 100
 
 
 async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
-    """The instant before which all of a shard's monitors are sealed."""
+    """The instant before which all of a shard's monitors are sealed, those included that came from
+    another region which has not passed their change yet."""
     longest = await seals.select_longest_timeout_seconds(tx, shard.id, shard.finished_through)
-    return Instant(shard.finished_through - longest * SECOND - LATE_ARRIVAL_US)
+    own = Instant(shard.finished_through - longest * SECOND - LATE_ARRIVAL_US)
+    elsewhere = await seals.select_least_mark_elsewhere(tx, shard.id)
+    return own if elsewhere is None else min(own, elsewhere)
 
 
-async def roll_up_hour(tx: Tx, types: dict[Key, str], hour: Instant) -> None:
+async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
     """Writes one hour of some monitors, and the day that it ends."""
+    types = await figures.lock_types(tx, keys)
     await _put_hours(tx, types, hour, Instant(hour + HOUR))
     end = Instant(hour + HOUR)
     if end % DAY == 0:
-        await figures.put_days(tx, sorted(types), Instant(end - DAY))
+        await figures.put_days(tx, keys, Instant(end - DAY))
 
 
-async def restate(tx: Tx, item: DueRestatement, shard: Shard, kind: str | None) -> None:
-    """Makes the figures of a range again, all levels in this transaction."""
-    start = Instant(item.from_at - item.from_at % HOUR)
-    end = min(Instant(item.to_at + (-item.to_at) % HOUR), shard.figured_through)
+async def restate(tx: Tx, item: DueRestatement, shard: Shard) -> None:
+    """Makes the figures of a range again, all levels in this transaction.
+
+    Held against a roll-up in progress: what that has written already is made again, and what it has
+    not begun yet will be made from all that is known now.
+    """
     key = (item.org, item.monitor)
-    if kind is not None and start < end:
-        await _put_hours(tx, {key: kind}, start, end)
+    types = await figures.lock_types(tx, [key])
+    start = Instant(item.from_at - item.from_at % HOUR)
+    figured = max(shard.figured_through, await figures.select_figured_of(tx, key, start) or 0)
+    end = Instant(min(item.to_at + (-item.to_at) % HOUR, figured))
+    if types and start < end:
+        await _put_hours(tx, types, start, end)
         day = Instant(start - start % DAY)
-        while Instant(day + DAY) <= shard.figured_through and day < end:
+        while Instant(day + DAY) <= figured and day < end:
             await figures.put_days(tx, [key], day)
             day = Instant(day + DAY)
     await figures.delete_restatement(tx, item.org, item.id)
@@ -68,10 +78,7 @@ async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant
     )
 
 
-def chunks(types: dict[Key, str]) -> Sequence[dict[Key, str]]:
+def chunks(keys: Iterable[Key]) -> list[list[Key]]:
     """The monitors of a shard in bounded parts, each a transaction of its own."""
-    keys = sorted(types)
-    return [
-        {key: types[key] for key in keys[n : n + MONITORS_AT_ONCE]}
-        for n in range(0, len(keys), MONITORS_AT_ONCE)
-    ]
+    order = sorted(keys)
+    return [order[n : n + MONITORS_AT_ONCE] for n in range(0, len(order), MONITORS_AT_ONCE)]
