@@ -177,6 +177,7 @@ async def _run_loops(
                 say_ready(house, address, founder)
                 notify("READY=1")
                 await stopping.wait()
+                house.recorder.stop_hearing()
                 house.bus.close()
                 context.stopping.set()
                 serving.cancel_scope.deadline = trio.current_time() + limits.HTTP_FINISH_SECONDS

@@ -202,7 +202,7 @@ def _attendance(
         version=version(),
         listens=Part.HTTP in PARTS[role],
     )
-    return Attendance(pool, identity, clock.now, recorder.heard_through)
+    return Attendance(pool, identity, clock.now, recorder.heard_through, lambda: recorder.lost)
 
 
 def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:

@@ -16,7 +16,7 @@ import trio
 from .bus import Bus, StatusEvent
 from .pools import Pool, Rejected, holding_connection
 from .rules.arrival import Arrival, Fate, Recorded, Source, Standing
-from .rules.instant import Instant
+from .rules.instant import SECOND, Instant
 from .rules.refusal import Unavailable
 from .transactions.results.record_results import record_results
 from .transactions.results.record_steady import record_steady
@@ -34,6 +34,8 @@ STANDINGS_MOST: Final = 200_000
 # A push whose deadline cannot be judged yet waits for the other listeners, and then no longer.
 UNDECIDED_PAUSE_SECONDS: Final = 0.05
 UNDECIDED_SECONDS: Final = 6.0
+# A sender that hangs up sooner does so for reasons of its own.
+HANGS_UP_US: Final = SECOND
 
 Answer = Callable[[Recorded], None]
 
@@ -57,8 +59,11 @@ class Recorder:
         self._collecting = trio.Lock()
         self._standings: dict[tuple[int, int], Standing] = {}
         self._unanswered: set[Pending] = set()
-        self._giving_up = False
+        # Pushes that were received and are not committed yet, by their receipt.
         self._hearing: dict[object, Instant] = {}
+        self._deaf_from: Instant | None = None
+        # How many pushes we received and could not keep: what was heard meanwhile is not all.
+        self.lost = 0
         self._undecided: list[Pending] = []
         self._has_undecided = trio.Event()
         # Called when a deadline waits for this process to say how far it has listened.
@@ -67,18 +72,29 @@ class Recorder:
     @contextmanager
     def hearing(self) -> Iterator[Instant]:
         """From the receipt of a push to its answer: until then we do not claim to have heard
-        beyond it. The instant is that of the receipt."""
+        beyond it. The instant is that of the receipt. Where the store is away, or so slow that the
+        sender hangs up, the push is lost through us, and its silence is not the sender's."""
         instant, mark = self._clock(), object()
         self._hearing[mark] = instant
         try:
             yield instant
+        except Unavailable:
+            self.lost += 1
+            raise
+        except trio.Cancelled:
+            self.lost += self._clock() - instant > HANGS_UP_US
+            raise
         finally:
             del self._hearing[mark]
 
+    def stop_hearing(self) -> None:
+        """From now on senders may be turned away: nothing later counts as heard."""
+        self._deaf_from = self._clock()
+
     def heard_through(self) -> Instant:
         """Every push received by then is committed."""
-        now = self._clock()
-        return min((Instant(ts - 1) for ts in self._hearing.values()), default=now)
+        now = self._deaf_from or self._clock()
+        return min([now, *(Instant(ts - 1) for ts in self._hearing.values())])
 
     @property
     def waiting(self) -> int:
@@ -103,7 +119,15 @@ class Recorder:
         linger = PUSH_LINGER_SECONDS if arrival.source is Source.PUSH else LINGER_SECONDS
         if self._may_flip(arrival):
             linger = 0.0
-        await self._send.send(Pending(arrival, answer, trio.current_time() + linger))
+        pending = Pending(arrival, answer, trio.current_time() + linger)
+        if arrival.source is Source.PUSH:
+            # Though its sender may hang up meanwhile, it is stored.
+            self._hearing[pending] = arrival.ts
+        try:
+            await self._send.send(pending)
+        except trio.Cancelled:
+            self._hearing.pop(pending, None)
+            raise
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Stores until `close`, and then what is left, for at most DRAIN_SECONDS."""
@@ -122,10 +146,6 @@ class Recorder:
         """No more results come. What waits is stored; `run` ends."""
         await self._send.aclose()
 
-    def stop_retrying(self) -> None:
-        """The stop has waited long enough for the store."""
-        self._giving_up = True
-
     def forget(self, key: tuple[int, int]) -> None:
         """A monitor was edited or is gone: what was known of its state is not any more."""
         self._standings.pop(key, None)
@@ -139,33 +159,36 @@ class Recorder:
             batch = await self._collect()
             if not batch:
                 return
-            self._unanswered.update(batch)
             await self._store(batch)
 
     async def _collect(self) -> list[Pending]:
         """The next batch: full, or its first deadline reached; empty when there is no more."""
         async with self._collecting:
             try:
-                batch = [await self._receive.receive()]
+                batch = [self._taken(await self._receive.receive())]
             except trio.EndOfChannel:
                 return []
             flush_at = batch[0].flush_at
             while len(batch) < BATCH_MOST:
                 try:
-                    batch.append(self._receive.receive_nowait())
+                    batch.append(self._taken(self._receive.receive_nowait()))
                     flush_at = min(flush_at, batch[-1].flush_at)
                     continue
                 except (trio.WouldBlock, trio.EndOfChannel):
                     pass
                 with trio.move_on_at(flush_at) as scope:
                     try:
-                        batch.append(await self._receive.receive())
+                        batch.append(self._taken(await self._receive.receive()))
                         flush_at = min(flush_at, batch[-1].flush_at)
                     except trio.EndOfChannel:
                         break
                 if scope.cancelled_caught:
                     break
             return batch
+
+    def _taken(self, pending: Pending) -> Pending:
+        self._unanswered.add(pending)
+        return pending
 
     async def _store(self, batch: Sequence[Pending]) -> None:
         steady: list[Pending] = []
@@ -220,10 +243,7 @@ class Recorder:
             try:
                 await self._store_locked(batch, again=again)
                 return
-            except Unavailable as error:
-                if self._giving_up:
-                    self._refuse(batch, str(error))
-                    return
+            except Unavailable:
                 again = True
                 await trio.sleep(pause)
                 pause = min(pause * 2, RETRY_LAST_SECONDS)
@@ -282,6 +302,7 @@ class Recorder:
 
     def _tell(self, pending: Pending, recorded: Recorded, *, changed: bool) -> None:
         self._unanswered.discard(pending)
+        self._hearing.pop(pending, None)
         pending.answer(recorded)
         standing = recorded.standing
         if recorded.fate is Fate.LIVE and standing is not None:
@@ -303,6 +324,7 @@ class Recorder:
     def _refuse(self, batch: Sequence[Pending], reason: str) -> None:
         for pending in batch:
             self._unanswered.discard(pending)
+            self.lost += self._hearing.pop(pending, None) is not None
             pending.answer(Recorded(Fate.REFUSED, pending.arrival.ts, None, reason))
 
     def _give_up(self) -> None:

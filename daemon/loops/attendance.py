@@ -36,7 +36,8 @@ class Identity:
 
 
 class Attendance:
-    """`heard_through` is the instant by which every push received is committed."""
+    """`heard_through` is the instant by which every push received is committed, `lost` how many
+    were received and could not be kept: such a stretch is broken, as after an unclean end."""
 
     def __init__(
         self,
@@ -44,19 +45,26 @@ class Attendance:
         identity: Identity,
         clock: Callable[[], Instant],
         heard_through: Callable[[], Instant],
+        lost: Callable[[], int] = lambda: 0,
     ) -> None:
         self._pool = pool
         self._identity = identity
         self._clock = clock
         self._heard_through = heard_through
+        self._lost = lost
+        self._lost_before = 0
         self._from_at: Instant | None = None
         self.renewed_through: Instant | None = None
 
     async def pass_once(self) -> None:
-        through = self._heard_through()
+        through, lost = self._heard_through(), self._lost()
         async with self._pool.transaction("renew_presence") as tx:
-            if self._from_at is not None and await presences.renew_presence(
-                tx, self._identity.process, self._from_at, through
+            if (
+                self._from_at is not None
+                and lost == self._lost_before
+                and await presences.renew_presence(
+                    tx, self._identity.process, self._from_at, through
+                )
             ):
                 self.renewed_through = through
                 return
@@ -75,11 +83,12 @@ class Attendance:
         if self._from_at is not None:
             log.warning("a new presence begins", extra={"was": self._from_at, "begins": begun})
         self._from_at = self.renewed_through = begun
+        self._lost_before = lost
 
     async def say_goodbye(self) -> None:
         """A clean end: what was heard until now was heard. Bounded, and not cancelled by the stop
         that it belongs to."""
-        if self._from_at is None:
+        if self._from_at is None or self._lost() != self._lost_before:
             return
         with trio.move_on_after(GOODBYE_SECONDS, shield=True):
             try:

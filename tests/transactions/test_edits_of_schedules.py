@@ -52,6 +52,7 @@ async def test_moved_paused_and_edited_at_any_moment_each_window_is_reserved_onc
     row = await world.monitor(interval_seconds=10, timeout_seconds=5)
     await world.monitor(region="eu", type="push")
     tickers = [Ticker(world.pool, lambda: world.now) for _ in range(2)]
+    changes: list[dict[str, Any]]
     for _ in range(40):
         world.now = Instant(world.now + chance.randrange(5 * SECOND))
         async with world.pool.transaction("shards", read_only=True) as tx:
@@ -59,9 +60,9 @@ async def test_moved_paused_and_edited_at_any_moment_each_window_is_reserved_onc
         # One region at a time, so that their cursors stand apart.
         await chance.choice(tickers)._follow(shard)
         if chance.random() < 0.4:
-            change = chance.choice(["region", "enabled", "interval_seconds"])
-            values = {"region": ["core", "eu"], "enabled": [True, False]}
-            await edit(world, row, **{change: chance.choice(values.get(change, [5, 10, 15]))})
+            changes = [{"region": "core"}, {"region": "eu"}, {"enabled": True}, {"enabled": False}]
+            changes += [{"interval_seconds": seconds} for seconds in (5, 10, 15)]
+            await edit(world, row, **chance.choice(changes))
     world.now = Instant(world.now + MINUTE)
     await tickers[0].pass_once()
     terms = await terms_of(world, row)

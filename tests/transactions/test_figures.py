@@ -15,7 +15,8 @@ from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.results.record_results import record_results
 from leadline.storage.transactions.sealing.roll_up import roll_up_hour
-from leadline.storage.views.availability import Measured, select_days
+from leadline.storage.views.availability import select_days
+from leadline.storage.views.measured import Measured
 from tests.world import REGIONS, START, World
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ...pools import Tx
 from ...rules.arrival import Arrival, Source
 from ...rules.instant import Instant
-from ...rules.presence import Presence, judged_through, listened
+from ...rules.presence import LATE_RENEWAL_US, Presence, judged_through, listened
 from ...rules.push import Silence, missed_deadlines, next_deadline
 from ...rules.schedule import Term
 from ...rules.span import Span
@@ -69,7 +69,8 @@ async def load_promises(
     maintenance = await schedules.select_maintenances(tx, since, monitors=[k[1] for k in keys])
     known = [
         Presence(row.from_at, row.through_at, row.ended)
-        for row in await presences.select_listening(tx, since)
+        # An unclean end before the last heartbeat leaves its deafness behind it.
+        for row in await presences.select_listening(tx, Instant(since - LATE_RENEWAL_US))
     ]
     heard, judged = listened(known, tx.now), judged_through(known, tx.now)
     return {
