@@ -13,9 +13,10 @@ from ....probes.result import FailureClass
 from ....storage.rules.instant import MILLISECOND
 from ....storage.views.results import HeartbeatRow
 from ..plots.phases import Part, phases
-from ..words import NOTHING, milliseconds, number
+from ..words import GAP, NOTHING, milliseconds, number
 
 NAMES = ("dns", "connect", "tls", "first byte")
+REST = "rest"
 # The phase in which a check of this class ended; for others it is the first one without a figure.
 _ENDED_IN = {
     FailureClass.DNS_ERROR: "dns",
@@ -59,6 +60,7 @@ def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None) -> CheckView:
     if compared is not None:
         bars.append(_bar("Last good", compared))
     rows = [(name, _cell(last, name), _cell(compared, name) if compared else "") for name in NAMES]
+    rows.append(("rest", _rest(last), _rest(compared) if compared else ""))
     rows = [row for row in rows if any(cell not in ("", NOTHING) for cell in row[1:])]
     total = milliseconds(last.latency_ms)
     good = milliseconds(compared.latency_ms) if compared else ""
@@ -107,7 +109,7 @@ def parts_of(beat: HeartbeatRow) -> list[Part]:
     if ended:
         parts.append(Part(ended, max(left_us, 1), failed=True))
     elif left_us > 0:
-        parts.append(Part("rest", left_us))
+        parts.append(Part(REST, left_us))
     return parts
 
 
@@ -120,11 +122,23 @@ def _spent(beat: HeartbeatRow) -> Sequence[tuple[str, int]]:
     return [(name, us) for name, us in zip(NAMES, figures, strict=True) if us is not None]
 
 
+def _rest(beat: HeartbeatRow) -> str:
+    """What no phase accounts for: sending, reading the answer, judging it."""
+    left = [part.us for part in parts_of(beat) if part.name == REST]
+    return _short(left[0]) if left else NOTHING
+
+
 def _cell(beat: HeartbeatRow, name: str) -> str:
     spent = dict(_spent(beat))
     if name == ended_in(beat):
         return "did not finish"
     if name in spent:
-        us = spent[name]
-        return f"{us / 1000:.1f}\u202fms" if us < 10_000 else f"{number(us // 1000)}\u202fms"
+        return _short(spent[name])
     return NOTHING
+
+
+def _short(us: int) -> str:
+    """Tenths of a millisecond while they matter."""
+    if us < 100:
+        return f"< 0.1{GAP}ms"
+    return f"{us / 1000:.1f}{GAP}ms" if us < 10_000 else f"{number(us // 1000)}{GAP}ms"

@@ -35,6 +35,8 @@ class Bar:
     down: float
     gap: float
     up: float
+    # Of a day on which nothing was measured but maintenance was announced.
+    plain: float
     maintenance: bool
 
 
@@ -61,26 +63,23 @@ def has_gap(split: Split) -> bool:
 def bar(split: Split) -> Bar:
     """How high each part of a day's column is."""
     if not split.range_us:
-        return Bar(0, HEIGHT, 0, maintenance=False)
+        return Bar(0, HEIGHT, 0, 0, maintenance=False)
     down = gap = 0.0
     if split.bad_us:
         down = HEIGHT * max(sqrt(split.bad_us / split.range_us), DOWN_LEAST)
     if has_gap(split):
         gap = HEIGHT * max(split.unknown_us / split.range_us, GAP_LEAST)
     gap = min(gap, HEIGHT - down)
-    up = HEIGHT - down - gap
-    if not split.good_us:
-        # Nothing was good: what was measured fills the column, and no green is left over.
-        down, gap, up = _without_up(down, gap, split.excluded_us)
-    return Bar(down, gap, up, maintenance=split.excluded_us > 0)
-
-
-def _without_up(down: float, gap: float, excluded_us: int) -> tuple[float, float, float]:
-    if excluded_us:
-        return down, gap, 0
-    if gap:
-        return down, HEIGHT - down, 0
-    return (HEIGHT, 0, 0) if down else (0, HEIGHT, 0)
+    rest = HEIGHT - down - gap
+    maintained = split.excluded_us > 0
+    if split.good_us:
+        return Bar(down, gap, rest, 0, maintained)
+    if maintained:
+        return Bar(down, gap, 0, rest, maintained)
+    # Nothing was good, so no green is left over: what there was fills the column.
+    if gap or not down:
+        return Bar(down, gap + rest, 0, 0, maintained)
+    return Bar(HEIGHT, 0, 0, 0, maintained)
 
 
 def _column(at: int, many: int, day: Day) -> Markup:
@@ -88,7 +87,12 @@ def _column(at: int, many: int, day: Day) -> Markup:
     parts = []
     place = {"x": svg.share(at + 0.1, many), "width": svg.share(0.8, many)}
     y = 0.0
-    for height, class_ in ((shape.down, "f-down"), (shape.gap, None), (shape.up, "f-up")):
+    for height, class_ in (
+        (shape.down, "f-down"),
+        (shape.gap, None),
+        (shape.up, "f-up"),
+        (shape.plain, "f-mtint"),
+    ):
         if height > 0:
             fill = None if class_ else svg.HATCH
             inset = 1 if y else 0

@@ -18,6 +18,7 @@ let retryAt = 0;
 let gathering = 0;
 let asking = false;
 let again = false;
+let ended = false; // signed out: there is nothing to try again
 let waiting = null; // what is held back while the pointer is over what it would move
 
 function connect() {
@@ -47,6 +48,7 @@ function connect() {
 }
 
 function lose() {
+  if (ended) return;
   source?.close();
   source = null;
   lostAt ||= Date.now();
@@ -66,7 +68,7 @@ function seconds(ms) {
 }
 
 function showState() {
-  const live = lostAt === 0 && source?.readyState === EventSource.OPEN;
+  const live = !ended && lostAt === 0 && source?.readyState === EventSource.OPEN;
   for (const spot of document.querySelectorAll("[data-stream]")) {
     spot.classList.toggle("on", live);
     const time = spot.querySelector("time");
@@ -143,13 +145,14 @@ async function refresh(whole) {
 function signedOut() {
   source?.close();
   source = null;
+  ended = true;
   lostAt = 0;
   retryAt = 0;
   const link = document.createElement("a");
   link.href = location.href;
   link.textContent = "Sign in again";
   show("lost", `You are signed out. What you see is from ${shownAt} UTC. `, link);
-  for (const spot of document.querySelectorAll("[data-stream]")) spot.classList.remove("on");
+  showState();
   return 0;
 }
 

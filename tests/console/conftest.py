@@ -1,0 +1,196 @@
+"""What tests of the console share: a daemon, a browser, and a target that can be stopped."""
+
+import shutil
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+import pytest
+import trio
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
+
+from leadline.http.auth.passwords import Passwords
+from leadline.storage.pools import Pool
+from tests.conftest import FROZEN_NOW
+from tests.daemon_process import Daemon, daemon, free_port
+from tests.http.cast import Api, open_api
+
+# Nothing that the browser does by itself may reach out of the machine.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    # A name that is no localhost, so that plain HTTP is met as a server in a cellar meets it.
+    "--host-resolver-rules=MAP cellar.test 127.0.0.1",
+]
+PASSWORD = "a password of the tests"
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESK: ViewportSize = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def passwords() -> Passwords:
+    """One for all: making it costs a hash."""
+    return Passwords(trio.CapacityLimiter(2))
+
+
+@pytest.fixture
+async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
+    """The app without a browser or a daemon."""
+    async with open_api(pool, FROZEN_NOW, passwords) as made:
+        yield made
+
+
+class Target:
+    """A web server that can be stopped, and started again on its port."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self._server: ThreadingHTTPServer | None = None
+
+    def start(self) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    server = Target()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def leadline() -> Iterator[Daemon]:
+    """One for a file: each of its tests makes monitors of its own."""
+    # Many tests sign in from one address within a minute.
+    with daemon(LEADLINE_LOCAL__LOGIN_RATE_LIMIT_PER_MINUTE="600") as running:
+        running.start()
+        running.sign_in()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def project(leadline: Daemon) -> str:
+    (organization,) = leadline.api("GET", "/organizations")
+    (found,) = leadline.api("GET", f"/organizations/{organization['id']}/projects")
+    return str(found["id"])
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+        yield browser
+        browser.close()
+
+
+# A monitor of the tests is looked at every 5 s.
+expect.set_options(timeout=15_000)
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(chromium: Browser, leadline: Daemon) -> Iterator[Open]:
+    """A page signed in as the administrator, or with another cookie; what a page logs as an error
+    fails the test, so that a script that broke is not taken for a page that works."""
+    contexts: list[BrowserContext] = []
+    errors: list[str] = []
+
+    def open_(
+        path: str,
+        *,
+        cookie: str | None = None,
+        viewport: ViewportSize | None = None,
+        scheme: Literal["light", "dark"] = "light",
+        scripts: bool = True,
+        bypass_csp: bool = False,
+    ) -> Page:
+        context = chromium.new_context(
+            base_url=leadline.url,
+            viewport=viewport or DESK,
+            color_scheme=scheme,
+            java_script_enabled=scripts,
+            bypass_csp=bypass_csp,
+        )
+        contexts.append(context)
+        name, _, value = (leadline.cookie if cookie is None else cookie).partition("=")
+        if value:
+            context.add_cookies([{"name": name, "value": value, "url": leadline.url}])
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda m: errors.append(m.text) if "Security Policy" in m.text else None)
+        page.goto(path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="module")
+def viewer(leadline: Daemon) -> str:
+    """The cookie of somebody who may only look."""
+    (organization,) = leadline.api("GET", "/organizations")
+    leadline.api("POST", "/admin/users", {"email": "viewer@example.com", "password": PASSWORD})
+    leadline.api(
+        "POST",
+        f"/organizations/{organization['id']}/members",
+        {"email": "viewer@example.com", "role": "viewer"},
+    )
+    mine, password = leadline.cookie, leadline.password
+    leadline.password = PASSWORD
+    try:
+        leadline.sign_in("viewer@example.com")
+        return leadline.cookie
+    finally:
+        leadline.cookie, leadline.password = mine, password
+
+
+def make_monitor(leadline: Daemon, project: str, target: str, **given: Any) -> str:
+    body = {
+        "name": "Shop",
+        "type": "http",
+        "target": target,
+        "interval_seconds": 5,
+        "timeout_seconds": 2,
+        **given,
+    }
+    return str(leadline.api("POST", f"/projects/{project}/monitors", body)["id"])
+
+
+def status_of(page: Page, path: str) -> int:
+    answer = page.goto(path)
+    assert answer is not None
+    return answer.status

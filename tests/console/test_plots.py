@@ -1,0 +1,229 @@
+"""Plots draw every slot once, hatch what is not known, and draw nothing across it."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from leadline.http.console.plots.days import HEIGHT as DAY_HEIGHT
+from leadline.http.console.plots.days import Day, bar, days, has_gap
+from leadline.http.console.plots.latency import Point, Step, Tick, ceiling, latency
+from leadline.http.console.plots.ledger import Run, ledger, worst
+from leadline.http.console.plots.phases import Part, phases
+from leadline.http.console.plots.strip import SLOT, Beat, strip
+from leadline.http.console.plots.svg import HATCH, element, title
+from leadline.storage.rules.sli import Split
+
+NASTY = "<script>alert('x')</script> & \"quoted\""
+BEATS = st.lists(st.sampled_from(list(Beat)), min_size=1, max_size=120)
+RUNS = st.lists(st.sampled_from(list(Run)), min_size=1, max_size=120)
+US = st.integers(min_value=0, max_value=86_400_000_000)
+
+
+def parsed(markup: Markup) -> ElementTree.Element:
+    """As XML, which is stricter than HTML: what parses has every tag closed and every value
+    escaped."""
+    return ElementTree.fromstring(f"<svg>{markup}</svg>")
+
+
+def is_inline_free(markup: Markup) -> bool:
+    return "style=" not in markup and "<script" not in markup and " on" not in markup
+
+
+def slots_of_path(path: ElementTree.Element) -> list[int]:
+    """The slots that a dashed line covers, each of them SLOT wide."""
+    found = re.fullmatch(r"M(\d+) \d+h(\d+)", path.attrib["d"])
+    assert found is not None
+    first = int(found[1]) // SLOT
+    return list(range(first, first + (int(found[2]) + 2) // SLOT))
+
+
+def percent(text: str) -> float:
+    assert text.endswith("%")
+    return float(text[:-1])
+
+
+def slots_of_rect(rect: ElementTree.Element, many: int) -> list[int]:
+    first = round(percent(rect.attrib["x"]) * many / 100)
+    return list(range(first, first + round(percent(rect.attrib["width"]) * many / 100)))
+
+
+@given(BEATS)
+def test_a_strip_draws_every_slot_once_and_as_what_it_is(beats: list[Beat]) -> None:
+    markup = strip(beats, "Heartbeats")
+    root = parsed(markup)
+    drawn: dict[int, str] = {}
+    for path in root.iter("path"):
+        for slot in slots_of_path(path):
+            assert slot not in drawn
+            drawn[slot] = path.attrib["class"]
+    for rect in root.iter("rect"):
+        assert rect.attrib["fill"] == HATCH
+        for slot in slots_of_rect(rect, len(beats)):
+            assert slot not in drawn
+            drawn[slot] = Beat.NONE.value
+    expected = {at: beat.value for at, beat in enumerate(beats) if beat is not Beat.AWAY}
+    assert drawn == expected
+    assert is_inline_free(markup)
+
+
+@given(BEATS)
+def test_a_strip_says_in_words_how_many_slots_of_what(beats: list[Beat]) -> None:
+    image = parsed(strip(beats, "Heartbeats"))[0]
+    assert image.attrib["role"] == "img"
+    said = image.attrib["aria-label"]
+    assert said.startswith("Heartbeats: ")
+    for beat, word in ((Beat.UP, "up"), (Beat.FAILED, "failed"), (Beat.NONE, "without a result")):
+        many = sum(b is beat for b in beats)
+        assert (f"{many} {word}" in said.removeprefix("Heartbeats: ").split(", ")) == bool(many)
+
+
+@given(RUNS)
+def test_the_ledger_draws_every_run_once_and_leaves_out_what_was_not_due(runs: list[Run]) -> None:
+    totals: dict[Run, int] = {run: runs.count(run) for run in Run if run is not Run.AWAY}
+    markup = ledger(runs, totals, lambda run, first, after: f"{after - first} {run} {NASTY}")
+    drawn: dict[int, str] = {}
+    for path in parsed(markup).iter("path"):
+        class_ = path.attrib["class"]
+        boxes = [int(x) // SLOT for x in re.findall(r"M(\d+) 4h8v12h-8z", path.attrib["d"])]
+        for slot in boxes or slots_of_path(path):
+            assert slot not in drawn
+            drawn[slot] = class_
+    assert drawn == {at: run.value for at, run in enumerate(runs) if run is not Run.AWAY}
+    assert is_inline_free(markup)
+
+
+@given(RUNS)
+def test_a_slot_of_several_runs_shows_the_one_that_went_worst(runs: list[Run]) -> None:
+    severity = ["away", "covered", "reserved", "late", "withheld", "missed"]
+    shown = worst(runs).value.removeprefix("r-")
+    assert all(severity.index(shown) >= severity.index(r.value[2:]) for r in runs)
+    assert worst(runs) in runs
+
+
+@given(st.builds(Split, US, US, US, US))
+def test_a_day_fills_its_column_exactly_and_hides_no_trouble(split: Split) -> None:
+    shape = bar(split)
+    assert abs(shape.down + shape.gap + shape.up + shape.plain - DAY_HEIGHT) < 1e-9
+    assert (shape.down > 0) >= (split.bad_us > 0)
+    if split.bad_us:
+        assert shape.down >= 0.22 * DAY_HEIGHT
+    if has_gap(split):
+        assert shape.gap > 0 or shape.down == DAY_HEIGHT
+    assert shape.maintenance == (split.excluded_us > 0)
+
+
+@given(st.builds(Split, st.just(0), US, US, st.just(0)))
+def test_a_day_in_which_nothing_was_good_has_no_green(split: Split) -> None:
+    assert bar(split).up == 0
+
+
+@given(st.builds(Split, US, st.just(0), US, US))
+def test_a_day_that_was_never_down_has_no_red(split: Split) -> None:
+    assert bar(split).down == 0
+
+
+@given(st.lists(st.builds(Split, US, US, US, US), min_size=1, max_size=90))
+def test_every_day_has_its_column_with_a_name_and_gaps_are_hatched(splits: list[Split]) -> None:
+    markup = days([Day(f"Day {n} {NASTY}", s, "said") for n, s in enumerate(splits)], "Days")
+    groups = list(parsed(markup).iter("g"))
+    assert len(groups) == len(splits)
+    for at, (group, split) in enumerate(zip(groups, splits, strict=True)):
+        assert group[0].tag == "title"
+        assert (group[0].text or "").startswith(f"Day {at} {NASTY}")
+        fills = [rect.attrib.get("fill") for rect in group.iter("rect")]
+        assert (HATCH in fills) == (bar(split).gap > 0)
+        place = percent(next(group.iter("rect")).attrib["x"])
+        assert at * 100 / len(splits) <= place < (at + 1) * 100 / len(splits)
+    assert is_inline_free(markup)
+
+
+POINTS = st.lists(
+    st.one_of(
+        st.tuples(st.integers(0, 5_000), st.integers(0, 5_000)).map(
+            lambda pair: Point(Step.POINT, min(pair), max(pair))
+        ),
+        st.sampled_from([s for s in Step if s is not Step.POINT]).map(Point),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(POINTS)
+def test_no_line_and_no_band_reaches_into_a_step_without_a_point(points: list[Point]) -> None:
+    root = parsed(latency(points, [Tick(0.5, NASTY)], "Latency."))
+    wide = 1000 / len(points)
+    seen: set[int] = set()
+    for path in root.iter("path"):
+        at = [float(x) for x in re.findall(r"[ML]([\d.]+) ", path.attrib["d"])]
+        assert at
+        first, last = int((min(at) + 0.1) / wide), int((max(at) - 0.1) / wide)
+        for slot in range(first, last + 1):
+            assert points[slot].kind is Step.POINT
+            if path.attrib["class"] == "line":
+                seen.add(slot)
+    assert seen == {at for at, point in enumerate(points) if point.kind is Step.POINT}
+
+
+@given(POINTS)
+def test_every_gap_is_hatched_where_it_is_and_nothing_else_is(points: list[Point]) -> None:
+    root = parsed(latency(points, [], "Latency."))
+    hatched: set[int] = set()
+    for rect in root.iter("rect"):
+        if rect.attrib.get("fill") == HATCH:
+            hatched |= set(slots_of_rect(rect, len(points)))
+    assert hatched == {at for at, point in enumerate(points) if point.kind is Step.GAP}
+
+
+@given(POINTS)
+def test_latency_stays_inside_its_plot_and_is_told_in_words(points: list[Point]) -> None:
+    markup = latency(points, [], "Latency.")
+    for path in parsed(markup).iter("path"):
+        heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path.attrib["d"])]
+        assert all(0 <= y <= 200 for y in heights)
+    (image,) = [svg for svg in parsed(markup).iter("svg") if svg.attrib.get("role") == "img"]
+    good = [point for point in points if point.kind is Step.POINT]
+    said = image.attrib["aria-label"]
+    assert ("No good result" in said) == (not good)
+    if good:
+        assert f"up to {max(p.p95 for p in good)} ms" in said
+    assert is_inline_free(markup)
+
+
+@given(st.integers(0, 10_000_000))
+def test_the_scale_begins_at_nothing_and_holds_the_largest_value(largest: int) -> None:
+    top = ceiling(largest)
+    assert top >= largest
+    assert top >= 4
+    # Never so high that the plot lies flat on its floor.
+    assert largest < 4 or top <= 4 * largest
+
+
+@given(st.lists(st.integers(0, 10_000_000), min_size=0, max_size=4), st.booleans())
+def test_phases_are_shares_of_the_whole_and_what_did_not_finish_is_red(
+    lengths: list[int], fails: bool
+) -> None:
+    parts = [Part(f"p{n}", us) for n, us in enumerate(lengths)]
+    if fails:
+        parts.append(Part(NASTY, 5, failed=True))
+    markup = phases(parts, "Last check")
+    rects = [r for r in parsed(markup).iter("rect") if r.attrib["class"] != "f-base"]
+    assert len(rects) == sum(part.us > 0 for part in parts)
+    assert [r.attrib["class"] for r in rects].count("f-down") == fails
+    widths = [percent(rect.attrib["width"]) for rect in rects]
+    assert not widths or abs(sum(widths) - 100) < 0.1
+    starts = [percent(rect.attrib["x"]) for rect in rects]
+    for (start, width), following in pairwise(zip(starts, widths, strict=True)):
+        assert abs(start + width - following[0]) < 0.1
+    assert is_inline_free(markup)
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0xD7FF)))
+def test_every_value_is_escaped_as_text_and_as_attribute(text: str) -> None:
+    root = parsed(element("g", title(text), text, aria_label=text))
+    assert root[0].attrib["aria-label"].replace("\x85", " ").split() == text.split()
+    assert root[0][0].text == text or not text
