@@ -98,7 +98,6 @@ def build(
             reach,
             limits.probing(settings.prober.concurrency),
             clock.now,
-            leases=Part.TICKER not in parts,
         )
     return House(
         settings=settings,
@@ -113,7 +112,9 @@ def build(
         attendance=_attendance(settings, role, process, pools.loops, clock, recorder),
         presence_wake=presence_wake,
         janitor=_janitor(settings, pools.loops, clock) if Part.JANITOR in parts else None,
-        ticker=_ticker(pools.loops, clock, process, prober) if Part.TICKER in parts else None,
+        ticker=_ticker(settings, pools.loops, clock, process, prober)
+        if Part.TICKER in parts
+        else None,
         listener=(
             Listener(pools.loops, bus, clock.now, presence_wake.set)
             if Part.LISTENER in parts
@@ -214,7 +215,10 @@ def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
     )
 
 
-def _ticker(pool: Pool, clock: ProductClock, process: UUID, prober: Prober | None) -> Ticker:
+def _ticker(
+    settings: Settings, pool: Pool, clock: ProductClock, process: UUID, prober: Prober | None
+) -> Ticker:
     if prober is None:
         return Ticker(pool, clock.now)
-    return Ticker(pool, clock.now, holder=process, hand_out=prober.hand_out)
+    regions = settings.prober.regions
+    return Ticker(pool, clock.now, holder=process, hand_out=prober.hand_out, regions=regions)

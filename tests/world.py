@@ -74,6 +74,11 @@ class World:
                 process=process,
             )
 
+    async def forget_jobs(self) -> None:
+        """Only windows are left to run: a new monitor asks for a run beside its schedule."""
+        async with self.pool.transaction("forget_jobs") as tx:
+            await tx.execute("delete from jobs")
+
     async def rows(self, query: str, **given: Any) -> list[tuple[Any, ...]]:
         async with self.pool.transaction("look", read_only=True) as tx:
             return await tx.rows(query, **given)

@@ -72,7 +72,8 @@ class Counts:
 
 
 class Prober:
-    """`leases` where slices are taken from the table; else a ticker of this process brings them."""
+    """Slices are brought by a ticker of this process, or taken from the table: those of tickers
+    elsewhere, of the dead, and our own that got lost between the ticker and us."""
 
     def __init__(
         self,
@@ -84,10 +85,7 @@ class Prober:
         reach: Reach,
         permits: trio.CapacityLimiter,
         clock: Callable[[], Instant],
-        *,
-        leases: bool,
     ) -> None:
-        self._leases = leases
         self._pool = pool
         self._process = process
         self._regions = regions
@@ -144,33 +142,34 @@ class Prober:
         self._news.set()
 
     async def pass_once(self) -> None:
-        """Reads what was edited, takes jobs, where asked also slices, and drops what is done."""
+        """Reads what was edited, takes jobs and slices, and drops what is done."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             found = await schedules.select_shards(tx, self._regions)
         self._shards = tuple(shard.id for shard in found)
         await self._catalogue.refresh(self._shards)
         await self._drop_done()
         await self._take_jobs()
-        if self._leases:
-            await self._lease()
+        await self._lease()
 
     async def _lease(self) -> None:
-        most = int(self._permits.available_tokens) // PERMITS_A_SLICE
-        if not most or not self._shards or len(self._waiting) >= WINDOWS_WAITING:
+        free = int(self._permits.available_tokens) - len(self._waiting)
+        if free <= 0 or not self._shards:
             return
+        # Rounded up: who has few permits takes a slice too, and its windows wait here for them.
+        most = -(-free // PERMITS_A_SLICE)
         async with self._pool.transaction("lease_slices") as tx:
             leased = await queues.lease_slices(
-                tx, self._process, self._shards, list(self._in_hand), most
+                tx, self._process, self._shards, [*self._in_hand, *self._done], most
             )
             settled = await queues.select_settled(tx, [item.id for item in leased])
         for item in leased:
             await self._take(_without(item, settled))
 
     async def _take(self, leased: LeasedSlice) -> None:
-        while len(self._waiting) >= WINDOWS_WAITING:
-            await self._room.wait(PAUSE_SECONDS)
         batch = Batch(leased.id, len(leased.dues))
         self._in_hand[leased.id] = batch
+        while len(self._waiting) >= WINDOWS_WAITING:
+            await self._room.wait(PAUSE_SECONDS)
         if not leased.dues:
             self._finish(batch)
         for n, due in enumerate(leased.dues):

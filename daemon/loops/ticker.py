@@ -5,7 +5,7 @@ force then, whoever else tries and however long nobody did.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -61,8 +61,8 @@ class Plan:
 
 
 class Ticker:
-    """`holder` is this process where it also probes: then slices are its own at once, and are
-    given to `hand_out`; else they wait for workers."""
+    """`holder` is this process where it also probes: then slices of the `regions` it probes in are
+    its own at once, and are given to `hand_out`; all others wait for workers."""
 
     def __init__(
         self,
@@ -71,11 +71,13 @@ class Ticker:
         *,
         holder: UUID | None = None,
         hand_out: HandOut | None = None,
+        regions: Collection[str] = (),
     ) -> None:
         self._pool = pool
         self._clock = clock
         self._holder = holder
         self._hand_out = hand_out
+        self._regions = frozenset(regions)
         self._plans: dict[int, Plan] = {}
         self.reserved = 0
         self.lag_us = 0
@@ -98,8 +100,10 @@ class Ticker:
             # what it had taken from the timetable is still to be reserved.
             plan.timetable.seek(shard.reserved_through)
             plan.shard = shard
+        # Read once: the clock goes on during each step, and there would always be one more to take.
+        ahead = Instant(self._clock() + AHEAD_US)
         for _ in range(STEPS_MOST):
-            through = step_end(plan.shard.reserved_through, Instant(self._clock() + AHEAD_US))
+            through = step_end(plan.shard.reserved_through, ahead)
             if through <= plan.shard.reserved_through:
                 break
             if not await self._reserve(plan, through):
@@ -108,14 +112,16 @@ class Ticker:
 
     async def _reserve(self, plan: Plan, through: Instant) -> bool:
         due = plan.due(plan.timetable.take(through))
+        ours = plan.shard.region in self._regions
+        holder = self._holder if ours else None
         async with self._pool.transaction("reserve_windows") as tx:
-            written = await reserve_windows(tx, plan.shard, through, due, self._holder)
+            written = await reserve_windows(tx, plan.shard, through, due, holder)
         if written is None:
             return False
         plan.shard = _moved(plan.shard, through)
         self.reserved += len(due)
         for key, item in written:
-            if self._hand_out is not None and item.published and item.kind == "run":
+            if ours and self._hand_out is not None and item.published and item.kind == "run":
                 await self._hand_out(key, plan.shard.id, item)
         return True
 

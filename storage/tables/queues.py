@@ -1,7 +1,8 @@
 """Work that waits: slices of windows, and jobs without one. A lease is held by a presence.
 
 What a process holds is its own until 15 s after its last presence; then anyone takes it. No lease
-is renewed row by row.
+is renewed row by row. Presences are written by the product's clock, and so they are judged by it:
+a host clock that is set back would keep the dead alive.
 """
 
 from collections.abc import Sequence
@@ -12,20 +13,25 @@ import msgspec
 from ..pools import Tx
 from ..rules.instant import Instant
 
-LEASE_AFTER_PRESENCE_SECONDS = 15
+# What stands under a process's own name without being in its hands is taken up again after this.
+AGAIN_AFTER_SECONDS = 5
 
 _HELD = """
 exists (select from presences p where p.process = {row}.holder and not p.ended
-  and p.through_at > clock_timestamp() - interval '15 seconds')
+  and p.through_at > at(%(now)s) - interval '15 seconds')
 """
 
 _LEASE_SLICES = f"""
-update slices set holder = %(process)s, claimed = true
+update slices set holder = %(process)s, claimed = true,
+  lease_until = at(%(now)s) + interval '{AGAIN_AFTER_SECONDS} seconds'
 where id = any(array(
   select s.id from slices s
   where s.shard = any(%(shards)s) and s.kind = 'run' and s.published
     and s.claim_until > at(%(now)s)
-    and (s.holder is null or s.holder = %(process)s or not {_HELD.format(row="s")})
+    and case when s.holder = %(process)s
+      then coalesce(s.lease_until, s.first_due + interval '{AGAIN_AFTER_SECONDS} seconds')
+        <= at(%(now)s)
+      else s.holder is null or not {_HELD.format(row="s")} end
     and s.id <> all(%(have)s)
   order by s.first_due limit %(most)s
   for update skip locked))

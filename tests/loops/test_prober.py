@@ -12,21 +12,23 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops import prober as prober_module
 from leadline.daemon.loops.catalogue import Catalogue
 from leadline.daemon.loops.prober import Prober
+from leadline.daemon.loops.ticker import Ticker
 from leadline.probes.check import Check
 from leadline.probes.reach.outward import Reach
 from leadline.probes.result import Outcome, Phases, Result
 from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.tables import presences
 from tests.world import START, World
 
-Says = Callable[[Check], bool]
+Says = Callable[[Check], bool | None]
 
 
 def fake_run(says: Says) -> Callable[..., Any]:
     async def run(check: Check, _reach: Reach, clock: Callable[[], Instant]) -> Result:
         await trio.lowlevel.checkpoint()
-        outcome = Outcome.UP if says(check) else Outcome.DOWN
+        outcome = Outcome.DOWN if says(check) is False else Outcome.UP
         return Result(clock(), outcome, 1, None, "", Phases())
 
     return run
@@ -34,7 +36,7 @@ def fake_run(says: Says) -> Callable[..., Any]:
 
 @asynccontextmanager
 async def probing(
-    world: World, process: UUID, regions: tuple[str, ...] = ("core",), *, leases: bool = True
+    world: World, process: UUID, regions: tuple[str, ...] = ("core",), permits: int = 100
 ) -> AsyncIterator[Prober]:
     recorder = Recorder(world.pool, Bus(), lambda: world.now)
     catalogue = Catalogue(world.pool, world.keyring, lambda: world.now)
@@ -45,9 +47,8 @@ async def probing(
         catalogue,
         recorder,
         cast("Reach", None),
-        trio.CapacityLimiter(100),
+        trio.CapacityLimiter(permits),
         lambda: world.now,
-        leases=leases,
     )
     async with trio.open_nursery() as recording:
         await recording.start(recorder.run)
@@ -105,3 +106,97 @@ async def test_while_no_permit_is_free_edits_are_read_and_finished_slices_droppe
         for n in range(100):
             permits.release_on_behalf_of(n)
         await settled(world, "select 1 from jobs", [])
+
+
+COVERED = "select count(*) from expected_runs where verdict = 'covered'"
+
+
+async def attend(world: World, process: UUID, through: Instant) -> None:
+    async with world.pool.transaction("attend") as tx:
+        await presences.begin_presence(
+            tx, process, through, "there", ["worker"], "core", "0", listens=False
+        )
+
+
+async def test_what_another_region_is_to_run_is_not_run_here(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda check: asked.append(check.host)))
+    await world.monitor(target="http://here/", interval_seconds=5, timeout_seconds=1)
+    await world.monitor(target="http://there/", interval_seconds=5, timeout_seconds=1, region="eu")
+    await world.forget_jobs()
+    process = uuid7()
+    async with probing(world, process) as prober:
+        ticker = Ticker(
+            world.pool,
+            lambda: world.now,
+            holder=process,
+            hand_out=prober.hand_out,
+            regions=("core",),
+        )
+        world.now = Instant(START + 6 * SECOND)
+        await ticker.pass_once()
+        await settled(world, COVERED, [(1,)])
+    assert asked == ["here"]
+    left = await world.rows("select holder, claimed from slices where shard = 2")
+    assert left == [(None, False)]
+
+
+@pytest.mark.parametrize("permits", [100, 3])
+async def test_slices_of_a_scheduler_elsewhere_are_taken_up(
+    world: World, monkeypatch: pytest.MonkeyPatch, permits: int
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    for _ in range(20):
+        await world.monitor(interval_seconds=30, timeout_seconds=1)
+    await world.forget_jobs()
+    world.now = Instant(START + 28_500_000)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    world.now = Instant(START + 30 * SECOND)
+    async with probing(world, uuid7(), permits=permits) as prober:
+        await prober.pass_once()
+        await settled(world, COVERED, [(20,)])
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(14, False), (16, True)])
+async def test_a_dead_process_loses_its_slices_by_the_clock_it_was_seen_by(
+    world: World, monkeypatch: pytest.MonkeyPatch, seconds: int, taken: bool
+) -> None:
+    """The product's clock is years from the server's here, as after a host clock was set."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor(interval_seconds=60, timeout_seconds=1)
+    await world.forget_jobs()
+    world.now = Instant(START + 60 * SECOND)
+    dead = uuid7()
+    ticker = Ticker(world.pool, lambda: world.now, holder=dead, regions=("core",))
+    await ticker.pass_once()
+    ((due,),) = await world.rows("select max(first_due) from slices")
+    await attend(world, dead, due)
+    world.now = Instant(due + seconds * SECOND)
+    async with probing(world, uuid7()) as prober:
+        await prober.pass_once()
+        if taken:
+            await settled(world, COVERED, [(1,)])
+    assert await world.rows("select count(*) from heartbeats") == [(int(taken),)]
+
+
+async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor(interval_seconds=60, timeout_seconds=1)
+    await world.forget_jobs()
+    process = uuid7()
+    world.now = Instant(START + 60 * SECOND)
+    # Committed, but nobody was told.
+    await Ticker(world.pool, lambda: world.now, holder=process, regions=("core",)).pass_once()
+    ((due,),) = await world.rows("select max(first_due) from slices")
+    await attend(world, process, Instant(due + 60 * SECOND))
+    async with probing(world, process) as prober:
+        world.now = Instant(due + 4 * SECOND)
+        await prober.pass_once()
+        assert await world.rows("select 1 from heartbeats") == []
+        world.now = Instant(due + 5 * SECOND)
+        await prober.pass_once()
+        await settled(world, COVERED, [(1,)])
