@@ -40,6 +40,9 @@ def milliseconds(value: int) -> str:
 
 
 def percent(ratio: Fraction, sample: int) -> str:
+    """All of all and nothing of all need no decimals: they are exact."""
+    if ratio in (0, 1):
+        return f"{100 * int(ratio)}{GAP}%"
     return f"{spelt(ratio, sample)}{GAP}%"
 
 

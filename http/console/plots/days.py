@@ -17,6 +17,7 @@ HEIGHT = 36
 DOWN_LEAST = 0.22
 GAP_LEAST = 0.1
 BAND = 3
+THINNEST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def bar(split: Split) -> Bar:
         down = HEIGHT * max(sqrt(split.bad_us / split.range_us), DOWN_LEAST)
     if has_gap(split):
         gap = HEIGHT * max(split.unknown_us / split.range_us, GAP_LEAST)
+        # However long it was down, what is not known keeps a place.
+        down = min(down, HEIGHT * (1 - GAP_LEAST))
     gap = min(gap, HEIGHT - down)
     rest = HEIGHT - down - gap
     maintained = split.excluded_us > 0
@@ -93,9 +96,9 @@ def _column(at: int, many: int, day: Day) -> Markup:
         (shape.up, "f-up"),
         (shape.plain, "f-mtint"),
     ):
-        if height > 0:
+        inset = 1 if y else 0
+        if height - inset >= THINNEST:
             fill = None if class_ else svg.HATCH
-            inset = 1 if y else 0
             parts.append(
                 svg.element(
                     "rect", **place, y=y + inset, height=height - inset, class_=class_, fill=fill

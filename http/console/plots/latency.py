@@ -19,6 +19,8 @@ HEIGHT = 200
 FOOT = 22
 WIDTH = 1000
 LINES = 4
+# How far apart the middles of two names must be, as a share of the width.
+NAME_APART = 0.13
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
@@ -30,6 +32,9 @@ class Step(StrEnum):
     DOWN = "down"
     MAINTENANCE = "maintenance"
     AWAY = "away"
+
+
+_NAMES = {Step.GAP: "no data", Step.DOWN: "down", Step.MAINTENANCE: "maintenance"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ def _plot(points: Sequence[Point], ticks: Sequence[Tick], top: float, label: str
         for shape in _stretch(points, first, after, top)
     ]
     parts.append(svg.element("g", svg.stretched(WIDTH, HEIGHT, *drawn), transform=_shift()))
+    parts += _names(runs, many)
     parts += [_tick(tick) for tick in ticks]
     return svg.element(
         "svg", *parts, height=TOP + HEIGHT + FOOT, role="img", aria_label=f"{label} {told(points)}"
@@ -156,6 +162,26 @@ def _band(kind: Step, first: int, after: int, many: int) -> list[Markup]:
             ]
         case _:
             return []
+
+
+def _names(runs: Sequence[tuple[Step, int, int]], many: int) -> list[Markup]:
+    """What a band is, over it, where that touches no name before it."""
+    found = []
+    free_from = 0.0
+    for kind, first, after in runs:
+        middle = (first + after) / 2 / many
+        if kind not in _NAMES or middle < free_from:
+            continue
+        free_from = middle + NAME_APART
+        # At the edge a name grows inwards.
+        class_ = "end" if middle > 1 - NAME_APART / 2 else "mid"
+        class_ = "start" if middle < NAME_APART / 2 else class_
+        at = {"end": after / many, "start": first / many}.get(class_, middle)
+        name = svg.element(
+            "text", _NAMES[kind], class_=f"{class_} wide", x=svg.share(at, 1), y=TOP - 6
+        )
+        found.append(name)
+    return found
 
 
 def _stretch(points: Sequence[Point], first: int, after: int, top: float) -> list[Markup]:
