@@ -13,7 +13,7 @@ def cpu_seconds(running: Daemon) -> dict[str, float]:
     """CPU of the daemon and of its PostgreSQL, children that ended included."""
     spent = {"daemon": 0.0, "postgres": 0.0}
     for pid, name in _tree(_root(running)):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = _read(pid, "stat").rpartition(")")[2].split() or ["0"] * 15
         ticks = sum(int(fields[n]) for n in (11, 12))
         if name == "postgres":
             ticks += sum(int(fields[n]) for n in (13, 14))
@@ -34,7 +34,7 @@ def memory_mib(running: Daemon) -> dict[str, Any]:
     rss = dict(pss)
     for pid, name in _tree(_root(running)):
         who = "postgres" if name == "postgres" else "daemon"
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        for line in _read(pid, "smaps_rollup").splitlines():
             for word, found in (("Pss:", pss), ("Rss:", rss)):
                 if line.startswith(word):
                     found[who] += int(line.split()[1]) / 1024
@@ -42,6 +42,14 @@ def memory_mib(running: Daemon) -> dict[str, Any]:
         "pss_mib": {who: round(mib, 1) for who, mib in pss.items()},
         "rss_mib_daemon": round(rss["daemon"], 1),
     }
+
+
+def _read(pid: int, name: str) -> str:
+    """Empty for a process that has just ended: the server's workers come and go."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except OSError:
+        return ""
 
 
 def _root(running: Daemon) -> int:
