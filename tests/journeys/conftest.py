@@ -1,5 +1,6 @@
 """What journeys share: a real web server, a real daemon, and patience with a bound."""
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,14 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import Daemon, daemon, free_port
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under soak our own trouble lasts longer, and its marker selects it."""
+    for item in items:
+        if os.environ.get("LEADLINE_SOAK") and item.path.name == "test_our_own_trouble.py":
+            item.add_marker(pytest.mark.soak)
 
 
 class Nginx:

@@ -212,11 +212,11 @@ def deaf_daily(days: int, for_us: int) -> list[Span]:
     return [span(start + for_us, start + DAY) for start in starts]
 
 
-def test_two_seconds_of_cron_jitter_raise_no_alarm_in_two_hundred_thousand_heartbeats() -> None:
+def test_two_seconds_of_cron_jitter_raise_no_alarm_in_a_million_heartbeats() -> None:
     term = job(MINUTE, grace_us=2 * SECOND)
     heard = [span(NOW - DAY, FOREVER)]
     last = NOW
-    for number in range(1, 200_001):
+    for number in range(1, 1_000_001):
         jitter_us = number * 2_654_435_761 % (2 * SECOND + 1)
         beat = Instant(NOW + number * MINUTE + jitter_us)
         assert not missed_deadlines(Silence(last), [term], [], heard, Instant(beat - 1))
