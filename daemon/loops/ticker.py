@@ -24,7 +24,8 @@ from ...storage.transactions.schedules.reserve_windows import reserve_windows, s
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS: Final = 1.0
+# Shorter than what is reserved ahead by a second: so long a commit may take and no run begins late.
+PAUSE_SECONDS: Final = 0.5
 # Reserved this far ahead, so that a run begins when it is due and not when a tick comes by. An
 # edit's term begins no earlier than what is reserved: this is how soon an edit can take hold.
 AHEAD_US: Final = 1_500_000
