@@ -78,12 +78,16 @@ class Catalogue:
                     self._put(definition)
         return {key: self._entries[key] for key in keys if key in self._entries}
 
+    def forget(self, key: Key) -> None:
+        """What is known of it turned out to be old: it is read anew when it is asked for."""
+        self._entries.pop(key, None)
+
     def _put(self, definition: Definition) -> None:
         if len(self._entries) >= CHECKS_MOST:
             self._entries.clear()
         key = (definition.org, definition.id)
         known = self._entries.get(key)
-        if known is not None and known.revision == definition.revision:
+        if known is not None and known.revision >= definition.revision:
             return
         check, trouble = self._check(definition)
         self._entries[key] = Entry(

@@ -48,6 +48,7 @@ class Batch:
     """A slice in hand: it may be dropped once every window of it has its row in the ledger."""
 
     key: int
+    shard: int
     outstanding: int
     is_clean: bool = True
 
@@ -166,7 +167,7 @@ class Prober:
             await self._take(_without(item, settled))
 
     async def _take(self, leased: LeasedSlice) -> None:
-        batch = Batch(leased.id, len(leased.dues))
+        batch = Batch(leased.id, leased.shard, len(leased.dues))
         self._in_hand[leased.id] = batch
         while len(self._waiting) >= WINDOWS_WAITING:
             await self._room.wait(PAUSE_SECONDS)
@@ -174,8 +175,11 @@ class Prober:
             self._finish(batch)
         for n, due in enumerate(leased.dues):
             key = (leased.orgs[n], leased.monitors[n])
-            item = Waiting(due, next(self._numbers), batch, key, leased.claim_untils[n])
-            heappush(self._waiting, item)
+            claim_until = leased.claim_untils[n]
+            self._put_in_line(Waiting(due, next(self._numbers), batch, key, claim_until))
+
+    def _put_in_line(self, item: Waiting) -> None:
+        heappush(self._waiting, item)
         self._news.set()
 
     async def _start(self, nursery: trio.Nursery, window: Waiting) -> None:
@@ -214,9 +218,14 @@ class Prober:
             self._note_unknown(entry, result)
             self._settle(batch, stored=stored)
             return
-        arrival = _arrival(key, entry, result, due)
+        arrival = _arrival(key, batch.shard, entry, result, due)
 
         def answered(recorded: Recorded) -> None:
+            if recorded.fate is Fate.OUTDATED:
+                self._catalogue.forget(key)
+                claim_until = claimable_until(due, entry.interval_us)
+                self._put_in_line(Waiting(due, next(self._numbers), batch, key, claim_until))
+                return
             self._settle(batch, stored=recorded.fate is not Fate.REFUSED)
             self._note_stored(entry, recorded)
 
@@ -238,26 +247,35 @@ class Prober:
             self._running.start_soon(self._run_job, job, entries.get((job.org, job.monitor)))
 
     async def _run_job(self, job: LeasedJob, entry: Entry | None) -> None:
-        result: Result | None = None
+        key = (job.org, job.monitor)
+        try:
+            if not await self._run_beside(job, entry):
+                self._catalogue.forget(key)
+                await self._run_beside(job, (await self._catalogue.find([key])).get(key))
+            async with self._pool.transaction("finish_job") as tx:
+                await queues.delete_jobs(tx, [job])
+        except Unavailable:
+            log.warning("a job stays until its claim runs out")
+
+    async def _run_beside(self, job: LeasedJob, entry: Entry | None) -> bool:
+        """A run without a window; False where it was begun by an old definition."""
+        if entry is None or not entry.enabled or entry.check is None:
+            return True
         # Waited for here: the pass goes on to read edits while no permit is free.
         permit = object()
         await self._permits.acquire_on_behalf_of(permit)
         try:
-            if entry is not None and entry.enabled and entry.check is not None:
-                result = await self._probe(entry)
+            result = await self._probe(entry)
         finally:
             self._permits.release_on_behalf_of(permit)
-        if result is not None and entry is not None:
-            if result.outcome is Outcome.UNKNOWN:
-                self._note_unknown(entry, result)
-            else:
-                arrival = _arrival((job.org, job.monitor), entry, result, None)
-                self._note_stored(entry, await self._recorder.record(arrival))
-        try:
-            async with self._pool.transaction("finish_job") as tx:
-                await queues.delete_jobs(tx, [job])
-        except Unavailable:
-            log.warning("a finished job stays until its claim runs out")
+        if result.outcome is Outcome.UNKNOWN:
+            self._note_unknown(entry, result)
+            return True
+        arrival = _arrival((job.org, job.monitor), job.shard, entry, result, None)
+        recorded = await self._recorder.record(arrival)
+        if recorded.fate is not Fate.OUTDATED:
+            self._note_stored(entry, recorded)
+        return recorded.fate is not Fate.OUTDATED
 
     def _settle(self, batch: Batch, *, stored: bool) -> None:
         batch.outstanding -= 1
@@ -307,7 +325,9 @@ def _stalled(result: Result) -> bool:
     return result.unknown_reason is UnknownReason.LOOP_STALLED
 
 
-def _arrival(key: tuple[int, int], entry: Entry, result: Result, due: Instant | None) -> Arrival:
+def _arrival(
+    key: tuple[int, int], shard: int, entry: Entry, result: Result, due: Instant | None
+) -> Arrival:
     instant = Instant(result.started_at)
     phases = result.phases
     windowed = due is not None
@@ -321,7 +341,7 @@ def _arrival(key: tuple[int, int], entry: Entry, result: Result, due: Instant | 
     return Arrival(
         org=key[0],
         monitor=key[1],
-        shard=entry.shard,
+        shard=shard,
         ts=instant,
         up=result.outcome is Outcome.UP,
         latency_ms=result.latency_ms,
@@ -335,6 +355,7 @@ def _arrival(key: tuple[int, int], entry: Entry, result: Result, due: Instant | 
         windowed=windowed,
         covered_until=until,
         reach_us=entry.timeout_us + LATE_ARRIVAL_US,
+        revision=entry.revision,
     )
 
 

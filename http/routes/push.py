@@ -81,7 +81,7 @@ async def _record(context: Context, target: PushTarget, said: Push, received: In
     )
     if recorded.fate is Fate.IGNORED:
         raise Problem("not_found")
-    if recorded.fate not in (Fate.LIVE, Fate.HISTORY):
+    if recorded.fate not in (Fate.LIVE, Fate.HISTORY, Fate.PAUSED):
         raise Problem("not_ready", headers={"Retry-After": "1"})
 
 

@@ -47,10 +47,16 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     # The state's version that a steady fold was computed from; see tables/results.
     version: int = 0
     late: bool = False
+    # Of the definition that was run; 0 where nothing was run by one.
+    revision: int = 0
 
     @property
     def key(self) -> tuple[int, int]:
         return self.org, self.monitor
+
+    def is_outdated(self, revision: int, updated_at: Instant) -> bool:
+        """Whether it was begun by an older definition after the monitor had this one."""
+        return 0 < self.revision < revision and self.ts > updated_at
 
     def is_history(self, fence: Instant) -> bool:
         """Whether what it belongs to was sealed before it could be committed."""
@@ -65,8 +71,12 @@ class Fate(StrEnum):
     DUPLICATE = "duplicate"
     # The monitor is gone: acknowledged, counted nowhere.
     IGNORED = "ignored"
+    # A push of a paused monitor: acknowledged, recorded nowhere.
+    PAUSED = "paused"
     # The store will not take it; nothing was written.
     REFUSED = "refused"
+    # Begun after an edit by what was true before it: it says nothing, and is to be run again.
+    OUTDATED = "outdated"
     # A push after a deadline that cannot be judged yet; nothing was written, bring it again.
     UNDECIDED = "undecided"
 

@@ -64,7 +64,7 @@ select id, sealed_through from shards where id = any(%(shards)s) order by id for
 _LOCK_STATES = """
 select s.org, s.monitor, s.version, s.status, s.failures, s.since, s.silent_since,
   m.type, m.enabled, m.failure_threshold, m.interval_seconds, m.timeout_seconds, m.grace_seconds,
-  m.confirm_interval_seconds, m.shard, m.project, m.uid, p.uid
+  m.confirm_interval_seconds, m.shard, m.project, m.uid, p.uid, m.revision, m.updated_at
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join monitors m on m.org = s.org and m.id = s.monitor
@@ -163,6 +163,8 @@ class LockedState(msgspec.Struct, frozen=True):
     project: int
     uid: UUID
     project_uid: UUID
+    revision: int
+    updated_at: Instant
 
 
 class Restatement(msgspec.Struct, frozen=True):

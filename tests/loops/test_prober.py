@@ -20,7 +20,8 @@ from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables import presences
-from tests.world import START, World
+from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from tests.world import REGIONS, START, World
 
 Says = Callable[[Check], bool | None]
 
@@ -123,8 +124,8 @@ async def test_what_another_region_is_to_run_is_not_run_here(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(prober_module, "run", fake_run(lambda check: asked.append(check.host)))
-    await world.monitor(target="http://here/", interval_seconds=5, timeout_seconds=1)
-    await world.monitor(target="http://there/", interval_seconds=5, timeout_seconds=1, region="eu")
+    await world.monitor(target="http://here/", interval_seconds=60)
+    await world.monitor(target="http://there/", interval_seconds=60, region="eu")
     await world.forget_jobs()
     process = uuid7()
     async with probing(world, process) as prober:
@@ -135,8 +136,9 @@ async def test_what_another_region_is_to_run_is_not_run_here(
             hand_out=prober.hand_out,
             regions=("core",),
         )
-        world.now = Instant(START + 6 * SECOND)
+        world.now = Instant(START + 58_500_000)
         await ticker.pass_once()
+        world.now = Instant(START + 60 * SECOND)
         await settled(world, COVERED, [(1,)])
     assert asked == ["here"]
     left = await world.rows("select holder, claimed from slices where shard = 2")
@@ -200,3 +202,40 @@ async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_ag
         world.now = Instant(due + 5 * SECOND)
         await prober.pass_once()
         await settled(world, COVERED, [(1,)])
+
+
+@pytest.mark.parametrize("windowed", [True, False])
+async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, windowed: bool
+) -> None:
+    """The worker has not heard yet that somebody mended the target."""
+    asked: list[str] = []
+
+    def says(check: Check) -> bool:
+        asked.append(check.host)
+        return check.host == "mended"
+
+    monkeypatch.setattr(prober_module, "run", fake_run(says))
+    row = await world.monitor(target="http://broken/", interval_seconds=60, timeout_seconds=5)
+    async with probing(world, uuid7()) as prober:
+        await prober._catalogue.find([(row.org, row.id)])
+        monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
+        await world.forget_jobs()
+        world.now = Instant(START + 58 * SECOND)
+        async with world.pool.transaction("edit") as tx:
+            await edit_monitor(
+                tx, world.editor, row.uid, {"target": "http://mended/"}, world.keyring, REGIONS
+            )
+        if windowed:
+            await world.forget_jobs()
+            await Ticker(world.pool, lambda: world.now).pass_once()
+        world.now = Instant(START + 60 * SECOND)
+        await prober.pass_once()
+        await settled(world, "select status from monitor_states", [("up",)])
+    assert asked == ["broken", "mended"]
+    assert [up for _, up, _ in await world.beats(row)] == [True]
+    assert len(await world.ledger(row)) == windowed
+
+
+async def nothing_heard(_shards: object) -> int:
+    return 0

@@ -11,9 +11,10 @@ from leadline.storage.rules.arrival import Arrival, Fate, Recorded
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.refusal import Refused
 from leadline.storage.rules.state import NOTHING_YET, fold_all
+from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.monitors.run_now import run_now
 from leadline.storage.transactions.results.record_results import record_results
-from tests.world import START, World
+from tests.world import REGIONS, START, World
 
 
 async def record(world: World, *arrivals: Arrival) -> list[Recorded]:
@@ -199,3 +200,27 @@ async def test_a_run_that_was_asked_for_in_vain_is_in_the_way_of_no_other(world:
     with pytest.raises(Refused, match="in_use"):
         await ask_at(Instant(START + MINUTE))
     await ask_at(Instant(START + 3 * MINUTE))
+
+
+async def test_a_run_that_began_before_an_edit_still_tells_of_what_was_then(world: World) -> None:
+    row = await world.monitor()
+    world.now = Instant(START + MINUTE)
+    async with world.pool.transaction("edit") as tx:
+        await edit_monitor(
+            tx, world.editor, row.uid, {"target": "http://other/"}, world.keyring, REGIONS
+        )
+    before = world.result(row, Instant(START + 30 * SECOND), False, revision=row.revision)
+    after = world.result(row, Instant(START + 61 * SECOND), False, revision=row.revision)
+    answers = await record(world, before, after)
+    assert [answer.fate for answer in answers] == [Fate.LIVE, Fate.OUTDATED]
+    assert len(await world.beats(row)) == 1
+
+
+async def test_a_push_of_a_monitor_that_was_just_paused_is_recorded_nowhere(world: World) -> None:
+    row = await world.monitor(type="push")
+    await record(world, world.result(row, START, True))
+    async with world.pool.transaction("pause") as tx:
+        await edit_monitor(tx, world.editor, row.uid, {"enabled": False}, world.keyring, REGIONS)
+    (answer,) = await record(world, world.result(row, Instant(START + 1), True))
+    assert answer.fate is Fate.PAUSED
+    assert len(await world.beats(row)) == 1

@@ -64,6 +64,10 @@ def _fate(
 ) -> Fate:
     if course is None or arrival.shard not in fences:
         return Fate.IGNORED
+    if arrival.is_outdated(course.locked.revision, course.locked.updated_at):
+        return Fate.OUTDATED
+    if arrival.source is Source.PUSH and not course.locked.enabled:
+        return Fate.PAUSED
     if arrival.source is Source.BACKFILL or arrival.is_history(fences[arrival.shard]):
         return Fate.HISTORY if arrival.is_history(fences[arrival.shard]) else Fate.LIVE
     promise = course.promise
