@@ -110,11 +110,35 @@ def test_a_test_shows_its_phases_and_stores_nothing(
     expect(page.locator("#trial svg[role=img]")).to_have_attribute(
         "aria-label", re.compile("connect")
     )
+    page.get_by_label("Every").fill("soon")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_label("Every")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("alert")).to_contain_text("has to be mended")
+    page.get_by_label("Every").fill("30")
     target.stop()
     page.get_by_role("button", name="Test", exact=True).click()
+    # What was mended is no longer called wrong.
+    expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.locator("#trial")).to_contain_text("connect_refused 127.0.0.1")
     expect(page.get_by_label("Name", exact=True)).to_have_value("Tried")
     assert leadline.api("GET", f"/projects/{project}/monitors") == before
+
+
+def test_a_password_that_was_typed_is_tested_with_and_kept_for_saving(
+    open_page: Open, project: str, target: Target
+) -> None:
+    page = open_page(f"/projects/{project}/monitors/new")
+    page.get_by_label("Address").fill(target.url)
+    page.get_by_label("Name", exact=True).fill("With a password")
+    page.get_by_text("What is particular to http").click()
+    page.get_by_label("Auth mode").select_option("basic")
+    page.get_by_label("Username").fill("u")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_label("Password", exact=True)).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Password", exact=True).fill("typed")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.locator("#trial")).to_contain_text("Answered with 200")
+    expect(page.get_by_label("Password", exact=True)).to_have_value("typed")
 
 
 def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(

@@ -1,0 +1,124 @@
+"""The first line is never kinder than what is known, and what is not known is never called fine."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.http.console.overview.firstline import first_line, tallied, under
+from leadline.http.console.standing import Shown
+from leadline.http.console.words import (
+    coverage,
+    dated,
+    duration,
+    milliseconds,
+    number,
+    percent,
+    setting,
+)
+from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_text
+
+GAP = "\u202f"
+TALLIES = st.dictionaries(st.sampled_from(list(Shown)), st.integers(0, 3_000))
+
+
+@pytest.mark.parametrize(
+    ("tally", "mark", "sentence"),
+    [
+        ({Shown.UP: 3}, Shown.UP, "All 3 monitors are up"),
+        ({Shown.UP: 1}, Shown.UP, "The monitor is up"),
+        ({Shown.UP: 2, Shown.DOWN: 1}, Shown.DOWN, "1 monitor is down"),
+        ({Shown.UP: 2, Shown.DOWN: 2, Shown.UNKNOWN: 9}, Shown.DOWN, "2 monitors are down"),
+        (
+            {Shown.UP: 2, Shown.UNKNOWN: 2},
+            Shown.UNKNOWN,
+            "2 monitors are unknown, the rest is up",
+        ),
+        ({Shown.UNKNOWN: 2}, Shown.UNKNOWN, "2 monitors are unknown"),
+        (
+            {Shown.UNKNOWN: 1, Shown.UP: 1, Shown.MAINTENANCE: 1},
+            Shown.UNKNOWN,
+            "1 monitor is unknown",
+        ),
+        ({Shown.PAUSED: 4}, Shown.PAUSED, "Nothing is being checked"),
+        ({Shown.PENDING: 1}, Shown.PENDING, "1 monitor waits for its first result"),
+        ({Shown.MAINTENANCE: 2}, Shown.MAINTENANCE, "All 2 monitors are in maintenance"),
+        ({Shown.UP: 2, Shown.PAUSED: 1}, Shown.UP, "All else is up: 2 monitors"),
+    ],
+)
+def test_it_says(tally: dict[Shown, int], mark: Shown, sentence: str) -> None:
+    line = first_line(tally)
+    assert (line.mark, line.sentence) == (mark, sentence)
+
+
+@given(TALLIES)
+def test_trouble_and_ignorance_are_always_the_mark(tally: dict[Shown, int]) -> None:
+    line = first_line(tally)
+    if tally.get(Shown.DOWN):
+        assert line.mark is Shown.DOWN
+    elif tally.get(Shown.UNKNOWN):
+        assert line.mark is Shown.UNKNOWN
+    if line.mark is Shown.UP:
+        assert not any(tally.get(s) for s in (Shown.DOWN, Shown.UNKNOWN, Shown.PENDING))
+        assert tally.get(Shown.UP)
+    if line.sentence.startswith("All ") and line.sentence.endswith(" up"):
+        assert sum(tally.values()) == tally[Shown.UP]
+    if "the rest is up" in line.sentence:
+        assert not tally.get(Shown.MAINTENANCE)
+
+
+@given(TALLIES)
+def test_the_tally_tells_each_state_once_and_leaves_none_out(tally: dict[Shown, int]) -> None:
+    told = {item.mark: item.many for item in tallied(tally)}
+    assert told == {state: number(many) for state, many in tally.items() if many}
+
+
+def test_the_line_under_it_names_the_region_that_is_silent() -> None:
+    said = under({Shown.UNKNOWN: 2, Shown.UP: 1}, ["ap-south"])
+    assert said == "2 monitors are unknown because region ap-south is not reporting."
+    assert under({Shown.UP: 3}, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (0, f"0{GAP}s"),
+        (99 * SECOND, f"99{GAP}s"),
+        (100 * SECOND, f"1{GAP}min"),
+        (99 * MINUTE, f"99{GAP}min"),
+        (100 * MINUTE, f"1{GAP}h 40{GAP}min"),
+        (12 * HOUR + 59 * MINUTE, f"12{GAP}h"),
+        (3 * DAY, f"3{GAP}d"),
+        (-5, f"0{GAP}s"),
+    ],
+)
+def test_a_duration_is_told_in_what_says_it(us: int, text: str) -> None:
+    assert duration(us) == text
+
+
+@given(st.integers(1, 86_400))
+def test_a_setting_is_told_exactly(seconds: int) -> None:
+    value, unit = setting(seconds).replace(GAP, "").rstrip("dhmins"), setting(seconds)
+    length = {"d": 86_400, "h": 3_600, "n": 60, "s": 1}[unit[-1]]
+    assert int(value) * length == seconds
+
+
+@given(st.fractions(0, 1), st.integers(1, 10**7))
+def test_all_is_only_said_of_all_and_nothing_of_nothing(ratio: Fraction, sample: int) -> None:
+    text = percent(ratio, sample)
+    assert (text == f"100{GAP}%") == (ratio == 1)
+    assert (text == f"0{GAP}%") == (ratio == 0)
+
+
+def test_numbers_are_read_in_thousands_and_less_than_one_is_not_nothing() -> None:
+    assert number(4_100) == f"4{GAP}100"
+    assert milliseconds(0) == f"< 1{GAP}ms"
+    assert coverage(None) == "—"
+
+
+def test_a_date_is_as_long_as_it_has_to_be() -> None:
+    now = from_text("2026-01-05T12:00:00Z")
+    assert dated(Instant(now - HOUR), now) == "11:00:00"
+    assert dated(Instant(now - DAY), now) == "4 January 12:00"
+    assert dated(Instant(now - 30 * DAY), now) == "6 December 12:00 2025"
