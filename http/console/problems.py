@@ -1,5 +1,6 @@
 """A refusal as a page: what is wrong and where to go, and to the sign-in where that is missing."""
 
+from dataclasses import replace
 from urllib.parse import quote
 
 from ..errors import Problem
@@ -23,4 +24,5 @@ def problem_page(problem: Problem, path: str) -> Reply:
     title, words = _WORDS.get(problem.status, ("This could not be done", problem.code))
     if problem.status == 500:
         title, words = "Something of ours failed", "It is in the log. Nothing of yours was lost."
-    return page("problem.html", status=problem.status, title=title, words=words)
+    answer = page("problem.html", status=problem.status, title=title, words=words)
+    return replace(answer, headers={**answer.headers, **problem.headers})

@@ -95,6 +95,7 @@ def _form(ask: Ask, to: str, *, email: str = "", error: str = "", status: int = 
         email=email,
         error=error,
         version=options.version,
+        faults=ask.context.readiness().faults,
         local=options.local_enabled,
     )
 
