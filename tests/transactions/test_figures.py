@@ -13,6 +13,7 @@ from leadline.storage.rules.instant import HOUR, MINUTE, Instant
 from leadline.storage.tables import figures, schedules
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from leadline.storage.transactions.results.judge_silence import judge_silence
 from leadline.storage.transactions.results.record_results import record_results
 from leadline.storage.transactions.sealing.roll_up import roll_up_hour
 from leadline.storage.views.availability import select_days
@@ -178,3 +179,36 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
     days = await world.rows("select day, total from monitor_days")
     assert days == ([(START, 2)] if hour == 23 else [])
     assert await world.rows("select 1 from restatements") == []
+
+
+async def test_what_is_learnt_late_speaks_as_long_as_the_terms_of_then_let_it(
+    world: World,
+) -> None:
+    row = await world.monitor(interval_seconds=3600)
+    await pass_until(world, START + 4 * HOUR)
+    await edit(world, row, interval_seconds=60)
+    await pass_until(world, START + 5 * HOUR + 10 * MINUTE)
+    assert await record(world, row, START + 30 * MINUTE) == [Fate.HISTORY]
+    await Repairer(world.pool).pass_once()
+    rows = await world.rows("select hour, good_us from monitor_hours order by hour")
+    good_us = [30 * MINUTE, HOUR, HOUR, 30 * MINUTE, 0]
+    assert rows == [(START + n * HOUR, us) for n, us in enumerate(good_us)]
+
+
+@pytest.mark.parametrize("finder", ["listener", "push"])
+async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder: str) -> None:
+    """Somebody listened all the while, but nobody looked."""
+    row = await world.monitor(type="push", interval_seconds=600, grace_seconds=0)
+    await record(world, row, START + 30 * MINUTE)
+    await pass_until(world, START + 2 * HOUR)
+    await world.listen(START, world.now)
+    if finder == "push":
+        await record(world, row, world.now)
+    else:
+        async with world.pool.transaction("judge") as tx:
+            await judge_silence(tx, [(row.org, row.id)], [row.shard])
+    await Repairer(world.pool).pass_once()
+    while await Repairer(world.pool).pass_once():
+        pass
+    rows = await world.rows("select hour, good_us, bad_us from monitor_hours order by hour limit 1")
+    assert rows == [(START, 10 * MINUTE, 20 * MINUTE)]

@@ -10,6 +10,7 @@ from ...tables import results
 from ...tables.results import Key
 from .course import Course, begin_courses, write_courses
 from .promises import Promise, missed_arrival
+from .restatements import ask_restatements, passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ async def judge_silence(
     tx: Tx, keys: Sequence[Key], shards: Sequence[int]
 ) -> tuple[dict[Key, Judged], list[tuple[Arrival, Course]], list[Flip]]:
     """What became of each monitor, the failures that were stored, and the changes of status."""
-    await results.share_fences(tx, sorted(shards))
+    fences = await results.share_fences(tx, sorted(shards))
     courses = await begin_courses(tx, keys)
     due = [
         (missed_arrival(course.locked, deadline), course)
@@ -38,6 +39,7 @@ async def judge_silence(
     found = [pair for pair in due if (*pair[0].key, pair[0].ts) in stored]
     for arrival, course in sorted(found, key=lambda pair: pair[0].ts):
         course.take(arrival)
+    await ask_restatements(tx, passed((arrival for arrival, _ in found), fences))
     last = {arrival.key: arrival.ts for arrival, _ in due}
     judged = {
         key: _judged(course.promise, last.get(key), tx.now)

@@ -14,11 +14,11 @@ from ...rules.arrival import Arrival, Fate, Flip, Recorded, Source, Standing
 from ...rules.instant import Instant
 from ...rules.ledger import Verdict
 from ...rules.push import newly_covered
-from ...rules.state import hold_us
 from ...tables import results
-from ...tables.results import Key, LockedState, Restatement
+from ...tables.results import Key
 from .course import Course, begin_courses, write_courses
 from .promises import missed_arrival
+from .restatements import ask_restatements, passed
 
 # How often an instant that is taken is moved on by a microsecond.
 MOST_MOVES = 1_000
@@ -43,7 +43,8 @@ async def record_results(
     moved = await _store(tx, [*silences, *(arrivals[n] for n in stored)], again=again)
     arrived = dict(zip(stored, moved[len(silences) :], strict=True))
     _fold(moved[: len(silences)], arrived, fates, courses)
-    await _restate(tx, [a for n, a in arrived.items() if fates[n] is Fate.HISTORY], courses)
+    late = [a for n, a in arrived.items() if fates[n] is Fate.HISTORY]
+    await ask_restatements(tx, [*late, *passed(moved[: len(silences)], fences)])
     flips = await write_courses(tx, courses)
     return [
         Recorded(fate, arrived.get(n, arrivals[n]).ts, _standing(courses.get(arrivals[n].key)))
@@ -159,20 +160,3 @@ def _fold(
     live = [arrival for n, arrival in arrived.items() if fates[n] is Fate.LIVE]
     for arrival in sorted([*silences, *live], key=lambda a: a.ts):
         courses[arrival.key].take(arrival)
-
-
-async def _restate(tx: Tx, history: Sequence[Arrival], courses: Mapping[Key, Course]) -> None:
-    ranges = []
-    for arrival in history:
-        locked = courses[arrival.key].locked
-        until = Instant(arrival.ts + _held_us(arrival, locked))
-        following = await results.select_following(tx, arrival.key, arrival.ts)
-        until = min(until, following or until)
-        ranges.append(Restatement(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
-    await results.insert_restatements(tx, ranges)
-
-
-def _held_us(arrival: Arrival, locked: LockedState) -> int:
-    if arrival.source is Source.PUSH:
-        return (locked.interval_seconds + locked.grace_seconds) * 1_000_000
-    return hold_us(locked.interval_seconds * 1_000_000)
