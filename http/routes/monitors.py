@@ -13,7 +13,6 @@ from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
 from ...storage.rules.instant import SECOND, Instant, to_text
 from ...storage.rules.monitor import MonitorType, default_timeout_seconds
 from ...storage.rules.refusal import Refused
-from ...storage.rules.schedule import LATE_ARRIVAL_US
 from ...storage.rules.state import State, Status, hold_us, status_at
 from ...storage.tables.monitors import MonitorRow, select_monitor
 from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
@@ -40,6 +39,8 @@ from ..shapes.monitors import (
 )
 
 PUSH_PATH: Final = "/api/v1/public/push/"
+# A deadline is judged when all who listen have passed it; one that died is waited for so long.
+PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
 _NEEDS_NO_POLICY = (None, "")
 
 
@@ -172,18 +173,28 @@ def status_of(standing: Standing | None, kind: str, now: Instant) -> Status:
     """The folded status while a result holds, else pending."""
     if standing is None or standing.last_at is None or not standing.enabled:
         return Status.PENDING
-    interval_us = standing.interval_seconds * SECOND
-    if kind != MonitorType.PUSH:
-        held_us = hold_us(interval_us)
-    elif standing.msg == "push_missed":
-        held_us = interval_us
-    else:
-        held_us = interval_us + standing.grace_seconds * SECOND
-    # A push's next failure is folded a moment after its deadline: the status is not lost meanwhile.
-    slack_us = LATE_ARRIVAL_US if kind == MonitorType.PUSH else 0
-    held_until = Instant(standing.last_at + held_us + slack_us)
+    held_until = _push_held_until if kind == MonitorType.PUSH else _held_until
     state = State(Status(standing.status), standing.failures, standing.since)
-    return status_at(state, held_until, now)
+    until = None if standing.paused_since else held_until(standing, standing.last_at)
+    return status_at(state, until, now)
+
+
+def _held_until(standing: Standing, last_at: Instant) -> Instant:
+    return Instant(last_at + hold_us(standing.interval_seconds * SECOND))
+
+
+def _push_held_until(standing: Standing, last_at: Instant) -> Instant:
+    """Its deadline, and a moment more: until then the next failure is folded."""
+    came_under = (standing.interval_seconds, standing.grace_seconds)
+    promised = (standing.term_interval_seconds, standing.term_grace_seconds)
+    if standing.msg == "push_missed":
+        held_us = standing.interval_seconds * SECOND
+    elif standing.term_from > last_at and promised != came_under:
+        # An edit began the promise anew.
+        last_at, held_us = standing.term_from, sum(promised) * SECOND
+    else:
+        held_us = sum(came_under) * SECOND
+    return Instant(last_at + held_us + PUSH_FOLDED_WITHIN_US)
 
 
 async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:

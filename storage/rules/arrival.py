@@ -116,7 +116,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         known = self.quiet_until is not None
         previous = Instant((self.quiet_until or 0) - self.patience_us) if known else None
         if previous is not None and previous >= arrival.ts:
-            return ()
+            # Overtaken by a newer one, which need not cover all that this one does.
+            previous = None
         return tuple(window.due for window in newly_covered(self.terms, arrival.ts, previous))
 
     def heard(self, arrival: Arrival) -> "Standing":

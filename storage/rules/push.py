@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .instant import LATEST, Instant
-from .ledger import MissedReason, Ruling, WithheldReason, missed, withheld
+from .ledger import COVERED_LATE, MissedReason, Ruling, WithheldReason, missed, withheld
 from .presence import is_wholly_listened
 from .schedule import Manner, Term, Window, result_expected_by, spans, term_at, windows
 from .span import Span
@@ -202,9 +202,10 @@ def ruling(
     maintenance: Sequence[Span],
     heard: Sequence[Span],
 ) -> Ruling:
-    """What becomes of a grid window that no heartbeat covered, when it is sealed.
+    """What becomes of a grid window that stands open when it is sealed.
 
-    `last_heartbeat` is the newest one up to the window's end. A window in which the promise was
+    `last_heartbeat` is the newest one up to the window's end; one within the window covers it,
+    though whoever stored it did not know. A window in which the promise was
     interrupted or begun anew is withheld: what it would say was not promised any more. So
     no_heartbeat never stands without a `push_missed` in the same silence.
     """
@@ -216,6 +217,8 @@ def ruling(
         return withheld(
             WithheldReason.MAINTENANCE if in_maintenance else WithheldReason.AWAITING_FIRST
         )
+    if last_heartbeat >= window.due:
+        return COVERED_LATE
     interrupted = _interruption(window, end, terms, maintenance)
     if interrupted is not None:
         return withheld(interrupted)

@@ -63,7 +63,9 @@ def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[Slice], list[Spare
             waiting.append(item)
         else:
             spared.append(Spared(item.org, item.monitor, item.window.due, str(ruling.reason)))
-    newest = {item.monitor: item.window.due for item in waiting}
+    newest: dict[int, Instant] = {}
+    for item in waiting:
+        newest[item.monitor] = max(item.window.due, newest.get(item.monitor, item.window.due))
     slices: list[Slice] = []
     waiting.sort(key=lambda item: _sort_key(item, newest, now))
     for (kind, published), group in groupby(waiting, key=lambda i: _group_key(i, newest, now)):

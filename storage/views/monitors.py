@@ -11,7 +11,10 @@ from ..tables.monitors import COLUMNS, FROM, MonitorRow
 
 _STANDING = """
 select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms, h.code, h.msg,
-  t.interval_seconds, t.grace_seconds, t.enabled,
+  coalesce(g.interval_seconds, t.interval_seconds), coalesce(g.grace_seconds, t.grace_seconds),
+  t.enabled, t.from_at, t.interval_seconds, t.grace_seconds,
+  coalesce(t.from_at > h.ts and exists (select from monitor_terms p
+    where p.org = k.org and p.monitor = k.monitor and p.from_at > h.ts and not p.enabled), false),
   case when h.up is false then (
     -- How many in a row: counted back to the last success, and no further than a page of them.
     select count(*) from (
@@ -22,13 +25,16 @@ select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms
       order by b.ts desc limit 1000) failures) else 0 end
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
-  join lateral (select interval_seconds, grace_seconds, enabled from monitor_terms
+  join lateral (select interval_seconds, grace_seconds, enabled, from_at from monitor_terms
     where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
   left join lateral (select ts, up, latency_ms, code, msg from heartbeats b
     where b.org = k.org and b.monitor = k.monitor
       -- The partitions made ahead are empty: without this each of them is asked for each monitor.
       and b.ts < at(%(now)s) + interval '1 day'
     order by b.ts desc limit 1) h on true
+  left join lateral (select interval_seconds, grace_seconds from monitor_terms
+    where org = k.org and monitor = k.monitor and from_at < h.ts
+    order by from_at desc limit 1) g on true
 """
 
 _OF_PROJECT = f"""
@@ -42,7 +48,10 @@ Key = tuple[int, int]
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How a monitor stands, and its newest result. `failures_in_row` is counted up to 1 000."""
+    """How a monitor stands, and its newest result with the interval and grace it came under.
+
+    `paused_since` says that a pause began after it. `failures_in_row` is counted up to 1 000.
+    """
 
     org: int
     monitor: int
@@ -57,6 +66,10 @@ class Standing(msgspec.Struct, frozen=True):
     interval_seconds: int
     grace_seconds: int
     enabled: bool
+    term_from: Instant
+    term_interval_seconds: int
+    term_grace_seconds: int
+    paused_since: bool
     failures_in_row: int
 
 

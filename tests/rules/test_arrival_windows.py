@@ -1,0 +1,58 @@
+"""Which windows a heartbeat answers and which are handed out, in whatever order they come."""
+
+import random
+from uuid import UUID
+
+from leadline.storage.rules.arrival import Arrival, Source, Standing
+from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.rules.ledger import Verdict
+from leadline.storage.rules.presence import Presence, listened
+from leadline.storage.rules.push import ruling
+from leadline.storage.rules.schedule import Manner, Term, Window, windows
+from leadline.storage.rules.slice import DueWindow, cut
+from leadline.storage.rules.state import Status
+
+NOW = Instant(1_800_000_000 * SECOND)
+TERM = Term(Instant(NOW - SECOND), NOW, 60 * SECOND, SECOND)
+
+
+def heartbeat(seconds: int) -> Arrival:
+    ts = Instant(NOW + seconds * SECOND)
+    return Arrival(org=1, monitor=1, shard=1, ts=ts, up=True, source=Source.PUSH)
+
+
+def test_a_heartbeat_that_was_overtaken_still_covers_its_own_window() -> None:
+    standing = Standing(
+        version=1,
+        status=Status.UP,
+        failures=0,
+        failure_threshold=1,
+        monitor_uid=UUID(int=1),
+        project_uid=UUID(int=2),
+        project=1,
+        quiet_until=Instant(NOW + (61 + 60) * SECOND),
+        patience_us=60 * SECOND,
+        terms=(TERM,),
+    )
+    # The newer one came at 61 s, when the window due at 0 s had just ended.
+    assert standing.windows_of(heartbeat(59)) == (NOW,)
+
+
+def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:
+    window = Window(NOW, TERM)
+    heard = listened([Presence(NOW, Instant(NOW + 3600 * SECOND))], Instant(NOW + 3600 * SECOND))
+    for seconds in (0, 30, 60):
+        said = ruling(window, Instant(NOW + seconds * SECOND), [TERM], (), heard)
+        assert said.verdict is Verdict.COVERED_LATE
+    assert ruling(window, Instant(NOW - 1), [TERM], (), heard).verdict is Verdict.MISSED
+
+
+def test_only_the_newest_window_is_handed_out_in_whatever_order_they_are_given() -> None:
+    due = [
+        DueWindow(1, 1, Manner.PROBE, window)
+        for window in windows([TERM], TERM.from_, Instant(NOW + 59 * 60 * SECOND))
+    ]
+    random.Random(1).shuffle(due)
+    slices, _ = cut(due, Instant(NOW + 59 * 60 * SECOND + 1))
+    published = [due_at for item in slices if item.published for due_at in item.dues]
+    assert published == [NOW + 59 * 60 * SECOND]
