@@ -262,6 +262,31 @@ def test_a_stream_that_is_lost_is_told_and_one_that_is_back_too(
         expect(page.locator("[data-stream]")).to_contain_text("Live")
 
 
+def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    doomed = make_monitor(leadline, project, target.url, name="Deleted elsewhere")
+    overview = open_page(f"/projects/{project}?q=elsewhere")
+    page = open_page(f"/monitors/{doomed}")
+    for one in (overview, page):
+        expect(one.locator("[data-stream]")).to_contain_text("Live")
+    row_of(overview, "Deleted elsewhere").hover()
+    before = row_of(overview, "Deleted elsewhere").bounding_box()
+    leadline.api("DELETE", f"/monitors/{doomed}")
+    make_monitor(leadline, project, target.url, name="Added elsewhere", tags=["A"])
+    for one in (overview, page):
+        # Coming back to a page that slept looks at all of it anew, as each ping does.
+        one.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    expect(overview.locator("#stream")).to_contain_text("The list has changed")
+    expect(overview.locator("tr.gone")).to_have_text(re.compile("Deleted elsewhere"))
+    assert row_of(overview, "Deleted elsewhere").bounding_box() == before
+    expect(page.locator("#stream")).to_contain_text("no longer there")
+    expect(page.locator("[data-stream]")).not_to_contain_text("Live")
+    overview.get_by_role("link", name="Show it anew").click()
+    expect(row_of(overview, "Added elsewhere")).to_be_visible()
+    expect(row_of(overview, "Deleted elsewhere")).to_have_count(0)
+
+
 def test_whoever_is_signed_out_meanwhile_is_told_and_sees_nothing_called_live(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:

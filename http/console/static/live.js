@@ -129,8 +129,10 @@ async function refresh(whole) {
       headers: { Accept: "text/html" },
     });
     if (new URL(answer.url).pathname === "/sign-in") return signedOut();
-    if (!answer.ok) return 0;
-    return swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (!answer.ok) return answer.status === 404 ? sayGone() : 0;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!some) compare(fresh);
+    return swap(fresh);
   } catch {
     return 0; // the stream says so itself
   } finally {
@@ -152,6 +154,31 @@ function signedOut() {
   link.href = location.href;
   link.textContent = "Sign in again";
   show("lost", `You are signed out. What you see is from ${shownAt} UTC. `, link);
+  showState();
+  return 0;
+}
+
+// Rows that came or went: they are told and not inserted, as that would move all below them. What
+// is no longer there keeps its place, and no longer looks like something that is watched.
+function compare(fresh) {
+  const mine = [...document.querySelectorAll("tr[data-live]")];
+  const theirs = [...fresh.querySelectorAll("tr[data-live]")];
+  for (const row of mine) row.classList.toggle("gone", !fresh.getElementById(row.id));
+  const came = theirs.some((row) => !document.getElementById(row.id));
+  if ((came || mine.some((row) => row.classList.contains("gone"))) && !lostAt) {
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = "Show it anew";
+    show("changes", "The list has changed. ", link);
+  }
+}
+
+// The whole page is about something that was deleted meanwhile, or is hidden from us now.
+function sayGone() {
+  ended = true;
+  source?.close();
+  source = null;
+  show("lost", `This is no longer there. What you see is from ${shownAt} UTC.`);
   showState();
   return 0;
 }
