@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from ...storage.bus import Bus, StatusEvent
-from ...storage.pools import Pool
+from ...storage.pools import Pool, Rejected
 from ...storage.rules.arrival import Arrival, Flip
 from ...storage.rules.instant import SECOND, Instant
 from ...storage.tables import schedules
@@ -78,6 +78,18 @@ class Listener:
         return sorted(keys)
 
     async def _judge(self, keys: list[Key], now: Instant) -> None:
+        """What the database refuses stands alone in the end, until it is looked for again."""
+        try:
+            await self._judge_together(keys, now)
+        except Rejected as error:
+            if len(keys) == 1:
+                log.error("silence cannot be stored", extra={"cause": str(error), "key": keys[0]})
+                return
+            middle = len(keys) // 2
+            await self._judge(keys[:middle], now)
+            await self._judge(keys[middle:], now)
+
+    async def _judge_together(self, keys: list[Key], now: Instant) -> None:
         shards = sorted({self._shards[key] for key in keys})
         async with self._pool.transaction("judge_silence") as tx:
             judged, found, flips = await judge_silence(tx, keys, shards)

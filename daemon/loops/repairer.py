@@ -2,9 +2,11 @@
 cannot be repaired delays nothing else."""
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from ...storage.pools import Pool, Rejected
+from ...storage.rules.refusal import Unavailable
 from ...storage.tables import figures, schedules
 from ...storage.tables.figures import DueRestatement
 from ...storage.transactions.sealing.roll_up import restate
@@ -29,16 +31,27 @@ class Repairer:
 
     async def _repair_one(self) -> bool:
         leased: list[DueRestatement] = []
+        failed: Rejected | Unavailable | None = None
         try:
             async with self._pool.transaction("restate") as tx:
                 shards = {shard.id: shard for shard in await schedules.select_shards(tx)}
                 leased = await figures.lease_restatements(tx, list(shards), 1)
                 for item in leased:
                     await restate(tx, item, shards[item.shard])
-        except Rejected as error:
-            log.error("figures could not be restated", extra={"cause": str(error)})
-            for item in leased:
-                async with self._pool.transaction("put_off_restatement") as tx:
-                    await figures.put_off_restatement(tx, item.org, item.id, str(error)[:200])
+        except (Rejected, Unavailable) as error:
+            failed = error
+        if failed is not None:
+            await self._put_off(leased, failed)
         self.repaired += len(leased)
         return bool(leased)
+
+    async def _put_off(
+        self, leased: Sequence[DueRestatement], failed: Rejected | Unavailable
+    ) -> None:
+        """Also one that takes longer than a statement may: it is not to be the first for ever."""
+        for item in leased:
+            async with self._pool.transaction("put_off_restatement") as tx:
+                await figures.put_off_restatement(tx, item.org, item.id, str(failed)[:200])
+        if isinstance(failed, Unavailable):
+            raise failed
+        log.error("figures could not be restated", extra={"cause": str(failed)})

@@ -31,6 +31,7 @@ HEARTBEATS_MOST: Final = 1_000
 POINTS_MOST: Final = 500
 DAYS_MOST: Final = 365
 PAGE_MOST: Final = 200
+PAGE_DIGITS_MOST: Final = 10
 _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
@@ -149,7 +150,8 @@ async def expected_runs(ask: Ask) -> ExpectedRuns:
             tx,
             (row.org, row.id),
             max(from_at, ledger_from),
-            min(to_at, before or to_at),
+            # Windows are reserved a moment ahead; what is not due yet is no run that was due.
+            min(to_at, before or to_at, Instant(tx.now + 1)),
             ask.query.verdict or None,
             limit + 1,
         )
@@ -180,7 +182,9 @@ async def _monitor(ask: Ask, tx: Tx) -> MonitorRow:
 
 def _limit(text: str) -> int:
     """The interface has one answer for every page size that is none."""
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:4]) <= PAGE_MOST:
+    if not (text.isascii() and text.isdigit() and len(text) <= PAGE_DIGITS_MOST):
+        raise Problem("limit_invalid")
+    if not 1 <= int(text) <= PAGE_MOST:
         raise Problem("limit_invalid")
     return int(text)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from leadline.storage.rules.arrival import Arrival
-from leadline.storage.rules.instant import MINUTE, Instant
+from leadline.storage.rules.instant import MINUTE, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 
@@ -232,6 +232,7 @@ async def test_results_come_newest_first_and_the_ledger_page_by_page(api: Api) -
         ("limit=0", "limit_invalid"),
         ("limit=201", "limit_invalid"),
         ("limit=x", "limit_invalid"),
+        ("limit=00019999", "limit_invalid"),
         ("cursor=nonsense", "cursor_invalid"),
         (f"cursor={base64.urlsafe_b64encode(bytes(17)).decode()}", "cursor_invalid"),
         ("from=yesterday", "from: must be an RFC 3339 instant"),
@@ -246,6 +247,26 @@ async def test_a_bad_page_is_refused_in_the_words_of_the_interface(
     path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs?{query}"
     answer = await api.ask("viewer", "GET", path)
     assert (answer.status_code, await answer.get_json()) == (400, {"error": error})
+
+
+async def test_what_is_reserved_ahead_is_not_told_before_it_is_due(api: Api) -> None:
+    made = await create(api)
+    async with api.pool.transaction("reserve") as tx:
+        for seconds in (-1, 1):
+            due = Instant(tx.now + seconds * 1_000_000)
+            await tx.execute(
+                "insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils,"
+                " published, first_due, claim_until, first_seal, last_seal)"
+                " select shard, 'run', array[org], array[id], array[at(%(due)s)],"
+                " array[at(%(due)s)], array[at(%(due)s)], true, at(%(due)s), at(%(due)s),"
+                " at(%(due)s), at(%(due)s) from monitors",
+                due=due,
+            )
+        await tx.execute("update monitors set created_at = created_at - interval '1 day'")
+        due_text = to_text(Instant(tx.now - 1_000_000))
+    path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs"
+    page = await (await api.ask("viewer", "GET", path)).get_json()
+    assert [(run["due_at"], run["verdict"]) for run in page["items"]] == [(due_text, "reserved")]
 
 
 async def test_a_monitor_of_another_project_has_no_ledger_here(api: Api) -> None:

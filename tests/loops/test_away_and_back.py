@@ -11,7 +11,7 @@ from leadline.storage.pools import Pool
 from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.rules.refusal import Unavailable
 from leadline.storage.rules.schedule import windows
-from leadline.storage.tables import schedules
+from leadline.storage.tables import push_marks, schedules
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.schedules import reserve_windows
 from tests.trouble import FlakyPool
@@ -94,3 +94,17 @@ async def _catch_up(world: World, ticker: Ticker) -> bool:
     await ticker.pass_once()
     (through,) = (await world.rows("select reserved_through from shards"))[0]
     return bool(through < world.now)
+
+
+async def test_marks_are_kept_as_long_as_heartbeats_and_none_of_a_monitor_that_is_gone(
+    world: World,
+) -> None:
+    row = await world.monitor(type="push")
+    for minutes in (0, 3):
+        world.now = Instant(START + minutes * MINUTE)
+        async with world.pool.transaction("mark") as tx:
+            assert await push_marks.insert_mark(tx, row.org, row.id, "start", "")
+            assert not await push_marks.insert_mark(tx, row.org, row.id + 1, "start", "")
+    world.now = Instant(START + 4 * DAY + MINUTE)
+    await Away(world).janitor.pass_once()
+    assert await world.rows("select at from push_marks") == [(START + 3 * MINUTE,)]
