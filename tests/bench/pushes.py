@@ -53,7 +53,8 @@ def one_process() -> Figures:
 
 
 def two_processes() -> Figures:
-    """Two processes of role api on one PostgreSQL."""
+    """Two processes of role api on one PostgreSQL, beside a scheduler, which makes the partitions;
+    of PostgreSQL, which is not below them, no CPU is counted."""
     with _database() as dsn, ExitStack() as stack:
         key = base64.b64encode(os.urandom(32)).decode()
         environment = {
@@ -61,22 +62,28 @@ def two_processes() -> Figures:
             "LEADLINE_SECURITY__ENCRYPTION_KEY": key,
             "LEADLINE_LOG__LEVEL": "warning",
         }
-        running = [stack.enter_context(_api(environment)) for _ in range(2)]
+        stack.enter_context(_process("scheduler", environment))
+        running = [stack.enter_context(_process("api", environment)) for _ in range(2)]
         tokens = make_tokens(MONITORS)
         add_monitors(dsn, MONITORS, kind="push", tokens=tokens)
-        return load(
+        time.sleep(7)
+        before = [cpu_seconds(one)["daemon"] for one in running]
+        figures = load(
             [one.port for one in running],
             _requests(tokens),
             connections=CONNECTIONS,
             seconds=SECONDS,
         )
+        spent = [cpu_seconds(one)["daemon"] - was for one, was in zip(running, before, strict=True)]
+        return {**figures, "cores": [round(s / (SECONDS + 1), 2) for s in spent]}
 
 
 @contextmanager
-def _api(environment: dict[str, str]) -> Iterator[Daemon]:
+def _process(role: str, environment: dict[str, str]) -> Iterator[Daemon]:
     with tempfile.TemporaryDirectory(prefix="leadline-") as name:
         running = Daemon(Path(name) / "data", **environment)
-        running.start(role="api")
+        running.environment["LEADLINE_SERVER__OPS_LISTEN"] = f"127.0.0.1:{running.port}"
+        running.start(role=role)
         try:
             yield running
         finally:
