@@ -27,8 +27,12 @@ _log = logging.getLogger(__name__)
 Reading = tuple[Instant, Instant | None]
 
 
+# It also counts while the machine sleeps: who wakes does not stamp results with yesterday.
+_RUNNING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 def _monotonic_us() -> int:
-    return time.monotonic_ns() // 1000
+    return time.clock_gettime_ns(_RUNNING) // 1000
 
 
 class ProductClock:

@@ -15,7 +15,9 @@ from leadline.storage.rules.instant import HOUR, MINUTE, Instant
 from leadline.storage.rules.refusal import Unavailable
 from leadline.storage.tables import results
 from leadline.storage.tables.results import Restatement
+from leadline.storage.transactions.results.judge_silence import judge_silence
 from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.transactions.sealing.roll_up import restate
 from tests.world import START, World
 
 
@@ -25,12 +27,10 @@ async def test_silence_that_cannot_be_stored_hides_no_other(
     rows = [await world.monitor(type="push", interval_seconds=60) for _ in range(5)]
     async with world.pool.transaction("beats") as tx:
         await record_results(tx, [world.result(row, START, True) for row in rows])
-    judge = listener_module.judge_silence
-
     async def refusing(tx: Tx, keys: Sequence[tuple[int, int]], shards: list[int]) -> Any:
         if (rows[2].org, rows[2].id) in keys:
             raise Rejected("no partition of relation", "23514")
-        return await judge(tx, keys, shards)
+        return await judge_silence(tx, keys, shards)
 
     monkeypatch.setattr(listener_module, "judge_silence", refusing)
     world.now = Instant(START + 3 * MINUTE)
@@ -49,8 +49,6 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
         await results.insert_restatements(
             tx, [Restatement(row.org, row.shard, row.id, START, until) for row in rows]
         )
-    restate = repairer_module.restate
-
     async def refusing(tx: Tx, item: Any, *given: Any) -> None:
         if item.monitor == rows[0].id:
             raise error

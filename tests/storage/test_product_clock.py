@@ -1,5 +1,7 @@
 """The product's clock in a process: monotone, carried over outages, not read before it is known."""
 
+import time
+
 import pytest
 import trio
 import trio.testing
@@ -105,3 +107,21 @@ async def test_a_first_reading_that_fails_is_told_to_who_starts_it() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.sleep, 0)
             await nursery.start(world.clock.run)
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+async def test_a_machine_that_slept_wakes_at_the_right_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    clock = ProductClock(world.read)
+    await clock.refresh()
+    before = clock.now()
+    true_ns = time.clock_gettime_ns
+
+    def after_an_hour_of_sleep(which: int) -> int:
+        slept_ns = 60 * MINUTE * 1000 if which == time.CLOCK_BOOTTIME else 0
+        return true_ns(which) + slept_ns
+
+    monkeypatch.setattr(time, "clock_gettime_ns", after_an_hour_of_sleep)
+    assert clock.now() - before >= 60 * MINUTE
