@@ -6,9 +6,10 @@ from typing import Any
 from quart import Response, request
 from quart_trio import QuartTrio
 
+from .console.problems import problem_page
 from .context import Context
 from .errors import Problem, body_of
-from .pipeline import answer
+from .pipeline import answer, as_response
 from .route import Route
 
 # Longer than any body that a route takes; each route has its own bound below it.
@@ -50,9 +51,17 @@ def _add(app: QuartTrio, context: Context, route: Route) -> None:
     )
 
 
+def _is_for_people() -> bool:
+    """Whether a browser asked for a page that is in no table."""
+    wanted = "text/html" in request.headers.get("Accept", "")
+    return wanted and not request.path.startswith(("/api/", "/auth/"))
+
+
 def _teller(code: str) -> Callable[[Exception], Awaitable[Any]]:
     async def tell(error: Exception) -> Response:
         problem = Problem(code)
+        if _is_for_people():
+            return as_response(problem_page(problem, request.path))
         response = Response(body_of(code), status=problem.status, content_type="application/json")
         allowed = getattr(error, "valid_methods", None)
         if allowed:

@@ -232,8 +232,12 @@ def _peer(request: Request) -> str:
 def _respond(route: Route, found: Any) -> Response:
     if isinstance(found, Response):
         return found
-    reply = found if isinstance(found, Reply) else Reply(body=found)
-    status = reply.status or route.status
+    return as_response(found if isinstance(found, Reply) else Reply(body=found), route.status)
+
+
+def as_response(reply: Reply, status: int = 200) -> Response:
+    """`status` holds where the reply has none of its own."""
+    status = reply.status or status
     if reply.body is None or status == 204:
         response = Response(b"", status=status)
         response.headers.pop("Content-Type", None)

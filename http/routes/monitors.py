@@ -4,9 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...probes.check import make_check, validate
 from ...probes.result import Outcome
-from ...probes.run import run
 from ...storage.keyring import CannotOpen
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
@@ -16,7 +14,7 @@ from ...storage.rules.refusal import Refused
 from ...storage.rules.state import State, Status, hold_us, status_at
 from ...storage.tables.monitors import MonitorRow, select_monitor
 from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
-from ...storage.transactions.monitors.draft import MonitorDraft, check_draft
+from ...storage.transactions.monitors.draft import MonitorDraft
 from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from ...storage.transactions.monitors.run_now import renew_push_token, run_now
 from ...storage.views.monitors import (
@@ -37,6 +35,7 @@ from ..shapes.monitors import (
     TestResult,
     UpdateMonitor,
 )
+from ..trial import try_out
 
 PUSH_PATH: Final = "/api/v1/public/push/"
 # A deadline is judged when all who listen have passed it; one that died is waited for so long.
@@ -104,25 +103,10 @@ async def delete(ask: Ask) -> None:
 
 async def test(ask: Ask) -> TestResult:
     """Runs a check that is not stored, once, from this process."""
-    context = ask.context
     draft = draft_of(ask.body)
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
         raise Problem(f"type: {draft.type} has nothing to test")
-    check_draft(draft, context.options.regions)
-    for fault in validate(draft.type, draft.target, draft.method, draft.config, draft.conditions):
-        raise Problem(f"{fault.field}: {fault.message}")
-    check = make_check(
-        draft.type,
-        draft.target,
-        draft.method,
-        draft.config,
-        draft.conditions,
-        retries=draft.retries,
-        timeout_seconds=draft.timeout_seconds,
-        interval_seconds=draft.interval_seconds,
-    )
-    async with context.test_permits:
-        result = await run(check, context.reach, context.clock)
+    result = await try_out(ask.context, draft)
     return TestResult(
         up=result.outcome is Outcome.UP,
         latency_ms=result.latency_ms,
@@ -217,7 +201,7 @@ def _shape(
     *,
     may_write: bool,
 ) -> Monitor:
-    token = _push_token(ask, row) if may_write else None
+    token = push_token_of(ask, row) if may_write else None
     return Monitor(
         id=row.uid,
         project_id=row.project_uid,
@@ -265,7 +249,8 @@ def visible_config(text: str, *, may_write: bool) -> dict[str, Any]:
     return plain
 
 
-def _push_token(ask: Ask, row: MonitorRow) -> str | None:
+def push_token_of(ask: Ask, row: MonitorRow) -> str | None:
+    """For those who may write the monitor; None where there is none, or it does not open."""
     if row.push_token_sealed is None:
         return None
     try:

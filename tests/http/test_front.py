@@ -7,6 +7,7 @@ import pytest
 
 from leadline.http import front
 from leadline.http.front import Front
+from tests.http.cast import Api
 
 Message = dict[str, Any]
 
@@ -90,3 +91,13 @@ async def test_a_failing_application_gives_its_place_back() -> None:
     with pytest.raises(RuntimeError):
         await layer(scope(), None, None)  # type: ignore[arg-type]
     assert layer.active == 0
+
+
+async def test_a_page_that_is_not_there_is_told_to_people_in_a_page(api: Api) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml"}
+    answer = await api.ask("nobody", "GET", "/nothing/here", headers=browser)
+    assert answer.status_code == 404
+    assert answer.content_type.startswith("text/html")
+    assert "Content-Security-Policy" in answer.headers
+    answer = await api.ask("nobody", "GET", "/api/v1/nothing", headers=browser)
+    assert (answer.status_code, await answer.get_json()) == (404, {"error": "not_found"})

@@ -9,7 +9,7 @@ from ....storage.rules.instant import Instant
 from ....storage.rules.state import Status
 from ....storage.views.console_monitors import select_names
 from ...route import Ask, Reply, Route
-from ...routes.monitors import _push_token, push_url
+from ...routes.monitors import push_token_of, push_url
 from ..render import page
 from ..standing import Shown, sentence
 from ..words import Moment, ago, clock, count, milliseconds, moment
@@ -124,7 +124,7 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
 
 def _push_url(ask: Ask, facts: MonitorFacts) -> str:
     """For those who could write the monitor; whoever has it can speak for the target."""
-    token = _push_token(ask, facts.row) if facts.frame.may_write else None
+    token = push_token_of(ask, facts.row) if facts.frame.may_write else None
     return push_url(ask, token) if token else ""
 
 

@@ -25,7 +25,7 @@ from ..frame import Frame, frame_of
 from ..render import page, redirect
 from .fields import Typed, first, sections
 from .reading import Read, fresh, kinds, of_row, read, stored_secrets
-from .trial import Trial, is_testable, try_out
+from .trial import Trial, is_testable, trial_of
 
 OTHERS_MOST: Final = 500
 # What no field of the form is named by stands above all of them.
@@ -84,7 +84,7 @@ async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
             if act != "test":
                 return redirect(f"/monitors/{await _save(ask, ground, spec, found)}")
             if is_testable(spec):
-                trial = await try_out(ask, MonitorDraft(type=spec.type, **found.values))
+                trial = await trial_of(ask, MonitorDraft(type=spec.type, **found.values))
         except Refused as refused:
             found.errors[_field(refused.field)] = _said(refused)
         except Problem as problem:

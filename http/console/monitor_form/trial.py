@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from ....probes.check import make_check
 from ....probes.result import Outcome, Result
-from ....probes.run import run
 from ....probes.spec import Spec
 from ....storage.rules.instant import Instant
-from ....storage.transactions.monitors.draft import MonitorDraft, check_draft
+from ....storage.transactions.monitors.draft import MonitorDraft
 from ....storage.views.results import HeartbeatRow
 from ...route import Ask
+from ...trial import try_out
 from ..monitor.check import Bar, check_view
 from ..words import milliseconds
 
@@ -24,23 +23,9 @@ class Trial:
     rows: list[tuple[str, str, str]]
 
 
-async def try_out(ask: Ask, draft: MonitorDraft) -> Trial:
-    """Refused where the draft may not be. A run waits for a permit, as the API's test does."""
-    context = ask.context
-    check_draft(draft, context.options.regions)
-    check = make_check(
-        draft.type,
-        draft.target,
-        draft.method,
-        draft.config,
-        draft.conditions,
-        retries=draft.retries,
-        timeout_seconds=draft.timeout_seconds,
-        interval_seconds=draft.interval_seconds,
-    )
-    async with context.test_permits:
-        result = await run(check, context.reach, context.clock)
-    return _trial(result)
+async def trial_of(ask: Ask, draft: MonitorDraft) -> Trial:
+    """Refused where the draft may not be."""
+    return _trial(await try_out(ask.context, draft))
 
 
 def is_testable(spec: Spec) -> bool:
