@@ -125,6 +125,8 @@ async def check_now(ask: Ask) -> JobAsked:
 async def new_push_token(ask: Ask) -> PushToken:
     async with ask.context.pool.transaction("renew_push_token") as tx:
         token = await renew_push_token(tx, ask.who, ask.ids["monitorID"], ask.context.keyring)
+    # What this process knew of the old one ends at once; another knows it 2 s longer.
+    ask.context.push_targets.clear()
     return PushToken(push_token=token, push_url=push_url(ask, token))
 
 

@@ -299,7 +299,6 @@ async def test_a_push_of_an_unknown_token_and_one_that_is_renewed(api: Api) -> N
     assert large.status_code == 413
     answer = await api.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/push-token")
     assert answer.status_code == 201
-    api.context.push_targets.clear()
     assert (await api.ask("nobody", "POST", path)).status_code == 404
     ((beats,),) = await api.rows("select count(*) from heartbeats")
     assert beats == 1
