@@ -27,6 +27,7 @@ async def test_silence_that_cannot_be_stored_hides_no_other(
     rows = [await world.monitor(type="push", interval_seconds=60) for _ in range(5)]
     async with world.pool.transaction("beats") as tx:
         await record_results(tx, [world.result(row, START, True) for row in rows])
+
     async def refusing(tx: Tx, keys: Sequence[tuple[int, int]], shards: list[int]) -> Any:
         if (rows[2].org, rows[2].id) in keys:
             raise Rejected("no partition of relation", "23514")
@@ -49,6 +50,7 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
         await results.insert_restatements(
             tx, [Restatement(row.org, row.shard, row.id, START, until) for row in rows]
         )
+
     async def refusing(tx: Tx, item: Any, *given: Any) -> None:
         if item.monitor == rows[0].id:
             raise error
