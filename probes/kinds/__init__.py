@@ -14,6 +14,7 @@ from ..spec import MonitorType, Spec
 FILES: dict[str, str] = {
     MonitorType.HTTP: "http",
     MonitorType.TCP: "tcp",
+    MonitorType.DNS: "dns",
     MonitorType.PUSH: "push",
 }
 _specs: dict[str, Spec] = {}

@@ -5,6 +5,7 @@ Addresses of both families take turns; the next one starts when the last has fai
 """
 
 import errno
+import socket
 from dataclasses import dataclass
 
 import trio
@@ -37,12 +38,7 @@ async def dial(
     family: Family = Family.ANY,
 ) -> Connection:
     """A connection to `host`; `Failed` with the class, or `Unobtainable` where we are at fault."""
-    watch.begin(Phase.DNS)
-    addresses = await resolver.lookup(host, family, watch)
-    watch.done()
-    allowed = [a for a in addresses if policy.refuses(a) is None]
-    if not allowed:
-        raise Failed(FailureClass.TARGET_BLOCKED)
+    allowed = await _allowed(resolver, policy, host, watch, family)
     watch.begin(Phase.CONNECT)
     if len(allowed) == 1:
         connection = await _connect(allowed[0], port)
@@ -52,11 +48,43 @@ async def dial(
     return connection
 
 
+async def dial_datagram(
+    resolver: Resolver, policy: Policy, host: str, port: int, watch: Stopwatch
+) -> trio.socket.SocketType:
+    """A datagram socket connected to the first address of `host` that this host has a route for.
+    The caller closes it.
+    """
+    allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
+    lost: Unobtainable | None = None
+    for address in _interleaved(allowed)[:TRIED_MOST]:
+        try:
+            return await connected(address, port, kind=socket.SOCK_DGRAM)
+        except Unobtainable as failure:
+            lost = failure
+        except OSError as error:
+            raise Failed(class_of(error)) from error
+    assert lost is not None
+    raise lost
+
+
+async def _allowed(
+    resolver: Resolver, policy: Policy, host: str, watch: Stopwatch, family: Family
+) -> list[str]:
+    """The addresses of `host` that may be reached, at least one."""
+    watch.begin(Phase.DNS)
+    addresses = await resolver.lookup(host, family, watch)
+    watch.done()
+    allowed = [a for a in addresses if policy.refuses(a) is None]
+    if not allowed:
+        raise Failed(FailureClass.TARGET_BLOCKED)
+    return allowed
+
+
 async def _connect(address: str, port: int) -> Connection:
     try:
         sock = await connected(address, port)
     except OSError as error:
-        raise Failed(_class_of(error)) from error
+        raise Failed(class_of(error)) from error
     return Connection(trio.SocketStream(sock), address)
 
 
@@ -112,7 +140,8 @@ def _interleaved(addresses: list[str]) -> list[str]:
     return turns + v6[shorter:] + v4[shorter:]
 
 
-def _class_of(error: OSError) -> FailureClass:
+def class_of(error: OSError) -> FailureClass:
+    """What the network told of a connection, in the words of the wire."""
     if error.errno == errno.ECONNREFUSED:
         return FailureClass.CONNECT_REFUSED
     if error.errno == errno.ETIMEDOUT:

@@ -12,7 +12,7 @@ import trio
 from ..lag import Lag
 from ..phases import Stopwatch
 from .connectivity import Connectivity
-from .dial import Connection, dial
+from .dial import Connection, dial, dial_datagram
 from .host_files import HostFiles, Nameserver
 from .policy import Policy
 from .resolve import Family, Resolver
@@ -36,6 +36,9 @@ class Reach:
         self, host: str, port: int, watch: Stopwatch, family: Family = Family.ANY
     ) -> Connection:
         return await dial(self.resolver, self.policy, host, port, watch, family)
+
+    async def dial_datagram(self, host: str, port: int, watch: Stopwatch) -> trio.socket.SocketType:
+        return await dial_datagram(self.resolver, self.policy, host, port, watch)
 
     async def encrypt(
         self,

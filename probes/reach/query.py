@@ -97,7 +97,7 @@ class Conversation:
     async def _receive(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
         while self._pending or (self._root is not None and not self.root_answered):
             wire = await sock.recv(UDP_BYTES_MOST)
-            message = _read(wire)
+            message = read_message(wire)
             if message is None or self._is_root(message):
                 continue
             query = self._pending.get(message.id)
@@ -144,7 +144,7 @@ class Conversation:
                 stream = trio.SocketStream(sock)
                 await stream.send_all(len(wire).to_bytes(2, "big") + wire)
                 length = int.from_bytes(await _exactly(stream, 2), "big")
-                message = _read(await _exactly(stream, length))
+                message = read_message(await _exactly(stream, length))
         except (OSError, trio.BrokenResourceError, Unobtainable):
             return None
         return message if message is not None and query.is_response(message) else None
@@ -161,7 +161,8 @@ async def _exactly(stream: trio.SocketStream, length: int) -> bytes:
     return data
 
 
-def _read(wire: bytes) -> dns.message.Message | None:
+def read_message(wire: bytes) -> dns.message.Message | None:
+    """A message off the wire; None where it is none."""
     try:
         return dns.message.from_wire(wire, ignore_trailing=True)
     except (dns.exception.DNSException, ValueError):

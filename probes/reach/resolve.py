@@ -75,7 +75,7 @@ class Resolver:
             raise Failed(FailureClass.DNS_ERROR) from None
         for patience_seconds in PATIENCE_SECONDS:
             troubles: list[Trouble] = []
-            for server in self._in_order():
+            for server in self.nameservers():
                 conversation = Conversation(server, name, _TYPES[family])
                 answer = await conversation.ask(patience_seconds)
                 if answer.trouble is None:
@@ -91,8 +91,8 @@ class Resolver:
             raise Failed(FailureClass.DNS_ERROR)
         raise Unobtainable(UnknownReason.RESOLVER_DEAD)
 
-    def _in_order(self) -> list[Nameserver]:
-        """The one that answered last goes first, so that a dead one costs its time once."""
+    def nameservers(self) -> list[Nameserver]:
+        """This host's. The one that answered last goes first: a dead one costs its time once."""
         servers = self._files.nameservers()
         return sorted(servers, key=lambda server: server != self._answered_last)
 

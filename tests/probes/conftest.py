@@ -1,6 +1,7 @@
 """A reach whose lag is watched, with a nameserver and an authority of our own."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,8 @@ async def names(nursery: trio.Nursery) -> Names:
                     await sock.sendto(reply, peer)
 
     async def by_tcp(stream: trio.SocketStream) -> None:
-        length = int.from_bytes(await stream.receive_some(2), "big")
-        reply = names.reply(await stream.receive_some(length), tcp=True)
-        if reply is not None:
-            await stream.send_all(len(reply).to_bytes(2, "big") + reply)
+        with suppress(trio.BrokenResourceError):
+            await names.converse(stream)
 
     nursery.start_soon(by_udp)
     nursery.start_soon(trio.serve_listeners, by_tcp, listeners)

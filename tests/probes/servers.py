@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import dns.flags
 import dns.message
@@ -18,6 +19,7 @@ from leadline.probes.reach.outward import Reach
 from leadline.probes.result import Result
 from leadline.probes.run import run
 
+Secure: TypeAlias = "trio.SSLStream[trio.SocketStream]"
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
 
 
@@ -69,7 +71,7 @@ async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[in
 class Names:
     """A nameserver. `records` maps (name, type) to what it answers, in turn; the last for ever.
 
-    An answer is a list of addresses, an rcode, or None for silence.
+    An answer is a list of records as text, or of whole sets; an rcode; or None for silence.
     """
 
     port: int = 0
@@ -96,7 +98,9 @@ class Names:
         if self.truncate and name and not tcp:
             response.flags |= dns.flags.TC
         elif isinstance(said, list):
-            if said:
+            if said and isinstance(said[0], dns.rrset.RRset):
+                response.answer += said
+            elif said:
                 response.answer.append(
                     dns.rrset.from_text_list(question.name, self.ttl, "IN", rdtype, said)
                 )
@@ -104,6 +108,14 @@ class Names:
             assert isinstance(said, dns.rcode.Rcode)
             response.set_rcode(said)
         return response.to_wire(want_shuffle=False)
+
+    async def converse(self, stream: "trio.SocketStream | Secure") -> None:
+        """One question on a stream, and its answer; a client that leaves is none."""
+        length = int.from_bytes(await stream.receive_some(2), "big")
+        wire = await stream.receive_some(length) if length else b""
+        reply = self.reply(bytes(wire), tcp=True) if wire else None
+        if reply is not None:
+            await stream.send_all(len(reply).to_bytes(2, "big") + reply)
 
     def _next(self, name: str, rdtype: str) -> object:
         said = self.records.get((name, rdtype))

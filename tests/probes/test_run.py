@@ -1,13 +1,9 @@
 """The runner's promises: one deadline, the last attempt counts, and our trouble is never theirs."""
 
-import gc
 import os
 import random
 import resource
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pytest
@@ -26,6 +22,7 @@ from leadline.probes.result import FailureClass, Outcome, Phase, UnknownReason
 from leadline.probes.run import run
 from leadline.probes.seen import Seen
 from leadline.probes.spec import Spec
+from tests.probes.leaks import cancelled_often, nothing_left_behind
 from tests.probes.servers import Prober, answer, answering, now, read_head, serving
 
 
@@ -264,21 +261,6 @@ async def test_descriptors_that_ran_out_are_ours(prober: Prober) -> None:
 # Cancellation.
 
 
-@contextmanager
-def nothing_left_behind() -> Iterator[None]:
-    """A socket left to the collector counts as left behind: Python warns of it."""
-    gc.collect()
-    descriptors = len(os.listdir("/proc/self/fd"))
-    tasks = trio.lowlevel.current_statistics().tasks_living
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", ResourceWarning)
-        yield
-        gc.collect()
-    assert [str(w.message) for w in warned] == []
-    assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert trio.lowlevel.current_statistics().tasks_living == tasks
-
-
 async def test_three_hundred_cancellations_leave_nothing_open(
     prober: Prober, names: object
 ) -> None:
@@ -303,7 +285,6 @@ async def test_three_hundred_cancellations_leave_nothing_open(
         await prober.check("http", targets[1], timeout_seconds=1)
         await trio.sleep(0.05)
         with nothing_left_behind():
-            for _ in range(300):
-                with trio.move_on_after(rng.random() * 0.012):
-                    await prober.check("http", rng.choice(targets), "[BODY] exists", retries=1)
-            await trio.sleep(0.05)
+            await cancelled_often(
+                lambda: prober.check("http", rng.choice(targets), "[BODY] exists", retries=1)
+            )

@@ -1,0 +1,275 @@
+"""DNS: one question to a resolver; an answer is enough unless conditions read values or the rcode.
+
+Who is at fault for silence depends on whose resolver it is. One that the monitor names is what is
+being watched: its silence is DOWN. This host's own is only the way to the answer: its silence, or
+its SERVFAIL, is DOWN where it answers for the root, and else unknown.
+"""
+
+from ipaddress import ip_address
+
+import dns.exception
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdata
+import dns.rdatatype
+import dns.rdtypes.txtbase
+import dns.reversename
+import trio
+
+from ..check import Check
+from ..facts import MISSING, Facts
+from ..failure import Failed, Unobtainable
+from ..phases import Stopwatch
+from ..reach.host_files import Nameserver
+from ..reach.outward import Reach
+from ..reach.query import ROOT_SECONDS
+from ..reach.question import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
+from ..reach.resolve import PATIENCE_SECONDS
+from ..reach.sockets import connected
+from ..reach.web import Request, fetch
+from ..result import FailureClass, Phase, UnknownReason
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import BadTarget, Url, read_host, read_host_port, read_url
+
+RECORD_TYPES = (
+    *("A", "AAAA", "CAA", "CNAME", "DNSKEY", "DS", "HTTPS", "MX"),
+    *("NS", "PTR", "SOA", "SRV", "TLSA", "TXT"),
+)
+PORTS = {"udp": 53, "tcp": 53, "dot": 853, "doh": 443}
+DOH_PATH = "/dns-query"
+DOH_TYPE = "application/dns-message"
+# Records of a type that compares without regard to case (RFC 4343): all of it names and numbers.
+_NAMES = frozenset({"CNAME", "MX", "NS", "PTR", "SOA", "SRV"})
+_ANSWERED = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)
+
+
+def _rule(target: str, config: Config) -> list[Fault]:
+    faults = []
+    transport, resolver = str(config["transport"]), str(config.get("resolver", ""))
+    if resolver:
+        try:
+            read_resolver(resolver, transport)
+        except BadTarget as bad:
+            faults.append(Fault("config.resolver", str(bad)))
+    elif transport in ("dot", "doh"):
+        faults.append(Fault("config.resolver", f"is required when transport is {transport}"))
+    if _is_address(target) and config["record_type"] != "PTR":
+        faults.append(Fault("target", "is an address, which has only PTR records"))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.DNS,
+    help="Asks a resolver. Without conditions any record of the type is up.",
+    target=TargetForm.NAME,
+    fields=(
+        Field(
+            name="record_type",
+            type=FieldType.CHOICE,
+            help="What is asked for. PTR takes an address as its target too.",
+            default="A",
+            choices=RECORD_TYPES,
+        ),
+        Field(
+            name="resolver",
+            type=FieldType.TEXT,
+            help="Who is asked: host or host:port, for doh also a URL; else this host's resolver. "
+            "The silence of one named here is a failure.",
+        ),
+        Field(
+            name="transport",
+            type=FieldType.CHOICE,
+            help="How it is asked; dot and doh need a resolver.",
+            default="udp",
+            choices=tuple(PORTS),
+        ),
+    ),
+    placeholders=frozenset({"STATUS", "RESULT", "RESPONSE_TIME"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    kind = check.text("record_type") or "A"
+    name, rdtype = _name(check.host), dns.rdatatype.from_text(kind)
+    query = dns.message.make_query(name, rdtype)
+    resolver, transport = check.text("resolver"), check.text("transport") or "udp"
+    if resolver:
+        message = await _ask_named(query, read_resolver(resolver, transport), reach, watch, check)
+    else:
+        message = await _ask_ours(query, transport, reach, watch)
+    rcode = int(message.rcode())
+    values = _values(message, kind)
+    # A condition on the rcode may want just what is a failure otherwise.
+    failure = None if values and rcode == dns.rcode.NOERROR else FailureClass.DNS_ERROR
+    if failure and not check.wants("STATUS"):
+        raise Failed(failure, rcode)
+    result = "\n".join(values) if values else MISSING
+    return Seen(Facts(status=rcode, result=result), code=rcode, failure=failure)
+
+
+def read_resolver(text: str, transport: str) -> Url:
+    """Who is asked, as a URL whose path only DoH uses; `BadTarget` where it cannot be read."""
+    if text.startswith("https://") and transport == "doh":
+        return read_url(text, ("https",))
+    if text.startswith("[") or text.count(":") == 1:
+        bare = text.endswith("]")
+        host, port = read_host_port(f"{text}:{PORTS[transport]}" if bare else text)
+    else:
+        host, port = read_host(text), PORTS[transport]
+    return Url("https", host, port, DOH_PATH)
+
+
+# The resolver that the monitor names.
+
+
+async def _ask_named(
+    query: dns.message.QueryMessage, resolver: Url, reach: Reach, watch: Stopwatch, check: Check
+) -> dns.message.Message:
+    transport = check.text("transport")
+    if transport == "doh":
+        return await _by_web(query, resolver, reach, watch)
+    if transport == "dot":
+        return await _by_tcp(query, resolver, reach, watch, tls=True)
+    if transport != "tcp":
+        sock = await reach.dial_datagram(resolver.host, resolver.port, watch)
+        with sock:
+            watch.begin(Phase.FIRST_BYTE)
+            message = await by_datagram(sock, query, watch)
+        if not cut_short(message):
+            return message
+    return await _by_tcp(query, resolver, reach, watch, tls=False)
+
+
+async def _by_tcp(
+    query: dns.message.QueryMessage, resolver: Url, reach: Reach, watch: Stopwatch, *, tls: bool
+) -> dns.message.Message:
+    connection = await reach.dial(resolver.host, resolver.port, watch)
+    try:
+        if tls:
+            wrapped = await reach.encrypt(connection, resolver.host, watch, alpn=("dot",))
+            watch.begin(Phase.FIRST_BYTE)
+            return await by_stream(wrapped, query, watch)
+        watch.begin(Phase.FIRST_BYTE)
+        return await by_stream(connection.stream, query, watch)
+    finally:
+        connection.stream.socket.close()
+
+
+async def _by_web(
+    query: dns.message.QueryMessage, resolver: Url, reach: Reach, watch: Stopwatch
+) -> dns.message.Message:
+    """RFC 8484: the message as the body of a POST, with id 0."""
+    query.id = 0
+    request = Request(
+        method="POST",
+        url=resolver,
+        headers=(("content-type", DOH_TYPE), ("accept", DOH_TYPE)),
+        body=query.to_wire(),
+        redirects=0,
+        body_bytes_most=MESSAGE_BYTES_MOST,
+    )
+    response = await fetch(reach, request, watch)
+    if response.status != 200:
+        raise Failed(FailureClass.HTTP_STATUS, response.status)
+    if not response.whole:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() != DOH_TYPE:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return answer_to(query, response.body)
+
+
+# This host's own resolver.
+
+
+async def _ask_ours(
+    query: dns.message.QueryMessage, transport: str, reach: Reach, watch: Stopwatch
+) -> dns.message.Message:
+    """The answer, or the failure of a nameserver that is alive: it answers for the root."""
+    watch.begin(Phase.DNS)
+    failed: dns.message.Message | None = None
+    for patience_seconds in PATIENCE_SECONDS:
+        silent = False
+        for server in reach.resolver.nameservers():
+            message = await _try(query, server, transport, patience_seconds)
+            if message is not None and message.rcode() in _ANSWERED:
+                watch.done()
+                return message
+            root = dns.message.make_query(dns.name.root, dns.rdatatype.NS)
+            answer = await _try(root, server, transport, ROOT_SECONDS)
+            if answer is not None and answer.rcode() == dns.rcode.NOERROR:
+                watch.resolver_alive = True
+                failed = message or failed
+            silent = silent or message is None
+        if not silent:
+            break
+    if failed is not None:
+        watch.done()
+        return failed
+    if watch.resolver_alive:
+        raise Failed(FailureClass.DNS_ERROR)
+    raise Unobtainable(UnknownReason.RESOLVER_DEAD)
+
+
+async def _try(
+    query: dns.message.QueryMessage, server: Nameserver, transport: str, patience_seconds: float
+) -> dns.message.Message | None:
+    """What a nameserver of this host answers in that time, or None."""
+    unwatched = Stopwatch()
+    with trio.move_on_after(patience_seconds):
+        try:
+            if transport != "tcp":
+                kind = trio.socket.SOCK_DGRAM
+                with await connected(server.address, server.port, kind=kind) as sock:
+                    message = await by_datagram(sock, query, unwatched)
+                if not cut_short(message):
+                    return message
+            with await connected(server.address, server.port) as sock:
+                return await by_stream(trio.SocketStream(sock), query, unwatched)
+        except Unobtainable as trouble:
+            if trouble.reason is UnknownReason.LOCAL_RESOURCES:
+                raise
+        except (Failed, OSError):
+            return None
+    return None
+
+
+# Names and values.
+
+
+def _name(host: str) -> dns.name.Name:
+    if _is_address(host):
+        return dns.reversename.from_address(host)
+    try:
+        return dns.name.from_text(host)
+    except dns.exception.DNSException:
+        raise Failed(FailureClass.DNS_ERROR) from None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _values(message: dns.message.Message, kind: str) -> list[str]:
+    """The records of the type at the end of the aliases, sorted: their order means nothing."""
+    assert isinstance(message, dns.message.QueryMessage)
+    try:
+        answer = message.resolve_chaining().answer
+    except dns.exception.DNSException:
+        return []
+    return sorted(_spelled(record, kind) for record in answer) if answer else []
+
+
+def _spelled(record: dns.rdata.Rdata, kind: str) -> str:
+    """As in a zone file, without final dots; a TXT record is its strings, joined (RFC 7208)."""
+    if isinstance(record, dns.rdtypes.txtbase.TXTBase):
+        return b"".join(record.strings).decode("utf-8", "replace")
+    if kind not in _NAMES:
+        return record.to_text()
+    return " ".join(w.removesuffix(".") or "." for w in record.to_text().lower().split())
