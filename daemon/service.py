@@ -115,6 +115,9 @@ async def _run_on(
             keyring = await load_keyring(loops, settings, data_dir)
             founder = await found(loops, settings, passwords)
             house = build(settings, role, Pools(loops, pages), clock, keyring)
+            if Part.HTTP in PARTS[role]:
+                listen_dsn = settings.database.listen_dsn or dsn
+                clocks.start_soon(attendance.hear_asking, listen_dsn, house.attendance.wake)
             await _run_house(house, passwords, metrics, founder, stopping)
             clocks.cancel_scope.cancel()
 
@@ -128,8 +131,7 @@ async def _run_house(
 ) -> None:
     beats, supervisor = Beats(), Supervisor()
     metrics.watch(house, beats, supervisor)
-    if house.janitor is not None:
-        await house.janitor.make_room()
+    await house.janitor.make_room()
     context = context_of(
         house, passwords, readiness=lambda: _readiness(house, beats), metrics=metrics.render
     )
@@ -153,7 +155,7 @@ async def _attend(house: House, beats: Beats, supervisor: Supervisor) -> None:
         house.attendance.pass_once,
         attendance.PAUSE_SECONDS,
         beats,
-        house.presence_wake,
+        house.attendance.wake,
     )
 
 
@@ -212,7 +214,7 @@ def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: 
         start("sealer", house.sealer.pass_once, sealer.PAUSE_SECONDS)
     if house.repairer is not None:
         start("repairer", house.repairer.pass_once, repairer.PAUSE_SECONDS)
-    if house.janitor is not None:
+    if Part.JANITOR in PARTS[house.role]:
         start("janitor", house.janitor.pass_once, janitor.PAUSE_SECONDS)
 
 

@@ -25,7 +25,6 @@ from .loops.attendance import Attendance, Identity
 from .loops.catalogue import Catalogue
 from .loops.janitor import Janitor
 from .loops.listener import Listener
-from .loops.pace import Wake
 from .loops.prober import Prober
 from .loops.repairer import Repairer
 from .loops.sealer import Sealer
@@ -56,8 +55,7 @@ class House:
     reach: Reach
     recorder: Recorder
     attendance: Attendance
-    presence_wake: Wake
-    janitor: Janitor | None
+    janitor: Janitor
     ticker: Ticker | None
     listener: Listener | None
     sealer: Sealer | None
@@ -84,8 +82,8 @@ def build(
     process = uuid7()
     bus = Bus()
     recorder = Recorder(pools.loops, bus, clock.now)
-    presence_wake = Wake()
-    recorder.on_deadline_waiting = presence_wake.set
+    attendance = _attendance(settings, role, process, pools.loops, clock, recorder)
+    recorder.on_deadline_waiting = attendance.ask
     reach = _reach(settings)
     prober = None
     if Part.PROBER in parts:
@@ -109,14 +107,14 @@ def build(
         keyring=keyring,
         reach=reach,
         recorder=recorder,
-        attendance=_attendance(settings, role, process, pools.loops, clock, recorder),
-        presence_wake=presence_wake,
-        janitor=_janitor(settings, pools.loops, clock) if Part.JANITOR in parts else None,
+        attendance=attendance,
+        # Whoever stores results needs room for them, whichever process keeps house later.
+        janitor=_janitor(settings, pools.loops, clock),
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if Part.TICKER in parts
         else None,
         listener=(
-            Listener(pools.loops, bus, clock.now, presence_wake.set)
+            Listener(pools.loops, bus, clock.now, attendance.ask)
             if Part.LISTENER in parts
             else None
         ),

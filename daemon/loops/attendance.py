@@ -12,10 +12,12 @@ from uuid import UUID
 
 import trio
 
-from ...storage.pools import Pool
+from ...storage.pools import Pool, Tx
+from ...storage.postgres_connect import listening
 from ...storage.rules.instant import Instant
 from ...storage.rules.refusal import Unavailable
 from ...storage.tables import presences
+from .pace import Wake
 
 log = logging.getLogger(__name__)
 
@@ -53,33 +55,45 @@ class Attendance:
         self._heard_through = heard_through
         self._lost = lost
         self._lost_before = 0
+        self._asks = False
+        self.wake = Wake()
         self._from_at: Instant | None = None
         self.renewed_through: Instant | None = None
 
+    def ask(self) -> None:
+        """A deadline waits: this process says at once how far it has listened, and asks the
+        others to."""
+        self._asks = True
+        self.wake.set()
+
     async def pass_once(self) -> None:
-        through, lost = self._heard_through(), self._lost()
+        asks, self._asks = self._asks, False
         async with self._pool.transaction("renew_presence") as tx:
-            if (
-                self._from_at is not None
-                and lost == self._lost_before
-                and await presences.renew_presence(
-                    tx, self._identity.process, self._from_at, through
-                )
-            ):
-                self.renewed_through = through
-                return
-            begun = max(self._clock(), through)
-            who = self._identity
-            await presences.begin_presence(
-                tx,
-                who.process,
-                begun,
-                who.host,
-                who.roles,
-                who.region,
-                who.version,
-                listens=who.listens,
-            )
+            if asks:
+                await presences.ask_others(tx)
+            await self._renew(tx)
+
+    async def _renew(self, tx: Tx) -> None:
+        through, lost = self._heard_through(), self._lost()
+        if (
+            self._from_at is not None
+            and lost == self._lost_before
+            and await presences.renew_presence(tx, self._identity.process, self._from_at, through)
+        ):
+            self.renewed_through = through
+            return
+        begun = max(self._clock(), through)
+        who = self._identity
+        await presences.begin_presence(
+            tx,
+            who.process,
+            begun,
+            who.host,
+            who.roles,
+            who.region,
+            who.version,
+            listens=who.listens,
+        )
         if self._from_at is not None:
             log.warning("a new presence begins", extra={"was": self._from_at, "begins": begun})
         self._from_at = self.renewed_through = begun
@@ -98,3 +112,16 @@ class Attendance:
                     )
             except Unavailable:
                 log.warning("the store is away: this end will count as unclean")
+
+
+async def hear_asking(dsn: str, wake: Wake) -> None:
+    """Wakes this process's attendance whenever another asks for it. Nothing depends on it: what is
+    not heard here comes with the next renewal."""
+    while True:
+        try:
+            async with listening(dsn, presences.ASKED) as asked:
+                while True:
+                    await asked.batch()
+                    wake.set()
+        except Unavailable:
+            await trio.sleep(PAUSE_SECONDS)

@@ -24,6 +24,10 @@ values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text
 on conflict (process, from_at) do nothing
 """
 
+# On what channel processes ask each other how far they have listened.
+ASKED = "leadline_presence"
+_ASK = "select pg_notify(%(channel)s, '')"
+
 _END = """
 update presences set ended = true, through_at = greatest(through_at, at(%(through)s))
 where process = %(process)s and from_at = at(%(from_at)s)
@@ -92,6 +96,11 @@ async def begin_presence(
 async def renew_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> bool:
     """False where the stretch is broken, and a new one must begin."""
     return bool(await tx.execute(_RENEW, process=process, from_at=from_at, through=through))
+
+
+async def ask_others(tx: Tx) -> None:
+    """With the commit every process that hears ASKED renews its presence at once."""
+    await tx.value(_ASK, channel=ASKED)
 
 
 async def end_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> None:

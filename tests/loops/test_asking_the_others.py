@@ -1,0 +1,50 @@
+"""A deadline that waits is judged at once, however many processes listen: they are asked."""
+
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops.attendance import Attendance, Identity, hear_asking
+from leadline.daemon.loops.pace import Wake
+from leadline.storage.pools import Pool
+from leadline.storage.rules.instant import SECOND, Instant
+from tests.world import World
+
+
+def attendance(pool: Pool, world: World) -> Attendance:
+    identity = Identity(uuid7(), "here", ["api"], None, "0", listens=True)
+    return Attendance(pool, identity, lambda: world.now, lambda: world.now)
+
+
+async def test_whoever_is_asked_says_at_once_how_far_it_has_listened(
+    world: World, dsn: str
+) -> None:
+    asking, asked = attendance(world.pool, world), attendance(world.pool, world)
+    await asking.pass_once()
+    await asked.pass_once()
+    world.now = Instant(world.now + SECOND)
+    heard = Wake()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear_asking, dsn, heard)
+        with trio.fail_after(5):
+            while asked.renewed_through != world.now:
+                asking.ask()
+                await asking.pass_once()
+                began = trio.current_time()
+                await heard.wait(0.5)
+                if trio.current_time() - began < 0.4:
+                    await asked.pass_once()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_renewal_that_nobody_asked_for_asks_nobody(world: World, dsn: str) -> None:
+    alone = attendance(world.pool, world)
+    await alone.pass_once()
+    heard = Wake()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear_asking, dsn, heard)
+        await trio.sleep(0.3)
+        await alone.pass_once()
+        began = trio.current_time()
+        await heard.wait(0.3)
+        assert trio.current_time() - began >= 0.29
+        nursery.cancel_scope.cancel()
