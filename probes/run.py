@@ -28,6 +28,7 @@ from .result import (
     UnknownReason,
     message,
 )
+from .seen import Seen
 
 # A run during which the loop stood still for longer says nothing about its target.
 STALL_US_MOST = 1_000_000
@@ -108,11 +109,11 @@ async def _attempt(
     try:
         seen = await kind.probe(check, reach, watch)
         phases = watch.read()
-        if not check.conditions:
-            return _End(phases, seen.code, seen.failure)
-        seen.facts.response_time_ms = phases.total_us // 1_000
         if seen.cert_ends_at is not None:
             seen.facts.cert_expiry_us = seen.cert_ends_at - now()
+        if not check.conditions:
+            return _End(phases, seen.code, _verdict(seen))
+        seen.facts.response_time_ms = phases.total_us // 1_000
         return _End(phases, seen.code, _judge(check, seen.facts))
     except Failed as failed:
         return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
@@ -132,6 +133,14 @@ def _timed_out(check: Check, watch: Stopwatch) -> _End:
     if phases.unfinished is Phase.CONNECT:
         return _unless_wanted(check, _End(phases, failure=FailureClass.CONNECT_TIMEOUT))
     return _End(phases, failure=FailureClass.TIMEOUT)
+
+
+def _verdict(seen: Seen) -> FailureClass | None:
+    """The kind's own, for a check without conditions."""
+    left_us, least_us = seen.facts.cert_expiry_us, seen.cert_left_us_least
+    if left_us is not None and least_us is not None and left_us < least_us:
+        return FailureClass.TLS_EXPIRING
+    return seen.failure
 
 
 def _judge(check: Check, facts: Facts) -> FailureClass | None:

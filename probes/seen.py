@@ -11,9 +11,11 @@ class Seen:
     """`failure` is the kind's own verdict, which counts where the check has no conditions.
 
     `cert_ends_at` is µs since the epoch; the runner, which has the clock, makes the time left.
+    Where the check has no conditions, less of it than `cert_left_us_least` is `tls_expiring`.
     """
 
     facts: Facts
     code: int | None = None
     failure: FailureClass | None = None
     cert_ends_at: int | None = None
+    cert_left_us_least: int | None = None

@@ -15,6 +15,7 @@ FILES: dict[str, str] = {
     MonitorType.HTTP: "http",
     MonitorType.TCP: "tcp",
     MonitorType.DNS: "dns",
+    MonitorType.TLS: "tls",
     MonitorType.PUSH: "push",
 }
 _specs: dict[str, Spec] = {}

@@ -1,0 +1,87 @@
+"""TLS: a handshake in which the certificate is verified, and how long that certificate still holds.
+
+A certificate that is not believed is `tls_error` whatever the conditions say: none of them asks for
+trust, and none takes it away. Conditions replace only the bound of `warn_days`.
+"""
+
+from ..check import Check
+from ..facts import Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.starttls import start_tls
+from ..reach.tls import expires_at_us
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import BadTarget, read_host, read_host_port
+
+WARN_DAYS = 14
+WARN_DAYS_MOST = 3_650
+DAY_US = 86_400_000_000
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    try:
+        if config.get("server_name"):
+            read_host(str(config["server_name"]))
+    except BadTarget as bad:
+        return [Fault("config.server_name", str(bad))]
+    return []
+
+
+SPEC = Spec(
+    type=MonitorType.TLS,
+    help="Shakes hands. Without conditions a valid certificate that lasts long enough is up.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(
+            name="server_name",
+            type=FieldType.TEXT,
+            help="The name to ask for and to find in the certificate; else the target's host.",
+        ),
+        Field(
+            name="warn_days",
+            type=FieldType.INTEGER,
+            help="A certificate that ends within so many days is a failure, tls_expiring.",
+            default=WARN_DAYS,
+            least=0,
+            most=WARN_DAYS_MOST,
+        ),
+        Field(
+            name="starttls",
+            type=FieldType.CHOICE,
+            help="The protocol in whose plain text TLS is asked for first.",
+            default="none",
+            choices=("none", "smtp", "imap", "postgres"),
+        ),
+    ),
+    placeholders=frozenset({"CERT_EXPIRY", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    host, port = read_host_port(check.target)
+    server_name = read_host(check.text("server_name") or host)
+    protocol = check.text("starttls") or "none"
+    connection = await reach.dial(host, port, watch)
+    try:
+        if protocol != "none":
+            watch.begin(Phase.FIRST_BYTE)
+            await start_tls(connection.stream, protocol, watch)
+            watch.done()
+        alpn = ("postgresql",) if protocol == "postgres" else ()
+        wrapped = await reach.encrypt(connection, server_name, watch, alpn=alpn)
+        ends_at = expires_at_us(wrapped)
+    finally:
+        connection.stream.socket.close()
+    if ends_at is None:
+        raise Failed(FailureClass.TLS_ERROR)
+    warn_days = check.config.get("warn_days")
+    days = warn_days if isinstance(warn_days, int) else WARN_DAYS
+    return Seen(
+        Facts(connected=True, ip=connection.address),
+        cert_ends_at=ends_at,
+        cert_left_us_least=days * DAY_US,
+    )
