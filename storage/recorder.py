@@ -17,6 +17,7 @@ from .bus import Bus, StatusEvent
 from .pools import Pool, Rejected, holding_connection
 from .rules.arrival import Arrival, Fate, Recorded, Source, Standing
 from .rules.instant import SECOND, Instant
+from .rules.ledger import Verdict, verdict_of_result
 from .rules.refusal import Unavailable
 from .transactions.results.record_results import record_results
 from .transactions.results.record_steady import record_steady
@@ -230,7 +231,8 @@ class Recorder:
 
     def _stamped(self, arrival: Arrival) -> Arrival:
         standing = self._standings[arrival.key]
-        late = bool(arrival.covered_until) and self._clock() > arrival.covered_until
+        verdict = verdict_of_result(arrival.covered_until, self._clock())
+        late = verdict is Verdict.COVERED_LATE
         return msgspec.structs.replace(
             arrival, version=standing.version, late=late, dues=standing.windows_of(arrival)
         )

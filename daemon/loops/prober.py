@@ -21,7 +21,7 @@ from ...probes.run import run
 from ...storage.pools import Pool
 from ...storage.recorder import Recorder
 from ...storage.rules.arrival import Arrival, Fate, Recorded
-from ...storage.rules.instant import Instant
+from ...storage.rules.instant import LATEST, Instant
 from ...storage.rules.refusal import Unavailable
 from ...storage.rules.schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.rules.slice import Slice
@@ -331,7 +331,7 @@ def _arrival(
     instant = Instant(result.started_at)
     phases = result.phases
     windowed = due is not None
-    until = Instant(0)
+    until = LATEST
     if due is not None:
         # A run never begins before it is due; the clock may show the same instant.
         instant = max(instant, due)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from .instant import Instant
+from .instant import LATEST, Instant
 from .push import newly_covered
 from .schedule import LATE_ARRIVAL_US, Term
 from .state import Status
@@ -40,8 +40,8 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     first_byte_us: int | None = None
     dues: tuple[Instant, ...] = ()
     windowed: bool = False
-    # The window's own term, by which its lateness is judged; 0 without a window.
-    covered_until: Instant = Instant(0)
+    # Committed by then it covers its window in time; a push judges its windows by themselves.
+    covered_until: Instant = LATEST
     reach_us: int = LATE_ARRIVAL_US
     source: Source = Source.RUN
     # The state's version that a steady fold was computed from; see tables/results.

@@ -51,7 +51,6 @@ class Ruling:
     reason: MissedReason | WithheldReason | None = None
 
 
-COVERED = Ruling(Verdict.COVERED)
 COVERED_LATE = Ruling(Verdict.COVERED_LATE)
 
 
@@ -64,20 +63,15 @@ def withheld(reason: WithheldReason) -> Ruling:
 
 
 def verdict_of_result(
-    window: Window,
-    manner: Manner,
-    committed_at: Instant,
-    *,
-    history: bool = False,
-    backfill: bool = False,
-) -> Ruling:
+    in_time_until: Instant, committed_at: Instant, *, history: bool = False, backfill: bool = False
+) -> Verdict:
     """What a result makes of its window: covered in time, or covered late.
 
-    History and backfill are late whatever the clock says: the figures had to do without them.
+    `in_time_until` is the window's `covered_until`. History and backfill are late whatever the
+    clock says: the figures had to do without them.
     """
-    if history or backfill or committed_at > covered_until(window, manner):
-        return COVERED_LATE
-    return COVERED
+    late = history or backfill or committed_at > in_time_until
+    return Verdict.COVERED_LATE if late else Verdict.COVERED
 
 
 def covered_until(window: Window, manner: Manner) -> Instant:
@@ -98,30 +92,6 @@ def withheld_at_reservation(window: Window, *, in_maintenance: bool) -> Ruling |
     if in_maintenance:
         return withheld(WithheldReason.MAINTENANCE)
     return None
-
-
-def missed_reason(*, published: bool, claimed: bool) -> MissedReason:
-    """Where a probed window stopped that was sealed without a result."""
-    if not published:
-        return MissedReason.NEVER_PUBLISHED
-    return MissedReason.NEVER_FINISHED if claimed else MissedReason.NEVER_CLAIMED
-
-
-def is_sealed(window: Window, manner: Manner, fence: Instant) -> bool:
-    """Whether a sealing that fenced there settles the window."""
-    return sealing_at(window, manner) <= fence
-
-
-def may_become(before: Verdict | None, after: Verdict) -> bool:
-    """Whether a ledger row may go from one verdict to the other; None is no row yet."""
-    if before is None:
-        return after is not Verdict.RESERVED
-    return before is Verdict.MISSED and after is Verdict.COVERED_LATE
-
-
-def is_presented(due: Instant, verdict: Verdict, ledger_from: Instant | None) -> bool:
-    """Whether a row may be shown: nothing from before the ledger began is called missed."""
-    return verdict is not Verdict.MISSED or (ledger_from is not None and due >= ledger_from)
 
 
 def lag_us(timeout_us: int, manner: Manner) -> int:

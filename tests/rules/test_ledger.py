@@ -1,19 +1,14 @@
 """Verdicts, history and the watermark, held against the text said a second time."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.rules import ledger
 from leadline.storage.rules.instant import HOUR, SECOND, Instant
 from leadline.storage.rules.ledger import (
-    MissedReason,
-    Verdict,
     WithheldReason,
+    covered_until,
     is_history,
-    is_sealed,
-    may_become,
-    missed_reason,
     verdict_of_result,
     watermark,
     withheld_at_reservation,
@@ -49,17 +44,11 @@ def test_a_result_covers_in_time_until_the_next_run_or_the_sealing(
         Manner.PUSH: interval + grace,
     }[manner]
     in_time = seconds <= limit and not history and not backfill
-    ruling = verdict_of_result(
-        window, manner, Instant(NOW + seconds * SECOND), history=history, backfill=backfill
+    committed_at = Instant(NOW + seconds * SECOND)
+    verdict = verdict_of_result(
+        covered_until(window, manner), committed_at, history=history, backfill=backfill
     )
-    assert ruling.verdict == ("covered" if in_time else "covered_late")
-    assert ruling.reason is None
-
-
-def test_a_missed_run_names_where_it_stopped() -> None:
-    assert missed_reason(published=False, claimed=False) is MissedReason.NEVER_PUBLISHED
-    assert missed_reason(published=True, claimed=False) is MissedReason.NEVER_CLAIMED
-    assert missed_reason(published=True, claimed=True) is MissedReason.NEVER_FINISHED
+    assert verdict == ("covered" if in_time else "covered_late")
 
 
 def test_a_paused_window_is_withheld_as_paused_even_in_maintenance() -> None:
@@ -72,30 +61,6 @@ def test_a_paused_window_is_withheld_as_paused_even_in_maintenance() -> None:
         WithheldReason.MAINTENANCE
     )
     assert withheld_at_reservation(running, in_maintenance=False) is None
-
-
-@pytest.mark.parametrize("after", Verdict)
-@pytest.mark.parametrize("before", [None, *Verdict])
-def test_a_row_is_written_once_and_only_missed_is_ever_mended(
-    before: Verdict | None, after: Verdict
-) -> None:
-    allowed = (before, after) == (Verdict.MISSED, Verdict.COVERED_LATE) or (
-        before is None and after is not Verdict.RESERVED
-    )
-    assert may_become(before, after) == allowed
-
-
-def test_nothing_from_before_the_ledger_is_called_missed() -> None:
-    assert not ledger.is_presented(NOW, Verdict.MISSED, Instant(NOW + 1))
-    assert not ledger.is_presented(NOW, Verdict.MISSED, None)
-    assert ledger.is_presented(NOW, Verdict.MISSED, NOW)
-    assert ledger.is_presented(NOW, Verdict.COVERED, Instant(NOW + 1))
-
-
-def test_a_window_is_sealed_by_a_fence_at_its_sealing() -> None:
-    window = Window(NOW, Term(NOW, NOW, HOUR, 10 * SECOND))
-    assert is_sealed(window, Manner.PROBE, Instant(NOW + 130 * SECOND))
-    assert not is_sealed(window, Manner.PROBE, Instant(NOW + 130 * SECOND - 1))
 
 
 def test_a_result_is_history_when_its_run_could_no_longer_be_waiting() -> None:
@@ -126,7 +91,6 @@ def test_below_the_watermark_everything_is_sealed(terms: list[Term], one: int, t
     mark = watermark(terms, fences, Manner.PROBE)
     assert mark is not None
     for window in windows(terms, Instant(-1), Instant(mark - 1)):
-        assert is_sealed(window, Manner.PROBE, fences[window.term.shard])
         assert sealing_at(window, Manner.PROBE) <= fences[window.term.shard]
 
 

@@ -8,13 +8,12 @@ from leadline.storage.rules.ledger import (
     MissedReason,
     Ruling,
     WithheldReason,
-    is_sealed,
+    covered_until,
     missed,
-    missed_reason,
     verdict_of_result,
     withheld,
 )
-from leadline.storage.rules.schedule import Manner, Term, claimable_until, window_at
+from leadline.storage.rules.schedule import Manner, Term, claimable_until, sealing_at, window_at
 from leadline.storage.rules.slice import DueWindow, cut
 from leadline.storage.rules.timetable import Timetable
 
@@ -44,10 +43,11 @@ def come_back(terms: list[Term], left: Instant, back: Instant) -> dict[int, Ruli
         assert window is not None
         assert due_at not in ledger
         if due_at in published:
-            ledger[due_at] = verdict_of_result(window, Manner.PROBE, Instant(back + SECOND))
+            in_time = covered_until(window, Manner.PROBE)
+            ledger[due_at] = Ruling(verdict_of_result(in_time, Instant(back + SECOND)))
         else:
-            assert is_sealed(window, Manner.PROBE, Instant(back + HOUR))
-            ledger[due_at] = missed(missed_reason(published=False, claimed=False))
+            assert sealing_at(window, Manner.PROBE) <= back + HOUR
+            ledger[due_at] = missed(MissedReason.NEVER_PUBLISHED)
     return ledger
 
 

@@ -12,7 +12,7 @@ import msgspec
 from ...pools import Tx
 from ...rules.arrival import Arrival, Fate, Flip, Recorded, Source, Standing
 from ...rules.instant import Instant
-from ...rules.ledger import Verdict
+from ...rules.ledger import verdict_of_result
 from ...rules.push import newly_covered
 from ...tables import results
 from ...tables.results import Key
@@ -95,13 +95,17 @@ async def _take_windows(
     claimed: dict[int, tuple[int, int, Instant]] = {}
     for n in live:
         arrival = arrivals[n]
-        late = fates[n] is Fate.HISTORY or arrival.source is Source.BACKFILL
-        late = late or bool(arrival.covered_until and tx.now > arrival.covered_until)
+        verdict = verdict_of_result(
+            arrival.covered_until,
+            tx.now,
+            history=fates[n] is Fate.HISTORY,
+            backfill=arrival.source is Source.BACKFILL,
+        )
         for due in arrival.dues:
             window = (*arrival.key, due)
             if window in wanted:
                 continue
-            wanted[window] = Verdict.COVERED_LATE if late else Verdict.COVERED
+            wanted[window] = verdict
             if arrival.windowed:
                 claimed[n] = window
     taken = await results.settle_windows(tx, [(*w, v) for w, v in wanted.items()])
