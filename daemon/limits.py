@@ -15,7 +15,6 @@ RESTARTS_WITHIN_SECONDS: Final = 30.0
 
 # Argon2id holds a core and 64 MiB each: two at a time leave the loop a core.
 HASHING_THREADS: Final = 2
-RENDERING_THREADS: Final = 1
 
 # Connections by what they are for, so that pages cannot starve results.
 HTTP_SHARE: Final = 0.5
@@ -36,7 +35,3 @@ def testing() -> trio.CapacityLimiter:
 
 def hashing() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(HASHING_THREADS)
-
-
-def rendering() -> trio.CapacityLimiter:
-    return trio.CapacityLimiter(RENDERING_THREADS)

@@ -8,9 +8,6 @@ import msgspec
 from ..pools import Tx
 from ..rules.instant import Instant
 
-# A renewal this late begins a new stretch: nobody can say what happened in between.
-BREAK_AFTER_SECONDS = 15
-
 _RENEW = """
 update presences set through_at = greatest(through_at, at(%(through)s))
 where process = %(process)s and from_at = at(%(from_at)s) and not ended

@@ -12,11 +12,9 @@ select p.org, p.id, p.uid, o.uid, p.slug, p.name, p.created_at, p.updated_at
 from projects p join organizations o on o.id = p.org
 """
 _PROJECT_BY_UID = f"{_PROJECT} where p.uid = %(uid)s"
-_PROJECTS_OF = f"{_PROJECT} where p.org = %(org)s order by p.slug"
 
 _ORGANIZATION = "select id, uid, slug, name, created_at, updated_at from organizations"
 _ORGANIZATION_BY_UID = f"{_ORGANIZATION} where uid = %(uid)s"
-_ORGANIZATIONS = f"{_ORGANIZATION} order by slug"
 
 _INSERT_ORGANIZATION = """
 insert into organizations (uid, slug, name, created_at, updated_at)
@@ -63,16 +61,8 @@ async def select_project(tx: Tx, uid: UUID) -> ProjectRow | None:
     return await tx.one(ProjectRow, _PROJECT_BY_UID, uid=uid)
 
 
-async def select_projects_of(tx: Tx, org: int) -> list[ProjectRow]:
-    return await tx.structs(ProjectRow, _PROJECTS_OF, org=org)
-
-
 async def select_organization(tx: Tx, uid: UUID) -> OrganizationRow | None:
     return await tx.one(OrganizationRow, _ORGANIZATION_BY_UID, uid=uid)
-
-
-async def select_organizations(tx: Tx) -> list[OrganizationRow]:
-    return await tx.structs(OrganizationRow, _ORGANIZATIONS)
 
 
 async def insert_organization(tx: Tx, uid: UUID, slug: str, name: str) -> int | None:

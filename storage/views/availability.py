@@ -100,10 +100,6 @@ def _within(parts: Mapping[Instant, Measured], mark: Instant | None, window_us: 
     return total
 
 
-async def select_watermarks(tx: Tx, types: Mapping[Key, str]) -> dict[Key, Instant | None]:
-    return {key: mark for key, (_, mark) in (await _watermarks(tx, types)).items()}
-
-
 async def _watermarks(
     tx: Tx, types: Mapping[Key, str]
 ) -> dict[Key, tuple[Instant, Instant | None]]:

@@ -1,7 +1,5 @@
 """Who a credential belongs to, and what it may: one read a request."""
 
-from uuid import UUID
-
 import msgspec
 
 from ..pools import Tx
@@ -61,8 +59,3 @@ async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
     )
     stale = token.last_used_at is None or tx.now - token.last_used_at > MINUTE_US
     return TokenUsed(principal, token, stale)
-
-
-async def select_memberships_of(tx: Tx, user: UUID) -> list[users.MembershipRow]:
-    row = await users.select_user(tx, user)
-    return await users.select_memberships(tx, row.id) if row else []

@@ -13,12 +13,6 @@ from heartbeats where org = %(org)s and monitor = %(monitor)s
 order by ts desc limit %(most)s
 """
 
-_BETWEEN = """
-select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
-from heartbeats where org = %(org)s and monitor = %(monitor)s
-  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
-order by ts desc limit %(most)s
-"""
 
 _FAILURES = """
 select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
@@ -60,15 +54,6 @@ select due_at, verdict, reason, settled_at from (
 order by due_at desc limit %(most)s
 """
 
-_RECENT = """
-select k.org, k.monitor, h.ts, h.up
-from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-cross join lateral (
-  select ts, up from heartbeats h
-  where h.org = k.org and h.monitor = k.monitor and h.ts >= at(%(from_at)s)
-  order by ts desc limit %(most)s) h
-order by k.org, k.monitor, h.ts
-"""
 
 Key = tuple[int, int]
 
@@ -102,20 +87,6 @@ class RunRow(msgspec.Struct, frozen=True):
 async def select_heartbeats(tx: Tx, key: Key, most: int) -> list[HeartbeatRow]:
     """The newest, newest first."""
     return await tx.structs(HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], most=most)
-
-
-async def select_heartbeats_between(
-    tx: Tx, key: Key, from_at: Instant, to_at: Instant, most: int
-) -> list[HeartbeatRow]:
-    return await tx.structs(
-        HeartbeatRow,
-        _BETWEEN,
-        org=key[0],
-        monitor=key[1],
-        from_at=from_at,
-        to_at=to_at,
-        most=most,
-    )
 
 
 async def select_failures(tx: Tx, key: Key, most: int) -> list[HeartbeatRow]:
@@ -161,20 +132,3 @@ async def select_ledger(
         verdicts=list(verdicts or ()),
         most=most,
     )
-
-
-async def select_recent(
-    tx: Tx, keys: Sequence[Key], from_at: Instant, most: int
-) -> dict[Key, list[tuple[Instant, bool]]]:
-    """The newest results of many monitors since an instant, oldest first."""
-    found: dict[Key, list[tuple[Instant, bool]]] = {key: [] for key in keys}
-    rows = await tx.rows(
-        _RECENT,
-        orgs=[k[0] for k in keys],
-        monitors=[k[1] for k in keys],
-        from_at=from_at,
-        most=most,
-    )
-    for org, monitor, ts, up in rows:
-        found[org, monitor].append((ts, up))
-    return found

@@ -15,8 +15,6 @@ from ..words import number
 
 Typed = Mapping[str, list[str]]
 CONFIG = "config."
-# What a stored secret leaves in its field.
-KEPT = "stored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
