@@ -16,6 +16,7 @@ FILES: dict[str, str] = {
     MonitorType.TCP: "tcp",
     MonitorType.DNS: "dns",
     MonitorType.TLS: "tls",
+    MonitorType.REDIS: "redis",
     MonitorType.PUSH: "push",
 }
 _specs: dict[str, Spec] = {}

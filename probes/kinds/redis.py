@@ -1,0 +1,153 @@
+"""Redis: a PING that is answered, or a key whose value the conditions read, over RESP2.
+
+A few commands on one stream of ours cost a seventh of what a client library does. Commands carry
+their arguments with their lengths, so that no value can become a command.
+"""
+
+from ..check import Check
+from ..facts import Facts
+from ..failure import Failed, Unobtainable
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.reading import Reader
+from ..result import FailureClass, Phase, UnknownReason
+from ..seen import Seen
+from ..spec import (
+    SECRET_LONGEST,
+    Config,
+    Fault,
+    Field,
+    FieldType,
+    MonitorType,
+    Spec,
+    TargetForm,
+)
+from ..target import read_host_port
+
+REPLY_BYTES_MOST = 64 * 1024
+DATABASE_MOST = 65_535
+# The first words of an error that asks for other credentials; before version 6 it had none.
+_REFUSALS = (b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR invalid password", b"ERR AUTH ")
+
+Reply = str | None
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    has_password = config.get("password") or config.get("password_ref")
+    if config.get("username") and not has_password:
+        return [Fault("config.password", "or password_ref is required beside username")]
+    return []
+
+
+SPEC = Spec(
+    type=MonitorType.REDIS,
+    help="Sends PING, or GET where a key is named. Without conditions an answer is up.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(name="username", type=FieldType.TEXT, help="For servers with ACLs."),
+        Field(
+            name="password",
+            type=FieldType.TEXT,
+            help="Stored encrypted, never shown.",
+            secret=True,
+            longest=SECRET_LONGEST,
+        ),
+        Field(
+            name="password_ref",
+            type=FieldType.SECRET_NAME,
+            help="The project secret that holds the password.",
+        ),
+        Field(name="tls", type=FieldType.BOOLEAN, help="Speaks TLS.", default=False),
+        Field(
+            name="tls_skip_verify",
+            type=FieldType.BOOLEAN,
+            help="Accepts any certificate.",
+            default=False,
+        ),
+        Field(
+            name="database",
+            type=FieldType.INTEGER,
+            help="The number of the database that is selected.",
+            default=0,
+            most=DATABASE_MOST,
+        ),
+        Field(
+            name="key",
+            type=FieldType.TEXT,
+            help="Its value is [RESULT]; null where there is no such key.",
+        ),
+    ),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    password = _password(check)
+    host, port = read_host_port(check.target)
+    connection = await reach.dial(host, port, watch)
+    try:
+        if check.flag("tls"):
+            verify = not check.flag("tls_skip_verify")
+            wrapped = await reach.encrypt(connection, host, watch, verify=verify)
+            reader = Reader(wrapped, watch, REPLY_BYTES_MOST)
+        else:
+            reader = Reader(connection.stream, watch, REPLY_BYTES_MOST)
+        watch.begin(Phase.FIRST_BYTE)
+        result = await _converse(reader, check, password)
+    finally:
+        connection.stream.socket.close()
+    return Seen(Facts(connected=True, ip=connection.address, result=result))
+
+
+async def _converse(reader: Reader, check: Check, password: str) -> object:
+    """What the last command was answered; each but it must be answered with OK."""
+    if password:
+        username = check.text("username")
+        await _ask(reader, "AUTH", *([username] if username else []), password, wanted="OK")
+    database = check.config.get("database")
+    if database:
+        await _ask(reader, "SELECT", str(database), wanted="OK")
+    key = check.text("key")
+    if key:
+        return await _ask(reader, "GET", key)
+    return await _ask(reader, "PING", wanted="PONG")
+
+
+async def _ask(reader: Reader, *words: str, wanted: str | None = None) -> Reply:
+    parts = [f"*{len(words)}\r\n".encode()]
+    for word in words:
+        data = word.encode()
+        parts += [f"${len(data)}\r\n".encode(), data, b"\r\n"]
+    await reader.send(b"".join(parts))
+    reply = await _reply(reader)
+    if wanted is not None and reply != wanted:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return reply
+
+
+async def _reply(reader: Reader) -> Reply:
+    """One reply of the kinds that our commands have (RESP2); an array is none of them."""
+    line = await reader.line()
+    kind, rest = line[:1], line[1:]
+    if kind == b"+":
+        return rest.decode("utf-8", "replace")
+    if kind == b"-":
+        refused = rest.startswith(_REFUSALS)
+        raise Failed(FailureClass.AUTH_FAILED if refused else FailureClass.PROTOCOL_ERROR)
+    if kind == b"$" and rest == b"-1":
+        return None
+    if kind != b"$" or not rest.isdigit() or len(rest) > 10:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    value = await reader.exactly(int(rest) + 2)
+    if not value.endswith(b"\r\n"):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return value[:-2].decode("utf-8", "replace")
+
+
+def _password(check: Check) -> str:
+    """The value behind a reference, or the one in the config; empty where none is configured."""
+    value = check.secrets.get("password") or check.text("password")
+    if not value and check.text("password_ref"):
+        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+    return value
