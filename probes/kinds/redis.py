@@ -25,7 +25,7 @@ from ..spec import (
 from ..target import read_host_port
 
 REPLY_BYTES_MOST = 64 * 1024
-DATABASE_MOST = 65_535
+DATABASE_MOST = 999
 # The first words of an error that asks for other credentials; before version 6 it had none.
 _REFUSALS = (b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR invalid password", b"ERR AUTH ")
 
@@ -67,8 +67,7 @@ SPEC = Spec(
         Field(
             name="database",
             type=FieldType.INTEGER,
-            help="The number of the database that is selected.",
-            default=0,
+            help="The number of the database that is selected; else the server's own, 0.",
             most=DATABASE_MOST,
         ),
         Field(

@@ -17,7 +17,7 @@ from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetFor
 from ..target import BadTarget, read_host, read_host_port
 
 WARN_DAYS = 14
-WARN_DAYS_MOST = 3_650
+WARN_DAYS_MOST = 999
 DAY_US = 86_400_000_000
 
 

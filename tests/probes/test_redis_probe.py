@@ -127,7 +127,7 @@ async def test_a_ping_that_is_answered_is_up_and_a_key_has_a_value(
         (["[RESULT] == open"], {"key": "shop"}, FailureClass.CONDITION_FAILED),
         ([], {"key": "shop"}, None),
         ([], {"database": 2, "key": "list"}, FailureClass.PROTOCOL_ERROR),
-        ([], {"database": 60_000}, FailureClass.PROTOCOL_ERROR),
+        ([], {"database": 999}, FailureClass.PROTOCOL_ERROR),
         ([], {"password": PASSWORD}, FailureClass.AUTH_FAILED),
     ):
         result = await prober.check("redis", target, *conditions, **config)
