@@ -242,7 +242,12 @@ class Prober:
         most = min(JOBS_AT_ONCE, int(self._permits.available_tokens))
         async with self._pool.transaction("lease_jobs") as tx:
             jobs = await queues.lease_jobs(tx, self._process, self._shards, most)
-        entries = await self._catalogue.find([(job.org, job.monitor) for job in jobs])
+        # A job follows an edit that may have been committed after edits were read: a resume would
+        # find its monitor paused. Jobs are few, so their monitors are read anew.
+        keys = [(job.org, job.monitor) for job in jobs]
+        for key in keys:
+            self._catalogue.forget(key)
+        entries = await self._catalogue.find(keys)
         for job in jobs:
             self._running.start_soon(self._run_job, job, entries.get((job.org, job.monitor)))
 

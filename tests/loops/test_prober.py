@@ -232,10 +232,29 @@ async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
         world.now = Instant(START + 60 * SECOND)
         await prober.pass_once()
         await settled(world, "select status from monitor_states", [("up",)])
-    assert asked == ["broken", "mended"]
+    # A job's monitor is read anew when it is taken up; a window's only when it proves old.
+    assert asked == (["broken", "mended"] if windowed else ["mended"])
     assert [up for _, up, _ in await world.beats(row)] == [True]
     assert len(await world.ledger(row)) == windowed
 
 
 async def nothing_heard(_shards: object) -> int:
     return 0
+
+
+async def test_a_run_after_a_resume_is_made_by_whoever_still_knew_of_the_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edits were read before the resume was committed, and the job is leased after it."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    row = await world.monitor(interval_seconds=3600)
+    async with probing(world, uuid7()) as prober:
+        for enabled in (False, True):
+            async with world.pool.transaction("edit") as tx:
+                given = {"enabled": enabled}
+                await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
+            if not enabled:
+                await prober.pass_once()
+        monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
+        await prober.pass_once()
+        await settled(world, "select status from monitor_states", [("up",)])
