@@ -3,6 +3,7 @@ under."""
 
 from typing import Any
 
+from leadline.daemon.loops.ticker import Ticker
 from leadline.http.routes.monitors import status_of
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.tables.monitors import MonitorRow
@@ -68,3 +69,18 @@ async def test_a_push_holds_until_its_deadline_which_an_edit_begins_anew(world: 
     assert await shown(world, row, deadline - 1) == "up"
     # Whoever looks for silence has a moment to say so.
     assert await shown(world, row, deadline + 30 * SECOND) == "pending"
+
+
+async def test_the_run_that_a_resume_asks_for_comes_when_the_resume_takes_hold(
+    world: World,
+) -> None:
+    """Windows are reserved a moment ahead, and terms begin behind what is reserved: a run made at
+    once would lie before the pause itself, and say nothing for a whole interval."""
+    row = await world.monitor(interval_seconds=3600)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    await edit_at(world, row, START + SECOND // 10, enabled=False)
+    await world.forget_jobs()
+    await edit_at(world, row, START + SECOND // 5, enabled=True)
+    ((due,),) = await world.rows("select due_at from jobs")
+    await up_at(world, row, due)
+    assert await shown(world, row, due + SECOND) == "up"

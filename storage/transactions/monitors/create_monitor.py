@@ -55,10 +55,14 @@ async def create_monitor(
     return row
 
 
-async def ask_for_extra_run(tx: Tx, org: int, monitor: int, shard: int) -> None:
-    """A run now, beside the schedule: what was asked for is not to wait for the next window."""
-    until = Instant(tx.now + EXTRA_CLAIM_US)
-    await queues.add_job(tx, uuid7(), org, monitor, shard, "extra", tx.now, until)
+async def ask_for_extra_run(
+    tx: Tx, org: int, monitor: int, shard: int, due: Instant | None = None
+) -> None:
+    """A run beside the schedule, now or when it is due: what was asked for is not to wait for the
+    next window."""
+    due = tx.now if due is None else max(due, tx.now)
+    until = Instant(due + EXTRA_CLAIM_US)
+    await queues.add_job(tx, uuid7(), org, monitor, shard, "extra", due, until)
 
 
 def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:

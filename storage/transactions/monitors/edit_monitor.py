@@ -58,10 +58,12 @@ async def edit_monitor(
     await monitors.update_monitor(tx, values)
     if not draft.enabled:
         await queues.drop_jobs_of(tx, before.org, before.id)
-    elif _wants_extra_run(before, draft):
-        await ask_for_extra_run(tx, before.org, before.id, shard)
     await audit(tx, principal, before.org, "monitor.update", _audit_target(before, draft))
-    await _follow_schedule(tx, before, draft, shard)
+    begins = await _follow_schedule(tx, before, draft, shard)
+    if draft.enabled and _wants_extra_run(before, draft):
+        # A result from before a resume takes hold would speak for the pause, and so for nothing.
+        due = begins if not before.enabled else None
+        await ask_for_extra_run(tx, before.org, before.id, shard, due)
     row = await monitors.select_monitor(tx, monitor)
     assert row is not None, "it is locked"
     return row
@@ -73,12 +75,15 @@ def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
     return not before.enabled or draft.target != before.target
 
 
-async def _follow_schedule(tx: Tx, before: MonitorRow, draft: MonitorDraft, shard: int) -> None:
-    """Writes the new term, or tells tickers that what they know of the monitor is old."""
+async def _follow_schedule(
+    tx: Tx, before: MonitorRow, draft: MonitorDraft, shard: int
+) -> Instant | None:
+    """Writes the new term and answers when it begins, or tells tickers that what they know of the
+    monitor is old."""
     changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
     if not changed and shard == before.shard:
         await schedules.raise_generation(tx, shard)
-        return
+        return None
     term = term_of(draft, before.uid, shard, tx.now)
     if draft.interval_seconds == before.interval_seconds:
         known = await schedules.select_terms_of(tx, [(before.org, before.id)])
@@ -87,9 +92,9 @@ async def _follow_schedule(tx: Tx, before: MonitorRow, draft: MonitorDraft, shar
         await schedules.raise_generation(tx, before.shard)
         await schedules.take_over_figures(tx, shard, before.shard)
         reserved = await schedules.select_reserved_through(tx, before.shard)
-        await schedules.add_term(tx, before.org, before.id, term, Instant(max(tx.now, reserved)))
-        return
-    await schedules.add_term(tx, before.org, before.id, term, tx.now)
+        from_at = Instant(max(tx.now, reserved))
+        return await schedules.add_term(tx, before.org, before.id, term, from_at)
+    return await schedules.add_term(tx, before.org, before.id, term, tx.now)
 
 
 def _keeping_anchor(term: Term, last: Term) -> Term:
