@@ -5,30 +5,11 @@ Forms, routes and bundles all ask `faults`, which says every fault at once and n
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from ...probes.check import CONDITIONS_MOST
+from ...probes.spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from .schedule import Manner
 from .slug import is_slug
-
-
-class MonitorType(StrEnum):
-    HTTP = "http"
-    TCP = "tcp"
-    ICMP = "icmp"
-    DNS = "dns"
-    TLS = "tls"
-    GRPC = "grpc"
-    COMPOSITE = "composite"
-    POSTGRES = "postgres"
-    MYSQL = "mysql"
-    REDIS = "redis"
-    PROMQL = "promql"
-    RABBITMQ = "rabbitmq"
-    WEBSOCKET = "websocket"
-    SSH = "ssh"
-    SYNTHETIC = "synthetic"
-    PUSH = "push"
-    ASYNC_CANARY = "async_canary"
 
 
 def manner_of(kind: MonitorType) -> Manner:
@@ -79,7 +60,7 @@ TEXTS = {
 }
 TAGS = Bound(0, 32)
 TAG = Bound(1, 64, "characters")
-CONDITIONS = Bound(0, 32)
+CONDITIONS = Bound(0, CONDITIONS_MOST)
 CONDITION = Bound(1, 1_024, "characters")
 DEPENDS_ON = Bound(0, 50)
 METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE")
