@@ -1,20 +1,29 @@
 """HTTP and HTTPS: one request, redirects followed through the guard, conditions or else 2xx."""
 
-from base64 import b64encode
-
 from ..check import Check
+from ..credentials import (
+    PASSWORD,
+    PASSWORD_REF,
+    TLS_SKIP_VERIFY,
+    TOKEN_REF,
+    Carrier,
+    basic_authorization,
+    basic_faults,
+    demanded_secret,
+    password_faults,
+    username,
+)
 from ..facts import Facts
-from ..failure import Failed, Unobtainable
+from ..failure import Failed
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.resolve import Family
 from ..reach.web import REDIRECTS_MOST, Request, Response, fetch
-from ..result import FailureClass, UnknownReason
+from ..result import FailureClass
 from ..seen import Seen
 from ..spec import (
     BODY_LONGEST,
     CREDENTIAL_HEADERS,
-    SECRET_LONGEST,
     Config,
     Fault,
     Field,
@@ -29,16 +38,7 @@ from ..target import read_url
 def _rule(_target: str, config: Config) -> list[Fault]:
     """What the authentication mode asks for."""
     mode = config.get("auth_mode")
-    faults = []
-    if mode == "basic":
-        if not config.get("username"):
-            faults.append(Fault("config.username", "is required when auth_mode is basic"))
-        elif ":" in str(config["username"]):
-            faults.append(Fault("config.username", "must not hold a colon"))
-        if not config.get("password") and not config.get("password_ref"):
-            faults.append(
-                Fault("config.password", "or password_ref is required when auth_mode is basic")
-            )
+    faults = [*basic_faults(config), *password_faults(config)]
     if mode == "bearer" and not config.get("token_ref"):
         faults.append(Fault("config.token_ref", "is required when auth_mode is bearer"))
     headers = config.get("headers")
@@ -75,36 +75,17 @@ SPEC = Spec(
             default="none",
             choices=("none", "basic", "bearer"),
         ),
-        Field(name="username", type=FieldType.TEXT, help="For basic authentication."),
-        Field(
-            name="password",
-            type=FieldType.TEXT,
-            help="For basic authentication; stored encrypted, never shown.",
-            secret=True,
-            longest=SECRET_LONGEST,
-        ),
-        Field(
-            name="password_ref",
-            type=FieldType.SECRET_NAME,
-            help="The project secret that holds the password.",
-        ),
-        Field(
-            name="token_ref",
-            type=FieldType.SECRET_NAME,
-            help="The project secret that holds the bearer token.",
-        ),
+        username("For basic authentication."),
+        PASSWORD,
+        PASSWORD_REF,
+        TOKEN_REF,
         Field(
             name="follow_redirects",
             type=FieldType.BOOLEAN,
             help=f"Follows up to {REDIRECTS_MOST} redirects; credentials stay with the origin.",
             default=True,
         ),
-        Field(
-            name="tls_skip_verify",
-            type=FieldType.BOOLEAN,
-            help="Accepts any certificate.",
-            default=False,
-        ),
+        TLS_SKIP_VERIFY,
         Field(
             name="ip_family",
             type=FieldType.CHOICE,
@@ -148,11 +129,10 @@ def _request(check: Check) -> Request:
     mode = check.text("auth_mode")
     credential = ""
     if mode == "basic":
-        credential = _secret(check, "password")
-        pair = f"{check.text('username')}:{credential}".encode()
-        headers.append(("authorization", "Basic " + b64encode(pair).decode("ascii")))
+        credential = demanded_secret(check, "password", Carrier.BASIC)
+        headers.append(("authorization", basic_authorization(check)))
     elif mode == "bearer":
-        credential = _secret(check, "token")
+        credential = demanded_secret(check, "token", Carrier.HEADER)
         headers.append(("authorization", f"Bearer {credential}"))
     body = check.text("body")
     values = [credential, *(v for n, v in headers if n.lower() in secrets)]
@@ -169,16 +149,6 @@ def _request(check: Check) -> Request:
         cert_expiry=check.wants("CERT_EXPIRY"),
         family=Family(check.text("ip_family") or Family.ANY),
     )
-
-
-def _secret(check: Check, key: str) -> str:
-    """The value behind a reference, or the one in the config; without it nothing is sent."""
-    value = check.secrets.get(key) or check.text(key)
-    if not value:
-        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
-    if any(c < " " or c == "\x7f" for c in value):
-        raise Unobtainable(UnknownReason.BAD_SECRET)
-    return value
 
 
 def _text(response: Response) -> str:

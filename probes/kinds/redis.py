@@ -5,23 +5,25 @@ their arguments with their lengths, so that no value can become a command.
 """
 
 from ..check import Check
+from ..credentials import (
+    PASSWORD,
+    PASSWORD_REF,
+    TLS,
+    TLS_SKIP_VERIFY,
+    Carrier,
+    has_password,
+    password_faults,
+    secret,
+    username,
+)
 from ..facts import Facts
-from ..failure import Failed, Unobtainable
+from ..failure import Failed
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.reading import Reader
-from ..result import FailureClass, Phase, UnknownReason
+from ..result import FailureClass, Phase
 from ..seen import Seen
-from ..spec import (
-    SECRET_LONGEST,
-    Config,
-    Fault,
-    Field,
-    FieldType,
-    MonitorType,
-    Spec,
-    TargetForm,
-)
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
 from ..target import read_host_port
 
 REPLY_BYTES_MOST = 64 * 1024
@@ -33,10 +35,9 @@ Reply = str | None
 
 
 def _rule(_target: str, config: Config) -> list[Fault]:
-    has_password = config.get("password") or config.get("password_ref")
-    if config.get("username") and not has_password:
+    if config.get("username") and not has_password(config):
         return [Fault("config.password", "or password_ref is required beside username")]
-    return []
+    return password_faults(config)
 
 
 SPEC = Spec(
@@ -44,26 +45,11 @@ SPEC = Spec(
     help="Sends PING, or GET where a key is named. Without conditions an answer is up.",
     target=TargetForm.HOST_PORT,
     fields=(
-        Field(name="username", type=FieldType.TEXT, help="For servers with ACLs."),
-        Field(
-            name="password",
-            type=FieldType.TEXT,
-            help="Stored encrypted, never shown.",
-            secret=True,
-            longest=SECRET_LONGEST,
-        ),
-        Field(
-            name="password_ref",
-            type=FieldType.SECRET_NAME,
-            help="The project secret that holds the password.",
-        ),
-        Field(name="tls", type=FieldType.BOOLEAN, help="Speaks TLS.", default=False),
-        Field(
-            name="tls_skip_verify",
-            type=FieldType.BOOLEAN,
-            help="Accepts any certificate.",
-            default=False,
-        ),
+        username("For servers with ACLs."),
+        PASSWORD,
+        PASSWORD_REF,
+        TLS,
+        TLS_SKIP_VERIFY,
         Field(
             name="database",
             type=FieldType.INTEGER,
@@ -82,7 +68,7 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
-    password = _password(check)
+    password = secret(check, "password", Carrier.COUNTED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     try:
@@ -102,8 +88,8 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
 async def _converse(reader: Reader, check: Check, password: str) -> object:
     """What the last command was answered; each but it must be answered with OK."""
     if password:
-        username = check.text("username")
-        await _ask(reader, "AUTH", *([username] if username else []), password, wanted="OK")
+        name = check.text("username")
+        await _ask(reader, "AUTH", *([name] if name else []), password, wanted="OK")
     database = check.config.get("database")
     if database:
         await _ask(reader, "SELECT", str(database), wanted="OK")
@@ -142,11 +128,3 @@ async def _reply(reader: Reader) -> Reply:
     if not value.endswith(b"\r\n"):
         raise Failed(FailureClass.PROTOCOL_ERROR)
     return value[:-2].decode("utf-8", "replace")
-
-
-def _password(check: Check) -> str:
-    """The value behind a reference, or the one in the config; empty where none is configured."""
-    value = check.secrets.get("password") or check.text("password")
-    if not value and check.text("password_ref"):
-        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
-    return value

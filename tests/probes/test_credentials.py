@@ -1,0 +1,69 @@
+"""What a check proves itself with: which value is taken, and when none is sent."""
+
+import pytest
+
+from leadline.probes.check import Check, make_check, validate
+from leadline.probes.credentials import Carrier, basic_authorization, demanded_secret, secret
+from leadline.probes.failure import Unobtainable
+from leadline.probes.result import UnknownReason
+
+URL = "https://shop.example/"
+
+
+def check(config: dict[str, object], secrets: dict[str, str] | None = None) -> Check:
+    return make_check("http", URL, None, config, [], secrets=secrets)
+
+
+def test_the_value_behind_a_reference_is_taken_and_else_the_one_in_the_config() -> None:
+    config: dict[str, object] = {"password": "mine"}
+    assert secret(check(config), "password", Carrier.COUNTED) == "mine"
+    assert secret(check({}), "password", Carrier.COUNTED) == ""
+    referring = check({"password_ref": "db"}, {"password": "project's"})
+    assert secret(referring, "password", Carrier.COUNTED) == "project's"
+    assert secret(check({"token_ref": "t"}, {"token": "T"}), "token", Carrier.HEADER) == "T"
+
+
+def test_a_reference_without_its_value_never_falls_back_to_another_password() -> None:
+    for config in ({"password_ref": "db"}, {"password_ref": "db", "password": "old"}):
+        with pytest.raises(Unobtainable) as raised:
+            secret(check(dict(config)), "password", Carrier.COUNTED)
+        assert raised.value.reason is UnknownReason.MISSING_REFERENCE
+    with pytest.raises(Unobtainable):
+        demanded_secret(check({}), "password", Carrier.COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("value", "carried"),
+    [
+        ("plain é 漢", {*Carrier}),
+        (" at its ends ", {Carrier.COUNTED, Carrier.TERMINATED, Carrier.BASIC}),
+        ("two\nlines", {Carrier.COUNTED, Carrier.TERMINATED}),
+        ("a\x7fb", {Carrier.COUNTED, Carrier.TERMINATED}),
+        ("a\x00b", {Carrier.COUNTED}),
+        ("half \ud800", set()),
+    ],
+)
+def test_what_a_protocol_cannot_carry_is_not_sent(value: str, carried: set[Carrier]) -> None:
+    checked = check({"password_ref": "db"}, {"password": value})
+    for carrier in Carrier:
+        if carrier in carried:
+            assert secret(checked, "password", carrier) == value
+            continue
+        with pytest.raises(Unobtainable) as raised:
+            secret(checked, "password", carrier)
+        assert raised.value.reason is UnknownReason.BAD_SECRET
+        assert value not in str(raised.value)
+
+
+def test_basic_authorization_is_the_pair_in_base64() -> None:
+    # The example of RFC 7617, section 2.1.
+    said = basic_authorization(check({"username": "test", "password": "123£"}))
+    assert said == "Basic dGVzdDoxMjPCow=="
+
+
+@pytest.mark.parametrize(("kind", "target"), [("http", URL), ("redis", "cache.example:6379")])
+def test_two_passwords_are_refused(kind: str, target: str) -> None:
+    both: dict[str, object] = {"password": "x", "password_ref": "db"}
+    assert [f.field for f in validate(kind, target, None, both, [])] == ["config.password"]
+    for name in both:
+        assert validate(kind, target, None, {**both, name: ""}, []) == []
