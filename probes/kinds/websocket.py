@@ -1,0 +1,258 @@
+"""WebSocket: the opening handshake is enough, unless a message is sent or a condition reads one.
+
+trio-websocket speaks the protocol on a stream of ours, which bounds what may come and tells why it
+ended: by itself the library waits for ever where a peer closes before the handshake, and hides the
+status of a refusal whose body ends with the connection.
+"""
+
+import re
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Union, cast
+
+import h11
+import trio
+from trio_websocket import (
+    ConnectionClosed,
+    ConnectionRejected,
+    WebSocketConnection,
+    wrap_client_stream,
+)
+
+from ..check import Check
+from ..facts import MISSING, Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.tls import HTTP_ALPN, expires_at_us
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import BODY_LONGEST, Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import Url, read_url
+
+# All that a peer may send in one conversation, the handshake included.
+RECEIVED_BYTES_MOST = 128 * 1024
+# How long the peer's part of the closing handshake is waited for; it decides nothing any more.
+CLOSE_SECONDS = 0.5
+SWITCHED = 101
+_CHUNK = 16 * 1024
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r\n]")
+_STATUS_LINE_BYTES = len(b"HTTP/1.1 101 ")
+_SUBPROTOCOL = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    faults = []
+    if config.get("subprotocol") and not _SUBPROTOCOL.fullmatch(str(config["subprotocol"])):
+        faults.append(Fault("config.subprotocol", "is one name, without spaces or commas"))
+    headers = config.get("headers")
+    named = [str(name).lower() for name in headers] if isinstance(headers, dict) else []
+    if any(name.startswith("sec-websocket-") for name in named):
+        faults.append(Fault("config.headers", "must not set those of the handshake"))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.WEBSOCKET,
+    help="Opens a WebSocket; optionally sends a message and reads the answer.",
+    target=TargetForm.URL,
+    schemes=("ws", "wss"),
+    fields=(
+        Field(
+            name="headers",
+            type=FieldType.HEADERS,
+            help="Sent with the handshake; credential-bearing ones are stored encrypted.",
+            secret=True,
+        ),
+        Field(
+            name="subprotocol",
+            type=FieldType.TEXT,
+            help="Asked for in the handshake; a server that does not choose it is a failure.",
+        ),
+        Field(
+            name="send",
+            type=FieldType.TEXT,
+            help="Sent as a text message; the next message that comes is [RESULT] and [BODY].",
+            multiline=True,
+            longest=BODY_LONGEST,
+        ),
+    ),
+    placeholders=frozenset(
+        {"RESULT", "BODY", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}
+    ),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    url = read_url(check.target, SPEC.schemes)
+    connection = await reach.dial(url.host, url.port, watch)
+    facts = Facts(connected=True, ip=connection.address)
+    stream: Stream = connection.stream
+    ends_at = None
+    try:
+        if url.scheme == "wss":
+            stream = wrapped = await reach.encrypt(connection, url.host, watch, alpn=HTTP_ALPN)
+            ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
+        watch.begin(Phase.FIRST_BYTE)
+        message = await _converse(_Guarded(stream, watch), check, url, reach.user_agent)
+    except Failed as failed:
+        if failed.failure is not FailureClass.HTTP_STATUS or not check.wants("STATUS"):
+            raise
+        # A condition on the status may want just what is a failure otherwise.
+        facts.status = failed.code
+        return Seen(facts, code=failed.code, failure=failed.failure, cert_ends_at=ends_at)
+    finally:
+        connection.stream.socket.close()
+    facts.status = SWITCHED
+    if message is not None:
+        facts.body = message if isinstance(message, str) else message.decode("utf-8", "replace")
+    facts.result = MISSING if facts.body is None else facts.body
+    return Seen(facts, code=SWITCHED, cert_ends_at=ends_at)
+
+
+async def _converse(
+    stream: "_Guarded", check: Check, url: Url, user_agent: str
+) -> str | bytes | None:
+    """The message that was waited for. Nothing is raised inside the nursery but cancellation, so
+    that no group comes out of it.
+    """
+    failed: Failed | None = None
+    message = None
+    async with trio.open_nursery() as nursery:
+        try:
+            socket = await _open(nursery, stream, check, url, user_agent)
+            message = await _exchange(socket, stream, check)
+            await _close(socket)
+        except Failed as failure:
+            failed = failure
+        nursery.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+    return message
+
+
+async def _open(
+    nursery: trio.Nursery, stream: "_Guarded", check: Check, url: Url, user_agent: str
+) -> WebSocketConnection:
+    given = check.config.get("headers")
+    headers = {str(n).lower(): str(v) for n, v in given.items()} if isinstance(given, dict) else {}
+    host = headers.pop("host", url.authority)
+    headers.setdefault("user-agent", user_agent)
+    subprotocol = check.text("subprotocol")
+    opened: WebSocketConnection | None = None
+    with trio.CancelScope() as opening:
+        opened = await wrap_client_stream(
+            cast("trio.Nursery", _Starter(nursery, opening)),
+            cast("trio.SocketStream", stream),
+            host,
+            url.path,
+            subprotocols=[subprotocol] if subprotocol else None,
+            extra_headers=[(n.encode(), v.encode()) for n, v in headers.items()],
+            max_message_size=RECEIVED_BYTES_MOST,
+        )
+    if opened is None or (opened.subprotocol or "") != subprotocol:
+        raise stream.failed or Failed(FailureClass.PROTOCOL_ERROR)
+    return opened
+
+
+async def _exchange(
+    socket: WebSocketConnection, stream: "_Guarded", check: Check
+) -> str | bytes | None:
+    send = check.text("send")
+    try:
+        if send:
+            await socket.send_message(send)
+        if send or check.wants("BODY") or check.wants("RESULT"):
+            return await socket.get_message()
+    except ConnectionClosed:
+        raise stream.failed or Failed(FailureClass.PROTOCOL_ERROR) from None
+    return None
+
+
+async def _close(socket: WebSocketConnection) -> None:
+    """Says goodbye. A deadline that is near is not spent on it: what was asked is answered."""
+    left = trio.current_effective_deadline() - trio.current_time()
+    with trio.move_on_after(min(CLOSE_SECONDS, left / 2)), suppress(Failed):
+        await socket.aclose()
+
+
+class _Starter:
+    """Where the library starts its reader: instead of a nursery, since the reader's end has to end
+    the wait for a handshake that will not come, and its errors are told by the stream.
+    """
+
+    def __init__(self, nursery: trio.Nursery, opening: trio.CancelScope) -> None:
+        self._nursery = nursery
+        self._opening = opening
+
+    def start_soon(self, read: Callable[[], Awaitable[None]]) -> None:
+        self._nursery.start_soon(self._run, read)
+
+    async def _run(self, read: Callable[[], Awaitable[None]]) -> None:
+        # The library stumbles over answers that are no handshake: it wants to send what only a
+        # server may, or reads as ASCII what is none. Each is a `protocol_error` of the peer.
+        try:
+            with suppress(Failed, ConnectionRejected, h11.LocalProtocolError, UnicodeDecodeError):
+                await read()
+        finally:
+            self._opening.cancel()
+
+
+class _Guarded(trio.abc.Stream):
+    """The stream as the library sees it, which stays the caller's to close. `failed` is why it
+    ended: set before the library hears of it.
+    """
+
+    def __init__(self, stream: Stream, watch: Stopwatch) -> None:
+        self._stream = stream
+        self._watch = watch
+        self._left = RECEIVED_BYTES_MOST
+        self._head: bytes | None = b""
+        self.failed: Failed | None = None
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
+            raise self._fail(FailureClass.CONNECT_ERROR) from error
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        try:
+            piece = bytes(await self._stream.receive_some(max_bytes or _CHUNK))
+        except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
+            raise self._fail(FailureClass.CONNECT_ERROR) from error
+        self._watch.done()
+        self._left -= len(piece)
+        if not piece:
+            raise self._fail(FailureClass.PROTOCOL_ERROR)
+        self._read_status(piece)
+        if self._left < 0:
+            raise self._fail(FailureClass.RESPONSE_TOO_LARGE)
+        return piece
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def _read_status(self, piece: bytes) -> None:
+        """Looks at the first line only; whatever refuses is told by its status at once."""
+        if self._head is None:
+            return
+        self._head += piece[:_STATUS_LINE_BYTES]
+        if len(self._head) < _STATUS_LINE_BYTES:
+            return
+        found = _STATUS_LINE.match(self._head)
+        self._head = None
+        status = int(found[1]) if found else SWITCHED
+        if status != SWITCHED:
+            raise self._fail(FailureClass.HTTP_STATUS, status)
+
+    def _fail(self, failure: FailureClass, code: int | None = None) -> Failed:
+        self.failed = Failed(failure, code)
+        return self.failed
