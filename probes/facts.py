@@ -27,6 +27,10 @@ class _Missing:
     """No value: not the same as null, which is one."""
 
 
+class Every(tuple[object, ...]):
+    """Several values at once: a condition holds where it holds of each, and of none never."""
+
+
 MISSING: Final = _Missing()
 _UNREAD: Final = _Missing()
 
@@ -36,7 +40,8 @@ class Facts:
     """What a run learnt; None (for `result`: MISSING) where it learnt nothing.
 
     `response_time_ms` is the latency as it is reported, `cert_expiry_us` the time left. Names in
-    `headers` are lower-case. `result` is text, a number, a truth value or None (null).
+    `headers` are lower-case. `result` is text, a number, a truth value, None (null), or `Every` of
+    them.
     """
 
     connected: bool | None = None
@@ -65,6 +70,12 @@ class Facts:
 def evaluate(condition: Condition, facts: Facts) -> bool:
     """Whether it holds. Never raises; look at `facts.exhausted` afterwards."""
     value = _value(condition.place, facts)
+    if isinstance(value, Every):
+        return bool(value) and all(_holds(condition, one, facts) for one in value)
+    return _holds(condition, value, facts)
+
+
+def _holds(condition: Condition, value: object, facts: Facts) -> bool:
     if value is MISSING:
         return False
     operator, literal = condition.operator, condition.literal

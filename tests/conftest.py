@@ -32,6 +32,7 @@ PROVIDED_BY = {
     "nginx": "apt-get install nginx",
     "curl": "apt-get install curl",
     "promtool": "apt-get install prometheus",
+    "prometheus": "apt-get install prometheus",
     "chromium": "apt-get install chromium",
     "systemd-analyze": "apt-get install systemd",
     "pg_dump": "apt-get install postgresql-client",

@@ -18,7 +18,7 @@ from leadline.probes.condition import (
     unparse,
 )
 from leadline.probes.durations import read_duration
-from leadline.probes.facts import MISSING, Facts, evaluate
+from leadline.probes.facts import MISSING, Every, Facts, evaluate
 
 SECOND, HOUR, DAY = 1_000_000, 3_600_000_000, 86_400_000_000
 
@@ -283,6 +283,16 @@ def test_ordering_agrees_with_the_numbers(left: int, right: int) -> None:
     for operator, truth in expected.items():
         for key in "nt":
             assert holds(f"[BODY].{key} {operator} {right}", body=body) is truth
+
+
+@given(_CONDITIONS, st.lists(_JSON | st.just(MISSING), max_size=4))
+def test_of_several_results_each_must_hold(condition: Condition, values: list[object]) -> None:
+    each = [evaluate(condition, Facts(result=value, status=200)) for value in values]
+    together = evaluate(condition, Facts(result=Every(values), status=200))
+    if condition.place.name == "RESULT":
+        assert together == (bool(values) and all(each))
+    else:
+        assert together == evaluate(condition, Facts(status=200))
 
 
 @settings(deadline=None, max_examples=20)

@@ -1,0 +1,179 @@
+"""PromQL: one instant query to a server with Prometheus' HTTP API; what came is [RESULT].
+
+A query may give many samples, and which comes first is chance: so a condition must hold of every
+one. A NaN is the absence of a number (0/0: nothing was counted), of which no condition holds.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from ..check import Check
+from ..credentials import (
+    PASSWORD,
+    PASSWORD_REF,
+    basic_authorization,
+    basic_faults,
+    password_faults,
+    username,
+)
+from ..facts import MISSING, Every, Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.web import Request, Response, fetch
+from ..result import FailureClass
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import Url, read_url
+
+QUERY_LONGEST = 1_024
+# Each condition looks at each of them on the event loop: more is a query to be aggregated.
+VALUES_MOST = 500
+API_PATH = "/api/v1/query"
+_DENIED = frozenset({401, 403})
+# Above it a float no longer tells whole numbers apart.
+_WHOLE_MOST = 2**53
+
+
+def _rule(target: str, config: Config) -> list[Fault]:
+    faults = []
+    if "?" in target:
+        faults.append(Fault("target", "is the base address of the server, without a query"))
+    if not str(config.get("query", "")).strip():
+        faults.append(Fault("config.query", "is required"))
+    return [*faults, *basic_faults(config), *password_faults(config)]
+
+
+SPEC = Spec(
+    type=MonitorType.PROMQL,
+    help="Evaluates a query now. Without conditions a result that is not empty is up.",
+    target=TargetForm.URL,
+    schemes=("http", "https"),
+    fields=(
+        Field(
+            name="query",
+            type=FieldType.TEXT,
+            help="PromQL; conditions on [RESULT] must hold of every sample that it gives.",
+            required=True,
+            multiline=True,
+            longest=QUERY_LONGEST,
+        ),
+        Field(
+            name="auth_mode",
+            type=FieldType.CHOICE,
+            help="How the request authenticates.",
+            default="none",
+            choices=("none", "basic"),
+        ),
+        username("For basic authentication."),
+        PASSWORD,
+        PASSWORD_REF,
+    ),
+    placeholders=frozenset({"RESULT", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    response = await fetch(reach, _request(check), watch)
+    result = _result(response)
+    return Seen(
+        Facts(connected=True, ip=response.address, result=result),
+        code=response.status,
+        failure=FailureClass.CONDITION_FAILED if result == Every() else None,
+        cert_ends_at=response.cert_ends_at,
+    )
+
+
+def _request(check: Check) -> Request:
+    headers: list[tuple[str, str]] = []
+    if check.text("auth_mode") == "basic" and check.text("username"):
+        headers.append(("authorization", basic_authorization(check)))
+    # The server gives up when we do, rather than working for nobody.
+    asked = {"query": check.text("query"), "timeout": f"{check.timeout_seconds}s"}
+    return Request(
+        # GET, so that a redirect keeps the query. Nothing between may answer from memory.
+        method="GET",
+        url=_url(read_url(check.target), asked),
+        headers=[*headers, ("cache-control", "no-cache"), ("accept", "application/json")],
+        secrets=frozenset({"authorization"}),
+        cert_expiry=check.wants("CERT_EXPIRY"),
+    )
+
+
+def _url(base: Url, asked: dict[str, str]) -> Url:
+    path = base.path.partition("?")[0].rstrip("/")
+    return replace(base, path=f"{path}{API_PATH}?{urlencode(asked)}")
+
+
+class _Data(msgspec.Struct, rename={"kind": "resultType"}):
+    kind: str
+    result: Any
+
+
+class _Answer(msgspec.Struct):
+    status: str
+    data: _Data | None = None
+
+
+class _Series(msgspec.Struct):
+    """One time series: its one sample, or its samples in a range. A histogram has neither."""
+
+    value: tuple[float, str] | None = None
+    values: list[tuple[float, str]] | None = None
+
+
+def _result(response: Response) -> object:
+    """Text, a number, or `Every` of the samples; warnings of the server change nothing."""
+    if response.status in _DENIED:
+        raise Failed(FailureClass.AUTH_FAILED, response.status)
+    if not 200 <= response.status <= 299:
+        raise Failed(FailureClass.HTTP_STATUS, response.status)
+    if not response.whole:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+    try:
+        answer = msgspec.json.decode(response.body, type=_Answer)
+        if answer.status != "success" or answer.data is None:
+            raise Failed(FailureClass.PROTOCOL_ERROR, response.status)
+        return _read(answer.data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Failed(FailureClass.PROTOCOL_ERROR, response.status) from error
+
+
+def _read(data: _Data) -> object:
+    """`ValueError` or msgspec's own where it is no result that an instant query gives."""
+    if data.kind in ("scalar", "string"):
+        _, text = msgspec.convert(data.result, tuple[float, str])
+        return text if data.kind == "string" else _number(text)
+    if data.kind not in ("vector", "matrix"):
+        raise ValueError("a result of a kind that we do not know")
+    found: list[object] = []
+    for value in _values(msgspec.convert(data.result, list[_Series])):
+        found.append(value)
+        if len(found) > VALUES_MOST:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+    return found[0] if len(found) == 1 else Every(found)
+
+
+def _values(series: list[_Series]) -> Iterator[object]:
+    for one in series:
+        if one.value is None and not one.values:
+            yield MISSING
+        if one.value is not None:
+            yield _number(one.value[1])
+        for _, text in one.values or ():
+            yield _number(text)
+
+
+def _number(text: str) -> object:
+    """A whole number as one, so that it reads `1` and not `1.0`; MISSING for NaN."""
+    number = float(text)
+    if math.isnan(number):
+        return MISSING
+    whole = number.is_integer() and abs(number) < _WHOLE_MOST
+    return int(number) if whole else number

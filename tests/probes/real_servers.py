@@ -1,0 +1,62 @@
+"""Servers of this machine's packages, each started for a test on ports of its own, and ended."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import trustme
+
+HOST = "127.0.0.1"
+READY_SECONDS = 60
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as sock:
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((HOST, port), timeout=5):
+        return True
+    return False
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log: Path, ready: Callable[[], bool], **popen: object
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The process of a server that is ready; it has ended when the block has."""
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, **popen)  # type: ignore[call-overload]
+    try:
+        deadline = time.monotonic() + READY_SECONDS
+        while not ready():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.01)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def write_certificate(
+    authority: trustme.CA, folder: Path, *names: str, expired: bool = False
+) -> tuple[Path, Path]:
+    """The files of a certificate for `names` and of its key."""
+    ends = datetime.now(UTC) - timedelta(days=1) if expired else None
+    certificate = authority.issue_cert(*names, not_after=ends)
+    chain, key = folder / "server.crt", folder / "server.key"
+    chain.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    certificate.private_key_pem.write_to_path(str(key))
+    key.chmod(0o600)
+    return chain, key
