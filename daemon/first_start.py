@@ -8,8 +8,8 @@ from pathlib import Path
 from ..http.auth.passwords import Passwords
 from ..storage.keyring import Keyring, key_from_text, new_key_text
 from ..storage.pools import Pool
+from ..storage.tables.sealed_values import holds_ciphertext
 from ..storage.transactions.accounts.found_installation import found_installation, is_founded
-from ..storage.views.ciphertexts import holds_ciphertext
 from .config import BadConfig
 from .sections import Settings
 

@@ -3,13 +3,21 @@
 from ..probes.check import make_check
 from ..probes.result import Result
 from ..probes.run import run
+from ..storage.rules.access import Scope
 from ..storage.transactions.monitors.draft import MonitorDraft, check_draft
+from ..storage.transactions.secrets.follow_references import open_references
 from .context import Context
 
 
-async def try_out(context: Context, draft: MonitorDraft) -> Result:
-    """Refused where the draft may not be; waits for one of the permits that tests have."""
+async def try_out(context: Context, draft: MonitorDraft, home: Scope) -> Result:
+    """Refused where the draft may not be; waits for one of the permits that tests have.
+
+    `home` is the project whose secrets the draft may refer to: its editors may use them all.
+    """
     check_draft(draft, context.options.regions)
+    org, project = int(str(home.organization)), int(str(home.project))
+    async with context.pool.transaction("open_references", read_only=True) as tx:
+        values = await open_references(tx, org, project, draft.config, context.keyring)
     check = make_check(
         draft.type,
         draft.target,
@@ -19,6 +27,7 @@ async def try_out(context: Context, draft: MonitorDraft) -> Result:
         retries=draft.retries,
         timeout_seconds=draft.timeout_seconds,
         interval_seconds=draft.interval_seconds,
+        secrets=values,
     )
     async with context.test_permits:
         return await run(check, context.reach, context.clock)

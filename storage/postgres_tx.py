@@ -31,9 +31,10 @@ class LockRank(IntEnum):
     SHARD = 3
     SERVICE = 4
     MONITOR = 5
-    STATE = 6
-    INCIDENT = 7
-    OUTBOX = 8
+    SECRET = 6
+    STATE = 7
+    INCIDENT = 8
+    OUTBOX = 9
 
 
 class Tx:

@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "openapi": "Print the OpenAPI document of the HTTP API.",
     "version": "Print the version.",
     "admin": "Create people and reset passwords in the database.",
+    "keys": "Make encryption keys, and change over to a new one.",
 }
 
 

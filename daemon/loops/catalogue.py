@@ -16,7 +16,9 @@ from ...probes.check import Check, make_check
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Pool
 from ...storage.rules.instant import SECOND, Instant
+from ...storage.rules.secret import references, referred_key
 from ...storage.transactions.monitors.secrets_of_config import join, unseal
+from ...storage.transactions.secrets.edit_secrets import place_of
 from ...storage.views.definitions import (
     Definition,
     select_changed_definitions,
@@ -38,6 +40,8 @@ class Entry:
 
     uid: UUID
     revision: int
+    # When one of the secrets that it refers to changed last; 0 where it refers to none.
+    secrets_changed_at: Instant
     shard: int
     interval_us: int
     timeout_us: int
@@ -87,12 +91,17 @@ class Catalogue:
             self._entries.clear()
         key = (definition.org, definition.id)
         known = self._entries.get(key)
-        if known is not None and known.revision >= definition.revision:
+        secrets_changed_at = definition.secrets_changed_at or Instant(0)
+        if known is not None and (known.revision, known.secrets_changed_at) >= (
+            definition.revision,
+            secrets_changed_at,
+        ):
             return
         check, trouble = self._check(definition)
         self._entries[key] = Entry(
             uid=definition.uid,
             revision=definition.revision,
+            secrets_changed_at=secrets_changed_at,
             shard=definition.shard,
             interval_us=definition.interval_seconds * SECOND,
             timeout_us=definition.timeout_seconds * SECOND,
@@ -105,6 +114,7 @@ class Catalogue:
         plain: dict[str, Any] = msgspec.json.decode(definition.config)
         try:
             secret = unseal(self._keyring, definition.config_sealed, definition.uid)
+            values = self._referred(definition, plain)
         except CannotOpen as error:
             log.error("a monitor's secrets do not open", extra={"monitor": str(definition.uid)})
             return None, f"decrypt_failed: {error}"
@@ -117,4 +127,22 @@ class Catalogue:
             retries=definition.retries,
             timeout_seconds=definition.timeout_seconds,
             interval_seconds=definition.interval_seconds,
+            secrets=values,
         ), ""
+
+    def _referred(self, definition: Definition, plain: Mapping[str, Any]) -> dict[str, str]:
+        """The values that settings refer to; one that is not there is left for the probe to miss.
+        CannotOpen where the ring does not open one."""
+        sealed = dict(
+            zip(
+                definition.secret_names,
+                zip(definition.secret_uids, definition.secret_values, strict=True),
+                strict=True,
+            )
+        )
+        values: dict[str, str] = {}
+        for setting, name in references(plain).items():
+            if name in sealed:
+                uid, value = sealed[name]
+                values[referred_key(setting)] = self._keyring.open(value, place_of(uid)).decode()
+        return values

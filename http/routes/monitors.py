@@ -106,7 +106,8 @@ async def test(ask: Ask) -> TestResult:
     draft = draft_of(ask.body)
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
         raise Problem(f"type: {draft.type} has nothing to test")
-    result = await try_out(ask.context, draft)
+    assert ask.scope is not None
+    result = await try_out(ask.context, draft, ask.scope)
     return TestResult(
         up=result.outcome is Outcome.UP,
         latency_ms=result.latency_ms,

@@ -1,4 +1,4 @@
-"""What a prober needs to know of a monitor to run it."""
+"""What a prober needs to know of a monitor to run it, the secrets that it refers to sealed."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -8,16 +8,32 @@ import msgspec
 from ..pools import Tx
 from ..rules.instant import Instant
 
+# The first condition is decided once a monitor: most refer to nothing.
 _SELECT = """
 select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
   m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_sealed, m.enabled,
-  m.revision, m.updated_at
+  m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
+  coalesce(r.sealed, '{}'), r.changed_at
 from monitors m
+  left join lateral (
+    select array_agg(s.name) as names, array_agg(s.uid) as uids,
+      array_agg(s.value_sealed) as sealed, max(s.updated_at) as changed_at
+    from jsonb_each_text(m.config) c
+      join project_secrets s on s.org = m.org and s.project = m.project and s.name = c.value
+    where m.config::text like '%%_ref"%%' and right(c.key, 4) = '_ref'
+  ) r on true
 """
 _OF_KEYS = f"""{_SELECT}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 _CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and m.updated_at >= at(%(since)s)"
+# Begins at the secrets, which change seldom.
+_REFERRING = """
+select distinct m.org, m.id
+from project_secrets s join monitors m on m.org = s.org and m.project = s.project
+where s.updated_at >= at(%(since)s) and m.shard = any(%(shards)s) and exists (
+  select from jsonb_each_text(m.config) c where right(c.key, 4) = '_ref' and c.value = s.name)
+"""
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -37,12 +53,19 @@ class Definition(msgspec.Struct, frozen=True):
     enabled: bool
     revision: int
     updated_at: Instant
+    # Of the secrets that the config refers to: names, ids and sealed values, in one order.
+    secret_names: list[str]
+    secret_uids: list[UUID]
+    secret_values: list[bytes]
+    secrets_changed_at: Instant | None
 
 
 async def select_definitions(
     tx: Tx, keys: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], Definition]:
     """Those of the monitors that are still there."""
+    if not keys:
+        return {}
     rows = await tx.structs(
         Definition, _OF_KEYS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
     )
@@ -52,4 +75,9 @@ async def select_definitions(
 async def select_changed_definitions(
     tx: Tx, shards: Sequence[int], since: Instant
 ) -> list[Definition]:
-    return await tx.structs(Definition, _CHANGED, shards=list(shards), since=since)
+    """Those that were edited, and those that refer to a secret that was."""
+    changed = await tx.structs(Definition, _CHANGED, shards=list(shards), since=since)
+    referring = await tx.rows(_REFERRING, shards=list(shards), since=since)
+    known = {(row.org, row.id) for row in changed}
+    more = await select_definitions(tx, [key for key in referring if key not in known])
+    return [*changed, *more.values()]

@@ -34,6 +34,7 @@ from leadline.storage.tables import projects, sessions, tokens, users
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.create_monitor import create_monitor
 from leadline.storage.transactions.monitors.draft import MonitorDraft
+from leadline.storage.transactions.secrets.edit_secrets import create_secret
 
 COOKIE = "leadline_session"
 # name → (tenant, project, role), None for no membership; a global admin needs none.
@@ -131,6 +132,15 @@ class Api:
         async with self.pool.transaction("new_token") as tx:
             uid, _ = await insert_token(tx, self.orgs["acme"][0], None, Role.VIEWER, None)
         return uid
+
+    async def new_secret(self, value: str = "hunter2", name: str = "") -> str:
+        """Of the shop, by its name."""
+        name = name or f"secret-{next(self.numbers)}"
+        org = self.orgs["acme"][0]
+        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        async with self.pool.transaction("new_secret") as tx:
+            await create_secret(tx, editor, self.project, name, value, self.context.keyring)
+        return name
 
     async def new_monitor(self, project: str = "acme/shop", **given: Any) -> MonitorRow:
         org = self.orgs[project.partition("/")[0]][0]

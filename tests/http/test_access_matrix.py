@@ -4,6 +4,7 @@ Who may do what is written down a second time here, in the letters of the interf
 rules of this file's own: neither the route table nor rules/access is believed.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -53,6 +54,10 @@ V GET /monitors/{monitorID}/availability
 E POST /monitors/{monitorID}/check
 E POST /monitors/{monitorID}/push-token
 V GET /projects/{projectID}/monitors/{monitorID}/expected-runs
+V GET /projects/{projectID}/secrets
+E POST /projects/{projectID}/secrets
+E PATCH /projects/{projectID}/secrets/{name}
+E DELETE /projects/{projectID}/secrets/{name}
 * GET /search
 * GET /events
 G GET /admin/audit
@@ -91,6 +96,8 @@ BODIES: dict[tuple[str, str], Any] = {
         "target": "127.0.0.1:1",
     },
     ("PATCH", "/monitors/{monitorID}"): {"name": "renamed {n}"},
+    ("POST", "/projects/{projectID}/secrets"): {"name": "new-{n}", "value": "v"},
+    ("PATCH", "/projects/{projectID}/secrets/{name}"): {"value": "w"},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/search": {"q": "shop"},
@@ -175,7 +182,7 @@ def test_what_asks_for_no_credential_stands_apart() -> None:
     assert all(path.startswith(("/auth/", "/api/v1/public/")) for path in open_paths)
 
 
-async def _ids(api: Api, who: str, path: str) -> dict[str, UUID]:
+async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
     """Fresh ones of what a write may remove."""
     owner = who if who in PEOPLE else "viewer"
     kind = {"type": "push", "target": ""} if path.endswith("/push-token") else {}
@@ -187,6 +194,7 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID]:
         "sessionID": (await api.new_session(owner))[0],
         "userID": await api.new_user(),
         "monitorID": (await api.new_monitor(**kind)).uid,
+        "name": await api.new_secret(),
     }
 
 
@@ -196,7 +204,7 @@ def _filled(value: Any, number: int) -> Any:
     return value.replace("{n}", str(number)) if isinstance(value, str) else value
 
 
-async def _call(api: Api, who: str, route: Route, ids: dict[str, UUID]) -> Any:
+async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str]) -> Any:
     number = next(api.numbers)
     path = route.path
     for name, uid in ids.items():
@@ -236,7 +244,7 @@ async def test_a_stranger_cannot_tell_what_exists_from_what_does_not(
     api: Api, route: Route
 ) -> None:
     ids = await _ids(api, "stranger", route.path)
-    nowhere = {name: uuid7() for name in ids}
+    nowhere: dict[str, UUID | str] = {name: uuid7() for name in ids}
     answers = [
         await _call(api, who, route, where)
         for who, where in [

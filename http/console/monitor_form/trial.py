@@ -25,7 +25,8 @@ class Trial:
 
 async def trial_of(ask: Ask, draft: MonitorDraft) -> Trial:
     """Refused where the draft may not be."""
-    return _trial(await try_out(ask.context, draft))
+    assert ask.scope is not None
+    return _trial(await try_out(ask.context, draft, ask.scope))
 
 
 def is_testable(spec: Spec) -> bool:

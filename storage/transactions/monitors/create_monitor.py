@@ -18,6 +18,7 @@ from ...tables import monitors, queues, schedules
 from ...tables.monitors import MonitorRow
 from ...tables.projects import ProjectRow
 from ..authority import audit, demand_project
+from ..secrets.follow_references import hold_references
 from . import secrets_of_config
 from .draft import MonitorDraft, check_draft, resolve_dependencies, term_of
 
@@ -80,6 +81,7 @@ async def _values(
 ) -> dict[str, object]:
     plain, secret = secrets_of_config.split(draft.type, draft.config)
     secret = secrets_of_config.keep_blanks(secret, {}, moved=False)
+    await hold_references(tx, home.org, home.id, plain)
     is_push = draft.type == MonitorType.PUSH
     _, hashed, sealed = push_token(keyring, uid) if is_push else (None, None, None)
     return {

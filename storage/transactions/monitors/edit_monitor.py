@@ -20,6 +20,7 @@ from ...rules.schedule import Term
 from ...tables import monitors, queues, schedules
 from ...tables.monitors import MonitorRow
 from ..authority import audit, demand_monitor
+from ..secrets.follow_references import hold_references
 from . import secrets_of_config
 from .create_monitor import ask_for_extra_run, common_values
 from .draft import MonitorDraft, check_draft, has_moved, resolve_dependencies, term_of
@@ -45,6 +46,7 @@ async def edit_monitor(
     check_draft(draft, regions)
     shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
     plain, secret = secrets_of_config.split(before.type, draft.config)
+    await hold_references(tx, before.org, before.project, plain)
     values = {
         **common_values(draft),
         "org": before.org,

@@ -1,0 +1,116 @@
+"""leadline keys rotate"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+import trio
+from rich.console import Console
+from rich.progress import Progress
+
+from ...storage.embedded import CannotRun
+from ...storage.keyring import Keyring, Place, new_key_text
+from ...storage.migrate import CannotMigrate, migrate
+from ...storage.pools import Pool, Tx, open_pool
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Refused, Unavailable
+from ...storage.tables.sealed_values import count_sealed
+from ...storage.transactions.secrets.seal_anew import Pass, Position, seal_anew
+from ..config import BadConfig, default_data_dir
+from ..first_start import load_keyring
+from ..sections import Settings
+from .migrate import with_store
+from .options import config_option, fail, first_cause, read_settings
+
+# How many rows that do not open are named; the count tells the rest.
+UNOPENED_TOLD = 20
+
+
+@click.group("keys")
+def command() -> None:
+    """Make keys for encryption at rest, and change over to a new one."""
+
+
+@command.command("new")
+def new() -> None:
+    """Print a new key: 32 random bytes in base64.
+
+    \b
+    Example:
+      leadline keys new
+    Exit status: 0.
+    """
+    click.echo(new_key_text())
+
+
+@command.command("rotate")
+@config_option
+def rotate(config_path: Path | None) -> None:
+    """Encrypt everything that is stored encrypted anew, under security.encryption_key.
+
+    Before: make the new key security.encryption_key, move the old one to security.previous_keys,
+    and restart every process. After: the old key may leave previous_keys. The daemon may run
+    meanwhile, and repeating it changes nothing; with the embedded PostgreSQL stop the daemon first,
+    as one process owns a data directory.
+
+    \b
+    Example:
+      leadline keys rotate --config /etc/leadline/leadline.toml
+    Exit status: 0 when all is under the current key, 1 otherwise.
+    """
+    settings = read_settings(config_path)
+    try:
+        unopened = trio.run(_rotate, settings)
+    except* (BadConfig, CannotRun, CannotMigrate, Unavailable, Refused) as group:
+        raise fail(_told(first_cause(group))) from group
+    if unopened:
+        for place in unopened[:UNOPENED_TOLD]:
+            where = f"{place.table}.{place.column} of {place.row}"
+            click.echo(f"leadline: no key opens {where}", err=True)
+        raise fail(f"{len(unopened)} values stay as they are: give their key in previous_keys")
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, Refused) and error.code == "encryption_key_missing":
+        return "security.encryption_key is not set, so there is nothing to encrypt with"
+    return str(error)
+
+
+async def _rotate(settings: Settings) -> list[Place]:
+    """What no key opened."""
+    unopened: list[Place] = []
+    data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
+
+    async def work(dsn: str) -> None:
+        await migrate(dsn)
+        async with open_pool(dsn, name="keys", size=1, clock=lambda: Instant(0)) as pool:
+            keyring = await load_keyring(pool, settings, data_dir)
+            unopened.extend(await _seal_all(pool, keyring))
+
+    await with_store(settings, work)
+    return unopened
+
+
+async def _seal_all(pool: Pool, keyring: Keyring) -> list[Place]:
+    if not keyring.can_seal:
+        raise Refused("encryption_key_missing")
+    async with pool.transaction("count_sealed", read_only=True) as tx:
+        total = await count_sealed(tx)
+    unopened: list[Place] = []
+    resealed = 0
+    position: Position | None = Position()
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("encrypting", total=total)
+        while position is not None:
+            done = await pool.transact("seal_anew", partial(_seal, keyring, position))
+            unopened += done.unopened
+            resealed += done.resealed
+            position = done.goes_on
+            progress.advance(task, done.seen)
+    click.echo(f"{resealed} of {total} values were encrypted anew")
+    return unopened
+
+
+async def _seal(keyring: Keyring, position: Position, tx: Tx) -> Pass:
+    return await seal_anew(tx, keyring, position)
