@@ -13,7 +13,8 @@ _REFERRING = f"""
 select c.value as name, count(distinct m.id) as monitors
 from monitors m, jsonb_each(m.config) c
 where m.org = %(org)s and m.project = %(project)s
-  and right(c.key, {len(REFERENCE_SUFFIX)}) = '{REFERENCE_SUFFIX}' and jsonb_typeof(c.value) = 'string'
+  and right(c.key, {len(REFERENCE_SUFFIX)}) = '{REFERENCE_SUFFIX}'
+  and jsonb_typeof(c.value) = 'string'
 group by c.value
 """
 _LIST = f"""
