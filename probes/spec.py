@@ -51,6 +51,7 @@ FRAMING_HEADERS = frozenset(
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECRET_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -99,11 +100,13 @@ class FieldType(StrEnum):
     CHOICE = "choice"
     HEADERS = "headers"
     SECRET_NAME = "secret_name"  # the name of a project secret, never its value
+    IDS = "ids"  # ids of monitors, a list or comma-separated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One config key. `longest` counts characters; `least` and `most` bound an integer.
+    """One config key. `longest` counts characters; `least` and `most` bound an integer, `most` also
+    how many ids there may be.
 
     A `secret` value is encrypted and never returned; of headers, those in `CREDENTIAL_HEADERS`.
     """
@@ -211,6 +214,23 @@ def _secret_name(_field: Field, value: object) -> Read:
     return None, "is the name of a project secret"
 
 
+def _ids(field: Field, value: object) -> Read:
+    """A list of ids as texts; one text with commas is taken too."""
+    if isinstance(value, str):
+        value = [part for part in value.split(",") if part.strip()]
+    if not isinstance(value, list):
+        return None, "must be a list of ids"
+    given = cast("list[object]", value)
+    if len(given) > field.most:
+        return None, f"must be at most {field.most} ids"
+    ids = [item.strip().lower() for item in given if isinstance(item, str)]
+    if len(ids) < len(given) or not all(_ID.fullmatch(item) for item in ids):
+        return None, "must be a list of ids"
+    if len(set(ids)) < len(ids):
+        return None, "must not name anything twice"
+    return ids, ""
+
+
 def _headers(_field: Field, value: object) -> Read:
     """An object of strings; its JSON text is taken too, as an agent's job carries only strings."""
     if isinstance(value, str):
@@ -258,4 +278,5 @@ _READERS: dict[FieldType, Callable[[Field, object], Read]] = {
     FieldType.CHOICE: _choice,
     FieldType.HEADERS: _headers,
     FieldType.SECRET_NAME: _secret_name,
+    FieldType.IDS: _ids,
 }

@@ -1,0 +1,51 @@
+"""Composite: made of other monitors, so nothing is probed: the store works out what it says."""
+
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+
+CHILDREN_MOST = 50
+MODES = ("all", "any", "quorum")
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    quorum = config.get("quorum")
+    if config.get("mode") != "quorum":
+        return [Fault("config.quorum", "is used by mode quorum only")] if quorum else []
+    if quorum is None:
+        return [Fault("config.quorum", "is required by mode quorum")]
+    children = config.get("children")
+    many = len(children) if isinstance(children, list) else 0
+    if not isinstance(quorum, int) or not 1 <= quorum <= many:
+        return [Fault("config.quorum", "must be 1 to the number of children")]
+    return []
+
+
+SPEC = Spec(
+    type=MonitorType.COMPOSITE,
+    help="Made of other monitors: up while all, any or enough of them are up.",
+    target=TargetForm.NONE,
+    fields=(
+        Field(
+            name="children",
+            type=FieldType.IDS,
+            help="The monitors of this project that it is made of.",
+            required=True,
+            most=CHILDREN_MOST,
+        ),
+        Field(
+            name="mode",
+            type=FieldType.CHOICE,
+            help="How many of them must be up.",
+            default="all",
+            choices=MODES,
+        ),
+        Field(
+            name="quorum",
+            type=FieldType.INTEGER,
+            help="How many must be up, for mode quorum.",
+            least=1,
+            most=CHILDREN_MOST,
+        ),
+    ),
+    probed=False,
+    rule=_rule,
+)

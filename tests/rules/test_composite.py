@@ -1,0 +1,284 @@
+"""What composites say, against painting every instant of a short day by the text's sentences."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.kinds.composite import MODES
+from leadline.storage.rules.composite import (
+    Composition,
+    Key,
+    Lines,
+    Member,
+    Mode,
+    Seals,
+    composed,
+    depth_through,
+    height,
+    leads_back,
+    verdict,
+)
+from leadline.storage.rules.instant import Instant
+from leadline.storage.rules.ledger import least_watermark
+from leadline.storage.rules.sli import Condition, Sample
+from leadline.storage.rules.span import Span, merged
+
+GOOD, BAD, UNKNOWN, EXCLUDED = Condition
+END = 60
+members = st.lists(st.sampled_from(Condition), min_size=1, max_size=6)
+modes = st.sampled_from(Mode)
+
+
+def span(from_: int, until: int) -> Span:
+    return Span(Instant(from_), Instant(until))
+
+
+def is_up(mode: str, quorum: int, ups: Sequence[bool]) -> bool:
+    """The three modes as anybody would say them."""
+    if mode == "all":
+        return all(ups)
+    if mode == "any":
+        return any(ups)
+    return sum(ups) >= min(quorum, len(ups))
+
+
+def by_trying(mode: str, quorum: int, found: Sequence[Condition]) -> Condition:
+    """Every way in which the unknown ones may be."""
+    counting = [c for c in found if c is not EXCLUDED]
+    if not counting:
+        return EXCLUDED
+    choices = [[True, False] if c is UNKNOWN else [c is GOOD] for c in counting]
+    answers = {is_up(mode, quorum, ups) for ups in itertools.product(*choices)}
+    if len(answers) == 2:
+        return UNKNOWN
+    return GOOD if answers.pop() else BAD
+
+
+@given(modes, st.integers(1, 7), members)
+def test_unknown_members_are_tried_both_ways_and_one_answer_is_the_answer(
+    mode: Mode, quorum: int, found: list[Condition]
+) -> None:
+    assert verdict(mode, quorum, found) is by_trying(mode.value, quorum, found)
+
+
+@given(modes, st.integers(1, 7), members)
+def test_who_is_in_maintenance_has_left(mode: Mode, quorum: int, found: list[Condition]) -> None:
+    assert verdict(mode, quorum, [*found, EXCLUDED]) is verdict(mode, quorum, found)
+
+
+def test_the_form_offers_the_modes_that_there_are() -> None:
+    assert list(MODES) == list(Mode)
+
+
+@pytest.mark.parametrize(
+    ("mode", "quorum", "found", "said"),
+    [
+        ("all", 0, [GOOD, GOOD, UNKNOWN], UNKNOWN),
+        ("all", 0, [GOOD, BAD, UNKNOWN], BAD),
+        ("any", 0, [GOOD, BAD, UNKNOWN], GOOD),
+        ("any", 0, [BAD, UNKNOWN], UNKNOWN),
+        ("quorum", 2, [GOOD, GOOD, UNKNOWN], GOOD),
+        ("quorum", 2, [GOOD, UNKNOWN, BAD], UNKNOWN),
+        ("quorum", 2, [GOOD, EXCLUDED, EXCLUDED], GOOD),
+        ("quorum", 2, [BAD, EXCLUDED, EXCLUDED], BAD),
+        ("all", 0, [EXCLUDED, EXCLUDED], EXCLUDED),
+    ],
+)
+def test_what_a_person_would_expect(
+    mode: str, quorum: int, found: list[Condition], said: Condition
+) -> None:
+    assert verdict(Mode(mode), quorum, found) is said
+
+
+# -- over time ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Part:
+    """A monitor of a random history: what is known of it, in plain numbers."""
+
+    begun: int
+    samples: list[Sample] = field(default_factory=list)
+    maintenance: list[Span] = field(default_factory=list)
+    pauses: list[Span] = field(default_factory=list)
+    # (from, mode, quorum, children): each governs until the next.
+    terms: list[tuple[int, Mode, int, list[int]]] = field(default_factory=list)
+
+
+span_sets = st.lists(
+    st.builds(lambda a, n: span(a, a + n), st.integers(0, END), st.integers(1, 20)), max_size=2
+).map(merged)
+
+
+@st.composite
+def leaves(draw: st.DrawFn) -> Part:
+    instants = sorted(draw(st.sets(st.integers(-20, END), max_size=10)))
+    samples = [
+        Sample(Instant(i), draw(st.booleans()), Instant(i + draw(st.integers(0, 30))))
+        for i in instants
+    ]
+    return Part(draw(st.integers(-30, 20)), samples, draw(span_sets), draw(span_sets))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Part]:
+    """Some leaves, and composites over whatever comes before them in the list, which at each
+    change may be anything: so over time two may contain each other, though never at once."""
+    parts = draw(st.lists(leaves(), min_size=1, max_size=4))
+    many = len(parts)
+    for _ in range(draw(st.integers(1, 4))):
+        parts.append(Part(draw(st.integers(-10, 15)), [], draw(span_sets), draw(span_sets)))
+    changes = sorted(draw(st.sets(st.integers(0, END), max_size=3)) | {-30})
+    for from_ in changes:
+        order = draw(st.permutations(range(many, len(parts))))
+        for n, at in enumerate(order):
+            below = [*range(many), *order[:n]]
+            children = draw(st.lists(st.sampled_from(below), min_size=1, max_size=4, unique=True))
+            quorum = draw(st.integers(1, len(children)))
+            parts[at].terms.append((from_, draw(modes), quorum, children))
+    return parts
+
+
+def paint(parts: list[Part], at: int, instant: int) -> Condition:
+    """What a monitor is at an instant, read off the text."""
+    part = parts[at]
+    if instant < part.begun:
+        return UNKNOWN
+    if any(s.from_ <= instant < s.until for s in part.maintenance):
+        return EXCLUDED
+    if any(s.from_ <= instant < s.until for s in part.pauses):
+        return UNKNOWN
+    if part.terms:
+        governing = [term for term in part.terms if term[0] <= instant]
+        if not governing:
+            return UNKNOWN
+        _, mode, quorum, children = governing[-1]
+        return by_trying(mode, quorum, [paint(parts, child, instant) for child in children])
+    before = [s for s in part.samples if s.instant <= instant]
+    if not before or instant >= before[-1].until:
+        return UNKNOWN
+    begun = [s.from_ for s in (*part.maintenance, *part.pauses)]
+    if any(before[-1].instant < start <= instant for start in begun):
+        return UNKNOWN
+    return GOOD if before[-1].up else BAD
+
+
+def compositions_of(part: Part) -> list[Composition]:
+    ends = [*(term[0] for term in part.terms), 10**9][1:]
+    return [
+        Composition(
+            Instant(from_), Instant(end), mode, quorum, tuple((1, child) for child in children)
+        )
+        for (from_, mode, quorum, children), end in zip(part.terms, ends, strict=True)
+    ]
+
+
+def known(parts: list[Part]) -> dict[Key, Member]:
+    return {
+        (1, n): Member(
+            Instant(part.begun),
+            part.samples,
+            part.maintenance,
+            part.pauses,
+            compositions_of(part),
+        )
+        for n, part in enumerate(parts)
+    }
+
+
+@given(histories(), st.integers(-10, END), st.integers(1, 40))
+def test_the_line_of_every_monitor_is_what_it_was_at_every_instant(
+    parts: list[Part], from_: int, length: int
+) -> None:
+    lines = Lines(known(parts))
+    for n in range(len(parts)):
+        line = lines.of((1, n), span(from_, from_ + length))
+        spread = [condition for piece, condition in line for _ in range(piece.length_us)]
+        assert spread == [paint(parts, n, t) for t in range(from_, from_ + length)]
+        assert all(a[1] != b[1] for a, b in itertools.pairwise(line))
+        assert all(a[0].until == b[0].from_ for a, b in itertools.pairwise(line))
+
+
+def test_of_what_nothing_is_known_every_instant_is_unknown() -> None:
+    line = composed(Mode.ANY, 0, [Lines({}).of((1, 1), span(0, 9))])
+    assert line == [(span(0, 9), UNKNOWN)]
+
+
+# -- how far it is sealed ----------------------------------------------------------------------
+
+
+def sealed(parts: list[Part], marks: Mapping[Key, Instant | None], at: int, instant: int) -> bool:
+    part = parts[at]
+    if not part.terms:
+        mark = marks[1, at]
+        return mark is not None and instant < mark
+    governing = [term for term in part.terms if term[0] <= instant]
+    return not governing or all(sealed(parts, marks, c, instant) for c in governing[-1][3])
+
+
+marks_of_leaves = st.lists(st.none() | st.integers(-10, END + 10), min_size=4, max_size=4)
+
+
+@given(histories(), marks_of_leaves)
+def test_a_composite_is_sealed_as_far_as_what_governed_each_instant(
+    parts: list[Part], given_marks: list[int | None]
+) -> None:
+    marks = {(1, n): None if m is None else Instant(m) for n, m in enumerate(given_marks)}
+    compositions = {(1, n): compositions_of(p) for n, p in enumerate(parts) if p.terms}
+    for n in range(len(parts)):
+        found = Seals(compositions, marks).of((1, n), span(-20, END))
+        open_ = (t for t in range(-20, END) if not sealed(parts, marks, n, t))
+        assert found == next(open_, END)
+
+
+@given(st.lists(st.integers(0, END), min_size=1, max_size=4))
+def test_of_an_unchanging_composite_the_watermark_is_the_least_of_its_children(
+    given_marks: list[int],
+) -> None:
+    marks: dict[Key, Instant | None] = {(1, n): Instant(m) for n, m in enumerate(given_marks)}
+    whole = {(1, 9): [Composition(Instant(0), Instant(10**9), Mode.ALL, 0, tuple(marks))]}
+    assert Seals(whole, marks).of((1, 9), span(0, 10**9)) == least_watermark(marks.values())
+
+
+def test_a_member_that_is_added_does_not_move_the_watermark_back() -> None:
+    before = Composition(Instant(0), Instant(40), Mode.ALL, 0, ((1, 1),))
+    after = Composition(Instant(40), Instant(10**9), Mode.ALL, 0, ((1, 1), (1, 2)))
+    marks = {(1, 1): Instant(50), (1, 2): Instant(7)}
+    assert Seals({(1, 9): [before, after]}, marks).of((1, 9), span(0, 10**9)) == 40
+
+
+# -- what may be made of what ------------------------------------------------------------------
+
+graphs = st.dictionaries(
+    st.tuples(st.just(1), st.integers(0, 7)),
+    st.lists(st.tuples(st.just(1), st.integers(0, 7)), max_size=4),
+    max_size=8,
+)
+
+
+def paths(graph: Mapping[Key, Sequence[Key]], at: Key, length: int) -> bool:
+    """Whether a walk of so many steps begins there."""
+    return length == 0 or any(paths(graph, child, length - 1) for child in graph.get(at, ()))
+
+
+@given(graphs)
+def test_what_leads_back_is_found_and_what_is_free_of_it_has_a_height(
+    graph: dict[Key, list[Key]],
+) -> None:
+    round_ = [key for key in graph if leads_back(key, graph)]
+    # In a graph of eight a walk of eight steps has been somewhere twice.
+    assert bool(round_) == any(paths(graph, key, 8) for key in graph)
+    if round_:
+        return
+    for key in graph:
+        assert paths(graph, key, height(key, graph))
+        assert not paths(graph, key, height(key, graph) + 1)
+
+
+def test_depth_counts_what_is_beneath_and_what_is_above() -> None:
+    chain: dict[Key, list[Key]] = {(1, n): [(1, n + 1)] for n in range(5)}
+    assert [depth_through((1, n), chain) for n in range(6)] == [5] * 6
