@@ -37,7 +37,7 @@ class Repairer:
                 shards = {shard.id: shard for shard in await schedules.select_shards(tx)}
                 leased = await figures.lease_restatements(tx, list(shards), 1)
                 for item in leased:
-                    await restate(tx, item, shards[item.shard])
+                    await restate(tx, item)
         except (Rejected, Unavailable) as error:
             failed = error
         if failed is not None:

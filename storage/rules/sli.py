@@ -132,6 +132,18 @@ def timeline(
     return sorted(pieces, key=lambda piece: piece[0].from_)
 
 
+def line_buckets(line: Sequence[tuple[Span, Condition]], edges: Sequence[Instant]) -> list[Split]:
+    """One split for each range between two neighbouring edges, of a line that covers them all."""
+    sums = [
+        _per_bucket(
+            clipped((span for span, kind in line if kind is condition), Span(edges[0], edges[-1])),
+            edges,
+        )
+        for condition in Condition
+    ]
+    return [Split(*parts) for parts in zip(*sums, strict=True)]
+
+
 def _spoken(
     samples: Sequence[Sample],
     within: Span,

@@ -67,8 +67,12 @@ order by m.org, m.id for no key update of m
 """
 # Hours are made one after the other: the last one there says how far they go.
 _FIGURED_OF = """
-select max(hour) + interval '1 hour' from monitor_hours
-where org = %(org)s and monitor = %(monitor)s and hour >= at(%(since)s)
+select k.org, k.monitor, s.figured_through,
+  (select max(h.hour) + interval '1 hour' from monitor_hours h
+  where h.org = k.org and h.monitor = k.monitor and h.hour >= at(%(since)s))
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitors m on m.org = k.org and m.id = k.monitor
+  join shards s on s.id = m.shard
 """
 
 _LEASE_RESTATEMENTS = """
@@ -151,10 +155,13 @@ async def lock_types(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
     return {(org, monitor): kind for org, monitor, kind in rows}
 
 
-async def select_figured_of(tx: Tx, key: Key, since: Instant) -> Instant | None:
-    """Until when hours of one monitor are rolled up, if any since an instant are."""
-    found: Instant | None = await tx.value(_FIGURED_OF, org=key[0], monitor=key[1], since=since)
-    return found
+async def select_figured_of(tx: Tx, keys: Sequence[Key], since: Instant) -> dict[Key, Instant]:
+    """Until when hours of monitors are rolled up: their shards', or their own since an instant,
+    where those are further already."""
+    rows = await tx.rows(
+        _FIGURED_OF, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], since=since
+    )
+    return {(org, monitor): max(shards, own or shards) for org, monitor, shards, own in rows}
 
 
 async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRestatement]:

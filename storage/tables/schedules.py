@@ -81,14 +81,14 @@ order by t.org, t.monitor, t.from_at
 _TERMS_OF = """
 select org, monitor, from_at, anchor, interval_seconds, timeout_seconds, grace_seconds, enabled,
   shard
-from monitor_terms
+from known_terms
 where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 order by org, monitor, from_at
 """
 
 _MAINTENANCES = """
 select m.id, x.starts_at, least(x.ends_at, coalesce(x.cancel_effective_at, x.ends_at))
-from maintenances x join monitors m on m.org = x.org and m.project = x.project
+from maintenances x join known_monitors m on m.org = x.org and m.project = x.project
   and (x.monitor is null or x.monitor = m.id)
 where (m.shard = %(shard)s or m.id = any(%(monitors)s)) and x.archived_at is null
   and x.ends_at > at(%(after)s)
@@ -196,7 +196,7 @@ async def select_terms_after(
 async def select_terms_of(
     tx: Tx, keys: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], list[Term]]:
-    """All terms of the monitors named, oldest first."""
+    """All terms of the monitors named, oldest first; also of those that have departed."""
     pairs = list(keys)
     rows = await tx.rows(_TERMS_OF, orgs=[k[0] for k in pairs], monitors=[k[1] for k in pairs])
     found: dict[tuple[int, int], list[Term]] = {}

@@ -27,7 +27,7 @@ _SEAL_RUNS = """
 with due as (
   select s.id, s.published, s.claimed, w.org, w.monitor, w.due
   from slices s cross join unnest(s.orgs, s.monitors, s.dues, s.seals) as w(org, monitor, due, seal)
-  where s.id = any(%(ids)s) and s.kind = 'run' and w.seal <= at(%(fence)s))
+  where s.id = any(%(ids)s) and s.kind in ('run', 'composite') and w.seal <= at(%(fence)s))
 insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
 select d.org, d.monitor, d.due, at(%(now)s), 'missed',
   case when not d.published then 'never_published' when not d.claimed then 'never_claimed'
@@ -92,6 +92,25 @@ from monitors m
   join monitor_terms t on t.org = m.org and t.monitor = m.id and t.shard <> m.shard
   join shards s on s.id = t.shard
 where m.shard = %(shard)s and {_END} >= s.finished_through - {_LATE}
+"""
+# The same of all that composites of a shard are made of, each from when it is part of them.
+_LEAST_MARK_BENEATH = f"""
+with recursive beneath(org, monitor, since) as (
+  select c.org, child, c.from_at
+  from shards s join monitors m on m.shard = s.id and m.type = 'composite'
+    join composite_terms c on c.org = m.org and c.monitor = m.id
+      and c.until_at > s.figured_through
+    cross join unnest(c.children) as child
+  where s.id = %(shard)s
+  union
+  select c.org, child, greatest(b.since, c.from_at)
+  from beneath b join composite_terms c on c.org = b.org and c.monitor = b.monitor
+      and c.until_at > b.since
+    cross join unnest(c.children) as child)
+select min(greatest(t.from_at, b.since, s.finished_through - {_LATE}))
+from beneath b join known_terms t on t.org = b.org and t.monitor = b.monitor
+  join shards s on s.id = t.shard and s.id <> %(shard)s
+where {_END.replace("monitor_terms", "known_terms")} >= s.finished_through - {_LATE}
 """
 
 
@@ -175,7 +194,9 @@ async def select_longest_timeout_seconds(tx: Tx, shard: int, fence: Instant) -> 
 
 
 async def select_least_mark_elsewhere(tx: Tx, shard: int) -> Instant | None:
-    """Before this instant all is sealed that the monitors of a shard were due for in others; None
-    where nothing of that is open."""
-    mark: Instant | None = await tx.value(_LEAST_MARK_ELSEWHERE, shard=shard)
-    return mark
+    """Before this instant all is sealed that the monitors of a shard were due for in others, or
+    are made of there; None where nothing of that is open."""
+    marks = [
+        await tx.value(query, shard=shard) for query in (_LEAST_MARK_ELSEWHERE, _LEAST_MARK_BENEATH)
+    ]
+    return min((mark for mark in marks if mark is not None), default=None)

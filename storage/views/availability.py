@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..pools import Tx
-from ..rules.instant import DAY, HOUR, Instant
+from ..rules.composite import Seals
+from ..rules.instant import DAY, HOUR, LATEST, SECOND, Instant
 from ..rules.ledger import watermark
-from ..rules.monitor import MonitorType, manner_of
+from ..rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
+from ..rules.schedule import LATE_ARRIVAL_US
 from ..rules.sli import Split
-from ..tables import schedules
+from ..rules.span import Span
+from ..tables import compositions, schedules
 from .measured import Key, Measured, measure
 
 _DAYS = """
@@ -25,6 +28,7 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 """
 
 NOTHING = Measured(Split(), 0, 0)
+_LONGEST_LAG_US = CANARY_TIMEOUT.most * SECOND + LATE_ARRIVAL_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +110,33 @@ async def _watermarks(
     """When each monitor began, and the instant before which all of it is sealed."""
     terms = await schedules.select_terms_of(tx, list(types))
     fences = {shard.id: shard.finished_through for shard in await schedules.select_shards(tx)}
-    return {
+    found = {
         key: (history[0].from_, watermark(history, fences, manner_of(MonitorType(types[key]))))
         for key, history in terms.items()
     }
+    composites = [key for key in found if types[key] == MonitorType.COMPOSITE]
+    if composites and fences:
+        marks = await _composite_watermarks(tx, composites, fences)
+        found.update({key: (found[key][0], marks[key]) for key in composites})
+    return found
+
+
+async def _composite_watermarks(
+    tx: Tx, composites: Sequence[Key], fences: Mapping[int, Instant]
+) -> dict[Key, Instant | None]:
+    """The least of what each is made of, from the instant it is made of it."""
+    # All that lies further behind every fence is sealed, whatever it belongs to.
+    within = Span(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
+    made = await compositions.select_beneath(tx, composites, within)
+    members = {child for found in made.values() for c in found for child in c.children}
+    kinds = await compositions.select_types(tx, members - made.keys())
+    terms = await schedules.select_terms_of(tx, list(kinds))
+    marks = {
+        key: watermark(history, fences, manner_of(MonitorType(kinds[key])))
+        for key, history in terms.items()
+    }
+    seals = Seals(made, marks)
+    return {key: seals.of(key, within) if key in made else None for key in composites}
 
 
 async def _figured(tx: Tx) -> dict[int, Instant]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from ...pools import Tx
 from ...rules.instant import DAY, HOUR, SECOND, Instant
 from ...rules.schedule import LATE_ARRIVAL_US
-from ...tables import figures, seals
+from ...rules.span import Span
+from ...tables import compositions, figures, seals
 from ...tables.figures import Bucket, DueRestatement
 from ...tables.schedules import Shard
 from ...views.measured import Key, measure
@@ -35,24 +36,35 @@ async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
         await figures.put_days(tx, keys, Instant(end - DAY))
 
 
-async def restate(tx: Tx, item: DueRestatement, shard: Shard) -> None:
-    """Makes the figures of a range again, all levels in this transaction.
+async def restate(tx: Tx, item: DueRestatement) -> None:
+    """Makes the figures of a range again, all levels in this transaction, with those of every
+    composite that the monitor was part of in it.
 
     Held against a roll-up in progress: what that has written already is made again, and what it has
     not begun yet will be made from all that is known now.
     """
     key = (item.org, item.monitor)
-    types = await figures.lock_types(tx, [key])
+    above = await compositions.select_above(tx, key, Span(item.from_at, item.to_at))
+    types = await figures.lock_types(tx, sorted([key, *above]))
     start = Instant(item.from_at - item.from_at % HOUR)
-    figured = max(shard.figured_through, await figures.select_figured_of(tx, key, start) or 0)
-    end = Instant(min(item.to_at + (-item.to_at) % HOUR, figured))
-    if types and start < end:
-        await _put_hours(tx, types, start, end)
-        day = Instant(start - start % DAY)
-        while Instant(day + DAY) <= figured and day < end:
-            await figures.put_days(tx, [key], day)
-            day = Instant(day + DAY)
+    by_figured: dict[Instant, dict[Key, str]] = {}
+    for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
+        by_figured.setdefault(figured, {})[one] = types[one]
+    for figured, part in by_figured.items():
+        end = Instant(min(item.to_at + (-item.to_at) % HOUR, figured))
+        if start < end:
+            await _restate(tx, part, start, end, figured)
     await figures.delete_restatement(tx, item.org, item.id)
+
+
+async def _restate(
+    tx: Tx, types: dict[Key, str], start: Instant, end: Instant, figured: Instant
+) -> None:
+    await _put_hours(tx, types, start, end)
+    day = Instant(start - start % DAY)
+    while Instant(day + DAY) <= figured and day < end:
+        await figures.put_days(tx, list(types), day)
+        day = Instant(day + DAY)
 
 
 async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant) -> None:
