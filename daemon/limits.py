@@ -22,6 +22,9 @@ HTTP_SHARE: Final = 0.5
 # Tests before saving: they are probes too, but nobody's schedule.
 TESTS_AT_ONCE: Final = 8
 
+# A run holds one thread at most. One that was left alone by a deadline still ends its work.
+THREADS_LEFT_ALONE: Final = 32
+
 WATCHDOG_STALE_SECONDS: Final = 60.0
 
 
@@ -31,6 +34,11 @@ def probing(concurrency: int) -> trio.CapacityLimiter:
 
 def testing() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(TESTS_AT_ONCE)
+
+
+def working(concurrency: int) -> trio.CapacityLimiter:
+    """The threads that checks may hold: a place for each run that there can be."""
+    return trio.CapacityLimiter(concurrency + TESTS_AT_ONCE + THREADS_LEFT_ALONE)
 
 
 def hashing() -> trio.CapacityLimiter:

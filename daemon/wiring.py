@@ -181,7 +181,12 @@ def _reach(settings: Settings) -> Reach:
         allow_private=prober.allow_private_ips,
     )
     check = split_address(prober.connectivity_check) if prober.connectivity_check else None
-    return make_reach(policy, connectivity_check=check, user_agent=f"leadline/{version()}")
+    return make_reach(
+        policy,
+        connectivity_check=check,
+        user_agent=f"leadline/{version()}",
+        threads=limits.working(prober.concurrency),
+    )
 
 
 def _attendance(

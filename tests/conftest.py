@@ -36,6 +36,7 @@ PROVIDED_BY = {
     "chromium": "apt-get install chromium",
     "systemd-analyze": "apt-get install systemd",
     "pg_dump": "apt-get install postgresql-client",
+    "pg_createcluster": "apt-get install postgresql",
     "redis-server": "apt-get install redis-server",
     "faketime": "apt-get install faketime",
 }

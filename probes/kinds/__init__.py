@@ -17,6 +17,7 @@ FILES: dict[str, str] = {
     MonitorType.DNS: "dns",
     MonitorType.TLS: "tls",
     MonitorType.REDIS: "redis",
+    MonitorType.POSTGRES: "postgres",
     MonitorType.PROMQL: "promql",
     MonitorType.WEBSOCKET: "websocket",
     MonitorType.PUSH: "push",

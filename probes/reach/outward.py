@@ -4,13 +4,17 @@ One value a process and policy, made at start and passed down. Nothing here read
 netrc.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 
+from ..failure import Unobtainable
 from ..lag import Lag
 from ..phases import Stopwatch
+from ..result import UnknownReason
 from .connectivity import Connectivity
 from .dial import Connection, dial, dial_datagram
 from .host_files import HostFiles, Nameserver
@@ -20,10 +24,14 @@ from .tls import Contexts, wrap
 
 USER_AGENT = "leadline"
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`lag.watch` must be running in a nursery for as long as runs are made with this value."""
+    """`lag.watch` must be running in a nursery for as long as runs are made with this value.
+    `threads` bounds those that checks hold at once; None leaves it to Trio.
+    """
 
     policy: Policy
     resolver: Resolver
@@ -31,6 +39,15 @@ class Reach:
     lag: Lag
     connectivity: Connectivity | None = None
     user_agent: str = USER_AGENT
+    threads: trio.CapacityLimiter | None = None
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Runs what would hold the loop. Cancelled, it is left alone: it must end by itself soon,
+        and holds its place until then. Where no place is free, that is no fault of the target's.
+        """
+        if self.threads is not None and self.threads.available_tokens < 1:
+            raise Unobtainable(UnknownReason.LOCAL_RESOURCES)
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads)
 
     async def dial(
         self, host: str, port: int, watch: Stopwatch, family: Family = Family.ANY
@@ -63,6 +80,7 @@ def make_reach(
     authorities: Path | None = None,
     connectivity_check: tuple[str, int] | None = None,
     user_agent: str = USER_AGENT,
+    threads: trio.CapacityLimiter | None = None,
 ) -> Reach:
     """A reach with its caches. Share `lag`, `resolver` and `contexts` between the policies
     of one process.
@@ -79,4 +97,5 @@ def make_reach(
         lag=lag or Lag(),
         connectivity=connectivity,
         user_agent=user_agent,
+        threads=threads,
     )

@@ -1,0 +1,147 @@
+"""PostgreSQL: a login as its clients make it, and one statement that can change nothing.
+
+The statement runs in a transaction that is read-only, alone, for as long as the run may take; of
+what it finds one row is asked for. No variable of the environment and no file of libpq's is read.
+"""
+
+import math
+
+import trio
+
+from ..check import Check
+from ..credentials import (
+    PASSWORD,
+    PASSWORD_REF,
+    TLS_SKIP_VERIFY,
+    Carrier,
+    password_faults,
+    secret,
+)
+from ..facts import MISSING, Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.dial import Connection
+from ..reach.outward import Reach
+from ..reach.postgres_session import Row, Session
+from ..reach.reading import Reader
+from ..reach.starttls import SSL_REQUEST
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import read_host_port
+
+CONVERSATION_BYTES_MOST = 256 * 1024
+QUERY_LONGEST = 4_096
+DEFAULT_QUERY = "SELECT 1"
+# Types whose text is a number, and the one that is a truth value (pg_type).
+_WHOLE = frozenset({20, 21, 23, 26})
+_REAL = frozenset({700, 701, 1_700})
+_TRUTH = 16
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    faults = password_faults(config)
+    if config.get("sslmode") == "verify-full" and config.get("tls_skip_verify"):
+        faults.append(Fault("config.tls_skip_verify", "contradicts the sslmode verify-full"))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.POSTGRES,
+    help="Logs in and runs a query that can change nothing. Without conditions a row is up.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(name="username", type=FieldType.TEXT, help="The role to log in as.", required=True),
+        PASSWORD,
+        PASSWORD_REF,
+        Field(name="database", type=FieldType.TEXT, help="Else the one named like the role."),
+        Field(
+            name="sslmode",
+            type=FieldType.CHOICE,
+            help="prefer takes TLS where it is offered; only verify-full verifies the server.",
+            default="prefer",
+            choices=("disable", "prefer", "require", "verify-full"),
+        ),
+        TLS_SKIP_VERIFY,
+        Field(
+            name="query",
+            type=FieldType.TEXT,
+            help="One statement; the first value of its first row is [RESULT].",
+            default=DEFAULT_QUERY,
+            multiline=True,
+            longest=QUERY_LONGEST,
+        ),
+    ),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    password = secret(check, "password", Carrier.TERMINATED)
+    host, port = read_host_port(check.target)
+    connection = await reach.dial(host, port, watch)
+    try:
+        session = await _open(check, reach, connection, host, watch)
+        await session.log_in(check.text("username"), check.text("database"), password)
+        await session.begin(_guard())
+        row = await session.first_row(check.text("query") or DEFAULT_QUERY)
+    finally:
+        connection.stream.socket.close()
+    return Seen(
+        Facts(connected=True, ip=connection.address, result=_result(row)),
+        failure=FailureClass.CONDITION_FAILED if row is None else None,
+    )
+
+
+async def _open(
+    check: Check, reach: Reach, connection: Connection, host: str, watch: Stopwatch
+) -> Session:
+    """Before a word about who we are. Plain only where that, or either, is what was asked for."""
+    mode = check.text("sslmode")
+    stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = connection.stream
+    encrypted = False
+    if mode != "disable":
+        reader = Reader(stream, watch, 1)
+        watch.begin(Phase.TLS)
+        await reader.send(SSL_REQUEST)
+        said = await reader.exactly(1)
+        if said not in (b"S", b"N"):
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        if said == b"S":
+            verify = mode == "verify-full"
+            stream = await reach.encrypt(connection, host, watch, verify=verify)
+            encrypted = True
+        elif mode != "prefer":
+            raise Failed(FailureClass.TLS_ERROR)
+    watch.begin(Phase.FIRST_BYTE)
+    return Session(Reader(stream, watch, CONVERSATION_BYTES_MOST, greedy=True), reach, encrypted)
+
+
+def _guard() -> str:
+    """A transaction of its own; `SET` names no unit, which makes it milliseconds."""
+    begin = "BEGIN READ ONLY"
+    left = trio.current_effective_deadline() - trio.current_time()
+    if math.isinf(left):
+        return begin
+    return f"{begin}; SET LOCAL statement_timeout = {max(1, math.ceil(left * 1_000))}"
+
+
+def _result(row: Row | None) -> object:
+    """In natural types; MISSING where there is no row, and for what is called a number and is none
+    (NaN)."""
+    if row is None:
+        return MISSING
+    if row.text is None:
+        return None
+    if row.oid == _TRUTH:
+        return row.text == "t"
+    if row.oid not in _WHOLE | _REAL:
+        return row.text
+    try:
+        if row.oid in _WHOLE or row.text.lstrip("-").isdigit():
+            return int(row.text)
+        number = float(row.text)
+    except ValueError:
+        raise Failed(FailureClass.PROTOCOL_ERROR) from None
+    return MISSING if math.isnan(number) else number

@@ -1,0 +1,535 @@
+"""PostgreSQL checks against a server of this machine with TLS and passwords; and against others."""
+
+import os
+import secrets
+import shutil
+import struct
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import pbkdf2_hmac, sha256
+from hmac import digest
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+import trustme
+
+from leadline.probes.check import validate
+from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from tests.probes.leaks import leaves_nothing
+from tests.probes.real_servers import HOST, free_port, running, write_certificate
+from tests.probes.servers import Prober, serving
+
+PASSWORD = "canary-ü-" + secrets.token_hex(8)
+ROOT = os.geteuid() == 0
+HBA = """
+local all all trust
+host all trusted 127.0.0.1/32 trust
+host all old 127.0.0.1/32 md5
+host all clear 127.0.0.1/32 password
+hostssl all sealed 127.0.0.1/32 scram-sha-256
+hostnossl all sealed 127.0.0.1/32 reject
+host all +watchers 127.0.0.1/32 scram-sha-256
+"""
+
+
+def down(failure: FailureClass) -> str:
+    return message(failure, HOST)
+
+
+def verifier(password: str, iterations: int) -> str:
+    """What the server keeps of a password, for as many iterations as are wanted."""
+    salt = secrets.token_bytes(16)
+    salted = pbkdf2_hmac("sha256", password.encode(), salt, iterations)
+    stored = sha256(digest(salted, b"Client Key", "sha256")).digest()
+    server = digest(salted, b"Server Key", "sha256")
+    parts = [b64encode(part).decode() for part in (salt, stored, server)]
+    return "SCRAM-SHA-256${}:{}${}:{}".format(iterations, *parts)
+
+
+@dataclass(frozen=True)
+class Postgres:
+    port: int
+    folder: Path
+
+    @property
+    def target(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def ask(self, statement: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(
+            host=str(self.folder), port=self.port, user="root", dbname="shop", autocommit=True
+        ) as connection:
+            return connection.execute(statement).fetchall()
+
+
+def programs() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return found[-1].parent if found else Path("/usr/bin")
+
+
+@contextmanager
+def postgres(
+    folder: Path, chain: Path | None = None, key: Path | None = None
+) -> Iterator[Postgres]:
+    """A server on a new cluster; `folder` is one that other users can reach, as root runs none."""
+    user = "nobody"
+    cluster, port = folder / "cluster", free_port()
+    if ROOT:
+        for path in (folder, key):
+            if path is not None:
+                shutil.chown(path, user)
+    subprocess.run(
+        [
+            programs() / "initdb",
+            "-D",
+            cluster,
+            "-U",
+            "root",
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+        ],
+        check=True,
+        capture_output=True,
+        user=user if ROOT else None,
+        cwd="/",
+    )
+    (cluster / "pg_hba.conf").write_text(HBA)
+    lines = [
+        *(
+            f"port = {port}",
+            f"listen_addresses = '{HOST}'",
+            f"unix_socket_directories = '{folder}'",
+        ),
+        *("fsync = off", "max_connections = 30", "log_min_messages = log"),
+    ]
+    if chain is not None:
+        lines += ["ssl = on", f"ssl_cert_file = '{chain}'", f"ssl_key_file = '{key}'"]
+    with (cluster / "postgresql.conf").open("a") as config:
+        config.write("\n".join(lines) + "\n")
+
+    def ready() -> bool:
+        try:
+            psycopg.connect(host=str(folder), port=port, user="root", dbname="postgres").close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    command = [str(programs() / "postgres"), "-D", str(cluster)]
+    with running(command, folder / "log", ready, user=user if ROOT else None, cwd="/") as process:
+        _fill(folder, port)
+        yield Postgres(port, folder)
+        process.send_signal(2)
+
+
+def _fill(folder: Path, port: int) -> None:
+    with psycopg.connect(
+        host=str(folder), port=port, user="root", dbname="postgres", autocommit=True
+    ) as connection:
+        for statement in (
+            "create database shop",
+            "create role watchers",
+            "create role trusted login",
+            f"create role watcher login password '{PASSWORD}' in role watchers",
+            f"create role slow login password '{verifier('slow', 100_000)}' in role watchers",
+            f"create role never login password '{verifier('never', 1_000_001)}' in role watchers",
+            f"create role sealed login password '{PASSWORD}' in role watchers",
+            f"create role clear login password '{PASSWORD}'",
+            "set password_encryption = 'md5'",
+            f"create role old login password '{PASSWORD}'",
+        ):
+            connection.execute(statement)
+    with psycopg.connect(
+        host=str(folder), port=port, user="root", dbname="shop", autocommit=True
+    ) as connection:
+        connection.execute("create table orders (id int primary key)")
+        connection.execute("grant all on orders to watcher")
+        connection.execute("create table hidden (id int)")
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    folder = Path(f"/tmp/leadline-{secrets.token_hex(6)}")
+    folder.mkdir(mode=0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def server(authority: trustme.CA) -> Iterator[Postgres]:
+    with open_folder() as folder:
+        chain, key = write_certificate(authority, folder, HOST)
+        with postgres(folder, chain, key) as server:
+            yield server
+
+
+WATCHER = {"username": "watcher", "password": PASSWORD, "database": "shop"}
+
+
+# Against the real one.
+
+
+@pytest.mark.needs("pg_createcluster")
+@pytest.mark.parametrize(
+    ("query", "conditions", "failure"),
+    [
+        (None, [], None),
+        (None, ["[RESULT] == 1", "[CONNECTED] == true", "[IP] == 127.0.0.1"], None),
+        ("select 7, 'x'", ["[RESULT] > 6", "[RESULT] matches ^7$"], None),
+        ("select 1.50", ["[RESULT] == 1.5"], None),
+        ("select 12345678901234567890::numeric", ["[RESULT] == 12345678901234567890"], None),
+        ("select 'infinity'::float8", ["[RESULT] > 1e30"], None),
+        ("select 'nan'::numeric", ["[RESULT] != 1"], FailureClass.CONDITION_FAILED),
+        ("select now() > '2020-01-01'", ["[RESULT] == true"], None),
+        ("select null::int", [], None),
+        ("select null::int", ["[RESULT] == null"], None),
+        ("select 'grün'", ["[RESULT] == grün"], None),
+        ("select generate_series(1, 100000000)", ["[RESULT] == 1"], None),
+        ("select", [], None),
+        ("show server_version", ["[RESULT] exists"], None),
+        ("  select 1 ; ", [], None),
+        # No row.
+        ("select 1 where false", [], FailureClass.CONDITION_FAILED),
+        ("select 1 where false", ["[RESULT] != 1"], FailureClass.CONDITION_FAILED),
+        ("-- nothing", [], FailureClass.CONDITION_FAILED),
+        # Errors of SQL.
+        ("select 1 / 0", [], FailureClass.PROTOCOL_ERROR),
+        ("selekt", [], FailureClass.PROTOCOL_ERROR),
+        ("select 1; select 2", [], FailureClass.PROTOCOL_ERROR),
+        ("select * from hidden", [], FailureClass.AUTH_FAILED),
+        # What would change something.
+        ("insert into orders values (1) returning id", [], FailureClass.PROTOCOL_ERROR),
+        ("commit; insert into orders values (1)", [], FailureClass.PROTOCOL_ERROR),
+        ("set transaction read write", [], FailureClass.CONDITION_FAILED),
+        ("copy (select 1) to stdout", [], FailureClass.CONDITION_FAILED),
+        # Too much.
+        ("select repeat('x', 100000)", ["[RESULT] contains xx"], None),
+        ("select repeat('x', 300000000)", [], FailureClass.RESPONSE_TOO_LARGE),
+        ("copy (select repeat('x', 100000000)) to stdout", [], FailureClass.RESPONSE_TOO_LARGE),
+    ],
+)
+async def test_the_first_value_of_the_first_row_is_the_result(
+    prober: Prober,
+    server: Postgres,
+    query: str | None,
+    conditions: list[str],
+    failure: FailureClass | None,
+) -> None:
+    result = await prober.check(
+        "postgres", server.target, *conditions, query=query, timeout_seconds=20, **WATCHER
+    )
+    assert result.msg == (down(failure) if failure else "")
+    assert server.ask("select count(*) from orders") == [(0,)]
+
+
+@pytest.mark.needs("pg_createcluster")
+async def test_each_way_to_prove_a_password_and_each_wrong_one(
+    prober: Prober, server: Postgres
+) -> None:
+    refused, tls = FailureClass.AUTH_FAILED, {"sslmode": "verify-full"}
+    right, plain = {"password": PASSWORD}, {"sslmode": "disable"}
+    for user, config, secret, failure in (
+        ("watcher", {**right, **tls}, {}, None),
+        ("watcher", {**right, **plain}, {}, None),
+        ("watcher", {"password_ref": "db", **tls}, right, None),
+        ("watcher", {"password_ref": "db"}, {"password": "wrong"}, refused),
+        ("watcher", {"password": "wrong", **plain}, {}, refused),
+        ("watcher", {}, {}, refused),
+        ("watcher", {**right, "database": "nowhere"}, {}, FailureClass.PROTOCOL_ERROR),
+        ("nobody", right, {}, refused),
+        ("slow", {"password": "slow"}, {}, None),
+        ("slow", {"password": "swift"}, {}, refused),
+        ("never", {"password": "never"}, {}, FailureClass.PROTOCOL_ERROR),
+        ("trusted", {}, {}, None),
+        ("old", {**right, **plain}, {}, None),
+        ("old", {"password": "wrong"}, {}, refused),
+        ("clear", {**right, **tls}, {}, None),
+        ("clear", {**right, **plain}, {}, refused),
+        ("sealed", {**right, "sslmode": "require"}, {}, None),
+        ("sealed", right, {}, None),
+        ("sealed", {**right, **plain}, {}, refused),
+    ):
+        given = {"database": "shop", "username": user, **config}
+        result = await prober.check("postgres", server.target, secrets=secret, **given)
+        assert result.msg == (down(failure) if failure else ""), (user, config)
+        assert PASSWORD not in repr(result)
+
+
+@pytest.mark.needs("pg_createcluster")
+async def test_only_verify_full_verifies_and_only_disable_and_prefer_go_without_tls(
+    prober: Prober, authority: trustme.CA, server: Postgres
+) -> None:
+    wrong = FailureClass.TLS_ERROR
+    peers: list[tuple[trustme.CA | None, str, bool, dict[str, FailureClass | None]]] = [
+        (trustme.CA(), HOST, False, {"verify-full": wrong, "require": None, "prefer": None}),
+        (authority, "other.example", False, {"verify-full": wrong, "require": None}),
+        (authority, HOST, True, {"verify-full": wrong, "require": None}),
+        (
+            None,
+            HOST,
+            False,
+            {"verify-full": wrong, "require": wrong, "prefer": None, "disable": None},
+        ),
+    ]
+    for issuer, name, expired, modes in peers:
+        with open_folder() as folder:
+            files = write_certificate(issuer, folder, name, expired=expired) if issuer else ()
+            with postgres(folder, *files) as peer:
+                for mode, failure in modes.items():
+                    result = await prober.check("postgres", peer.target, sslmode=mode, **WATCHER)
+                    assert result.msg == (down(failure) if failure else ""), (name, mode)
+    stopped = await prober.check("postgres", peer.target, **WATCHER)
+    assert stopped.msg == down(FailureClass.CONNECT_REFUSED)
+
+
+@pytest.mark.needs("pg_createcluster")
+async def test_the_server_stops_working_when_we_stop_waiting(
+    prober: Prober, server: Postgres
+) -> None:
+    began = time.monotonic()
+    result = await prober.check(
+        "postgres", server.target, query="select pg_sleep(60)", timeout_seconds=1, **WATCHER
+    )
+    assert time.monotonic() - began < 1.2
+    assert result.msg == down(FailureClass.TIMEOUT)
+    busy = (
+        "select count(*) from pg_stat_activity"
+        " where query = 'select pg_sleep(60)' and state = 'active'"
+    )
+    while server.ask(busy) != [(0,)]:
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.needs("pg_createcluster")
+async def test_the_session_is_ours_alone_and_ends_in_order(
+    prober: Prober, server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        *(("PGHOST", "192.0.2.1"), ("PGPORT", "1"), ("PGDATABASE", "nowhere")),
+        *(("PGUSER", "trusted"), ("PGPASSWORD", PASSWORD), ("PGSSLMODE", "disable")),
+        *(("PGOPTIONS", "-c search_path=nowhere"), ("PGAPPNAME", "other"), ("PGSERVICE", "x")),
+        *(("PGREQUIRESSL", "1"), ("PGTARGETSESSIONATTRS", "standby"), ("PGCLIENTENCODING", "x")),
+    ):
+        monkeypatch.setenv(name, value)
+    query = (
+        "select concat_ws(' ', current_database(), session_user, application_name, ssl,"
+        " current_setting('transaction_read_only'), current_setting('search_path'))"
+        " from pg_stat_activity join pg_stat_ssl using (pid) where pid = pg_backend_pid()"
+    )
+    wanted = '[RESULT] == "shop watcher leadline t on \\"$user\\", public"'
+    said = (server.folder / "log").stat().st_size
+    result = await prober.check("postgres", server.target, wanted, query=query, **WATCHER)
+    assert result.msg == ""
+    nameless = {**WATCHER, "password": None}
+    refused = await prober.check("postgres", server.target, query=query, **nameless)
+    assert refused.msg == down(FailureClass.AUTH_FAILED)
+    await trio.sleep(0.1)
+    assert "unexpected EOF" not in (server.folder / "log").read_text()[said:]
+
+
+@pytest.mark.needs("pg_createcluster")
+async def test_cancelled_runs_leave_nothing_open(prober: Prober, server: Postgres) -> None:
+    for mode in ("disable", "verify-full"):
+        await leaves_nothing(
+            partial(prober.check, "postgres", server.target, sslmode=mode, **WATCHER)
+        )
+    threads = trio.CapacityLimiter(300)
+    slow = partial(prober.with_(threads=threads).check, "postgres", server.target)
+    await leaves_nothing(partial(slow, username="slow", password="swift"), threads)
+
+
+# Against what is none.
+
+
+def said(kind: bytes, body: bytes = b"") -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+OK, READY = said(b"R", struct.pack("!i", 0)), said(b"Z", b"I")
+BEGUN = said(b"C", b"BEGIN\x00") + said(b"Z", b"T")
+COLUMN = said(b"T", b"\x00\x01n\x00" + bytes(6) + struct.pack("!ihih", 23, 4, -1, 0))
+CLEAR = said(b"R", struct.pack("!i", 3))
+SASL = said(b"R", struct.pack("!i", 10) + b"SCRAM-SHA-256\x00\x00")
+
+
+def refusing(state: bytes) -> bytes:
+    return said(b"E", b"SFATAL\x00C" + state + b"\x00Msecret text\x00\x00")
+
+
+@pytest.mark.parametrize(
+    ("replies", "failure"),
+    [
+        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], FailureClass.PROTOCOL_ERROR),
+        ([b"\x00\x00\x00\x00\x00\x00\x00\x00\x00"], FailureClass.PROTOCOL_ERROR),
+        ([b""], FailureClass.PROTOCOL_ERROR),
+        ([OK[:-1]], FailureClass.PROTOCOL_ERROR),
+        ([said(b"R", b"\x00")], FailureClass.PROTOCOL_ERROR),
+        ([READY], FailureClass.PROTOCOL_ERROR),
+        ([said(b"R", struct.pack("!i", 7))], FailureClass.AUTH_FAILED),
+        ([CLEAR], FailureClass.AUTH_FAILED),
+        ([said(b"R", struct.pack("!i", 10) + b"OAUTHBEARER\x00\x00")], FailureClass.AUTH_FAILED),
+        ([SASL, OK + READY], FailureClass.PROTOCOL_ERROR),
+        (
+            [SASL, said(b"R", struct.pack("!i", 11) + b"r=x,s=eA==,i=1")],
+            FailureClass.PROTOCOL_ERROR,
+        ),
+        ([refusing(b"28P01")], FailureClass.AUTH_FAILED),
+        ([refusing(b"57P03")], FailureClass.PROTOCOL_ERROR),
+        ([refusing(b"53300")], FailureClass.PROTOCOL_ERROR),
+        ([said(b"E", b"")], FailureClass.PROTOCOL_ERROR),
+        ([said(b"N", b"hello\x00") * 30_000], FailureClass.RESPONSE_TOO_LARGE),
+        # A transaction that was not begun: nothing further may be sent.
+        ([OK + READY, said(b"C", b"BEGIN\x00") + READY], FailureClass.PROTOCOL_ERROR),
+        ([OK + READY, BEGUN, COLUMN + READY], FailureClass.CONDITION_FAILED),
+        (
+            [
+                OK + READY,
+                BEGUN,
+                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"7") + READY,
+            ],
+            None,
+        ),
+        (
+            [
+                OK + READY,
+                BEGUN,
+                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"x") + READY,
+            ],
+            FailureClass.PROTOCOL_ERROR,
+        ),
+        (
+            [
+                OK + READY,
+                BEGUN,
+                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 9) + b"x") + READY,
+            ],
+            FailureClass.PROTOCOL_ERROR,
+        ),
+        (
+            [OK + READY, BEGUN, COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", -7)) + READY],
+            FailureClass.PROTOCOL_ERROR,
+        ),
+        ([OK + READY, BEGUN, COLUMN + said(b"D", b"\x00") + READY], FailureClass.PROTOCOL_ERROR),
+        ([OK + READY, BEGUN, said(b"T", b"\x00\x01n") + READY], FailureClass.PROTOCOL_ERROR),
+        ([OK + READY, BEGUN, COLUMN + b"D\x7f\xff\xff\xff"], FailureClass.RESPONSE_TOO_LARGE),
+        ([OK + READY, BEGUN, COLUMN + refusing(b"57014")], FailureClass.TIMEOUT),
+    ],
+)
+async def test_an_odd_answer_gets_its_class(
+    prober: Prober, replies: list[bytes], failure: FailureClass | None
+) -> None:
+    heard = b""
+
+    async def odd(stream: trio.SocketStream) -> None:
+        nonlocal heard
+        for reply in replies:
+            heard += await stream.receive_some(5_000)
+            await stream.send_all(reply)
+        await stream.send_eof()
+        await stream.receive_some(1)
+
+    async with serving(odd) as port:
+        config = {**WATCHER, "sslmode": "disable"}
+        result = await prober.check("postgres", f"{HOST}:{port}", query="SELECT 'q'", **config)
+    assert result.msg == (down(failure) if failure else "")
+    assert PASSWORD.encode() not in heard
+    assert (b"SELECT 'q'" in heard) == (BEGUN in replies)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reply", "failure"),
+    [
+        ("require", b"N", FailureClass.TLS_ERROR),
+        ("verify-full", b"N", FailureClass.TLS_ERROR),
+        ("require", b"S" + OK + READY, FailureClass.TLS_ERROR),
+        ("prefer", b"S" + OK + READY, FailureClass.TLS_ERROR),
+        ("prefer", b"H", FailureClass.PROTOCOL_ERROR),
+        ("prefer", refusing(b"53300"), FailureClass.PROTOCOL_ERROR),
+        ("require", b"", FailureClass.PROTOCOL_ERROR),
+    ],
+)
+async def test_without_the_tls_that_was_asked_for_nothing_is_said(
+    prober: Prober, mode: str, reply: bytes, failure: FailureClass
+) -> None:
+    heard = b""
+
+    async def stripping(stream: trio.SocketStream) -> None:
+        nonlocal heard
+        heard += await stream.receive_some(8)
+        await stream.send_all(reply)
+        await stream.send_eof()
+        while more := await stream.receive_some(5_000):
+            heard += more
+
+    async with serving(stripping) as port:
+        result = await prober.check("postgres", f"{HOST}:{port}", sslmode=mode, **WATCHER)
+    assert result.msg == down(failure)
+    assert b"watcher" not in heard
+
+
+async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
+    async def resetting(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1)
+        stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async def silent(stream: trio.SocketStream) -> None:
+        await trio.sleep_forever()
+
+    async def dripping(stream: trio.SocketStream) -> None:
+        while True:
+            await stream.send_all(said(b"N", b"x"))
+            await trio.sleep(0.05)
+
+    for handler, failure in (
+        (resetting, FailureClass.CONNECT_ERROR),
+        (silent, FailureClass.TIMEOUT),
+        (dripping, FailureClass.TIMEOUT),
+    ):
+        async with serving(handler) as port:
+            for mode in ("disable", "require"):
+                if handler is dripping and mode == "require":
+                    continue
+                began = time.monotonic()
+                result = await prober.check(
+                    "postgres", f"{HOST}:{port}", timeout_seconds=1, sslmode=mode, **WATCHER
+                )
+                assert time.monotonic() - began < 1.2
+                assert result.msg == down(failure), mode
+
+
+@pytest.mark.parametrize(
+    ("secret", "reason"),
+    [({}, UnknownReason.MISSING_REFERENCE), ({"password": "a\x00b"}, UnknownReason.BAD_SECRET)],
+)
+async def test_a_secret_that_cannot_be_sent_is_our_trouble(
+    prober: Prober, secret: dict[str, str], reason: UnknownReason
+) -> None:
+    config = {"username": "x", "password_ref": "db"}
+    result = await prober.check("postgres", f"{HOST}:1", secrets=secret, **config)
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+
+
+def test_a_definition_is_refused_where_it_could_not_run() -> None:
+    def faults(**config: object) -> list[str]:
+        return [f.field for f in validate("postgres", "db.example:5432", None, config, [])]
+
+    assert faults(**WATCHER) == []
+    assert faults(username="x", password_ref="db", sslmode="require", tls_skip_verify=True) == []
+    assert faults() == ["config.username"]
+    assert faults(username="x", password="a", password_ref="b") == ["config.password"]
+    assert faults(username="x", sslmode="verify-ca") == ["config.sslmode"]
+    assert faults(username="x", sslmode="verify-full", tls_skip_verify="true") == [
+        "config.tls_skip_verify"
+    ]
+    assert faults(username="x", query="x" * 4_097) == ["config.query"]
+    assert faults(username="x", passfile="/root/.pgpass") == ["config.passfile"]
