@@ -105,6 +105,21 @@ def parse(text: str) -> Condition:
     return Condition(place, operator, literal)
 
 
+def read_path(text: str) -> tuple[str | int, ...]:
+    """A path into a JSON document by itself: `a.b[0]`, with or without the `$` before it."""
+    spelt = text.removeprefix("$")
+    if spelt and spelt[0] not in ".[":
+        spelt = "." + spelt
+    path, at = _read_steps(spelt, 0)
+    if at < len(spelt) or len(text) > CONDITION_LONGEST:
+        raise BadCondition(
+            at + 1 + len(text) - len(spelt), "no step of a path, such as .key or [0]"
+        )
+    if len(path) > PATH_STEPS_MOST:
+        raise BadCondition(1, f"more than {PATH_STEPS_MOST} steps")
+    return path
+
+
 def unparse(condition: Condition) -> str:
     """The text that `parse` reads as this condition."""
     place = condition.place
@@ -151,15 +166,20 @@ def _read_place(text: str, at: int) -> tuple[Place, int]:
         if not named:
             raise BadCondition(at + 1, "[HEADER] is followed by . and a header's name")
         return Place(name, (named[1].lower(),)), named.end()
-    path: list[str | int] = []
-    while step := _STEP.match(text, at):
-        path.append(step[1] if step[2] is None else int(step[2]))
-        at = step.end()
+    path, at = _read_steps(text, at)
     if path and name != "BODY":
         raise BadCondition(found.end() + 1, f"[{name}] has no parts")
     if len(path) > PATH_STEPS_MOST:
         raise BadCondition(found.end() + 1, f"more than {PATH_STEPS_MOST} steps")
-    return Place(name, tuple(path)), at
+    return Place(name, path), at
+
+
+def _read_steps(text: str, at: int) -> tuple[tuple[str | int, ...], int]:
+    path: list[str | int] = []
+    while step := _STEP.match(text, at):
+        path.append(step[1] if step[2] is None else int(step[2]))
+        at = step.end()
+    return tuple(path), at
 
 
 def _read_operator(text: str, at: int) -> tuple[Operator, int]:

@@ -110,12 +110,13 @@ def _value(place: Place, facts: Facts) -> object:
             return facts.result
         case _:
             if place.path:
-                return _walk(facts.document(), place.path)
+                return walk(facts.document(), place.path)
             value = facts.body
     return MISSING if value is None else value
 
 
-def _walk(value: object, path: tuple[str | int, ...]) -> object:
+def walk(value: object, path: tuple[str | int, ...]) -> object:
+    """What stands in a JSON document at the end of the path; MISSING where that is nothing."""
     for step in path:
         if isinstance(step, int):
             if not isinstance(value, list) or step >= len(value):

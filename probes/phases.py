@@ -8,12 +8,14 @@ from .result import Phase, Phases
 class Stopwatch:
     """Phases follow each other; a phase met again (a redirect) adds up."""
 
-    __slots__ = ("_began_ns", "_current", "_since_ns", "_spent_ns", "resolver_alive")
+    __slots__ = ("_began_ns", "_current", "_since_ns", "_spent_ns", "place", "resolver_alive")
 
     def __init__(self) -> None:
         # Set by the resolver once a nameserver that failed for our name answered for the root:
         # a deadline that then ends the lookup is the name's fault, and ours before.
         self.resolver_alive = False
+        # What a message names instead of the target's host: the step that a scenario is at.
+        self.place = ""
         self._began_ns = perf_counter_ns()
         self._spent_ns: dict[Phase, int] = {}
         self._current: Phase | None = None
@@ -35,18 +37,20 @@ class Stopwatch:
     def unfinished(self) -> Phase | None:
         return self._current
 
+    def elapsed_us(self) -> int:
+        return (perf_counter_ns() - self._began_ns) // 1_000
+
     def elapsed_ms(self) -> int:
-        return (perf_counter_ns() - self._began_ns) // 1_000_000
+        return self.elapsed_us() // 1_000
 
     def read(self) -> Phases:
         """What stands on the watch now."""
-        total_us = (perf_counter_ns() - self._began_ns) // 1_000
         spent = {phase: ns // 1_000 for phase, ns in self._spent_ns.items()}
         return Phases(
             dns_us=spent.get(Phase.DNS),
             connect_us=spent.get(Phase.CONNECT),
             tls_us=spent.get(Phase.TLS),
             first_byte_us=spent.get(Phase.FIRST_BYTE),
-            total_us=total_us,
+            total_us=self.elapsed_us(),
             unfinished=self._current,
         )

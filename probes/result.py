@@ -54,8 +54,10 @@ class UnknownReason(StrEnum):
     LOOP_STALLED = "loop_stalled"
     NO_ROUTE = "no_route"  # this host has no route for the address's family
     EGRESS_DENIED = "egress_denied"  # this host's own firewall or sandbox said no
+    ICMP_DENIED = "icmp_denied"  # neither ping_group_range nor CAP_NET_RAW lets us send an echo
     LOCAL_RESOURCES = "local_resources"  # descriptors, ports, memory
     NO_TRUST_STORE = "no_trust_store"  # this host holds no certificate authorities
+    BAD_DEFINITION = "bad_definition"  # stored by another version, and not to be read by this one
     UNKNOWN_KIND = "unknown_kind"  # this build has no probe of that type
     MISSING_REFERENCE = "missing_reference"
     BAD_SECRET = "bad_secret"  # a secret that no header can carry
@@ -110,6 +112,8 @@ class Result:
 MESSAGE_LONGEST = 300
 
 
-def message(failure: FailureClass, host: str) -> str:
-    """`http_status api.example.com`: the class, the target's host, and no more."""
-    return f"{failure} {host}".strip()[:MESSAGE_LONGEST]
+def message(failure: FailureClass, place: str) -> str:
+    """`http_status api.example.com`: the class, the target's host, and no more; of a scenario
+    `condition_failed step 2 status api.example.com`, with the step's number and what failed there.
+    """
+    return f"{failure} {place}".strip()[:MESSAGE_LONGEST]

@@ -6,7 +6,7 @@ resolver dead, the network away, the loop stalled, a bug of ours. None of these 
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import trio
@@ -55,6 +55,7 @@ class _End:
     failure: FailureClass | None = None
     unknown: UnknownReason | None = None
     bug: str | None = None
+    place: str = ""
 
     @property
     def up(self) -> bool:
@@ -100,7 +101,10 @@ async def _attempts(kind: Kind, check: Check, reach: Reach, now: Callable[[], in
                 break
             pause = (deadline - trio.current_time()) / (2 * left)
             await trio.sleep(max(0.0, min(PAUSE_SECONDS_MOST, pause)))
-    return end if end is not None else _timed_out(check, watch)
+    if end is None:
+        end = _timed_out(check, watch)
+    end.place = watch.place
+    return end
 
 
 async def _attempt(
@@ -109,6 +113,8 @@ async def _attempt(
     try:
         seen = await kind.probe(check, reach, watch)
         phases = watch.read()
+        if seen.took_us is not None:
+            phases = replace(phases, total_us=seen.took_us)
         if seen.cert_ends_at is not None:
             seen.facts.cert_expiry_us = seen.cert_ends_at - now()
         if not check.conditions:
@@ -161,13 +167,14 @@ def _unless_wanted(check: Check, end: _End) -> _End:
 
 
 def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result:
+    place = end.place or check.host
     if end.up:
         outcome, said = Outcome.UP, ""
     elif end.unknown is not None:
-        outcome, said = Outcome.UNKNOWN, message(FailureClass.PROBE_ERROR, check.host)
+        outcome, said = Outcome.UNKNOWN, message(FailureClass.PROBE_ERROR, place)
     else:
         assert end.failure is not None
-        outcome, said = Outcome.DOWN, message(end.failure, check.host)
+        outcome, said = Outcome.DOWN, message(end.failure, place)
     return Result(
         started_at=started_at,
         outcome=outcome,

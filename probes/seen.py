@@ -12,6 +12,7 @@ class Seen:
 
     `cert_ends_at` is µs since the epoch; the runner, which has the clock, makes the time left.
     Where the check has no conditions, less of it than `cert_left_us_least` is `tls_expiring`.
+    `took_us` is what the target took, where that is not all of the time that the attempt took.
     """
 
     facts: Facts
@@ -19,3 +20,4 @@ class Seen:
     failure: FailureClass | None = None
     cert_ends_at: int | None = None
     cert_left_us_least: int | None = None
+    took_us: int | None = None

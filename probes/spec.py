@@ -49,6 +49,9 @@ FRAMING_HEADERS = frozenset(
     }
 )
 
+# The grammar of the names by which a document refers to secrets.
+BINDING = "[a-z][a-z0-9_-]{0,39}"
+
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECRET_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -100,6 +103,7 @@ class FieldType(StrEnum):
     CHOICE = "choice"
     HEADERS = "headers"
     SECRET_NAME = "secret_name"  # the name of a project secret, never its value
+    DOCUMENT = "document"  # an object, or its JSON text; `longest` counts the text
     IDS = "ids"  # ids of monitors, a list or comma-separated
 
 
@@ -131,7 +135,8 @@ Config = Mapping[str, object]
 class Spec:
     """One kind. `rule` holds what concerns several fields; it sees the config with defaults.
 
-    `schemes` are those a URL target may have; `probed` is false where nothing of ours runs;
+    `schemes` are those a URL target may have; settings `<bindings>_<binding>_ref` name the project
+    secrets that a document refers to; `probed` is false where nothing of ours runs;
     `placeholders` are those that a condition of this kind can learn something from.
     """
 
@@ -142,6 +147,7 @@ class Spec:
     methods: tuple[str, ...] = ()
     fields: tuple[Field, ...] = ()
     placeholders: frozenset[str] = frozenset()
+    bindings: str = ""
     probed: bool = True
     rule: Callable[[str, Config], list[Fault]] | None = None
 
@@ -153,8 +159,11 @@ class Spec:
         if len(config) > CONFIG_KEYS_MOST:
             return values, [Fault("config", f"has more than {CONFIG_KEYS_MOST} keys")]
         for name, value in config.items():
-            field = known.get(name)
-            if field is None:
+            field = known.get(name) or self._binding(name)
+            if field is None and self.bindings and name.startswith(self.bindings):
+                said = f"is not of the form {self.bindings}_<binding>_ref"
+                faults.append(Fault(f"config.{name[:64]}", said))
+            elif field is None:
                 faults.append(Fault(f"config.{name[:64]}", f"is no setting of {self.type}"))
             elif value is not None and value != "":
                 read, wrong = _READERS[field.type](field, value)
@@ -165,6 +174,20 @@ class Spec:
         missing = [f.name for f in self.fields if f.required and not config.get(f.name)]
         faults += [Fault(f"config.{name}", "is required") for name in missing]
         return values, faults
+
+    def _binding(self, name: str) -> Field | None:
+        if not self.bindings or not re.fullmatch(f"{self.bindings}_{BINDING}_ref", name):
+            return None
+        return Field(name=name, type=FieldType.SECRET_NAME, help="Names a project secret.")
+
+    def bindings_of(self, config: Config) -> dict[str, str]:
+        """The settings that name a binding's secret, by the binding."""
+        before = len(self.bindings) + 1
+        return {
+            name[before : -len("_ref")]: name
+            for name, value in config.items()
+            if value and self._binding(name) is not None
+        }
 
 
 Read = tuple[object, str]
@@ -244,7 +267,7 @@ def _headers(_field: Field, value: object) -> Read:
         return None, f"holds more than {HEADERS_MOST} headers"
     seen: set[str] = set()
     for name, content in cast("Mapping[object, object]", value).items():
-        wrong = _header_fault(name, content)
+        wrong = header_fault(name, content)
         if wrong:
             return None, wrong
         lowered = cast("str", name).lower()
@@ -254,8 +277,29 @@ def _headers(_field: Field, value: object) -> Read:
     return dict(value), ""
 
 
-def _header_fault(name: object, content: object) -> str:
-    """Names the header only once it is known to be a token: never its value."""
+def _document(field: Field, value: object) -> Read:
+    """Only that it is one: what it means is for its kind's rule to say."""
+    if isinstance(value, Mapping):
+        try:
+            text = json.dumps(value)
+        except (ValueError, TypeError, RecursionError):
+            return None, "must be a JSON object"
+    elif isinstance(value, str):
+        text = value
+    else:
+        return None, "must be an object, or its JSON text"
+    if len(text) > field.longest:
+        return None, f"is longer than {field.longest} characters"
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, "is not JSON"
+    return (read, "") if isinstance(read, dict) else (None, "must be a JSON object")
+
+
+def header_fault(name: object, content: object) -> str:
+    """Why no request may carry this header, empty where one may. Names the header only once it is
+    known to be a token, and never its value."""
     if not isinstance(name, str) or len(name) > HEADER_NAME_LONGEST or not _TOKEN.fullmatch(name):
         return "holds a header name that is not a token"
     if name.lower() in FRAMING_HEADERS:
@@ -278,5 +322,6 @@ _READERS: dict[FieldType, Callable[[Field, object], Read]] = {
     FieldType.CHOICE: _choice,
     FieldType.HEADERS: _headers,
     FieldType.SECRET_NAME: _secret_name,
+    FieldType.DOCUMENT: _document,
     FieldType.IDS: _ids,
 }

@@ -18,7 +18,7 @@ from ..failure import Failed
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.resolve import Family
-from ..reach.web import REDIRECTS_MOST, Request, Response, fetch
+from ..reach.web import REDIRECTS_MOST, Request, fetch
 from ..result import FailureClass
 from ..seen import Seen
 from ..spec import (
@@ -109,7 +109,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     facts = Facts(
         connected=True,
         status=response.status,
-        body=_text(response) if request.keep_body else None,
+        body=response.text if request.keep_body else None,
         headers=response.headers,
         ip=response.address,
     )
@@ -149,10 +149,3 @@ def _request(check: Check) -> Request:
         cert_expiry=check.wants("CERT_EXPIRY"),
         family=Family(check.text("ip_family") or Family.ANY),
     )
-
-
-def _text(response: Response) -> str:
-    kind = response.headers.get("content-type", "").lower()
-    charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
-    latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
-    return response.body.decode("cp1252" if latin else "utf-8", "replace")

@@ -16,6 +16,7 @@ from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass, Phase
 from ..target import BadTarget, Url, redirected
+from .cookies import Jar
 from .dial import Connection
 from .outward import Reach
 from .resolve import Family
@@ -37,7 +38,8 @@ Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 class Request:
     """`secrets` names, in lower case, the headers that are dropped when the origin changes; so is
     the body where `body_is_secret`. `redirects` is how many are followed; `keep_body` false reads
-    the body and lets it go, `cert_expiry` asks for the certificate's end.
+    the body and lets it go, `cert_expiry` asks for the certificate's end. The `jar`'s cookies go
+    with each hop beside those of the headers.
     """
 
     method: str
@@ -52,6 +54,7 @@ class Request:
     verify: bool = True
     cert_expiry: bool = False
     family: Family = Family.ANY
+    jar: Jar | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,14 @@ class Response:
     address: str
     url: Url
     cert_ends_at: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The body as its charset says, UTF-8 where it says none or one that is not known."""
+        kind = self.headers.get("content-type", "").lower()
+        charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
+        latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
+        return self.body.decode("cp1252" if latin else "utf-8", "replace")
 
 
 async def fetch(reach: Reach, request: Request, watch: Stopwatch) -> Response:
@@ -132,6 +143,9 @@ async def _exchange(
         await _send(http, stream, request, user_agent)
         head = await _read_head(http, stream, watch)
         headers = _joined(head.headers)
+        if request.jar is not None:
+            set_cookies = [v.decode("latin-1") for n, v in head.headers if n == b"set-cookie"]
+            request.jar.take(str(request.url), set_cookies)
         packed, whole = await _read_body(http, stream, request)
     except h11.RemoteProtocolError as error:
         too_large = error.error_status_hint == 431
@@ -162,8 +176,8 @@ async def _send(
     user_agent: str,
 ) -> None:
     """A target that answers without reading all of it is heard all the same."""
-    given = {name.lower() for name, _ in request.headers}
-    headers = [(name, value) for name, value in request.headers]
+    headers = _with_cookies(request)
+    given = {name.lower() for name, _ in headers}
     for name, value in (
         ("host", request.url.authority),
         ("user-agent", user_agent),
@@ -191,6 +205,17 @@ async def _send(
     except trio.BrokenResourceError:
         if not request.body:
             raise
+
+
+def _with_cookies(request: Request) -> list[Header]:
+    """One Cookie header at most (RFC 6265, 5.4)."""
+    headers = list(request.headers)
+    kept = request.jar.header_for(str(request.url)) if request.jar is not None else ""
+    if kept:
+        own = [value for name, value in headers if name.lower() == "cookie"]
+        headers = [header for header in headers if header[0].lower() != "cookie"]
+        headers.append(("cookie", "; ".join([*own, kept])))
+    return headers
 
 
 async def _read_head(

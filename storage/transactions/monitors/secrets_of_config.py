@@ -37,10 +37,25 @@ def split(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
                 secret[name] = hidden
         elif field is not None and field.secret:
             plain[name] = ""
-            secret[name] = value
+            secret[name] = _text(value) if field.type is FieldType.DOCUMENT else value
         else:
             plain[name] = value
     return plain, secret
+
+
+def _text(document: Any) -> Any:
+    """A document is kept as its text, whichever way it was given."""
+    is_object = isinstance(document, Mapping)
+    return msgspec.json.encode(document).decode() if is_object else document
+
+
+def readable(kind: str, config: dict[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with its documents, which those who may write the monitor read back as objects."""
+    spec = spec_of(kind)
+    for field in spec.fields if spec else ():
+        if field.type is FieldType.DOCUMENT and field.name in secret:
+            config[field.name] = msgspec.json.decode(secret[field.name])
+    return config
 
 
 def join(plain: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:

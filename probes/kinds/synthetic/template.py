@@ -1,0 +1,158 @@
+"""Text with `{{var}}` and `{{secret:binding}}`, filled so that no value changes what it is in.
+
+Pure. What is filled into a URL is percent-encoded, into JSON escaped, into a form encoded; a value
+that could not stand where it is put is refused, and never sent altered.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import quote, quote_plus
+
+from ...spec import BINDING
+
+_PLACEHOLDER = re.compile(rf"\{{\{{(secret:)?({BINDING})\}}\}}")
+_BARE_JSON = re.compile(
+    r"true|false|null|-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"
+)
+
+
+class BadTemplate(ValueError):
+    """A `{{` that begins no placeholder; the text repeats nothing."""
+
+
+class CannotFill(ValueError):
+    """A value that may not stand where the template puts it; `is_secret` tells whose it is."""
+
+    def __init__(self, *, is_secret: bool) -> None:
+        super().__init__("a value cannot stand here")
+        self.is_secret = is_secret
+
+
+class Context(Enum):
+    """Where a template is filled."""
+
+    URL = "url"
+    HEADER = "header"
+    JSON = "json"
+    FORM = "form"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    name: str
+    is_secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    parts: tuple[str | Placeholder, ...]
+
+    @property
+    def placeholders(self) -> tuple[Placeholder, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Placeholder))
+
+    @property
+    def is_one_secret(self) -> bool:
+        """Nothing but a single `{{secret:…}}`."""
+        return len(self.parts) == 1 and len(self.placeholders) == len(self.bindings) == 1
+
+    @property
+    def bindings(self) -> frozenset[str]:
+        return frozenset(p.name for p in self.placeholders if p.is_secret)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        return frozenset(p.name for p in self.placeholders if not p.is_secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What placeholders stand for: extracted variables, and the secrets of bindings."""
+
+    variables: Mapping[str, str]
+    secrets: Mapping[str, str]
+
+    def of(self, placeholder: Placeholder) -> str:
+        found = self.secrets if placeholder.is_secret else self.variables
+        return found[placeholder.name]
+
+
+def read_template(text: str) -> Template:
+    """BadTemplate where `{{` begins what is no placeholder."""
+    parts: list[str | Placeholder] = []
+    at = 0
+    for found in _PLACEHOLDER.finditer(text):
+        parts += [text[at : found.start()], Placeholder(found[2], found[1] is not None)]
+        at = found.end()
+    parts.append(text[at:])
+    if any("{{" in part for part in parts if isinstance(part, str)):
+        raise BadTemplate
+    return Template(tuple(part for part in parts if part != ""))
+
+
+def fill(template: Template, values: Values, context: Context) -> str:
+    """The text with its values; CannotFill where one may not stand there."""
+    if context is Context.JSON:
+        return _fill_json(template, values)
+    filled: list[str] = []
+    for part in template.parts:
+        if isinstance(part, str):
+            filled.append(part)
+        else:
+            filled.append(_encoded(values.of(part), context, part))
+    return "".join(filled)
+
+
+def _encoded(value: str, context: Context, placeholder: Placeholder) -> str:
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise CannotFill(is_secret=placeholder.is_secret)
+    match context:
+        case Context.URL:
+            # As a whole segment these would climb; encoded or not, servers read them so.
+            if value in ("", ".", ".."):
+                raise CannotFill(is_secret=placeholder.is_secret)
+            return quote(value, safe="")
+        case Context.FORM:
+            return quote_plus(value)
+        case Context.HEADER:
+            if any(c < " " or c == "\x7f" for c in value):
+                raise CannotFill(is_secret=placeholder.is_secret)
+            return value
+        case _:
+            return value
+
+
+def _fill_json(template: Template, values: Values) -> str:
+    """Inside quotes a value is escaped; outside of them it is a number, a truth value or null."""
+    filled: list[str] = []
+    inside = False
+    for part in template.parts:
+        if isinstance(part, str):
+            inside = _ends_inside(part, inside)
+            filled.append(part)
+            continue
+        value = values.of(part)
+        if inside:
+            filled.append(json.dumps(value)[1:-1])
+        elif _BARE_JSON.fullmatch(value):
+            filled.append(value)
+        else:
+            raise CannotFill(is_secret=part.is_secret)
+    return "".join(filled)
+
+
+def _ends_inside(text: str, inside: bool) -> bool:
+    """Whether JSON text that begins inside (or outside of) a string ends inside of one."""
+    escaped = False
+    for character in text:
+        if escaped:
+            escaped = False
+        elif inside and character == "\\":
+            escaped = True
+        elif character == '"':
+            inside = not inside
+    return inside

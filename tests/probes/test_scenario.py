@@ -1,0 +1,275 @@
+"""Scenarios are read strictly, and filled so that no value changes what it is put into."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.check import validate
+from leadline.probes.kinds.synthetic.scenario import BadScenario, read_scenario
+from leadline.probes.kinds.synthetic.template import (
+    BadTemplate,
+    CannotFill,
+    Context,
+    Placeholder,
+    Values,
+    fill,
+    read_template,
+)
+from leadline.probes.spec import CREDENTIAL_HEADERS
+
+STEP: dict[str, Any] = {"url": "https://api.example.com/"}
+SECRET = "tr0ub4dor"
+
+
+def one(**given: Any) -> dict[str, Any]:
+    return {"steps": [{**STEP, **given}]}
+
+
+def fault(document: object) -> str:
+    with pytest.raises(BadScenario) as caught:
+        read_scenario(document)
+    return str(caught.value)
+
+
+def test_a_whole_scenario_is_read() -> None:
+    scenario = read_scenario(
+        {
+            "steps": [
+                {
+                    "name": "sign in",
+                    "method": "POST",
+                    "url": "https://api.example.com/login",
+                    "headers": {"X-Api-Key": "{{secret:key}}"},
+                    "body": {"user": "mara", "password": "{{secret:login}}"},
+                    "extract": [
+                        {"var": "token", "from": "json", "path": "$.data[0].token"},
+                        {"var": "next", "from": "header", "path": "X-Next"},
+                    ],
+                    "assert": [
+                        {"kind": "status", "op": "eq", "value": 201},
+                        {"kind": "latency_ms", "op": "lt", "value": "800"},
+                    ],
+                },
+                {
+                    "url": "https://shop.example.com/orders?after={{next}}",
+                    "headers": {"X-Session": "{{token}}"},
+                    "assert": [
+                        {"kind": "json", "op": "contains", "path": "items", "value": "tea"},
+                        {"kind": "body_contains", "op": "ne", "value": "error"},
+                    ],
+                },
+            ]
+        }
+    )
+    assert scenario.bindings == {"key", "login"}
+    assert [step.host for step in scenario.steps] == ["api.example.com", "shop.example.com"]
+    assert scenario.steps[0].extracts[0].path == ("data", 0, "token")
+    assert scenario.steps[0].body_context is Context.JSON
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "missing required field"),
+        ({"steps": []}, "1 to 20 steps"),
+        ({"steps": [STEP] * 21}, "1 to 20 steps"),
+        ({"steps": [STEP], "stpes": []}, "unknown field `stpes`"),
+        (one(pathh="x"), "unknown field `pathh`"),
+        (one(url=3), "steps[0].url expected `str`"),
+        (one(method="TRACE"), "steps[0].method is none of the known words"),
+        (one(name="x" * 101), "step 1 name"),
+        (one(url="ftp://x.example/"), "step 1 url begins with"),
+        (one(url="/relative"), "step 1 url must begin"),
+        (one(url="https://{{host}}/"), "step 1 url must begin"),
+        (one(url="https://x.example:{{port}}/"), "step 1 url must begin"),
+        (one(url="{{scheme}}://x.example/"), "step 1 url must begin"),
+        (one(url="https://mara:pw@x.example/"), "step 1 url must not carry a user name"),
+        (one(url="https://x.example/#{{frag}}"), "fragment"),
+        (one(url="https://x.example/{{late}}"), "uses {{late}}, which no earlier step extracts"),
+        (one(url="https://x.example/{{ spaced }}"), "holds {{ that begins neither"),
+        (one(headers={"x y": "1"}), "step 1 headers holds a header name"),
+        (one(headers={"Content-Length": "1"}), "step 1 headers must not set Content-Length"),
+        (one(headers={"A": "1", "a": "2"}), "step 1 headers names a twice"),
+        (one(headers={"A": "{{secret:Login}}"}), "step 1 header a holds {{"),
+        (one(body="x"), "step 1 body is not sent with GET"),
+        (one(method="POST", body="x" * 65_537), "step 1 body is longer"),
+        (one(extract=[{"var": "Token", "from": "body"}]), "step 1 extract 1 var"),
+        (one(extract=[{"var": "t", "from": "json"}]), "step 1 extract 1 path is required"),
+        (one(extract=[{"var": "t", "from": "json", "path": "a b"}]), "step 1 extract 1 path at"),
+        (one(extract=[{"var": "t", "from": "header"}]), "the name of a header"),
+        (one(extract=[{"var": "t", "from": "status", "path": "x"}]), "path is not used"),
+        (one(**{"assert": [{"kind": "status", "op": "contains", "value": 2}]}), "op of status"),
+        (one(**{"assert": [{"kind": "status", "op": "eq", "value": "2xx"}]}), "whole number"),
+        (one(**{"assert": [{"kind": "status", "op": "eq", "value": True}]}), "whole number"),
+        (one(**{"assert": [{"kind": "json", "op": "eq", "value": 1}]}), "path is required"),
+        (one(**{"assert": [{"kind": "body_contains", "op": "contains", "value": ""}]}), "a text"),
+        (
+            one(**{"assert": [{"kind": "json", "op": "eq", "path": "a", "value": "{{secret:x}}"}]}),
+            "must not hold a secret",
+        ),
+    ],
+)
+def test_what_is_no_scenario_is_told_by_its_step_and_part(document: Any, said: str) -> None:
+    assert said in fault(document)
+
+
+@pytest.mark.parametrize("header", sorted(CREDENTIAL_HEADERS))
+@pytest.mark.parametrize(
+    "value", [SECRET, "Bearer {{secret:key}}", "{{secret:key}}{{secret:key}}", "{{var}}", ""]
+)
+def test_a_credential_header_is_exactly_one_secret_and_never_told(header: str, value: str) -> None:
+    first = {**STEP, "extract": [{"var": "var", "from": "body"}]}
+    said = fault({"steps": [first, {**STEP, "headers": {header.title(): value}}]})
+    assert said.startswith(f"step 2 header {header} must be exactly one")
+    assert SECRET not in said
+
+
+def test_a_literal_that_an_older_version_stored_is_probed_with_until_it_is_edited() -> None:
+    document = one(headers={"Authorization": SECRET})
+    assert read_scenario(document, strict=False).steps[0].headers
+    assert "step 1 header authorization" in fault(document)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda c: st.lists(c) | st.dictionaries(st.text(), c)
+    )
+)
+def test_no_document_breaks_the_reader(document: object) -> None:
+    for steps in (document, [document], [{"url": document}], [{**STEP, "assert": document}]):
+        try:
+            read_scenario({"steps": steps})
+        except BadScenario:
+            continue
+
+
+def test_a_deep_document_is_refused_and_not_fallen_over() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(BadScenario):
+        read_scenario({"steps": deep})
+
+
+# What validate says, which is what the API says.
+
+
+def faults(**config: Any) -> dict[str, str]:
+    found = validate("synthetic", "", None, config, [])
+    return {item.field: item.message for item in found}
+
+
+def test_each_binding_has_its_secret_and_each_secret_its_binding() -> None:
+    document = one(headers={"Authorization": "{{secret:login}}"})
+    key = "config.scenario_secret_login_ref"
+    assert list(faults(scenario=document)) == [key]
+    assert faults(scenario=document, scenario_secret_login_ref="shop-login") == {}
+    assert faults(scenario=json.dumps(document), scenario_secret_login_ref="shop-login") == {}
+    surplus = faults(scenario=one(), scenario_secret_login_ref="shop-login")
+    assert list(surplus) == [key]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "scenario_secret_Login_ref",
+        "scenario_secret_ref",
+        "scenario_secret_login",
+        "scenario_secret_1_ref",
+    ],
+)
+def test_a_malformed_key_is_refused_by_its_name(key: str) -> None:
+    assert "<binding>_ref" in faults(scenario=one(), **{key: "x"})[f"config.{key}"]
+
+
+def test_such_a_key_on_another_kind_is_refused_by_its_name() -> None:
+    found = validate("http", "http://x.test/", None, {"scenario_secret_a_ref": "x"}, [])
+    assert [item.field for item in found] == ["config.scenario_secret_a_ref"]
+
+
+# Filling.
+
+values = st.text(max_size=40)
+
+
+def filled(template: str, context: Context, value: str, *, secret: bool = False) -> str:
+    name = "{{secret:x}}" if secret else "{{x}}"
+    both = Values({"x": value}, {"x": value})
+    return fill(read_template(template.replace("@", name)), both, context)
+
+
+@given(values)
+def test_a_value_in_a_url_stays_one_segment_and_one_query_value(value: str) -> None:
+    try:
+        url = filled("https://x.test/a/@/b?q=@&r=1", Context.URL, value)
+    except CannotFill:
+        assert value in ("", ".", "..") or any("\ud800" <= c <= "\udfff" for c in value)
+        return
+    parts = urlsplit(url)
+    assert parts.netloc == "x.test"
+    assert [unquote(p) for p in parts.path.split("/")] == ["", "a", value, "b"]
+    assert parse_qs(parts.query, keep_blank_values=True, strict_parsing=True) == {
+        "q": [value],
+        "r": ["1"],
+    }
+
+
+@given(values)
+def test_a_value_in_a_json_string_is_that_string(value: str) -> None:
+    body = filled('{"a": "<@>", "b": [1, "\\"@"]}', Context.JSON, value)
+    assert json.loads(body) == {"a": f"<{value}>", "b": [1, f'"{value}']}
+
+
+@given(values)
+def test_a_value_outside_of_json_strings_is_one_plain_value(value: str) -> None:
+    try:
+        body = filled('{"a": @}', Context.JSON, value)
+    except CannotFill:
+        return
+    read = json.loads(body)
+    assert list(read) == ["a"]
+    assert read["a"] is None or isinstance(read["a"], int | float)
+
+
+@given(values)
+def test_a_value_in_a_form_is_one_value(value: str) -> None:
+    try:
+        body = filled("a=@&b=1", Context.FORM, value)
+    except CannotFill:
+        return
+    assert parse_qs(body, keep_blank_values=True, strict_parsing=True) == {"a": [value], "b": ["1"]}
+
+
+@given(values)
+def test_no_value_breaks_out_of_a_header(value: str) -> None:
+    if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in value):
+        with pytest.raises(CannotFill) as caught:
+            filled("@", Context.HEADER, value, secret=True)
+        assert caught.value.is_secret
+    else:
+        assert filled("<@>", Context.HEADER, value) == f"<{value}>"
+
+
+@given(st.text(alphabet="{}secrt:x_-aA ", max_size=30))
+def test_a_template_is_either_read_whole_or_refused(text: str) -> None:
+    try:
+        template = read_template(text)
+    except BadTemplate:
+        assert "{{" in text
+        return
+    spelt = [
+        part
+        if isinstance(part, str)
+        else "{{" + ("secret:" if part.is_secret else "") + part.name + "}}"
+        for part in template.parts
+    ]
+    assert "".join(spelt) == text
+    assert template.is_one_secret == (
+        len(template.parts) == 1
+        and isinstance(template.parts[0], Placeholder)
+        and template.parts[0].is_secret
+    )
