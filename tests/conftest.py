@@ -39,6 +39,8 @@ PROVIDED_BY = {
     "pg_createcluster": "apt-get install postgresql",
     "redis-server": "apt-get install redis-server",
     "faketime": "apt-get install faketime",
+    "ip": "apt-get install iproute2",
+    "root": "run the tests as root",
 }
 
 
@@ -46,7 +48,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test whose need is missing, or fails it where LEADLINE_NO_SKIPS=1 forbids skips."""
     for mark in item.iter_markers("needs"):
         for need in mark.args:
-            if shutil.which(need) is not None:
+            if os.geteuid() == 0 if need == "root" else shutil.which(need) is not None:
                 continue
             message = f"needs {need}: {PROVIDED_BY.get(need, f'put {need} on the PATH')}"
             if os.environ.get("LEADLINE_NO_SKIPS") == "1":

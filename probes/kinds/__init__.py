@@ -20,6 +20,7 @@ FILES: dict[str, str] = {
     MonitorType.POSTGRES: "postgres",
     MonitorType.PROMQL: "promql",
     MonitorType.WEBSOCKET: "websocket",
+    MonitorType.ICMP: "icmp",
     MonitorType.PUSH: "push",
 }
 _specs: dict[str, Spec] = {}

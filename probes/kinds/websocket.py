@@ -98,7 +98,8 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
             stream = wrapped = await reach.encrypt(connection, url.host, watch, alpn=HTTP_ALPN)
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
         watch.begin(Phase.FIRST_BYTE)
-        message = await _converse(_Guarded(stream, watch), check, url, reach.user_agent)
+        guarded = _Guarded(stream, watch)
+        message, took_us = await _converse(guarded, check, url, reach.user_agent)
     except Failed as failed:
         if failed.failure is not FailureClass.HTTP_STATUS or not check.wants("STATUS"):
             raise
@@ -111,28 +112,29 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     if message is not None:
         facts.body = message if isinstance(message, str) else message.decode("utf-8", "replace")
     facts.result = MISSING if facts.body is None else facts.body
-    return Seen(facts, code=SWITCHED, cert_ends_at=ends_at)
+    return Seen(facts, code=SWITCHED, cert_ends_at=ends_at, took_us=took_us)
 
 
 async def _converse(
     stream: "_Guarded", check: Check, url: Url, user_agent: str
-) -> str | bytes | None:
-    """The message that was waited for. Nothing is raised inside the nursery but cancellation, so
-    that no group comes out of it.
+) -> tuple[str | bytes | None, int]:
+    """The message that was waited for, and how long all took but the goodbye. Nothing is raised
+    inside the nursery but cancellation, so that no group comes out of it.
     """
     failed: Failed | None = None
-    message = None
+    message, took_us = None, 0
     async with trio.open_nursery() as nursery:
         try:
             socket = await _open(nursery, stream, check, url, user_agent)
             message = await _exchange(socket, stream, check)
+            took_us = stream.watch.elapsed_us()
             await _close(socket)
         except Failed as failure:
             failed = failure
         nursery.cancel_scope.cancel()
     if failed is not None:
         raise failed
-    return message
+    return message, took_us
 
 
 async def _open(
@@ -176,7 +178,7 @@ async def _exchange(
 async def _close(socket: WebSocketConnection) -> None:
     """Says goodbye. A deadline that is near is not spent on it: what was asked is answered."""
     left = trio.current_effective_deadline() - trio.current_time()
-    with trio.move_on_after(min(CLOSE_SECONDS, left / 2)), suppress(Failed):
+    with trio.move_on_after(max(0.0, min(CLOSE_SECONDS, left / 2))), suppress(Failed):
         await socket.aclose()
 
 
@@ -209,7 +211,7 @@ class _Guarded(trio.abc.Stream):
 
     def __init__(self, stream: Stream, watch: Stopwatch) -> None:
         self._stream = stream
-        self._watch = watch
+        self.watch = watch
         self._left = RECEIVED_BYTES_MOST
         self._head: bytes | None = b""
         self.failed: Failed | None = None
@@ -228,7 +230,7 @@ class _Guarded(trio.abc.Stream):
             piece = bytes(await self._stream.receive_some(max_bytes or _CHUNK))
         except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
             raise self._fail(FailureClass.CONNECT_ERROR) from error
-        self._watch.done()
+        self.watch.done()
         self._left -= len(piece)
         if not piece:
             raise self._fail(FailureClass.PROTOCOL_ERROR)

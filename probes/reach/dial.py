@@ -4,21 +4,25 @@ Addresses of both families take turns; the next one starts when the last has fai
 `HEAD_START_SECONDS` (RFC 8305), and the first to connect wins. No proxy is ever asked.
 """
 
-import errno
 import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import trio
 
 from ..failure import Failed, Unobtainable
 from ..phases import Stopwatch
 from ..result import FailureClass, Phase, UnknownReason
+from .echo import Echo, open_echo
 from .policy import Policy
 from .resolve import Family, Resolver
-from .sockets import connected
+from .sockets import class_of, connected
 
 HEAD_START_SECONDS = 0.25
 TRIED_MOST = 6
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -55,10 +59,22 @@ async def dial_datagram(
     The caller closes it.
     """
     allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
+    return await _first(allowed, lambda a: connected(a, port, kind=socket.SOCK_DGRAM))
+
+
+async def dial_echo(resolver: Resolver, policy: Policy, host: str, watch: Stopwatch) -> Echo:
+    """A conversation by ICMP with the first address of `host` that this host has a route for. The
+    caller closes it.
+    """
+    allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
+    return await _first(allowed, open_echo)
+
+
+async def _first(allowed: list[str], connect: Callable[[str], Awaitable[T]]) -> T:
     lost: Unobtainable | None = None
     for address in _interleaved(allowed)[:TRIED_MOST]:
         try:
-            return await connected(address, port, kind=socket.SOCK_DGRAM)
+            return await connect(address)
         except Unobtainable as failure:
             lost = failure
         except OSError as error:
@@ -138,12 +154,3 @@ def _interleaved(addresses: list[str]) -> list[str]:
     turns = [a for pair in zip(v6, v4, strict=False) for a in pair]
     shorter = min(len(v6), len(v4))
     return turns + v6[shorter:] + v4[shorter:]
-
-
-def class_of(error: OSError) -> FailureClass:
-    """What the network told of a connection, in the words of the wire."""
-    if error.errno == errno.ECONNREFUSED:
-        return FailureClass.CONNECT_REFUSED
-    if error.errno == errno.ETIMEDOUT:
-        return FailureClass.CONNECT_TIMEOUT
-    return FailureClass.CONNECT_ERROR

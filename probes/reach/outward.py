@@ -16,7 +16,8 @@ from ..lag import Lag
 from ..phases import Stopwatch
 from ..result import UnknownReason
 from .connectivity import Connectivity
-from .dial import Connection, dial, dial_datagram
+from .dial import Connection, dial, dial_datagram, dial_echo
+from .echo import Echo
 from .host_files import HostFiles, Nameserver
 from .policy import Policy
 from .resolve import Family, Resolver
@@ -56,6 +57,9 @@ class Reach:
 
     async def dial_datagram(self, host: str, port: int, watch: Stopwatch) -> trio.socket.SocketType:
         return await dial_datagram(self.resolver, self.policy, host, port, watch)
+
+    async def dial_echo(self, host: str, watch: Stopwatch) -> Echo:
+        return await dial_echo(self.resolver, self.policy, host, watch)
 
     async def encrypt(
         self,

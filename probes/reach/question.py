@@ -12,9 +12,9 @@ import trio
 from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass
-from .dial import class_of
 from .query import UDP_BYTES_MOST, read_message
 from .reading import Reader, Stream
+from .sockets import class_of
 
 AGAIN_SECONDS = 1.5
 MESSAGE_BYTES_MOST = 65_535

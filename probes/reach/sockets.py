@@ -10,7 +10,7 @@ import socket
 import trio
 
 from ..failure import Unobtainable
-from ..result import UnknownReason
+from ..result import FailureClass, UnknownReason
 
 _OURS_AT_ONCE = {
     errno.ENETUNREACH: UnknownReason.NO_ROUTE,
@@ -34,11 +34,18 @@ async def connected(
     """A socket connected to that very address; `OSError` as the network told it, `Unobtainable`
     where it never left this host. The caller closes it; on any way out of here it is closed.
     """
+    return trio.socket.from_stdlib_socket(await connected_plainly(address, port, kind))
+
+
+async def connected_plainly(
+    address: str, port: int, kind: socket.SocketKind, protocol: int = 0
+) -> socket.socket:
+    """As `connected`, and not wrapped: never blocking, for whoever waits by itself."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        sock = socket.socket(family, kind)
+        sock = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise _ours(error, _OURS_AT_ONCE | _OURS_ALWAYS) from error
+        raise trouble_at_once(error) from error
     try:
         sock.setblocking(False)
         number = sock.connect_ex(_socket_address(address, port))
@@ -51,11 +58,27 @@ async def connected(
             if number == errno.EADDRNOTAVAIL and family == socket.AF_INET6:
                 # A host with no IPv6 address of its own, not one that has run out of ports.
                 raise Unobtainable(UnknownReason.NO_ROUTE)
-            raise _ours(OSError(number, "connect"), _OURS_AT_ONCE | _OURS_ALWAYS)
-        return trio.socket.from_stdlib_socket(sock)
+            raise trouble_at_once(OSError(number, "connect"))
+        return sock
     except BaseException:
         sock.close()
         raise
+
+
+def trouble_at_once(error: OSError) -> Exception:
+    """What a call that does not wait was told: `Unobtainable` where this host said it, else the
+    error as it is.
+    """
+    return _ours(error, _OURS_AT_ONCE | _OURS_ALWAYS)
+
+
+def class_of(error: OSError) -> FailureClass:
+    """What the network told of a connection, in the words of the wire."""
+    if error.errno == errno.ECONNREFUSED:
+        return FailureClass.CONNECT_REFUSED
+    if error.errno == errno.ETIMEDOUT:
+        return FailureClass.CONNECT_TIMEOUT
+    return FailureClass.CONNECT_ERROR
 
 
 def _socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:

@@ -1,0 +1,139 @@
+"""ICMP: echoes that come back; their loss decides, and the time that they take is the latency.
+
+Whatever is still out shortly before the deadline is lost: the verdict is reached by counting, so
+that a loss that is allowed is up although some answers never came.
+"""
+
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+
+import trio
+
+from ..check import Check
+from ..facts import Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.echo import Echo
+from ..reach.outward import Reach
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import Field, FieldType, MonitorType, Spec, TargetForm
+
+COUNT_MOST = 20
+LOSS_PERCENT_MOST = 99
+# Between two echoes, or less where the deadline is near: half of the time is left for answers.
+PACE_SECONDS = 0.2
+SENDING_SHARE = 0.5
+# Once something was answered, what is slower by so much, or by so many times, is lost.
+LINGER_SECONDS = 1.0
+LINGER_TIMES = 3
+# How long before the deadline it is decided.
+DECIDE_SECONDS = 0.05
+
+SPEC = Spec(
+    type=MonitorType.ICMP,
+    help="Sends echoes. Without conditions no more than max_loss of them lost is up.",
+    target=TargetForm.HOST,
+    fields=(
+        Field(
+            name="count",
+            type=FieldType.INTEGER,
+            help="How many echoes are sent, a fifth of a second apart or less.",
+            default=1,
+            least=1,
+            most=COUNT_MOST,
+        ),
+        Field(
+            name="max_loss",
+            type=FieldType.INTEGER,
+            help="The percentage of echoes that may be lost.",
+            default=0,
+            least=0,
+            most=LOSS_PERCENT_MOST,
+        ),
+    ),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    count, max_loss = _number(check, "count") or 1, _number(check, "max_loss")
+    with await reach.dial_echo(check.host, watch) as echo:
+        watch.begin(Phase.FIRST_BYTE)
+        tally = await _converse(echo, count, watch)
+    lost = count - len(tally.round_trips_us)
+    failure = None
+    if 100 * lost > max_loss * count:
+        failure = FailureClass.CONNECT_ERROR if tally.refused else FailureClass.TIMEOUT
+    # A condition on the loss may want just what is a failure otherwise.
+    if failure and not (check.wants("RESULT") or check.wants("CONNECTED")):
+        raise Failed(failure)
+    facts = Facts(connected=lost < count, ip=echo.address, result=100 * lost / count)
+    return Seen(facts, failure=failure, took_us=tally.mean_us())
+
+
+@dataclass(slots=True)
+class _Tally:
+    """By the number of the echo; each is sent, and heard of, at most once."""
+
+    sent_ns: list[int] = field(default_factory=list)
+    round_trips_us: dict[int, int] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
+
+    def note(self, answers: list[int], refused: list[int], now_ns: int) -> None:
+        for number in answers:
+            if number < len(self.sent_ns):
+                took_us = (now_ns - self.sent_ns[number]) // 1_000
+                self.round_trips_us.setdefault(number, took_us)
+                self.refused.discard(number)
+        known = range(len(self.sent_ns))
+        self.refused.update(n for n in refused if n in known and n not in self.round_trips_us)
+
+    @property
+    def settled(self) -> int:
+        return len(self.round_trips_us) + len(self.refused)
+
+    def mean_us(self) -> int | None:
+        trips = self.round_trips_us.values()
+        return sum(trips) // len(trips) if trips else None
+
+
+async def _converse(echo: Echo, count: int, watch: Stopwatch) -> _Tally:
+    tally = _Tally()
+    decide_at = trio.current_effective_deadline() - DECIDE_SECONDS
+    left = decide_at - trio.current_time()
+    pace = max(0.0, min(PACE_SECONDS, left * SENDING_SHARE / count))
+    turn_at = trio.current_time()
+    while tally.settled < count:
+        now = trio.current_time()
+        if len(tally.sent_ns) < count:
+            if now >= turn_at:
+                tally.sent_ns.append(perf_counter_ns())
+                echo.send(len(tally.sent_ns) - 1)
+                turn_at = now + pace
+            wake_at = turn_at
+        else:
+            wake_at = min(decide_at, turn_at + _patience_seconds(tally))
+        if now >= decide_at or (len(tally.sent_ns) == count and now >= wake_at):
+            break
+        with trio.move_on_at(min(wake_at, decide_at)):
+            answers, refused = await echo.hear()
+            tally.note(answers, refused, perf_counter_ns())
+        if tally.round_trips_us:
+            watch.done()
+    # What came while others had their turn was no slower for it.
+    tally.note(*echo.read(), perf_counter_ns())
+    return tally
+
+
+def _patience_seconds(tally: _Tally) -> float:
+    """How long answers are waited for after the last echo."""
+    if not tally.round_trips_us:
+        return float("inf")
+    slowest_seconds = max(tally.round_trips_us.values()) / 1_000_000
+    return max(LINGER_SECONDS, LINGER_TIMES * slowest_seconds)
+
+
+def _number(check: Check, key: str) -> int:
+    value = check.config.get(key)
+    return value if isinstance(value, int) else 0
