@@ -1,11 +1,12 @@
 """Monitors: read, written, tested, and asked for their results."""
 
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from ...probes.result import Outcome
-from ...storage.keyring import CannotOpen
+from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
 from ...storage.rules.instant import SECOND, Instant, to_text
@@ -17,6 +18,7 @@ from ...storage.transactions.monitors.create_monitor import create_monitor, push
 from ...storage.transactions.monitors.draft import MonitorDraft
 from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from ...storage.transactions.monitors.run_now import renew_push_token, run_now
+from ...storage.transactions.monitors.secrets_of_config import readable, unseal
 from ...storage.views.monitors import (
     Standing,
     select_monitors_of_project,
@@ -226,7 +228,7 @@ def _shape(
         conditions=row.conditions,
         tags=row.tags,
         region=row.region,
-        config=visible_config(row.config, may_write=may_write),
+        config=visible_config(row, ask.context.keyring, may_write=may_write),
         enabled=row.enabled,
         auto_incident=row.auto_incident,
         status=status_of(standing, row.type, now).value,
@@ -238,18 +240,27 @@ def _shape(
     )
 
 
-def visible_config(text: str, *, may_write: bool) -> dict[str, Any]:
-    """The config without its secrets; viewers do not even learn that there are some."""
-    if text == "{}":
+def visible_config(row: MonitorRow, keyring: Keyring, *, may_write: bool) -> dict[str, Any]:
+    """The config without its secrets, but for the documents that those who may write it read back;
+    viewers do not even learn that there are some."""
+    if row.config == "{}":
         return {}
-    config: dict[str, Any] = msgspec.json.decode(text)
+    config: dict[str, Any] = msgspec.json.decode(row.config)
     if may_write:
-        return config
+        return readable(row.type, config, partial(_unsealed, row, keyring))
     plain = {name: value for name, value in config.items() if value != ""}
     headers = plain.get("headers")
     if isinstance(headers, dict):
         plain["headers"] = {name: value for name, value in headers.items() if value != ""}
     return plain
+
+
+def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
+    """Empty where the ring does not open them: then a document is a blank, as any secret is."""
+    try:
+        return unseal(keyring, row.config_sealed, row.uid)
+    except CannotOpen:
+        return {}
 
 
 def push_token_of(ask: Ask, row: MonitorRow) -> str | None:

@@ -21,7 +21,9 @@ FILES: dict[str, str] = {
     MonitorType.PROMQL: "promql",
     MonitorType.WEBSOCKET: "websocket",
     MonitorType.ICMP: "icmp",
+    MonitorType.SYNTHETIC: "synthetic.probe",
     MonitorType.PUSH: "push",
+    MonitorType.COMPOSITE: "composite",
 }
 _specs: dict[str, Spec] = {}
 

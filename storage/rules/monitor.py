@@ -64,8 +64,15 @@ CONDITIONS = Bound(0, CONDITIONS_MOST)
 CONDITION = Bound(1, 1_024, "characters")
 DEPENDS_ON = Bound(0, 50)
 METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE")
-# These have no target: one is told, the other made of its children.
-TARGETLESS = frozenset({MonitorType.PUSH, MonitorType.COMPOSITE})
+# These have no target: they are told, made of their children, or name their own in a document.
+TARGETLESS = frozenset(
+    {
+        MonitorType.PUSH,
+        MonitorType.COMPOSITE,
+        MonitorType.SYNTHETIC,
+        MonitorType.ASYNC_CANARY,
+    }
+)
 DEFAULT_TIMEOUT_SECONDS = 10
 
 

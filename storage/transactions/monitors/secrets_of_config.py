@@ -4,7 +4,7 @@ A blank value on write keeps the stored one; where the target's host or port cha
 for again, so that a stored credential is not sent to another host.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -49,12 +49,17 @@ def _text(document: Any) -> Any:
     return msgspec.json.encode(document).decode() if is_object else document
 
 
-def readable(kind: str, config: dict[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with its documents, which those who may write the monitor read back as objects."""
+def readable(
+    kind: str, config: dict[str, Any], secrets: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The config with its documents as objects, for those who may write the monitor. `secrets` is
+    called only where there is a document: opening is not free."""
     spec = spec_of(kind)
     for field in spec.fields if spec else ():
-        if field.type is FieldType.DOCUMENT and field.name in secret:
-            config[field.name] = msgspec.json.decode(secret[field.name])
+        if field.type is FieldType.DOCUMENT and field.secret:
+            text = secrets().get(field.name)
+            if text:
+                config[field.name] = msgspec.json.decode(text)
     return config
 
 
