@@ -108,6 +108,18 @@ class _HouseCollector(Collector):
             for reason, count in sorted(house.sealer.missed.items()):
                 missed.add_metric([reason], count)
             yield missed
+        if house.composer is not None:
+            evaluator = house.composer.evaluator
+            yield _counter(
+                "leadline_composites_evaluated_total",
+                "Results of composites.",
+                evaluator.evaluated,
+            )
+            yield _counter(
+                "leadline_composites_withheld_total",
+                "Windows of composites whose members left them open.",
+                evaluator.withheld,
+            )
         if house.listener is not None:
             yield _counter(
                 "leadline_pushes_missed_total", "Deadlines of pushes missed.", house.listener.missed

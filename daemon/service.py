@@ -25,7 +25,7 @@ from . import limits
 from .config import default_data_dir
 from .first_start import Founder, found, load_keyring
 from .garbage import set_aside
-from .loops import attendance, janitor, listener, prober, repairer, sealer, ticker
+from .loops import attendance, composer, janitor, listener, prober, repairer, sealer, ticker
 from .loops.pace import Wake, keep_going
 from .metrics import Metrics
 from .notify import keep_alive, notify
@@ -206,6 +206,8 @@ def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: 
 
     if house.ticker is not None:
         start("ticker", house.ticker.pass_once, ticker.PAUSE_SECONDS)
+    if house.composer is not None:
+        start("composer", house.composer.pass_once, composer.PAUSE_SECONDS)
     if house.listener is not None:
         start("listener", house.listener.pass_once, listener.PAUSE_SECONDS)
     if house.prober is not None:

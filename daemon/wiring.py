@@ -16,6 +16,7 @@ from ..probes.reach.outward import Reach, make_reach
 from ..probes.reach.policy import probe_policy
 from ..storage.bus import Bus
 from ..storage.clock import ProductClock, Reading
+from ..storage.evaluator import Evaluator
 from ..storage.keyring import Keyring
 from ..storage.pools import Pool
 from ..storage.recorder import Recorder
@@ -23,6 +24,7 @@ from ..storage.tables import presences
 from . import limits
 from .loops.attendance import Attendance, Identity
 from .loops.catalogue import Catalogue
+from .loops.composer import Composer
 from .loops.janitor import Janitor
 from .loops.listener import Listener
 from .loops.prober import Prober
@@ -57,6 +59,7 @@ class House:
     attendance: Attendance
     janitor: Janitor
     ticker: Ticker | None
+    composer: Composer | None
     listener: Listener | None
     sealer: Sealer | None
     repairer: Repairer | None
@@ -113,6 +116,9 @@ def build(
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if Part.TICKER in parts
         else None,
+        composer=(
+            Composer(Evaluator(pools.loops, bus), clock.now) if Part.TICKER in parts else None
+        ),
         listener=(
             Listener(pools.loops, bus, clock.now, attendance.ask)
             if Part.LISTENER in parts

@@ -7,7 +7,15 @@ from typing import Final
 from ...storage.pools import Pool
 from ...storage.postgres_partitions import drop_partitions, make_partitions
 from ...storage.rules.instant import DAY, HOUR, Instant
-from ...storage.tables import presences, push_marks, queues, results, schedules, sessions
+from ...storage.tables import (
+    compositions,
+    presences,
+    push_marks,
+    queues,
+    results,
+    schedules,
+    sessions,
+)
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +81,9 @@ class Janitor:
         async with self._pool.transaction("sweep") as tx:
             await queues.drop_stale_jobs(tx, Instant(now - HOUR))
             await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
-            await push_marks.drop_marks(tx, Instant(now - self._kept["heartbeats", "ts"] * DAY))
+            raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
+            await push_marks.drop_marks(tx, raw_from)
+            # Figures are made again from results: what governed before those are kept is done with.
+            await compositions.forget(tx, Instant(raw_from - OPEN_BEHIND_US))
             await results.drop_signals(tx, Instant(now - SIGNALS_KEPT_US))
             await sessions.drop_expired(tx)

@@ -12,8 +12,7 @@ from ...storage.rules.maintenance import is_in_maintenance
 from ...storage.rules.span import Span
 from ...storage.rules.state import Status
 from ...storage.tables.monitors import MonitorRow
-from ...storage.views.monitors import Standing
-from ..routes.monitors import status_of
+from ...storage.views.monitors import Standing, status_of
 
 
 class Shown(StrEnum):

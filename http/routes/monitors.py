@@ -6,13 +6,13 @@ from typing import Any, Final
 import msgspec
 
 from ...probes.result import Outcome
+from ...storage.evaluator import Evaluator
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
-from ...storage.rules.instant import SECOND, Instant, to_text
+from ...storage.rules.instant import Instant, to_text
 from ...storage.rules.monitor import MonitorType, default_timeout_seconds
 from ...storage.rules.refusal import Refused
-from ...storage.rules.state import State, Status, hold_us, status_at
 from ...storage.tables.monitors import MonitorRow, select_monitor
 from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
 from ...storage.transactions.monitors.draft import MonitorDraft
@@ -24,6 +24,7 @@ from ...storage.views.monitors import (
     select_monitors_of_project,
     select_standings,
     select_uids,
+    status_of,
 )
 from ..errors import Problem
 from ..route import Ask, Reply, Route
@@ -40,8 +41,6 @@ from ..shapes.monitors import (
 from ..trial import try_out
 
 PUSH_PATH: Final = "/api/v1/public/push/"
-# A deadline is judged when all who listen have passed it; one that died is waited for so long.
-PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
 _NEEDS_NO_POLICY = (None, "")
 
 
@@ -81,7 +80,8 @@ async def update(ask: Ask) -> Monitor:
         if value is not msgspec.UNSET
     }
     _refuse_policy(given.pop("escalation_policy_id", None))
-    async with context.pool.transaction("edit_monitor") as tx:
+
+    async def edit(tx: Tx) -> tuple[MonitorRow, Monitor]:
         row = await edit_monitor(
             tx,
             ask.who,
@@ -90,7 +90,10 @@ async def update(ask: Ask) -> Monitor:
             context.keyring,
             context.options.regions,
         )
-        shape = (await _shapes(ask, tx, [row]))[0]
+        return row, (await _shapes(ask, tx, [row]))[0]
+
+    # Again after a conflict: a composite may be evaluated while it is edited.
+    row, shape = await context.pool.transact("edit_monitor", edit)
     context.recorder.forget((row.org, row.id))
     context.on_edit()
     return shape
@@ -119,10 +122,15 @@ async def test(ask: Ask) -> TestResult:
 
 
 async def check_now(ask: Ask) -> JobAsked:
-    async with ask.context.pool.transaction("run_now") as tx:
-        job = await run_now(tx, ask.who, ask.ids["monitorID"])
-    ask.context.on_edit()
-    return JobAsked(job_id=job)
+    context = ask.context
+    async with context.pool.transaction("run_now") as tx:
+        asked = await run_now(tx, ask.who, ask.ids["monitorID"])
+    if asked.type == MonitorType.COMPOSITE:
+        # There is nothing to wait for: its members' states are there.
+        evaluator = Evaluator(context.pool, context.bus)
+        await evaluator.evaluate(context.clock(), (), [asked.key])
+    context.on_edit()
+    return JobAsked(job_id=asked.job)
 
 
 async def new_push_token(ask: Ask) -> PushToken:
@@ -156,34 +164,6 @@ def _refuse_policy(policy: object) -> None:
 def push_url(ask: Ask, token: str) -> str:
     base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
     return f"{base}{PUSH_PATH}{token}"
-
-
-def status_of(standing: Standing | None, kind: str, now: Instant) -> Status:
-    """The folded status while a result holds, else pending."""
-    if standing is None or standing.last_at is None or not standing.enabled:
-        return Status.PENDING
-    held_until = _push_held_until if kind == MonitorType.PUSH else _held_until
-    state = State(Status(standing.status), standing.failures, standing.since)
-    until = None if standing.paused_since else held_until(standing, standing.last_at)
-    return status_at(state, until, now)
-
-
-def _held_until(standing: Standing, last_at: Instant) -> Instant:
-    return Instant(last_at + hold_us(standing.interval_seconds * SECOND))
-
-
-def _push_held_until(standing: Standing, last_at: Instant) -> Instant:
-    """Its deadline, and a moment more: until then the next failure is folded."""
-    came_under = (standing.interval_seconds, standing.grace_seconds)
-    promised = (standing.term_interval_seconds, standing.term_grace_seconds)
-    if standing.msg == "push_missed":
-        held_us = standing.interval_seconds * SECOND
-    elif standing.term_from > last_at and promised != came_under:
-        # An edit began the promise anew.
-        last_at, held_us = standing.term_from, sum(promised) * SECOND
-    else:
-        held_us = sum(came_under) * SECOND
-    return Instant(last_at + held_us + PUSH_FOLDED_WITHIN_US)
 
 
 async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:

@@ -218,6 +218,14 @@ def height(key: Key, children: Mapping[Key, Iterable[Key]]) -> int:
     return measure(key)
 
 
+def by_height(keys: Iterable[Key], children: Mapping[Key, Iterable[Key]]) -> list[list[Key]]:
+    """Monitors in batches, each of which is made of earlier ones only."""
+    found: dict[int, list[Key]] = {}
+    for key in sorted(set(keys)):
+        found.setdefault(height(key, children), []).append(key)
+    return [found[level] for level in sorted(found)]
+
+
 def leads_back(key: Key, children: Mapping[Key, Iterable[Key]]) -> bool:
     """Whether a monitor would be made of itself."""
     seen: set[Key] = set()

@@ -46,7 +46,8 @@ order by m.slug limit 1
 _HOLD_OF_PROJECT = "select from projects where uid = %(project)s for no key update"
 _HOLD_OF_MONITOR = """
 select from projects p where (p.org, p.id) = (
-  select m.org, m.project from monitors m where m.uid = %(monitor)s)
+  select m.org, m.project from monitors m where m.uid = %(monitor)s
+    and (m.type = 'composite' or not %(only_composites)s))
 for no key update
 """
 
@@ -174,10 +175,13 @@ async def hold_compositions_of(tx: Tx, project: object) -> None:
     await tx.rows(_HOLD_OF_PROJECT, project=project)
 
 
-async def hold_compositions_around(tx: Tx, monitor: object) -> None:
-    """The same, of the project that a monitor stands in."""
+async def hold_compositions_around(
+    tx: Tx, monitor: object, *, only_composites: bool = False
+) -> None:
+    """The same, of the project that a monitor stands in; of another than a composite, which an
+    edit makes of nothing, only where it may be going."""
     tx.lock_rank(LockRank.PROJECT, "compositions around a monitor")
-    await tx.rows(_HOLD_OF_MONITOR, monitor=monitor)
+    await tx.rows(_HOLD_OF_MONITOR, monitor=monitor, only_composites=only_composites)
 
 
 async def select_children(tx: Tx, org: int, project: int) -> dict[Key, list[Key]]:

@@ -1,13 +1,20 @@
 """Monitors as people and the API see them: what is configured, how it stands, what came last."""
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from ..pools import Tx
-from ..rules.instant import Instant
+from ..rules.instant import SECOND, Instant
+from ..rules.monitor import MonitorType
+from ..rules.span import Span
+from ..rules.state import State, Status, hold_us, status_at
 from ..tables.monitors import COLUMNS, FROM, MonitorRow
+
+# A deadline is judged when all who listen have passed it; one that died is waited for so long.
+PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
 
 _STANDING = """
 select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms, h.code, h.msg,
@@ -15,14 +22,7 @@ select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms
   t.enabled, t.from_at, t.interval_seconds, t.grace_seconds,
   coalesce(t.from_at > h.ts and exists (select from monitor_terms p
     where p.org = k.org and p.monitor = k.monitor and p.from_at > h.ts and not p.enabled), false),
-  case when h.up is false then (
-    -- How many in a row: counted back to the last success, and no further than a page of them.
-    select count(*) from (
-      select b.up from heartbeats b
-      where b.org = k.org and b.monitor = k.monitor
-        and b.ts > coalesce((select g.ts from heartbeats g where g.org = k.org
-          and g.monitor = k.monitor and g.up order by g.ts desc limit 1), '-infinity')
-      order by b.ts desc limit 1000) failures) else 0 end
+  {failures}
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join lateral (select interval_seconds, grace_seconds, enabled, from_at from monitor_terms
@@ -37,6 +37,17 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
     order by from_at desc limit 1) g on true
 """
 
+_FAILURES = """case when h.up is false then (
+    -- How many in a row: counted back to the last success, and no further than a page of them.
+    select count(*) from (
+      select b.up from heartbeats b
+      where b.org = k.org and b.monitor = k.monitor
+        and b.ts > coalesce((select g.ts from heartbeats g where g.org = k.org
+          and g.monitor = k.monitor and g.up order by g.ts desc limit 1), '-infinity')
+      order by b.ts desc limit 1000) failures) else 0 end"""
+_COUNTED = _STANDING.replace("{failures}", _FAILURES)
+_UNCOUNTED = _STANDING.replace("{failures}", "0")
+
 _OF_PROJECT = f"""
 select {COLUMNS} {FROM} where m.org = %(org)s and m.project = %(project)s order by m.slug
 """
@@ -50,7 +61,8 @@ Key = tuple[int, int]
 class Standing(msgspec.Struct, frozen=True):
     """How a monitor stands, and its newest result with the interval and grace it came under.
 
-    `paused_since` says that a pause began after it. `failures_in_row` is counted up to 1 000.
+    `paused_since` says that a pause began after it. `failures_in_row` is counted up to 1 000, and
+    only where it was asked for.
     """
 
     org: int
@@ -73,15 +85,50 @@ class Standing(msgspec.Struct, frozen=True):
     failures_in_row: int
 
 
-async def select_standings(tx: Tx, keys: Sequence[Key]) -> dict[Key, Standing]:
+async def select_standings(
+    tx: Tx, keys: Sequence[Key], *, counted: bool = True
+) -> dict[Key, Standing]:
     rows = await tx.structs(
         Standing,
-        _STANDING,
+        _COUNTED if counted else _UNCOUNTED,
         orgs=[k[0] for k in keys],
         monitors=[k[1] for k in keys],
         now=tx.now,
     )
     return {(row.org, row.monitor): row for row in rows}
+
+
+def status_of(
+    standing: Standing | None, kind: str, now: Instant, maintenance: Sequence[Span] = ()
+) -> Status:
+    """The folded status while a result holds, else pending. A result from before a maintenance
+    that is given speaks no more."""
+    if standing is None or standing.last_at is None or not standing.enabled:
+        return Status.PENDING
+    if any(standing.last_at < span.from_ <= now for span in maintenance):
+        return Status.PENDING
+    held_until = _push_held_until if kind == MonitorType.PUSH else _held_until
+    state = State(Status(standing.status), standing.failures, standing.since)
+    until = None if standing.paused_since else held_until(standing, standing.last_at)
+    return status_at(state, until, now)
+
+
+def _held_until(standing: Standing, last_at: Instant) -> Instant:
+    return Instant(last_at + hold_us(standing.interval_seconds * SECOND))
+
+
+def _push_held_until(standing: Standing, last_at: Instant) -> Instant:
+    """Its deadline, and a moment more: until then the next failure is folded."""
+    came_under = (standing.interval_seconds, standing.grace_seconds)
+    promised = (standing.term_interval_seconds, standing.term_grace_seconds)
+    if standing.msg == "push_missed":
+        held_us = standing.interval_seconds * SECOND
+    elif standing.term_from > last_at and promised != came_under:
+        # An edit began the promise anew.
+        last_at, held_us = standing.term_from, sum(promised) * SECOND
+    else:
+        held_us = sum(came_under) * SECOND
+    return Instant(last_at + held_us + PUSH_FOLDED_WITHIN_US)
 
 
 async def select_monitors_of_project(tx: Tx, org: int, project: int) -> list[MonitorRow]:

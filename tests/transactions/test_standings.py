@@ -4,12 +4,11 @@ under."""
 from typing import Any
 
 from leadline.daemon.loops.ticker import Ticker
-from leadline.http.routes.monitors import status_of
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.views.monitors import select_standings
+from leadline.storage.views.monitors import select_standings, status_of
 from tests.world import REGIONS, START, World
 
 

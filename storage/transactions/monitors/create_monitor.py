@@ -14,12 +14,13 @@ from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...rules.slug import free_slug, slug_of
 from ...rules.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...tables import monitors, queues, schedules
+from ...tables import compositions, monitors, queues, schedules
 from ...tables.monitors import MonitorRow
 from ...tables.projects import ProjectRow
 from ..authority import audit, demand_project
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
+from .children import make_of_children, with_natural_children
 from .draft import MonitorDraft, check_draft, resolve_dependencies, term_of
 
 MONITORS_OF_PROJECT_MOST = 20_000
@@ -39,6 +40,9 @@ async def create_monitor(
     """Refused not_found, forbidden, invalid with its field, slug_taken, encryption_key_missing."""
     home = await demand_project(tx, principal, _CREATE, project)
     check_draft(draft, regions)
+    draft = with_natural_children(draft)
+    if draft.type == MonitorType.COMPOSITE:
+        await compositions.hold_compositions_of(tx, project)
     uid = uuid7()
     shard = await schedules.found_shard(tx, 0, draft.region, tx.now)
     await monitors.lock_shards(tx, [shard])
@@ -46,7 +50,10 @@ async def create_monitor(
     monitor = await monitors.insert_monitor(tx, values)
     if monitor is None:
         raise Refused("slug_taken")
-    if draft.enabled and draft.type not in (MonitorType.PUSH, MonitorType.COMPOSITE):
+    if draft.type == MonitorType.COMPOSITE:
+        await make_of_children(tx, (home.org, monitor), home.id, draft)
+        await compositions.call(tx, (home.org, monitor), tx.now)
+    elif draft.enabled and draft.type != MonitorType.PUSH:
         await ask_for_extra_run(tx, home.org, monitor, shard)
     target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
     await audit(tx, principal, home.org, "monitor.create", f"{target} enabled={draft.enabled}")

@@ -17,11 +17,12 @@ from ...rules.instant import Instant
 from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...rules.schedule import Term
-from ...tables import monitors, queues, schedules
+from ...tables import compositions, monitors, queues, schedules
 from ...tables.monitors import MonitorRow
 from ..authority import audit, demand_monitor
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
+from .children import make_of_children, with_natural_children
 from .create_monitor import ask_for_extra_run, common_values
 from .draft import MonitorDraft, check_draft, has_moved, resolve_dependencies, term_of
 
@@ -38,12 +39,15 @@ async def edit_monitor(
     regions: frozenset[str],
 ) -> MonitorRow:
     """Merges `given` (fields of MonitorDraft but type and slug). Refused as create_monitor."""
+    if "config" in given:
+        await compositions.hold_compositions_around(tx, monitor, only_composites=True)
     region = str(given.get("region", ""))
     if region in regions:
         await schedules.found_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, _EDIT, monitor, region)
     draft = _with_stored_secrets(before, _merged(before, given), keyring)
     check_draft(draft, regions)
+    draft = with_natural_children(draft)
     shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
     plain, secret = secrets_of_config.split(before.type, draft.config)
     await hold_references(tx, before.org, before.project, plain)
@@ -57,6 +61,8 @@ async def edit_monitor(
         "config_sealed": secrets_of_config.seal(keyring, secret, before.uid),
         "now": tx.now,
     }
+    if draft.type == MonitorType.COMPOSITE:
+        await _follow_children(tx, before, draft)
     await monitors.update_monitor(tx, values)
     if not draft.enabled:
         await queues.drop_jobs_of(tx, before.org, before.id)
@@ -69,6 +75,20 @@ async def edit_monitor(
     row = await monitors.select_monitor(tx, monitor)
     assert row is not None, "it is locked"
     return row
+
+
+async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> None:
+    """Before the state is touched: whoever evaluates takes the call first, and then the state."""
+    key = (before.org, before.id)
+    changed = draft.config != msgspec.json.decode(before.config)
+    if changed:
+        await make_of_children(tx, key, before.project, draft)
+    if draft.enabled and not before.enabled:
+        # Where the resume will begin: before that a result would speak for the pause.
+        reserved = await schedules.select_reserved_through(tx, before.shard)
+        await compositions.call(tx, key, max(tx.now, reserved))
+    elif changed:
+        await compositions.call(tx, key, tx.now)
 
 
 def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
@@ -151,11 +171,16 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
 
 
 async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """Refused not_found, forbidden, in_use where another monitor depends on it."""
+    """Refused not_found, forbidden, in_use where another monitor depends on it or is made of it."""
+    await compositions.hold_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, _EDIT, monitor)
     edges = await monitors.select_dependencies(tx, row.org, row.project)
     if any(row.id in wanted for wanted in edges.values()):
         raise Refused("in_use")
+    parent = await compositions.select_parent_slug(tx, (row.org, row.id))
+    if parent is not None:
+        raise Refused("in_use", "children", f"it is part of {parent}")
+    await compositions.depart(tx, (row.org, row.id), tx.now)
     await queues.drop_jobs_of(tx, row.org, row.id)
     await schedules.raise_generation(tx, row.shard)
     await monitors.delete_monitor(tx, row.org, row.id)

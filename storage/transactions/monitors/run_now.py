@@ -1,5 +1,6 @@
 """What a person may ask of a monitor beside its schedule: a run now, a new push token."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -10,28 +11,42 @@ from ...rules.access import Action, Need, Principal
 from ...rules.instant import Instant
 from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
-from ...tables import monitors, queues
+from ...tables import compositions, monitors, queues
 from ..authority import audit, demand_monitor
 from .create_monitor import EXTRA_CLAIM_US, push_token
 
 _EDIT = Action(Need.EDITOR)
 
 
-async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> UUID:
-    """The job's id. Refused in_use while one waits, invalid where nothing is probed."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run that was asked for; of a composite there is no job, but it is called for."""
+
+    key: tuple[int, int]
+    type: str
+    job: UUID
+
+
+async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> Asked:
+    """Refused in_use while one waits, invalid where there is nothing to run."""
     row = await demand_monitor(tx, principal, _EDIT, monitor)
-    if row.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
+    if row.type == MonitorType.PUSH:
         raise Refused("invalid", "type", f"{row.type} has nothing to run")
     if not row.enabled:
         raise Refused("invalid", "enabled", "the monitor is paused")
     job = uuid7()
+    asked = Asked((row.org, row.id), row.type, job)
+    if row.type == MonitorType.COMPOSITE:
+        # Nothing is in the way of looking once more, so nobody is told to wait.
+        await compositions.call(tx, asked.key, tx.now)
+        return asked
     until = Instant(tx.now + EXTRA_CLAIM_US)
     added = await queues.add_job(
         tx, job, row.org, row.id, row.shard, "asked", tx.now, until, replace=False
     )
     if not added:
         raise Refused("in_use")
-    return job
+    return asked
 
 
 async def renew_push_token(tx: Tx, principal: Principal, monitor: UUID, keyring: Keyring) -> str:

@@ -10,10 +10,11 @@ from ...rules.arrival import Arrival, Flip, Standing
 from ...rules.instant import SECOND, Instant
 from ...rules.schedule import confirm_at
 from ...rules.state import State, Status, fold, is_foldable
-from ...tables import queues, results, schedules
+from ...tables import compositions, queues, results, schedules
 from ...tables.results import Key, LockedState, StateWrite
 from .promises import PUSH, PUSH_MISSED, Promise, load_promises
 
+COMPOSITE = "composite"
 # How long after its time a confirming run still tells what it was to tell.
 CONFIRM_CLAIM_US = 30 * SECOND
 
@@ -109,6 +110,7 @@ async def write_courses(tx: Tx, courses: Mapping[Key, Course]) -> list[Flip]:
     await results.update_states(tx, [_write(course) for course in changed])
     flips = [flip for course in courses.values() for flip in course.flips]
     await results.insert_signals(tx, flips)
+    await compositions.call_parents(tx, flips)
     await _confirm(tx, [course for course in courses.values() if course.wants_confirming])
     return flips
 
@@ -134,6 +136,8 @@ async def _confirm(tx: Tx, courses: Sequence[Course]) -> None:
         interval_us = row.confirm_interval_seconds * SECOND
         failures, threshold = course.state.failures, row.failure_threshold
         at = confirm_at(tx.now, failures, threshold, interval_us, term)
-        if at is not None:
+        if at is not None and row.type == COMPOSITE:
+            await compositions.call(tx, key, at)
+        elif at is not None:
             until = Instant(at + CONFIRM_CLAIM_US)
             await queues.add_job(tx, uuid7(), *key, row.shard, "confirm", at, until)

@@ -1,0 +1,105 @@
+"""Evaluates composites and tells this process's listeners, as the recorder does of other results.
+
+It keeps true: members are evaluated, and committed, before what is made of them; a composite whose
+result the database refuses keeps nothing from the others.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from .bus import Bus, StatusEvent
+from .pools import Pool, Rejected
+from .rules.arrival import Fate
+from .rules.composite import Key, by_height
+from .rules.instant import SECOND, Instant
+from .rules.span import Span
+from .tables import compositions
+from .transactions.results.evaluate_composites import Evaluated, evaluate_composites
+from .views.composites import DueWindow, select_due_calls, select_due_windows
+
+log = logging.getLogger(__name__)
+
+WINDOWS_AT_ONCE: Final = 1_000
+# A transaction holds the states of what it looks at: so many at a time.
+BATCH_MOST: Final = 250
+# What the database refused is left alone for so long.
+PUT_OFF_US: Final = 30 * SECOND
+
+
+class Evaluator:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
+        self._pool = pool
+        self._bus = bus
+        # Composites that the database refused, until when they are left alone: few, or none.
+        self._put_off: dict[Key, Instant] = {}
+        self.evaluated = 0
+        self.withheld = 0
+
+    async def evaluate_due(self, now: Instant) -> int:
+        """Answers what is due and looks at what is called for; how much there was of it."""
+        self._put_off = {key: until for key, until in self._put_off.items() if until > now}
+        async with self._pool.transaction("due_composites", read_only=True) as tx:
+            windows = await select_due_windows(tx, now, WINDOWS_AT_ONCE)
+            called = await select_due_calls(tx, now, WINDOWS_AT_ONCE)
+            keys = sorted({*called, *(window.key for window in windows)} - self._put_off.keys())
+            # Whatever lies beneath counts for the order, due or not.
+            stretch = Span(now, Instant(now + 1))
+            made = await compositions.select_beneath(tx, keys, stretch) if keys else {}
+        newest = {window.key: window for window in windows}
+        count = 0
+        for level in by_height(keys, compositions.children_of(made)):
+            for start in range(0, len(level), BATCH_MOST):
+                part = level[start : start + BATCH_MOST]
+                due = [newest[key] for key in part if key in newest]
+                count += await self.evaluate(now, due, part)
+        return count
+
+    async def evaluate(
+        self, now: Instant, windows: Sequence[DueWindow], called: Iterable[Key]
+    ) -> int:
+        """What the database refuses is halved until it stands alone."""
+        keys = sorted({*called, *(window.key for window in windows)})
+        try:
+            done = await self._pool.transact(
+                "evaluate_composites", lambda tx: evaluate_composites(tx, windows, keys)
+            )
+        except Rejected as error:
+            if len(keys) == 1:
+                log.error(
+                    "a composite cannot be evaluated",
+                    extra={"cause": str(error), "key": keys[0]},
+                )
+                self._put_off[keys[0]] = Instant(now + PUT_OFF_US)
+                return 0
+            middle = len(keys) // 2
+            return sum(
+                [
+                    await self.evaluate(now, [w for w in windows if w.key in set(half)], half)
+                    for half in (keys[:middle], keys[middle:])
+                ]
+            )
+        self.evaluated += len(done.results)
+        self.withheld += done.withheld
+        self._tell(done)
+        return len(done.results) + done.withheld + done.calls
+
+    def _tell(self, done: Evaluated) -> None:
+        flipped = {(flip.org, flip.monitor, flip.at) for flip in done.flips}
+        for arrival, recorded in done.results:
+            standing = recorded.standing
+            if recorded.fate is not Fate.LIVE or standing is None:
+                continue
+            self._bus.publish(
+                StatusEvent(
+                    monitor_uid=standing.monitor_uid,
+                    project_uid=standing.project_uid,
+                    org=arrival.org,
+                    project=standing.project,
+                    status=standing.status,
+                    up=arrival.up,
+                    latency_ms=0,
+                    ts=recorded.ts,
+                    changed=(*arrival.key, recorded.ts) in flipped,
+                )
+            )
