@@ -21,6 +21,7 @@ FILES: dict[str, str] = {
     MonitorType.PROMQL: "promql",
     MonitorType.WEBSOCKET: "websocket",
     MonitorType.ICMP: "icmp",
+    MonitorType.GRPC: "grpc",
     MonitorType.SYNTHETIC: "synthetic.probe",
     MonitorType.PUSH: "push",
     MonitorType.COMPOSITE: "composite",

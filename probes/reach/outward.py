@@ -4,8 +4,10 @@ One value a process and policy, made at start and passed down. Nothing here read
 netrc.
 """
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +23,7 @@ from .echo import Echo
 from .host_files import HostFiles, Nameserver
 from .policy import Policy
 from .resolve import Family, Resolver
-from .tls import Contexts, wrap
+from .tls import Contexts, Identity, Setting, wrap
 
 USER_AGENT = "leadline"
 
@@ -69,9 +71,21 @@ class Reach:
         *,
         verify: bool = True,
         alpn: tuple[str, ...] = (),
+        identity: Identity | None = None,
     ) -> "trio.SSLStream[trio.SocketStream]":
-        context = self.contexts.context(verify=verify, alpn=alpn)
+        context = await self._context(Setting(verify, alpn, identity))
         return await wrap(connection.stream, context, server_name, watch)
+
+    async def _context(self, setting: Setting) -> ssl.SSLContext:
+        """One is made at a time: who waits for the same finds it made."""
+        context = self.contexts.made(setting)
+        if context is None:
+            async with self.contexts.making:
+                context = self.contexts.made(setting)
+                if context is None:
+                    context = await self.in_thread(partial(self.contexts.make, setting))
+                    self.contexts.keep(setting, context)
+        return context
 
 
 def make_reach(

@@ -7,6 +7,7 @@ target is called down for it.
 import os
 import ssl
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,25 @@ from ..result import FailureClass, Phase, UnknownReason
 
 CONTEXTS_MOST = 16
 HTTP_ALPN = ("http/1.1",)
+HTTP2_ALPN = ("h2",)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who we are to a server that asks: certificates and the private key of the first, in PEM."""
+
+    certificates: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """All that tells one context from another."""
+
+    verify: bool
+    alpn: tuple[str, ...] = ()
+    identity: Identity | None = None
 
 
 class Contexts:
@@ -27,26 +46,36 @@ class Contexts:
 
     def __init__(self, authorities: Path | None = None) -> None:
         self._authorities = authorities
-        self._made: dict[tuple[bool, tuple[str, ...]], ssl.SSLContext] = {}
+        self._made: dict[Setting, ssl.SSLContext] = {}
+        self.making = trio.Lock()
 
     def context(self, *, verify: bool, alpn: tuple[str, ...] = ()) -> ssl.SSLContext:
-        made = self._made.get((verify, alpn))
-        if made is None:
-            if len(self._made) >= CONTEXTS_MOST:
-                self._made.clear()
-            made = self._made[(verify, alpn)] = self._make(verify, alpn)
-        return made
+        """At once, for whoever may hold the loop."""
+        setting = Setting(verify, alpn)
+        return self.made(setting) or self.keep(setting, self.make(setting))
+
+    def made(self, setting: Setting) -> ssl.SSLContext | None:
+        return self._made.get(setting)
+
+    def keep(self, setting: Setting, context: ssl.SSLContext) -> ssl.SSLContext:
+        if len(self._made) >= CONTEXTS_MOST:
+            self._made.clear()
+        self._made[setting] = context
+        return context
 
     def warm_up(self) -> None:
         """Makes the usual context now, rather than holding the loop for it during a run."""
         with suppress(Unobtainable):
             self.context(verify=True, alpn=HTTP_ALPN)
 
-    def _make(self, verify: bool, alpn: tuple[str, ...]) -> ssl.SSLContext:
+    def make(self, setting: Setting) -> ssl.SSLContext:
+        """A new one; may run in a thread. `Unobtainable` where we lack what it takes."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if alpn:
-            context.set_alpn_protocols(list(alpn))
-        if not verify:
+        if setting.alpn:
+            context.set_alpn_protocols(list(setting.alpn))
+        if setting.identity is not None:
+            _introduce(context, setting.identity)
+        if not setting.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
             return context
@@ -56,6 +85,19 @@ class Contexts:
             raise Unobtainable(UnknownReason.NO_TRUST_STORE)
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         return context
+
+
+def _introduce(context: ssl.SSLContext, identity: Identity) -> None:
+    """OpenSSL's reader wants a file: one that only this process has, and that no disk holds."""
+    with os.fdopen(os.memfd_create("identity"), "wb") as file:
+        file.write(f"{identity.key}\n{identity.certificates}\n".encode())
+        file.flush()
+        try:
+            # Without a password it would ask the terminal for that of an encrypted key.
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=b"")
+        except (ssl.SSLError, OSError):
+            # The certificate was read when it was saved: it is the key that is none, or another's.
+            raise Unobtainable(UnknownReason.BAD_SECRET) from None
 
 
 async def wrap(

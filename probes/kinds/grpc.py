@@ -1,0 +1,213 @@
+"""gRPC: the standard health service (grpc.health.v1) says SERVING.
+
+Its two messages have one field each and are written and read here.
+"""
+
+import trio
+from cryptography import x509
+
+from ..check import Check
+from ..credentials import TLS, TLS_SKIP_VERIFY, Carrier, demanded_secret
+from ..facts import MISSING, Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.outward import Reach
+from ..reach.tls import Identity, expires_at_us
+from ..reach.unary import Call, Stream, call
+from ..result import FailureClass
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import BadTarget, read_host, read_host_port
+
+PATH = "/grpc.health.v1.Health/Check"
+ALPN = ("h2",)
+CERTIFICATES_LONGEST = 32_768
+# What a server is told that we wait where nobody has set a deadline.
+TIMEOUT_SECONDS_MOST = 3_600
+STATES = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
+SERVING = "SERVING"
+# Statuses that a class says better than that a condition does not hold.
+_CLASSES = {
+    4: FailureClass.TIMEOUT,  # DEADLINE_EXCEEDED
+    7: FailureClass.AUTH_FAILED,  # PERMISSION_DENIED
+    12: FailureClass.PROTOCOL_ERROR,  # UNIMPLEMENTED
+    16: FailureClass.AUTH_FAILED,  # UNAUTHENTICATED
+}
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    faults = []
+    try:
+        if config.get("authority"):
+            _server_name(str(config["authority"]))
+    except BadTarget as bad:
+        faults.append(Fault("config.authority", str(bad)))
+    certificate, key = config.get("client_cert"), config.get("client_key_ref")
+    if certificate and not _is_certificate(str(certificate)):
+        faults.append(Fault("config.client_cert", "is no certificate in PEM"))
+    if bool(certificate) != bool(key):
+        missing = "client_key_ref" if certificate else "client_cert"
+        faults.append(Fault(f"config.{missing}", "is required: a key and its certificate"))
+    elif certificate and not config.get("tls"):
+        faults.append(Fault("config.tls", "is required beside client_cert"))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.GRPC,
+    help="Asks the health service. Without conditions SERVING is up.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(
+            name="service",
+            type=FieldType.TEXT,
+            help="The service whose health is asked for; else that of the server.",
+        ),
+        TLS,
+        TLS_SKIP_VERIFY,
+        Field(
+            name="authority",
+            type=FieldType.TEXT,
+            help="The name to call the server by and to find in its certificate; else the target.",
+        ),
+        Field(
+            name="client_cert",
+            type=FieldType.TEXT,
+            help="Our certificate, with its chain, in PEM, for servers that want one.",
+            multiline=True,
+            longest=CERTIFICATES_LONGEST,
+        ),
+        Field(
+            name="client_key_ref",
+            type=FieldType.SECRET_NAME,
+            help="The project secret that holds its private key, in PEM.",
+        ),
+    ),
+    placeholders=frozenset({"RESULT", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    host, port = read_host_port(check.target)
+    authority = check.text("authority") or _spelled(host, port)
+    identity = None
+    if check.text("client_cert"):
+        key = demanded_secret(check, "client_key", Carrier.COUNTED)
+        identity = Identity(check.text("client_cert"), key)
+    connection = await reach.dial(host, port, watch)
+    stream: Stream = connection.stream
+    ends_at = None
+    try:
+        if check.flag("tls"):
+            stream = wrapped = await reach.encrypt(
+                connection,
+                _server_name(check.text("authority")) if check.text("authority") else host,
+                watch,
+                verify=not check.flag("tls_skip_verify"),
+                alpn=ALPN,
+                identity=identity,
+            )
+            ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
+        request = Call(
+            scheme="https" if check.flag("tls") else "http",
+            authority=authority,
+            path=PATH,
+            message=encoded(check.text("service")),
+            user_agent=reach.user_agent,
+            timeout_ms=_timeout_ms(),
+        )
+        status, message = await call(stream, request, watch)
+    finally:
+        connection.stream.socket.close()
+    return _seen(check, Facts(connected=True, ip=connection.address), status, message, ends_at)
+
+
+def _seen(check: Check, facts: Facts, status: int, message: bytes, ends_at: int | None) -> Seen:
+    failure = None
+    facts.status, facts.result = status, MISSING
+    if status == 0:
+        number = decoded(message)
+        facts.result = STATES.get(number, str(number))
+        failure = None if facts.result == SERVING else FailureClass.CONDITION_FAILED
+    else:
+        failure = _CLASSES.get(status, FailureClass.CONDITION_FAILED)
+        # A condition on the status may want just what is a failure otherwise.
+        if not check.wants("STATUS"):
+            raise Failed(failure, status)
+    return Seen(facts, code=status, failure=failure, cert_ends_at=ends_at)
+
+
+def _timeout_ms() -> int:
+    left = trio.current_effective_deadline() - trio.current_time()
+    return max(1, int(1_000 * min(left, TIMEOUT_SECONDS_MOST)))
+
+
+def _spelled(host: str, port: int) -> str:
+    return f"[{host.partition('%')[0]}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _server_name(authority: str) -> str:
+    """Its host; `BadTarget` where it cannot be read."""
+    if authority.startswith("[") or authority.count(":") == 1:
+        bare = authority.endswith("]")
+        return read_host_port(f"{authority}:443" if bare else authority)[0]
+    return read_host(authority)
+
+
+def _is_certificate(text: str) -> bool:
+    try:
+        return bool(x509.load_pem_x509_certificates(text.encode()))
+    except ValueError:
+        return False
+
+
+# The messages: HealthCheckRequest {string service = 1}, HealthCheckResponse {Status status = 1}.
+
+
+def encoded(service: str) -> bytes:
+    data = service.encode()
+    return b"\x0a" + _varint(len(data)) + data if data else b""
+
+
+def decoded(message: bytes) -> int:
+    """The status; 0 where it is not there, since a protobuf leaves out what is 0. Fields that we do
+    not know are passed over. `Failed` where it is no protobuf.
+    """
+    status, at = 0, 0
+    while at < len(message):
+        key, at = _read_varint(message, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _read_varint(message, at)
+            status = value if key >> 3 == 1 else status
+        elif kind == 2:
+            length, at = _read_varint(message, at)
+            at += length
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+    if at > len(message):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return status
+
+
+def _varint(number: int) -> bytes:
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            break
+        number |= (data[at] & 0x7F) << shift
+        at += 1
+        if not data[at - 1] & 0x80:
+            return number, at
+    raise Failed(FailureClass.PROTOCOL_ERROR)
