@@ -31,7 +31,8 @@ async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> Sealed
     """Settles up to SLICES_AT_ONCE slices after a cursor. Repeating it changes nothing."""
     due = await seals.select_due_slices(tx, shard, fence, after, SLICES_AT_ONCE)
     sealed = Sealed(cursor=due[-1].id if len(due) == SLICES_AT_ONCE else None)
-    runs = [item.id for item in due if item.kind == "run"]
+    # A composite that was looked at has its row already, whatever its members left open.
+    runs = [item.id for item in due if item.kind != "push"]
     for _, _, _, reason in await seals.seal_runs(tx, runs, fence):
         sealed.count(reason)
     await _seal_pushes(tx, [item for item in due if item.kind == "push"], fence, sealed)
