@@ -93,6 +93,13 @@ SPEC = Spec(
             default=Family.ANY.value,
             choices=tuple(Family),
         ),
+        Field(
+            name="http_version",
+            type=FieldType.CHOICE,
+            help="The version that is spoken; with 2 a server that does not speak it is down.",
+            default="1.1",
+            choices=("1.1", "2"),
+        ),
     ),
     placeholders=frozenset(
         {"STATUS", "RESPONSE_TIME", "CONNECTED", "CERT_EXPIRY", "BODY", "IP", "HEADER"}
@@ -148,4 +155,5 @@ def _request(check: Check) -> Request:
         verify=not check.flag("tls_skip_verify"),
         cert_expiry=check.wants("CERT_EXPIRY"),
         family=Family(check.text("ip_family") or Family.ANY),
+        http2=check.text("http_version") == "2",
     )

@@ -1,0 +1,106 @@
+"""One request over HTTP and its answer, whichever version of the protocol carries them.
+
+Pure but for the jar that a request brings along. `RawResponse` is the answer as it came.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Union
+
+import trio
+
+from ..target import Url
+from .cookies import Jar
+from .resolve import Family
+
+HEADERS_BYTES_MOST = 64 * 1024
+INFORMATIONAL_MOST = 10
+REDIRECTS_MOST = 5
+BODY_BYTES_MOST = 1024 * 1024
+
+Header = tuple[str, str]
+Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`secrets` names, in lower case, the headers that are dropped when the origin changes; so is
+    the body where `body_is_secret`. `redirects` is how many are followed; `keep_body` false reads
+    the body and lets it go, `cert_expiry` asks for the certificate's end. The `jar`'s cookies go
+    with each hop beside those of the headers. `http2` speaks HTTP/2 or fails.
+    """
+
+    method: str
+    url: Url
+    headers: Sequence[Header] = ()
+    body: bytes = b""
+    secrets: frozenset[str] = frozenset()
+    body_is_secret: bool = False
+    redirects: int = REDIRECTS_MOST
+    keep_body: bool = True
+    body_bytes_most: int = BODY_BYTES_MOST
+    verify: bool = True
+    cert_expiry: bool = False
+    family: Family = Family.ANY
+    jar: Jar | None = None
+    http2: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """`headers` has lower-case names, repeated ones joined (RFC 9110, 5.3). `body` is unpacked;
+    `whole` is false where reading stopped at the bound. `cert_ends_at` is µs since the epoch.
+    """
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    whole: bool
+    address: str
+    url: Url
+    cert_ends_at: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The body as its charset says, UTF-8 where it says none or one that is not known."""
+        kind = self.headers.get("content-type", "").lower()
+        charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
+        latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
+        return self.body.decode("cp1252" if latin else "utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class RawResponse:
+    """`body` as it came, packed still; empty where it was not wanted. Names are lower-case."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes
+    whole: bool
+
+
+def request_headers(request: Request, user_agent: str) -> list[Header]:
+    """What is sent in either version: what was given, then what that leaves out."""
+    headers = _with_cookies(request)
+    given = {name.lower() for name, _ in headers}
+    for name, value in (
+        ("user-agent", user_agent),
+        ("accept", "*/*"),
+        ("accept-encoding", "gzip, deflate" if request.keep_body else "identity"),
+    ):
+        if name not in given:
+            headers.append((name, value))
+    if request.body or request.method in ("POST", "PUT", "PATCH"):
+        headers.append(("content-length", str(len(request.body))))
+    return headers
+
+
+def _with_cookies(request: Request) -> list[Header]:
+    """One Cookie header at most (RFC 6265, 5.4)."""
+    headers = list(request.headers)
+    kept = request.jar.header_for(str(request.url)) if request.jar is not None else ""
+    if kept:
+        own = [value for name, value in headers if name.lower() == "cookie"]
+        headers = [header for header in headers if header[0].lower() != "cookie"]
+        headers.append(("cookie", "; ".join([*own, kept])))
+    return headers

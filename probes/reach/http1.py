@@ -1,0 +1,110 @@
+"""HTTP/1.1 on a stream: h11 speaks the protocol, every read is bounded."""
+
+import ssl
+
+import h11
+import trio
+
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..result import FailureClass, Phase
+from .exchange import (
+    HEADERS_BYTES_MOST,
+    INFORMATIONAL_MOST,
+    RawResponse,
+    Request,
+    Stream,
+    request_headers,
+)
+
+_CHUNK = 65_536
+
+
+async def exchange(
+    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+) -> RawResponse:
+    """The answer; the stream stays the caller's to close. `Failed` with the class."""
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
+    watch.begin(Phase.FIRST_BYTE)
+    try:
+        await _send(http, stream, request, user_agent)
+        head = await _read_head(http, stream, watch)
+        body, whole = await _read_body(http, stream, request)
+    except h11.RemoteProtocolError as error:
+        too_large = error.error_status_hint == 431
+        raise Failed(
+            FailureClass.RESPONSE_TOO_LARGE if too_large else FailureClass.PROTOCOL_ERROR
+        ) from error
+    except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
+        raise Failed(FailureClass.CONNECT_ERROR) from error
+    return RawResponse(head.status_code, list(head.headers), body, whole)
+
+
+async def _send(http: h11.Connection, stream: Stream, request: Request, user_agent: str) -> None:
+    """A target that answers without reading all of it is heard all the same."""
+    headers = request_headers(request, user_agent)
+    if not any(name.lower() == "host" for name, _ in headers):
+        headers.insert(0, ("host", request.url.authority))
+    headers.append(("connection", "close"))
+    wire = http.send(
+        h11.Request(
+            method=request.method,
+            target=request.url.path.encode("ascii"),
+            headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers],
+        )
+    )
+    assert wire is not None
+    if request.body:
+        wire += http.send(h11.Data(data=request.body)) or b""
+    wire += http.send(h11.EndOfMessage()) or b""
+    try:
+        await stream.send_all(wire)
+    except trio.BrokenResourceError:
+        if not request.body:
+            raise
+
+
+async def _read_head(
+    http: h11.Connection,
+    stream: Stream,
+    watch: Stopwatch,
+) -> h11.Response:
+    informational = 0
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            data = await stream.receive_some(_CHUNK)
+            watch.done()
+            http.receive_data(bytes(data))
+        elif isinstance(event, h11.Response):
+            return event
+        elif isinstance(event, h11.InformationalResponse):
+            informational += 1
+            if informational > INFORMATIONAL_MOST or event.status_code == 101:
+                raise Failed(FailureClass.PROTOCOL_ERROR)
+        else:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+
+
+async def _read_body(
+    http: h11.Connection,
+    stream: Stream,
+    request: Request,
+) -> tuple[bytes, bool]:
+    """The body as it came, and whether it is whole; empty where it is not wanted."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(bytes(await stream.receive_some(_CHUNK)))
+        elif isinstance(event, h11.Data):
+            size += len(event.data)
+            if request.keep_body:
+                pieces.append(bytes(event.data))
+            if size > request.body_bytes_most:
+                return b"".join(pieces)[: request.body_bytes_most], False
+        elif isinstance(event, h11.EndOfMessage):
+            return b"".join(pieces), True
+        else:
+            raise Failed(FailureClass.PROTOCOL_ERROR)

@@ -1,0 +1,189 @@
+"""HTTP/2 for one request on one connection (RFC 9113): h2 speaks it, every read is bounded.
+
+A server that pushes is told not to; what it sends beside the answer (pings, settings, priorities)
+counts against a bound of its own, as it costs more than it weighs.
+"""
+
+import ssl
+from collections.abc import Sequence
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.exceptions
+import h2.settings
+import trio
+
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..result import FailureClass, Phase
+from .exchange import (
+    HEADERS_BYTES_MOST,
+    INFORMATIONAL_MOST,
+    RawResponse,
+    Request,
+    Stream,
+    request_headers,
+)
+
+EVENTS_MOST = 20_000
+# One read is handled without a pause: of the smallest frames it holds some nine hundred.
+_CHUNK = 8_192
+_STREAM = 1
+_FRAME_HEAD = 9
+_CONFIG = h2.config.H2Configuration(client_side=True, header_encoding=None)
+_SETTINGS = {
+    h2.settings.SettingCodes.ENABLE_PUSH: 0,
+    h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE: HEADERS_BYTES_MOST,
+    h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: 1,
+}
+
+
+async def exchange(
+    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+) -> RawResponse:
+    """The answer; the stream stays the caller's to close. `Failed` with the class."""
+    talk = _Talk(stream, request, watch)
+    watch.begin(Phase.FIRST_BYTE)
+    try:
+        return await talk.play(user_agent)
+    except h2.exceptions.DenialOfServiceError as error:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE) from error
+    except h2.exceptions.H2Error as error:
+        raise Failed(FailureClass.PROTOCOL_ERROR) from error
+    except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
+        raise Failed(FailureClass.CONNECT_ERROR) from error
+
+
+class _Talk:
+    """One stream of one connection."""
+
+    def __init__(self, stream: Stream, request: Request, watch: Stopwatch) -> None:
+        self._stream = stream
+        self._request = request
+        self._watch = watch
+        self._h2 = h2.connection.H2Connection(_CONFIG)
+        self._h2.local_settings = h2.settings.Settings(client=True, initial_values=_SETTINGS)
+        self._events_left = EVENTS_MOST
+        self._informational_left = INFORMATIONAL_MOST
+        self._status: int | None = None
+        self._headers: Sequence[tuple[bytes, bytes]] = ()
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._ended = False
+        self._first = b""
+
+    async def play(self, user_agent: str) -> RawResponse:
+        self._h2.initiate_connection()
+        ends = not self._request.body
+        self._h2.send_headers(_STREAM, _fields(self._request, user_agent), end_stream=ends)
+        await self._flush()
+        if not ends:
+            await self._send_body()
+        while not self._ended and not self._is_too_large:
+            await self._hear()
+        if self._status is None:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        body = b"".join(self._pieces)
+        whole = not self._is_too_large
+        return RawResponse(
+            self._status, self._headers, body[: self._request.body_bytes_most], whole
+        )
+
+    @property
+    def _is_too_large(self) -> bool:
+        return self._size > self._request.body_bytes_most
+
+    async def _send_body(self) -> None:
+        """As much as the server lets us; one that has answered already need not read the rest."""
+        left = memoryview(self._request.body)
+        while left and not self._ended:
+            window = self._h2.local_flow_control_window(_STREAM)
+            most = min(window, self._h2.max_outbound_frame_size)
+            if most <= 0:
+                await self._hear()
+                continue
+            piece, left = bytes(left[:most]), left[most:]
+            self._h2.send_data(_STREAM, piece, end_stream=not left)
+            await self._flush()
+
+    async def _hear(self) -> None:
+        data = await self._stream.receive_some(_CHUNK)
+        if not data:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        if len(self._first) < _FRAME_HEAD:
+            self._first += bytes(data)
+            self._demand_settings()
+        for event in self._h2.receive_data(bytes(data)):
+            self._events_left -= 1
+            if self._events_left < 0:
+                raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            self._take(event)
+        await self._flush()
+
+    def _demand_settings(self) -> None:
+        """The first frame is of settings (RFC 9113, 3.4): h2 would wait for all that another
+        protocol's first bytes, read as a length, announce."""
+        first = self._first
+        if len(first) >= _FRAME_HEAD and (first[3] != 4 or int.from_bytes(first[:3]) > 16_384):
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+
+    def _take(self, event: h2.events.Event) -> None:
+        match event:
+            case h2.events.InformationalResponseReceived():
+                self._informational_left -= 1
+                if self._informational_left < 0:
+                    raise Failed(FailureClass.PROTOCOL_ERROR)
+            case h2.events.ResponseReceived():
+                self._watch.done()
+                self._read_head(event.headers or [])
+            case h2.events.DataReceived():
+                self._size += len(event.data or b"")
+                if self._request.keep_body:
+                    self._pieces.append(event.data or b"")
+                length = event.flow_controlled_length or 0
+                self._h2.acknowledge_received_data(length, _STREAM)
+            case h2.events.StreamEnded():
+                self._ended = True
+            case h2.events.StreamReset():
+                # A server that has answered may say that it wants no more of the request.
+                if event.error_code != h2.errors.ErrorCodes.NO_ERROR or self._status is None:
+                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                self._ended = True
+            case h2.events.ConnectionTerminated():
+                if not self._ended:
+                    raise Failed(FailureClass.PROTOCOL_ERROR)
+            case _:
+                pass
+
+    def _read_head(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        found = dict(fields).get(b":status", b"")
+        if not found.isdigit():
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        self._status = int(found)
+        self._headers = [(name, value) for name, value in fields if name[:1] != b":"]
+
+    async def _flush(self) -> None:
+        """What is to be sent; a server that closed its ears may have answered all the same."""
+        wire = self._h2.data_to_send()
+        if not wire:
+            return
+        try:
+            await self._stream.send_all(wire)
+        except trio.BrokenResourceError:
+            if not self._request.body:
+                raise
+
+
+def _fields(request: Request, user_agent: str) -> list[tuple[bytes, bytes]]:
+    headers = [(n.lower(), v) for n, v in request_headers(request, user_agent)]
+    hosts = [value for name, value in headers if name == "host"]
+    fields = [
+        (":method", request.method),
+        (":scheme", request.url.scheme),
+        (":authority", hosts[0] if hosts else request.url.authority),
+        (":path", request.url.path),
+        *((name, value) for name, value in headers if name != "host"),
+    ]
+    return [(name.encode("ascii"), value.encode("utf-8")) for name, value in fields]
