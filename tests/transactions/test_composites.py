@@ -295,7 +295,7 @@ async def test_windows_of_an_outage_are_missed_and_only_the_newest_is_answered(
         await watch.composer.pass_once()
         await watch.sealer.pass_once()
         watch.world.now = Instant(watch.world.now + MINUTE)
-    sealed = [r for r in await watch.world.ledger(row) if r[0] < START + 30 * MINUTE]
+    sealed = [r for r in await watch.world.ledger(row) if r[0] <= START + 30 * MINUTE]
     assert [r[1:] for r in sealed[:-1]] == [("missed", "never_published")] * 29
     assert sealed[-1][1:] == ("covered", None)
     assert all(b[0] - a[0] == MINUTE for a, b in pairwise(sealed)), "none vanishes"
