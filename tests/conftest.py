@@ -37,6 +37,7 @@ PROVIDED_BY = {
     "systemd-analyze": "apt-get install systemd",
     "pg_dump": "apt-get install postgresql-client",
     "pg_createcluster": "apt-get install postgresql",
+    "mariadbd": "apt-get install mariadb-server",
     "redis-server": "apt-get install redis-server",
     "faketime": "apt-get install faketime",
     "ip": "apt-get install iproute2",

@@ -18,6 +18,7 @@ FILES: dict[str, str] = {
     MonitorType.TLS: "tls",
     MonitorType.REDIS: "redis",
     MonitorType.POSTGRES: "postgres",
+    MonitorType.MYSQL: "mysql",
     MonitorType.PROMQL: "promql",
     MonitorType.WEBSOCKET: "websocket",
     MonitorType.ICMP: "icmp",

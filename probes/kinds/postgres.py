@@ -19,6 +19,7 @@ from ..credentials import (
 )
 from ..facts import MISSING, Facts
 from ..failure import Failed
+from ..numerals import read_numeral
 from ..phases import Stopwatch
 from ..reach.dial import Connection
 from ..reach.outward import Reach
@@ -34,8 +35,7 @@ CONVERSATION_BYTES_MOST = 256 * 1024
 QUERY_LONGEST = 4_096
 DEFAULT_QUERY = "SELECT 1"
 # Types whose text is a number, and the one that is a truth value (pg_type).
-_WHOLE = frozenset({20, 21, 23, 26})
-_REAL = frozenset({700, 701, 1_700})
+_NUMBERS = frozenset({20, 21, 23, 26, 700, 701, 1_700})
 _TRUTH = 16
 
 
@@ -128,20 +128,16 @@ def _guard() -> str:
 
 
 def _result(row: Row | None) -> object:
-    """In natural types; MISSING where there is no row, and for what is called a number and is none
-    (NaN)."""
+    """In natural types; MISSING where there is no row."""
     if row is None:
         return MISSING
     if row.text is None:
         return None
     if row.oid == _TRUTH:
         return row.text == "t"
-    if row.oid not in _WHOLE | _REAL:
+    if row.oid not in _NUMBERS:
         return row.text
     try:
-        if row.oid in _WHOLE or row.text.lstrip("-").isdigit():
-            return int(row.text)
-        number = float(row.text)
+        return read_numeral(row.text)
     except ValueError:
         raise Failed(FailureClass.PROTOCOL_ERROR) from None
-    return MISSING if math.isnan(number) else number

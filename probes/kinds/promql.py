@@ -4,7 +4,6 @@ A query may give many samples, and which comes first is chance: so a condition m
 one. A NaN is the absence of a number (0/0: nothing was counted), of which no condition holds.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from ..credentials import (
 )
 from ..facts import MISSING, Every, Facts
 from ..failure import Failed
+from ..numerals import read_numeral
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.web import Request, Response, fetch
@@ -36,8 +36,6 @@ QUERY_LONGEST = 1_024
 VALUES_MOST = 500
 API_PATH = "/api/v1/query"
 _DENIED = frozenset({401, 403})
-# Above it a float no longer tells whole numbers apart.
-_WHOLE_MOST = 2**53
 
 
 def _rule(target: str, config: Config) -> list[Fault]:
@@ -149,7 +147,7 @@ def _read(data: _Data) -> object:
     """`ValueError` or msgspec's own where it is no result that an instant query gives."""
     if data.kind in ("scalar", "string"):
         _, text = msgspec.convert(data.result, tuple[float, str])
-        return text if data.kind == "string" else _number(text)
+        return text if data.kind == "string" else read_numeral(text)
     if data.kind not in ("vector", "matrix"):
         raise ValueError("a result of a kind that we do not know")
     found: list[object] = []
@@ -165,15 +163,6 @@ def _values(series: list[_Series]) -> Iterator[object]:
         if one.value is None and not one.values:
             yield MISSING
         if one.value is not None:
-            yield _number(one.value[1])
+            yield read_numeral(one.value[1])
         for _, text in one.values or ():
-            yield _number(text)
-
-
-def _number(text: str) -> object:
-    """A whole number as one, so that it reads `1` and not `1.0`; MISSING for NaN."""
-    number = float(text)
-    if math.isnan(number):
-        return MISSING
-    whole = number.is_integer() and abs(number) < _WHOLE_MOST
-    return int(number) if whole else number
+            yield read_numeral(text)

@@ -61,7 +61,7 @@ async def test_what_is_left_out_has_the_defaults_of_the_interface(api: Api) -> N
         ({"description": "x" * 201}, "description"),
         ({"target": "https://user:hunter2@shop.example/"}, "target"),
         ({"target": "gopher://shop.example/"}, "target"),
-        ({"type": "mysql"}, "type"),
+        ({"type": "async_canary"}, "type"),
         ({"type": "nonsense"}, "type"),
         ({"region": "moon"}, "region"),
         ({"slug": "Not A Slug"}, "slug"),

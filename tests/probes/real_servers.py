@@ -1,7 +1,9 @@
 """Servers of this machine's packages, each started for a test on ports of its own, and ended."""
 
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +26,17 @@ def listens(port: int) -> bool:
     with suppress(OSError), socket.create_connection((HOST, port), timeout=5):
         return True
     return False
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A short path that other users can reach: servers refuse to run as root."""
+    folder = Path(tempfile.mkdtemp(prefix="leadline-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

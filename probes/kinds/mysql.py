@@ -1,0 +1,150 @@
+"""MySQL and MariaDB: a login as its clients make it, and one statement that can change nothing.
+
+The statement runs in a transaction that is read-only, alone, for as long as the run may take; of
+what it finds one row is asked for. No configuration of a client is read.
+"""
+
+import math
+
+import trio
+
+from ..check import Check
+from ..credentials import (
+    PASSWORD,
+    PASSWORD_REF,
+    TLS,
+    TLS_SKIP_VERIFY,
+    Carrier,
+    password_faults,
+    secret,
+)
+from ..facts import MISSING, Facts
+from ..failure import Failed
+from ..numerals import read_numeral
+from ..phases import Stopwatch
+from ..reach.dial import Connection
+from ..reach.mysql_session import SSL, UNKNOWN_VARIABLE, Session, Value
+from ..reach.outward import Reach
+from ..reach.reading import Reader
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import read_host_port
+
+CONVERSATION_BYTES_MOST = 256 * 1024
+QUERY_LONGEST = 4_096
+DEFAULT_QUERY = "SELECT 1"
+# Types whose text is a number (enum_field_types).
+_NUMBERS = frozenset({0, 1, 2, 3, 4, 5, 8, 9, 13, 246})
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    return password_faults(config)
+
+
+SPEC = Spec(
+    type=MonitorType.MYSQL,
+    help="Logs in and runs a query that can change nothing. Without conditions a row is up.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(name="username", type=FieldType.TEXT, help="The user to log in as.", required=True),
+        PASSWORD,
+        PASSWORD_REF,
+        Field(name="database", type=FieldType.TEXT, help="The default one; else none."),
+        TLS,
+        TLS_SKIP_VERIFY,
+        Field(
+            name="query",
+            type=FieldType.TEXT,
+            help="One statement; the first value of its first row is [RESULT].",
+            default=DEFAULT_QUERY,
+            multiline=True,
+            longest=QUERY_LONGEST,
+        ),
+    ),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    password = secret(check, "password", Carrier.TERMINATED)
+    host, port = read_host_port(check.target)
+    connection = await reach.dial(host, port, watch)
+    try:
+        session, mariadb = await _open(check, reach, connection, host, password, watch)
+        try:
+            await _guard(session, mariadb=mariadb)
+            value = await session.first_value(check.text("query") or DEFAULT_QUERY)
+        except Failed as failed:
+            if failed.code is not None:
+                # The server said no and still listens.
+                await session.quit()
+            raise
+        await session.quit()
+    finally:
+        connection.stream.socket.close()
+    return Seen(
+        Facts(connected=True, ip=connection.address, result=_result(value)),
+        failure=FailureClass.CONDITION_FAILED if value is None else None,
+    )
+
+
+async def _open(
+    check: Check,
+    reach: Reach,
+    connection: Connection,
+    host: str,
+    password: str,
+    watch: Stopwatch,
+) -> tuple[Session, bool]:
+    """A session that is logged in, and whether it is MariaDB's. Where TLS is asked for, nothing is
+    said without it.
+    """
+    tls = check.flag("tls")
+    watch.begin(Phase.FIRST_BYTE)
+    reader = Reader(connection.stream, watch, CONVERSATION_BYTES_MOST, greedy=not tls)
+    session = Session(reader)
+    greeting = await session.greeting()
+    if tls:
+        if not greeting.capabilities & SSL:
+            raise Failed(FailureClass.TLS_ERROR)
+        await session.ask_for_tls()
+        verify = not check.flag("tls_skip_verify")
+        wrapped = await reach.encrypt(connection, host, watch, verify=verify)
+        reader = Reader(wrapped, watch, CONVERSATION_BYTES_MOST, greedy=True)
+        session = Session(reader, encrypted=True, number=session.number)
+    await session.log_in(greeting, check.text("username"), check.text("database"), password)
+    return session, "MariaDB" in greeting.version
+
+
+async def _guard(session: Session, *, mariadb: bool) -> None:
+    """Before a statement of others: one row, a bounded time, and nothing that changes."""
+    limit = "SET sql_select_limit = 1"
+    left = trio.current_effective_deadline() - trio.current_time()
+    milliseconds = 0 if math.isinf(left) else max(1, math.ceil(left * 1_000))
+    bound = f"max_execution_time = {milliseconds}"
+    if mariadb:
+        bound = f"max_statement_time = {milliseconds / 1_000:.3f}"
+    try:
+        await session.command(f"{limit}, {bound}")
+    except Failed as failed:
+        if failed.code != UNKNOWN_VARIABLE:
+            raise
+        # Servers before 5.7, and some that only speak the protocol, have no such bound.
+        await session.command(limit)
+    # The session's own too: a statement that commits by itself would leave the transaction.
+    await session.command("SET SESSION TRANSACTION READ ONLY")
+    await session.command("START TRANSACTION READ ONLY")
+
+
+def _result(value: Value | None) -> object:
+    """In natural types; MISSING where there is no row."""
+    if value is None:
+        return MISSING
+    if value.text is None or value.type not in _NUMBERS:
+        return value.text
+    try:
+        return read_numeral(value.text)
+    except ValueError:
+        raise Failed(FailureClass.PROTOCOL_ERROR) from None
