@@ -6,7 +6,7 @@ Pure; a kind's file holds its `SPEC`.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
@@ -148,6 +148,7 @@ class Spec:
     fields: tuple[Field, ...] = ()
     placeholders: frozenset[str] = frozenset()
     bindings: str = ""
+    declares: Callable[[Config], Collection[str]] | None = None
     probed: bool = True
     rule: Callable[[str, Config], list[Fault]] | None = None
 
@@ -179,6 +180,12 @@ class Spec:
         if not self.bindings or not re.fullmatch(f"{self.bindings}_{BINDING}_ref", name):
             return None
         return Field(name=name, type=FieldType.SECRET_NAME, help="Names a project secret.")
+
+    def declared(self, config: Config) -> list[Field]:
+        """The settings that the document of this config needs, one a binding that it uses."""
+        names = sorted(self.declares(config)) if self.declares else []
+        fields = (self._binding(f"{self.bindings}_{name}_ref") for name in names)
+        return [field for field in fields if field is not None]
 
     def bindings_of(self, config: Config) -> dict[str, str]:
         """The settings that name a binding's secret, by the binding."""

@@ -7,6 +7,7 @@ from . import assets
 from .monitor import page as monitor
 from .monitor_form import page as monitor_form
 from .overview import page as overview
+from .secrets import page as secrets
 from .signin import page as signin
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -14,5 +15,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *overview.ROUTES,
     *monitor.ROUTES,
     *monitor_form.ROUTES,
+    *secrets.ROUTES,
     *assets.ROUTES,
 )

@@ -41,6 +41,11 @@ LATER = Spec(
     placeholders=frozenset({"RESULT"}),
 )
 EVERY = [*kinds(), LATER]
+TYPED = {
+    FieldType.TEXT: "up",
+    FieldType.DOCUMENT: '{"steps": [{"url": "https://example.com/"}]}',
+    FieldType.IDS: "01a20031-f412-7194-981b-2db4350507bf",
+}
 OTHER = UUID("01a20031-f412-7194-981b-2db4350507bf")
 GOOD = {
     "url": "https://example.com/",
@@ -164,7 +169,7 @@ def test_what_is_stored_comes_back_from_its_form_as_it_was(
         interval_seconds=3_600,
         region="eu",
     )
-    found = read(LATER, sent(shown(LATER, of_row(row, LATER, [OTHER]))))
+    found = read(LATER, sent(shown(LATER, of_row(row, LATER, [OTHER], config))))
     assert found.values["config"] == config
     assert found.values["conditions"] == conditions
     assert found.values["tags"] == ["a", "b"]
@@ -177,7 +182,7 @@ def test_a_stored_secret_stays_by_a_blank_and_never_stands_in_the_form() -> None
     row = msgspec.structs.replace(ROW, config='{"words":"w","key":""}')
     stored = stored_secrets(row, LATER)
     assert stored == {"key"}
-    rows = shown(LATER, of_row(row, LATER, []))
+    rows = shown(LATER, of_row(row, LATER, [], msgspec.json.decode(row.config)))
     assert rows["config.key"].control == "password"
     assert rows["config.key"].value == ""
     assert read(LATER, sent(rows), stored).values["config"]["key"] == ""
@@ -253,8 +258,66 @@ def test_whatever_is_sent_is_read_without_breaking(typed: dict[str, list[str]]) 
 
 @pytest.mark.parametrize("spec", kinds(), ids=lambda spec: str(spec.type))
 def test_a_filled_form_of_every_kind_may_be_saved(spec: Spec) -> None:
-    typed = {**sent(shown(spec, fresh(spec))), "name": ["X"], "target": [GOOD[spec.target]]}
+    typed = filled(spec)
     assert read(spec, typed).errors == {}
+
+
+def filled(spec: Spec) -> dict[str, list[str]]:
+    """A form in which no more is typed than has to be."""
+    typed = {**sent(shown(spec, fresh(spec))), "name": ["X"]}
+    if spec.target is not TargetForm.NONE:
+        scheme = spec.schemes[0] if spec.schemes else ""
+        typed["target"] = [GOOD[spec.target].replace("https", scheme)]
+    for item in spec.fields:
+        if item.required:
+            typed[f"config.{item.name}"] = [TYPED[item.type]]
+        elif item.name == "password" and "config.username" in typed:
+            typed["config.password"] = ["hunter2"]
+    return typed
+
+
+def test_a_scenario_asks_for_the_secret_of_each_binding_that_it_declares() -> None:
+    spec = spec_of("synthetic")
+    assert spec is not None
+    typed = filled(spec)
+    typed["config.scenario"] = [
+        '{"steps": [{"url": "https://x.test/", "headers": {"Cookie": "{{secret:a}}"}}]}'
+    ]
+    found = read(spec, typed)
+    key = "config.scenario_secret_a_ref"
+    assert set(found.errors) == {key}
+    rows = {
+        row.name: row
+        for section in sections(
+            spec, typed, found.errors, regions=[], others=[], stored=frozenset(), secrets=["db"]
+        )
+        for row in section.rows
+    }
+    assert rows[key].error
+    assert [value for value, _, _ in rows[key].choices] == ["", "db"]
+    typed[key] = ["db"]
+    found = read(spec, typed)
+    assert found.errors == {}
+    assert found.values["config"]["scenario_secret_a_ref"] == "db"
+
+
+def test_a_scenario_that_no_longer_declares_a_binding_lets_its_secret_go() -> None:
+    spec = spec_of("synthetic")
+    assert spec is not None
+    typed = {**filled(spec), "config.scenario_secret_a_ref": ["db"]}
+    found = read(spec, typed)
+    assert found.errors == {}
+    assert "scenario_secret_a_ref" not in found.values["config"]
+
+
+def test_the_monitors_that_one_is_made_of_are_chosen_and_stay_chosen() -> None:
+    spec = spec_of("composite")
+    assert spec is not None
+    for stored in ([str(OTHER)], str(OTHER).upper()):
+        rows = shown(spec, of_row(ROW, spec, [], {"children": stored}))
+        assert rows["config.children"].choices == [(str(OTHER), "Other", True)]
+        typed = {**sent(rows), "name": ["X"]}
+        assert read(spec, typed).values["config"]["children"] == [str(OTHER)]
 
 
 def test_a_kind_may_be_unlike_all_others_and_needs_no_form_of_its_own() -> None:

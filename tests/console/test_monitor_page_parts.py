@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.http.console.explained import FAILURES, TROUBLES, explain_failure
 from leadline.http.console.first.page import read_address
 from leadline.http.console.monitor.check import ended_in, parts_of, verdict
 from leadline.http.console.monitor.facts import (
@@ -15,7 +16,7 @@ from leadline.http.console.monitor.facts import (
     axis_of_latency,
     course_axis,
 )
-from leadline.probes.result import FailureClass
+from leadline.probes.result import FailureClass, UnknownReason
 from leadline.probes.target import BadTarget
 from leadline.storage.rules.instant import HOUR, SECOND, Instant
 from leadline.storage.rules.schedule import Term, anchor_for, windows
@@ -111,7 +112,7 @@ def test_phases_add_up_to_the_whole_and_only_a_failure_has_a_part_that_did_not_f
 )
 def test_the_verdict_says_where_it_ended(msg: str, code: int | None, said: str) -> None:
     beat = HeartbeatRow(NOW, False, 10, code, msg, 1, None, None, None)
-    assert verdict(beat) == said
+    assert verdict(beat, "http") == said
 
 
 @pytest.mark.parametrize(
@@ -137,3 +138,33 @@ def test_an_address_is_read_as_it_was_meant(typed: str, kind: str, target: str) 
 def test_what_is_no_address_is_refused_with_what_to_mend(typed: str) -> None:
     with pytest.raises(BadTarget):
         read_address(typed)
+
+
+def test_every_class_and_every_trouble_of_ours_is_explained() -> None:
+    # probe_error is said of nothing that is stored: an unknown run has no heartbeat.
+    assert set(FAILURES) == set(FailureClass) - {FailureClass.PROBE_ERROR}
+    assert set(TROUBLES) == set(UnknownReason)
+    assert explain_failure("what_another_version_says") == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("http", "Answered with 3"),
+        ("dns", "Answered with rcode 3"),
+        ("ssh", "Answered with exit status 3"),
+    ],
+)
+def test_a_number_is_called_what_its_protocol_calls_it(kind: str, said: str) -> None:
+    beat = HeartbeatRow(
+        ts=Instant(0),
+        up=True,
+        latency_ms=1,
+        code=3,
+        msg="",
+        dns_us=None,
+        connect_us=None,
+        tls_us=None,
+        first_byte_us=None,
+    )
+    assert verdict(beat, kind) == said

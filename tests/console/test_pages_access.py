@@ -25,6 +25,8 @@ E GET /monitors/{monitorID}/delete
 E POST /monitors/{monitorID}/delete
 E GET /projects/{projectID}/monitors/new
 E POST /projects/{projectID}/monitors/new
+V GET /projects/{projectID}/secrets
+E POST /projects/{projectID}/secrets
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
 """
@@ -40,6 +42,7 @@ FORMS = {
     "/monitors/{monitorID}/delete": "",
     "/projects/{projectID}/monitors/new": "type=push&fields=push&act=save&name=New&"
     "interval_seconds=60&grace_seconds=60&failure_threshold=1",
+    "/projects/{projectID}/secrets": "act=add&name=new-{n}&value=x",
     "/monitors/{monitorID}/edit": "type=http&fields=http&act=save&name=New&"
     "target=http://127.0.0.1:1/&interval_seconds=60&failure_threshold=1",
 }
@@ -56,7 +59,7 @@ def test_the_table_holds_exactly_the_pages_that_are_stated_with_their_letters() 
 async def call(api: Api, who: str, route: Route, monitor: UUID) -> Any:
     path = route.path.replace("{projectID}", str(api.project))
     path = path.replace("{monitorID}", str(monitor))
-    form = FORMS[route.path].encode() if route.form else None
+    form = FORMS[route.path].replace("{n}", str(next(api.numbers))).encode() if route.form else None
     return await api.ask(who, route.method, path, data=form, headers=FORM if route.form else None)
 
 
@@ -158,6 +161,7 @@ async def test_every_page_has_nothing_inline_that_its_policy_would_refuse(api: A
         f"/monitors/{made.uid}/edit",
         f"/monitors/{made.uid}/delete",
         f"/projects/{api.project}/monitors/new",
+        f"/projects/{api.project}/secrets",
     ):
         page = await (await api.ask("editor", "GET", path)).get_data(as_text=True)
         assert " style=" not in page

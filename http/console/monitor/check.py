@@ -12,6 +12,7 @@ from markupsafe import Markup
 from ....probes.result import FailureClass
 from ....storage.rules.instant import MILLISECOND
 from ....storage.views.results import HeartbeatRow
+from ..explained import explain_failure, number_name
 from ..plots.phases import Part, phases
 from ..words import GAP, NOTHING, milliseconds, number
 
@@ -49,12 +50,14 @@ class Bar:
 class CheckView:
     good: bool
     verdict: str
+    # Of a failure, what its class means.
+    explained: str
     bars: list[Bar]
     # name, last check, last good
     rows: list[tuple[str, str, str]]
 
 
-def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None) -> CheckView:
+def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) -> CheckView:
     bars = [_bar("Last check", last)]
     compared = last_good if last_good is not None and last_good.ts != last.ts else None
     if compared is not None:
@@ -64,16 +67,20 @@ def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None) -> CheckView:
     rows = [row for row in rows if any(cell not in ("", NOTHING) for cell in row[1:])]
     total = milliseconds(last.latency_ms)
     good = milliseconds(compared.latency_ms) if compared else ""
-    return CheckView(last.up, verdict(last), bars, [*rows, ("total", total, good)])
+    explained = "" if last.up else explain_failure(class_of(last))
+    return CheckView(last.up, verdict(last, kind), explained, bars, [*rows, ("total", total, good)])
 
 
-def verdict(beat: HeartbeatRow) -> str:
+def verdict(beat: HeartbeatRow, kind: str) -> str:
+    answered = f"Answered with {_number(beat.code, kind)}" if beat.code is not None else ""
     if beat.up:
-        return f"Answered with {beat.code}" if beat.code is not None else "Answered"
+        return answered or "Answered"
     ended = ended_in(beat)
-    if ended:
-        return f"Failed in {ended}"
-    return f"Answered with {beat.code}" if beat.code is not None else "Failed after the answer"
+    return f"Failed in {ended}" if ended else answered or "Failed after the answer"
+
+
+def _number(code: int, kind: str) -> str:
+    return f"{number_name(kind)} {code}".strip()
 
 
 def ended_in(beat: HeartbeatRow) -> str:
@@ -92,10 +99,10 @@ def class_of(beat: HeartbeatRow) -> str:
     return beat.msg.partition(" ")[0]
 
 
-def where_of(beat: HeartbeatRow) -> str:
+def where_of(beat: HeartbeatRow, kind: str) -> str:
     """The host, and the number where the protocol gave one."""
     host = beat.msg.partition(" ")[2]
-    code = f"code {beat.code}" if beat.code is not None else ""
+    code = f"{number_name(kind) or 'code'} {beat.code}" if beat.code is not None else ""
     return ", ".join(part for part in (host, code) if part)
 
 

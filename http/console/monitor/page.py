@@ -6,6 +6,7 @@ import msgspec
 
 from ....storage.rules.access import Action, Need
 from ....storage.rules.instant import Instant
+from ....storage.rules.monitor import MonitorType
 from ....storage.rules.state import Status
 from ....storage.views.console_monitors import select_names
 from ...route import Ask, Reply, Route
@@ -32,7 +33,7 @@ class MonitorQuery(msgspec.Struct, frozen=True):
 async def show(ask: Ask) -> Reply:
     facts = await select_facts(ask, ask.query.range)
     names: dict[Any, str] = {}
-    if facts.waits_for:
+    if facts.waits_for or facts.row.type == MonitorType.COMPOSITE:
         async with ask.context.pool.transaction("console_names", read_only=True) as tx:
             known = await select_names(tx, facts.row.org, facts.row.project, NAMES_MOST)
         names = dict(known)
@@ -55,10 +56,12 @@ async def show(ask: Ask) -> Reply:
         course=course_plot(facts),
         days=days_plot(facts),
         first_day=facts.days.days[0][0],
-        check=check_view(facts.last, facts.last_good) if facts.last and probed else None,
+        check=check_view(facts.last, facts.last_good, facts.row.type)
+        if facts.last and probed
+        else None,
         checked=ago(facts.last.ts, facts.now) if facts.last else None,
         good_at=moment(facts.last_good.ts, facts.now).text if facts.last_good else "",
-        settings=settings(facts.row),
+        settings=settings(facts.row, {str(uid): name for uid, name in names.items()}),
         waits_for=[(uid, names[uid]) for uid in facts.waits_for if uid in names],
         failures=_failures(facts),
         heartbeat_days=facts.heartbeat_days,
@@ -115,7 +118,7 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
         (
             moment(beat.ts, facts.now),
             class_of(beat),
-            where_of(beat),
+            where_of(beat, facts.row.type),
             milliseconds(beat.latency_ms) if is_probed(facts.row) else "",
         )
         for beat in facts.failures

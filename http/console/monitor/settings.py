@@ -1,5 +1,6 @@
 """How a monitor is set, for reading: what is secret is not there, whoever looks."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,8 +14,8 @@ from ..words import count, setting
 Line = tuple[str, str, bool]
 
 
-def settings(row: MonitorRow) -> list[Line]:
-    """(name, value, whether a machine reads it)."""
+def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
+    """(name, value, whether a machine reads it). `names` are those of the project's monitors."""
     found: list[Line] = [("Kind", row.type, True)]
     if row.target:
         found.append(("Target", row.target, True))
@@ -27,11 +28,16 @@ def settings(row: MonitorRow) -> list[Line]:
         config: dict[str, Any] = msgspec.json.decode(row.config)
         for field in spec.fields:
             value = config.get(field.name)
-            if value not in (None, "", {}) and value != field.default and not field.secret:
+            if field.type is FieldType.IDS:
+                told = [names.get(uid, uid) for uid in value or ()]
+                found.append((label(field.name), ", ".join(told), False))
+            elif value not in (None, "", {}) and value != field.default and not field.secret:
                 found.append((label(field.name), _text(value), True))
             elif field.type is FieldType.HEADERS and isinstance(value, dict):
                 shown = [f"{k}: {v}" for k, v in value.items() if not is_credential_header(k)]
                 found += [(label(field.name), text, True) for text in shown]
+        for name in spec.bindings_of(config).values():
+            found.append((label(name), str(config[name]), True))
     found.append(("Region", row.region, False))
     if row.tags:
         found.append(("Tags", ", ".join(row.tags), False))

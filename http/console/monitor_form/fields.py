@@ -31,6 +31,7 @@ class Row:
     required: bool = False
     checked: bool = False
     mono: bool = False
+    tall: bool = False
     placeholder: str = ""
     # (value, text, whether it is chosen)
     choices: Sequence[tuple[str, str, bool]] = field(default=())
@@ -74,6 +75,17 @@ def first(typed: Typed, name: str) -> str:
     return typed.get(name, [""])[0]
 
 
+def own_fields(spec: Spec, typed: Typed) -> list[Field]:
+    """The kind's own, and one for each secret that a document declares."""
+    documents = {
+        item.name: first(typed, CONFIG + item.name)
+        for item in spec.fields
+        if item.type is FieldType.DOCUMENT
+    }
+    declared = spec.declared(spec.read(documents)[0]) if documents else []
+    return [*spec.fields, *declared]
+
+
 def sections(
     spec: Spec,
     typed: Typed,
@@ -82,17 +94,23 @@ def sections(
     regions: Sequence[str],
     others: Sequence[tuple[UUID, str]],
     stored: frozenset[str],
+    secrets: Sequence[str] = (),
 ) -> list[Section]:
-    """`others` are the monitors that this one may wait for; `stored` names the secrets that are."""
+    """`others` are the project's other monitors; `stored` names the settings whose secret value is
+    kept, `secrets` the project's own that may be referred to."""
+    fields = own_fields(spec, typed)
     about = [*_target(spec, typed, errors), _name(typed, errors), *_schedule(spec, typed, errors)]
-    own = [_own(item, typed, errors, stored) for item in spec.fields]
+    own = [
+        _choosing(item, typed, errors, others, secrets) or _own(item, typed, errors, stored)
+        for item in fields
+    ]
     found = [Section(title="", rows=about)]
     if spec.placeholders:
         rows = [_conditions(spec, typed, errors)]
         found.append(Section(title="What has to hold", rows=rows))
     if own:
-        touched = any(_is_set(item, typed) for item in spec.fields)
-        wrong = any(row.error for row in own)
+        touched = any(_is_set(item, typed) for item in fields)
+        wrong = any(row.error or row.required for row in own)
         title = f"What is particular to {spec.type}"
         found.append(Section(title=title, rows=own, folded=not (touched or wrong)))
     more = _more(typed, errors, regions, others)
@@ -189,10 +207,20 @@ def _own(item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset
         case FieldType.BOOLEAN:
             return Row(control="check", checked=value == "true", **common)  # type: ignore[arg-type]
         case FieldType.CHOICE:
-            row = _select(name, label, item.choices, value or str(item.default or ""), errors)
+            row = _select(name, label, item.choices, value or spelt_default(item), errors)
             return Row(control="select", choices=row.choices, **common)  # type: ignore[arg-type]
         case FieldType.INTEGER:
             return Row(control="number", value=value, **common)  # type: ignore[arg-type]
+        case FieldType.DOCUMENT:
+            required = item.required and item.name not in stored
+            return Row(
+                control="lines",
+                value=value,
+                mono=True,
+                tall=True,
+                required=required,
+                **common,  # type: ignore[arg-type]
+            )
         case FieldType.HEADERS:
             return Row(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
         case _ if item.secret:
@@ -202,6 +230,33 @@ def _own(item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset
             control = "lines" if item.multiline else "input"
             required = item.required
             return Row(control=control, value=value, mono=True, required=required, **common)  # type: ignore[arg-type]
+
+
+def _choosing(
+    item: Field,
+    typed: Typed,
+    errors: Mapping[str, str],
+    others: Sequence[tuple[UUID, str]],
+    secrets: Sequence[str],
+) -> Row | None:
+    """Of a field whose values are the project's own: what may be chosen, and what was."""
+    name = CONFIG + item.name
+    chosen = [value for value in typed.get(name, ()) if value]
+    common = {
+        "name": name,
+        "label": item.name.replace("_", " ").capitalize(),
+        "hint": _hint(item),
+        "error": errors.get(name, ""),
+        "required": item.required,
+    }
+    if item.type is FieldType.IDS:
+        offered = [(str(uid), text, str(uid) in chosen) for uid, text in others]
+        return Row(control="several", choices=offered, **common)  # type: ignore[arg-type]
+    if item.type is FieldType.SECRET_NAME:
+        names = sorted({*secrets, *chosen})
+        offered = [("", "none", not chosen), *((n, n, n in chosen) for n in names)]
+        return Row(control="select", choices=offered, **common)  # type: ignore[arg-type]
+    return None
 
 
 def _hint(item: Field) -> str:
@@ -222,11 +277,15 @@ def _hint(item: Field) -> str:
     return "; ".join(told)
 
 
+def spelt_default(item: Field) -> str:
+    return "" if item.default is None else str(item.default)
+
+
 def _is_set(item: Field, typed: Typed) -> bool:
     value = first(typed, CONFIG + item.name)
     if item.type is FieldType.BOOLEAN:
         return (value == "true") != (item.default is True)
-    return value not in ("", str(item.default or ""))
+    return value not in ("", spelt_default(item))
 
 
 def _select(

@@ -15,8 +15,10 @@ from ....storage.rules.monitor import MonitorType
 from ....storage.rules.refusal import Refused
 from ....storage.tables.monitors import MonitorRow
 from ....storage.transactions.monitors.draft import MonitorDraft
+from ....storage.transactions.monitors.edit_monitor import with_stored_secrets
 from ....storage.views.console_monitors import select_names, select_shown_monitor
 from ....storage.views.monitors import select_uids
+from ....storage.views.secret_list import select_secrets
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import monitors as api
@@ -45,6 +47,7 @@ class Ground:
     waits_for: list[UUID]
     others: Sequence[tuple[UUID, str]]
     regions: Sequence[str]
+    secrets: Sequence[str]
 
 
 async def show_new(ask: Ask) -> Reply:
@@ -57,7 +60,8 @@ async def show_edit(ask: Ask) -> Reply:
     ground = await _ground(ask)
     assert ground.row is not None
     spec = _spec(ground.row.type)
-    return _form(ground, spec, of_row(ground.row, spec, ground.waits_for))
+    config = api.visible_config(ground.row, ask.context.keyring, may_write=True)
+    return _form(ground, spec, of_row(ground.row, spec, ground.waits_for, config))
 
 
 async def send_new(ask: Ask) -> Reply:
@@ -84,7 +88,7 @@ async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
             if act != "test":
                 return redirect(f"/monitors/{await _save(ask, ground, spec, found)}")
             if is_testable(spec):
-                trial = await trial_of(ask, MonitorDraft(type=spec.type, **found.values))
+                trial = await trial_of(ask, _draft(ask, ground, spec, found))
         except Refused as refused:
             found.errors[_field(refused.field)] = _said(refused)
         except Problem as problem:
@@ -92,6 +96,14 @@ async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
                 raise
             found.errors[_WHOLE] = problem.code
     return _form(ground, spec, ask.form, found.errors, trial)
+
+
+def _draft(ask: Ask, ground: Ground, spec: Spec, found: Read) -> MonitorDraft:
+    """What is tried is what would be probed with: a blank keeps the stored secret here too."""
+    draft = MonitorDraft(type=spec.type, **found.values)
+    if ground.row is None:
+        return draft
+    return with_stored_secrets(ground.row, draft, ask.context.keyring)
 
 
 async def _save(ask: Ask, ground: Ground, spec: Spec, found: Read) -> UUID:
@@ -131,7 +143,8 @@ async def _ground(ask: Ask) -> Ground:
         names = await select_names(tx, org, project, OTHERS_MOST)
         others = [item for item in names if row is None or item[0] != row.uid]
         regions = sorted(ask.context.options.regions)
-        return Ground(await frame_of(ask, tx), row, waits_for, others, regions)
+        secrets = [secret.name for secret in await select_secrets(tx, org, project)]
+        return Ground(await frame_of(ask, tx), row, waits_for, others, regions, secrets)
 
 
 async def _waits_for(tx: Tx, row: MonitorRow) -> list[UUID]:
@@ -164,6 +177,7 @@ def _form(
         regions=ground.regions,
         others=ground.others,
         stored=stored_secrets(row, spec) if row else frozenset(),
+        secrets=ground.secrets,
     )
     told = {item.name for section in found for item in section.rows}
     values: dict[str, Any] = {

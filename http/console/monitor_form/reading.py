@@ -3,6 +3,7 @@
 Every fault is told at once, each at its field, and nothing that was typed is lost.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from ....storage.rules import monitor as monitor_rule
 from ....storage.rules.monitor import NUMBERS, MonitorType, default_timeout_seconds
 from ....storage.tables.monitors import MonitorRow
 from ....storage.transactions.monitors.draft import MonitorDraft
-from .fields import CONFIG, Typed, first
+from .fields import CONFIG, Typed, first, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _TEXTS = ("name", "target", "description")
@@ -49,16 +50,29 @@ def fresh(spec: Spec, typed: Typed | None = None) -> dict[str, list[str]]:
     return {**values, **kept}
 
 
-def of_row(row: MonitorRow, spec: Spec, waits_for: list[UUID]) -> dict[str, list[str]]:
-    """The form of a monitor that is there; what is secret is not in the row and stays blank."""
+def of_row(
+    row: MonitorRow, spec: Spec, waits_for: list[UUID], config: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """The form of a monitor that is there. `config` is what those who may write it see of its
+    settings: what is secret stays blank."""
     values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
     values["conditions"] = ["\n".join(row.conditions)]
     values["tags"] = [", ".join(row.tags)]
     values["depends_on"] = [str(uid) for uid in waits_for]
-    config = msgspec.json.decode(row.config)
     for item in spec.fields:
-        values[CONFIG + item.name] = [_spelt(item, config.get(item.name, item.default))]
+        value = config.get(item.name, item.default)
+        values[CONFIG + item.name] = (
+            id_list(value) if item.type is FieldType.IDS else [_spelt(item, value)]
+        )
+    for name in spec.bindings_of(config).values():
+        values[CONFIG + name] = [str(config[name])]
     return values
+
+
+def id_list(value: object) -> list[str]:
+    """Of a list, or of one text with commas, as both may be stored."""
+    given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    return [str(item).strip().lower() for item in given]
 
 
 def stored_secrets(row: MonitorRow, spec: Spec) -> frozenset[str]:
@@ -82,8 +96,12 @@ def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read
         values["region"] = first(typed, "region")
     _read_dependencies(typed, found)
     values["config"] = {}
-    for item in spec.fields:
-        _read_own(item, first(typed, CONFIG + item.name), found, stored)
+    for item in own_fields(spec, typed):
+        if item.type is FieldType.IDS:
+            chosen = [uid for uid in typed.get(CONFIG + item.name, ()) if uid]
+            values["config"] |= {item.name: chosen} if chosen else {}
+        else:
+            _read_own(item, first(typed, CONFIG + item.name), found, stored)
     for name, message in _faults(spec, found.values, stored):
         found.errors.setdefault(name, message)
     return found
@@ -126,7 +144,7 @@ def _read_own(item: Field, text: str, found: Read, stored: frozenset[str]) -> No
             if item.type is not FieldType.TEXT:
                 text = text.strip()
             kept = item.secret and item.name in stored
-            if kept or (text and text != str(item.default or "")):
+            if kept or (text and text != spelt_default(item)):
                 config[item.name] = text
 
 
@@ -171,4 +189,6 @@ def _spelt(item: Field, value: object) -> str:
         return "true" if value is True else ""
     if item.type is FieldType.HEADERS and isinstance(value, Mapping):
         return "\n".join(f"{name}: {text}" for name, text in value.items())
+    if item.type is FieldType.DOCUMENT:
+        return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
     return "" if value is None or item.secret else str(value)

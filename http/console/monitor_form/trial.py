@@ -9,6 +9,7 @@ from ....storage.transactions.monitors.draft import MonitorDraft
 from ....storage.views.results import HeartbeatRow
 from ...route import Ask
 from ...trial import try_out
+from ..explained import explain_trouble
 from ..monitor.check import Bar, check_view
 from ..words import milliseconds
 
@@ -19,6 +20,7 @@ class Trial:
 
     mark: str
     said: str
+    explained: str
     bars: list[Bar]
     rows: list[tuple[str, str, str]]
 
@@ -26,14 +28,14 @@ class Trial:
 async def trial_of(ask: Ask, draft: MonitorDraft) -> Trial:
     """Refused where the draft may not be."""
     assert ask.scope is not None
-    return _trial(await try_out(ask.context, draft, ask.scope))
+    return _trial(await try_out(ask.context, draft, ask.scope), draft.type)
 
 
 def is_testable(spec: Spec) -> bool:
     return spec.probed
 
 
-def _trial(result: Result) -> Trial:
+def _trial(result: Result, kind: str) -> Trial:
     phases = result.phases
     beat = HeartbeatRow(
         ts=Instant(result.started_at),
@@ -47,10 +49,9 @@ def _trial(result: Result) -> Trial:
         first_byte_us=phases.first_byte_us,
     )
     if result.outcome is Outcome.UNKNOWN:
-        reason = (result.unknown_reason or "").replace("_", " ")
-        said = f"Could not be tried for a reason of ours: {reason}"
-        return Trial("unknown", said, [], [])
-    view = check_view(beat, None)
+        why = f"This is no fault of the target's: {explain_trouble(result.unknown_reason)}."
+        return Trial("unknown", "Could not be tried", why, [], [])
+    view = check_view(beat, None, kind)
     took = milliseconds(result.latency_ms)
     said = f"{view.verdict}, {took}" if view.good else f"{view.verdict}: {result.msg}, {took}"
-    return Trial("up" if view.good else "down", said, view.bars, view.rows)
+    return Trial("up" if view.good else "down", said, view.explained, view.bars, view.rows)

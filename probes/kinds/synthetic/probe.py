@@ -62,6 +62,13 @@ def _rule(_target: str, config: Config) -> list[Fault]:
     ]
 
 
+def _declares(config: Config) -> frozenset[str]:
+    try:
+        return read_scenario(config.get("scenario"), strict=False).bindings
+    except BadScenario:
+        return frozenset()
+
+
 SPEC = Spec(
     type=MonitorType.SYNTHETIC,
     help="Sends the requests of a scenario in order; the first that fails is the result.",
@@ -78,6 +85,7 @@ SPEC = Spec(
         ),
     ),
     bindings=BINDINGS,
+    declares=_declares,
     placeholders=frozenset({"RESPONSE_TIME", "STATUS"}),
     rule=_rule,
 )

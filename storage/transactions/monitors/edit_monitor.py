@@ -45,7 +45,7 @@ async def edit_monitor(
     if region in regions:
         await schedules.found_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, _EDIT, monitor, region)
-    draft = _with_stored_secrets(before, _merged(before, given), keyring)
+    draft = with_stored_secrets(before, _merged(before, given), keyring)
     check_draft(draft, regions)
     draft = with_natural_children(draft)
     shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
@@ -143,7 +143,7 @@ def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
     return MonitorDraft(type=before.type, slug=None, **values)
 
 
-def _with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
+def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
     """The draft with what a blank keeps: what is judged is what will be probed with."""
     stored: dict[str, Any] = {}
     # A ring that no longer opens what is stored must not keep anyone from giving it anew.
