@@ -24,6 +24,7 @@ from leadline.storage.bus import Bus
 from leadline.storage.evaluator import Evaluator
 from leadline.storage.rules.arrival import Fate
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.tables import compositions, schedules
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from leadline.storage.transactions.results.record_results import record_results
@@ -283,3 +284,58 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
         split = days.days[0][1].split
         told = (split.good_us, split.bad_us, split.unknown_us, split.excluded_us)
         assert told == painter.split(uid, START, days.watermark)
+
+
+async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_of(
+    world: World,
+) -> None:
+    """And what comes of a member in time, by its own region, is in them."""
+    far = await world.monitor(region="eu", interval_seconds=60)
+    row = await world.monitor(
+        type="composite",
+        target="",
+        config={"children": [str(far.uid)]},
+        name="all of eu",
+        interval_seconds=60,
+    )
+    sealer = Sealer(world.pool, lambda: world.now)
+    ticker = Ticker(world.pool, lambda: world.now)
+    while world.now < START + HOUR + 10 * MINUTE:
+        world.now = Instant(world.now + MINUTE)
+        await ticker.pass_once()
+        async with world.pool.transaction("shards", read_only=True) as tx:
+            (core,) = [s for s in await schedules.select_shards(tx) if s.region == "core"]
+        await sealer.seal(core)
+        await sealer.roll_up(core.id)
+    mine = "select hour, good_us, total from monitor_hours where monitor = %(m)s"
+    assert await world.rows(mine, m=row.id) == []
+    async with world.pool.transaction("record") as tx:
+        arrival = world.result(far, Instant(START + 50 * MINUTE), True)
+        (answer,), _ = await record_results(tx, [arrival])
+    assert answer.fate is Fate.LIVE
+    await sealer.pass_once()
+    await sealer.pass_once()
+    assert await world.rows(mine, m=row.id) == [(START, 3 * MINUTE, 0)]
+    assert await world.rows("select 1 from restatements") == []
+
+
+async def test_what_is_no_longer_needed_is_forgotten_and_no_sooner(world: World) -> None:
+    leaves = [await world.monitor() for _ in range(2)]
+    configs = [{"children": [str(leaf.uid)]} for leaf in leaves]
+    row = await world.monitor(type="composite", target="", config=configs[0])
+    world.now = Instant(START + HOUR)
+    async with world.pool.transaction("edit") as tx:
+        given = {"config": configs[1]}
+        await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
+    world.now = Instant(START + 2 * HOUR)
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, leaves[0].uid)
+    kept = "select (select count(*) from composite_terms), (select count(*) from departed_terms)"
+    for before, left in (
+        (START + HOUR, (2, 1)),
+        (START + HOUR + 1, (1, 1)),
+        (world.now + 1, (1, 0)),
+    ):
+        async with world.pool.transaction("forget") as tx:
+            await compositions.forget(tx, Instant(before))
+        assert await world.rows(kept) == [left]
