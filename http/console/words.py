@@ -30,6 +30,21 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", GAP)
 
 
+_SPELT = {"tls": "TLS", "ssl": "SSL", "sslmode": "SSL mode", "ip": "IP", "http": "HTTP"}
+
+
+def label(name: str) -> str:
+    """A setting in words: `follow_redirects` is Follow redirects, `password_ref` Password (secret).
+    A binding of a scenario is called by its own name."""
+    kind, is_binding, binding = name.removesuffix("_ref").partition("_secret_")
+    if is_binding and kind == "scenario":
+        return f"{binding} (secret)"
+    words = [_SPELT.get(word, word) for word in name.removesuffix("_ref").split("_")]
+    text = " ".join(words)
+    said = text[:1].upper() + text[1:]
+    return f"{said} (secret)" if name.endswith("_ref") else said
+
+
 def count(many: int, noun: str, plural: str = "") -> str:
     return f"{number(many)} {noun if many == 1 else plural or noun + 's'}"
 

@@ -9,7 +9,7 @@ from ....probes.kinds import spec_of
 from ....probes.spec import FieldType, is_credential_header
 from ....storage.rules.monitor import MonitorType
 from ....storage.tables.monitors import MonitorRow
-from ..words import count, setting
+from ..words import count, label, setting
 
 Line = tuple[str, str, bool]
 
@@ -48,6 +48,8 @@ def _schedule(row: MonitorRow) -> list[Line]:
     every = setting(row.interval_seconds)
     if row.type == MonitorType.PUSH:
         found = [("Expected every", f"{every}, grace {setting(row.grace_seconds)}", False)]
+    elif row.type == MonitorType.COMPOSITE:
+        found = [("Every", every, False)]
     else:
         found = [("Every", f"{every}, time-out {setting(row.timeout_seconds)}", False)]
         if row.retries:
@@ -55,15 +57,10 @@ def _schedule(row: MonitorRow) -> list[Line]:
     down = count(row.failure_threshold, "failure")
     in_a_row = " in a row" if row.failure_threshold > 1 else ""
     found.append(("Down after", f"{down}{in_a_row}", False))
-    if row.failure_threshold > 1 and row.confirm_interval_seconds and row.type != MonitorType.PUSH:
+    is_confirmed = row.type not in (MonitorType.PUSH, MonitorType.COMPOSITE)
+    if row.failure_threshold > 1 and row.confirm_interval_seconds and is_confirmed:
         found.append(("Confirmed after", setting(row.confirm_interval_seconds), False))
     return found
-
-
-def label(name: str) -> str:
-    """A config key in words: `follow_redirects` is Follow redirects."""
-    words = name.replace("_", " ")
-    return words[:1].upper() + words[1:]
 
 
 def _text(value: object) -> str:

@@ -11,7 +11,7 @@ from uuid import UUID
 from ....probes.spec import HEADERS_MOST, Field, FieldType, MonitorType, Spec, TargetForm
 from ....storage.rules.monitor import NUMBERS, TAG, TAGS, TEXTS, Bound
 from ....storage.transactions.monitors.draft import MonitorDraft
-from ..words import number
+from ..words import label, number
 
 Typed = Mapping[str, list[str]]
 CONFIG = "config."
@@ -109,10 +109,12 @@ def sections(
         rows = [_conditions(spec, typed, errors)]
         found.append(Section(title="What has to hold", rows=rows))
     if own:
-        touched = any(_is_set(item, typed) for item in fields)
-        wrong = any(row.error or row.required for row in own)
+        needed = any(item.required for item in fields)
+        touched = any(_is_set(item, typed) for item in fields) or any(row.error for row in own)
         title = f"What is particular to {spec.type}"
-        found.append(Section(title=title, rows=own, folded=not (touched or wrong)))
+        section = Section(title=title, rows=own, folded=not (touched or needed))
+        # What a kind cannot do without comes before what may be left out.
+        found.insert(1 if needed else len(found), section)
     more = _more(typed, errors, regions, others)
     set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
     chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
@@ -123,13 +125,13 @@ def sections(
 def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
     rows = []
     if spec.target is not TargetForm.NONE:
-        label, hint = _TARGETS[spec.target]
+        called, hint = _TARGETS[spec.target]
         if spec.target is TargetForm.URL:
             hint = " or ".join(f"{scheme}://" for scheme in spec.schemes)
         rows.append(
             Row(
                 name="target",
-                label=label,
+                label=called,
                 value=first(typed, "target"),
                 hint=hint,
                 error=errors.get("target", ""),
@@ -155,10 +157,10 @@ def _name(typed: Typed, errors: Mapping[str, str]) -> Row:
 
 def _schedule(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
     push = spec.type == MonitorType.PUSH
-    names = ["interval_seconds"]
-    names += ["grace_seconds"] if push else ["timeout_seconds"]
+    names = ["interval_seconds", *(["grace_seconds"] if push else [])]
+    names += ["timeout_seconds"] if spec.probed else []
     names.append("failure_threshold")
-    names += [] if push else ["confirm_interval_seconds", "retries"]
+    names += ["confirm_interval_seconds", "retries"] if spec.probed else []
     rows = []
     for name in names:
         bound = NUMBERS[name]
@@ -200,14 +202,15 @@ def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> Row:
 def _own(item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]) -> Row:
     name = CONFIG + item.name
     value = first(typed, name)
-    label = item.name.replace("_", " ").capitalize()
     error = errors.get(name, "")
-    common = {"name": name, "label": label, "hint": _hint(item), "error": error}
+    common = {"name": name, "label": label(item.name), "hint": _hint(item), "error": error}
     match item.type:
         case FieldType.BOOLEAN:
             return Row(control="check", checked=value == "true", **common)  # type: ignore[arg-type]
         case FieldType.CHOICE:
-            row = _select(name, label, item.choices, value or spelt_default(item), errors)
+            row = _select(
+                name, label(item.name), item.choices, value or spelt_default(item), errors
+            )
             return Row(control="select", choices=row.choices, **common)  # type: ignore[arg-type]
         case FieldType.INTEGER:
             return Row(control="number", value=value, **common)  # type: ignore[arg-type]
@@ -244,7 +247,7 @@ def _choosing(
     chosen = [value for value in typed.get(name, ()) if value]
     common = {
         "name": name,
-        "label": item.name.replace("_", " ").capitalize(),
+        "label": label(item.name),
         "hint": _hint(item),
         "error": errors.get(name, ""),
         "required": item.required,
