@@ -38,6 +38,7 @@ PROVIDED_BY = {
     "pg_dump": "apt-get install postgresql-client",
     "pg_createcluster": "apt-get install postgresql",
     "mariadbd": "apt-get install mariadb-server",
+    "rabbitmq-server": "apt-get install rabbitmq-server",
     "redis-server": "apt-get install redis-server",
     "faketime": "apt-get install faketime",
     "ip": "apt-get install iproute2",

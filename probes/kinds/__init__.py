@@ -19,6 +19,7 @@ FILES: dict[str, str] = {
     MonitorType.REDIS: "redis",
     MonitorType.POSTGRES: "postgres",
     MonitorType.MYSQL: "mysql",
+    MonitorType.RABBITMQ: "rabbitmq",
     MonitorType.PROMQL: "promql",
     MonitorType.WEBSOCKET: "websocket",
     MonitorType.ICMP: "icmp",

@@ -1,0 +1,177 @@
+"""RabbitMQ: a login as its clients make it, or as an operator's at the management interface.
+
+Both may look at one queue, and call a message the same: one that stands ready. Nothing is declared,
+published or taken.
+"""
+
+from urllib.parse import quote
+
+import msgspec
+
+from ..check import Check
+from ..credentials import (
+    PASSWORD,
+    PASSWORD_REF,
+    TLS,
+    TLS_SKIP_VERIFY,
+    Carrier,
+    basic_authorization,
+    demanded_secret,
+    has_password,
+    password_faults,
+)
+from ..facts import MISSING, Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.amqp_session import Session
+from ..reach.outward import Reach
+from ..reach.reading import Reader
+from ..reach.web import Request, Response, fetch
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import Url, read_host_port
+
+CONVERSATION_BYTES_MOST = 256 * 1024
+# A name is a short string of the protocol: so many bytes.
+NAME_BYTES_MOST = 255
+DEFAULT_VHOST = "/"
+# States in which a queue that is listed serves nobody.
+_STANDING = frozenset({"down", "crashed", "stopped", "minority", "terminated"})
+_DENIED = frozenset({401, 403})
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    faults = password_faults(config)
+    if not has_password(config):
+        faults.append(Fault("config.password", "or password_ref is required"))
+    if config.get("mode") == "management" and ":" in str(config.get("username", "")):
+        faults.append(Fault("config.username", "must not hold a colon in mode management"))
+    for name in ("vhost", "queue"):
+        if len(str(config.get(name, "")).encode()) > NAME_BYTES_MOST:
+            faults.append(Fault(f"config.{name}", f"is longer than {NAME_BYTES_MOST} bytes"))
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.RABBITMQ,
+    help="Logs in. Without conditions that is up, with a queue only where the queue is there.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(
+            name="mode",
+            type=FieldType.CHOICE,
+            help="amqp speaks as clients do (5672), management asks the HTTP API (15672).",
+            default="amqp",
+            choices=("amqp", "management"),
+        ),
+        Field(name="username", type=FieldType.TEXT, help="The user to log in as.", required=True),
+        PASSWORD,
+        PASSWORD_REF,
+        Field(
+            name="vhost",
+            type=FieldType.TEXT,
+            help="The virtual host that is opened.",
+            default=DEFAULT_VHOST,
+            longest=NAME_BYTES_MOST,
+        ),
+        Field(
+            name="queue",
+            type=FieldType.TEXT,
+            help="Its ready messages are [RESULT]; it is not declared.",
+            longest=NAME_BYTES_MOST,
+        ),
+        TLS,
+        TLS_SKIP_VERIFY,
+    ),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    if check.text("mode") == "management":
+        return await _by_management(check, reach, watch)
+    return await _by_amqp(check, reach, watch)
+
+
+async def _by_amqp(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    password = demanded_secret(check, "password", Carrier.TERMINATED)
+    host, port = read_host_port(check.target)
+    connection = await reach.dial(host, port, watch)
+    try:
+        reader = Reader(connection.stream, watch, CONVERSATION_BYTES_MOST, greedy=True)
+        if check.flag("tls"):
+            verify = not check.flag("tls_skip_verify")
+            wrapped = await reach.encrypt(connection, host, watch, verify=verify)
+            reader = Reader(wrapped, watch, CONVERSATION_BYTES_MOST, greedy=True)
+        watch.begin(Phase.FIRST_BYTE)
+        session = Session(reader)
+        vhost = check.text("vhost") or DEFAULT_VHOST
+        await session.log_in(check.text("username"), password, vhost)
+        queue = check.text("queue")
+        result: object = await session.messages(queue) if queue else MISSING
+        await session.close()
+    finally:
+        connection.stream.socket.close()
+    return Seen(Facts(connected=True, ip=connection.address, result=result))
+
+
+async def _by_management(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    host, port = read_host_port(check.target)
+    request = Request(
+        method="GET",
+        url=Url("https" if check.flag("tls") else "http", host, port, _path(check)),
+        headers=[("authorization", basic_authorization(check))],
+        secrets=frozenset({"authorization"}),
+        redirects=0,
+        verify=not check.flag("tls_skip_verify"),
+    )
+    response = await fetch(reach, request, watch)
+    told = _read(response)
+    stands = told.state in _STANDING
+    counts = told if check.text("queue") else told.queue_totals
+    ready = counts.messages_ready if isinstance(counts, _Counts) and not stands else None
+    return Seen(
+        Facts(
+            connected=True,
+            ip=response.address,
+            # The statistics are some seconds behind: a new queue has no number yet.
+            result=MISSING if ready is None else ready,
+        ),
+        code=response.status,
+        failure=FailureClass.CONDITION_FAILED if stands else None,
+    )
+
+
+def _path(check: Check) -> str:
+    queue = check.text("queue")
+    if not queue:
+        return "/api/overview"
+    vhost = check.text("vhost") or DEFAULT_VHOST
+    return f"/api/queues/{quote(vhost, safe='')}/{quote(queue, safe='')}"
+
+
+class _Counts(msgspec.Struct):
+    messages_ready: int | None = None
+
+
+class _Told(_Counts):
+    """What is read of a queue, or of the overview."""
+
+    state: str | None = None
+    # A list, and empty, where there is nothing to count.
+    queue_totals: _Counts | list[object] | None = None
+
+
+def _read(response: Response) -> _Told:
+    if response.status in _DENIED:
+        raise Failed(FailureClass.AUTH_FAILED, response.status)
+    if not 200 <= response.status <= 299:
+        raise Failed(FailureClass.HTTP_STATUS, response.status)
+    if not response.whole:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+    try:
+        return msgspec.json.decode(response.body, type=_Told)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Failed(FailureClass.PROTOCOL_ERROR, response.status) from error
