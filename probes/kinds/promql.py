@@ -6,7 +6,6 @@ one. A NaN is the absence of a number (0/0: nothing was counted), of which no co
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -34,6 +33,9 @@ from ..target import Url, read_url
 QUERY_LONGEST = 1_024
 # Each condition looks at each of them on the event loop: more is a query to be aggregated.
 VALUES_MOST = 500
+# Both bound for how long reading the answer holds the event loop: a sample is three parts.
+ANSWER_BYTES_MOST = 256 * 1024
+PARTS_MOST = 16 * VALUES_MOST
 API_PATH = "/api/v1/query"
 _DENIED = frozenset({401, 403})
 
@@ -100,6 +102,7 @@ def _request(check: Check) -> Request:
         url=_url(read_url(check.target), asked),
         headers=[*headers, ("cache-control", "no-cache"), ("accept", "application/json")],
         secrets=frozenset({"authorization"}),
+        body_bytes_most=ANSWER_BYTES_MOST,
         cert_expiry=check.wants("CERT_EXPIRY"),
     )
 
@@ -111,7 +114,7 @@ def _url(base: Url, asked: dict[str, str]) -> Url:
 
 class _Data(msgspec.Struct, rename={"kind": "resultType"}):
     kind: str
-    result: Any
+    result: msgspec.Raw
 
 
 class _Answer(msgspec.Struct):
@@ -146,12 +149,15 @@ def _result(response: Response) -> object:
 def _read(data: _Data) -> object:
     """`ValueError` or msgspec's own where it is no result that an instant query gives."""
     if data.kind in ("scalar", "string"):
-        _, text = msgspec.convert(data.result, tuple[float, str])
+        _, text = msgspec.json.decode(data.result, type=tuple[float, str])
         return text if data.kind == "string" else read_numeral(text)
     if data.kind not in ("vector", "matrix"):
         raise ValueError("a result of a kind that we do not know")
+    raw = bytes(data.result)
+    if raw.count(b"[") + raw.count(b"{") > PARTS_MOST:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE)
     found: list[object] = []
-    for value in _values(msgspec.convert(data.result, list[_Series])):
+    for value in _values(msgspec.json.decode(raw, type=list[_Series])):
         found.append(value)
         if len(found) > VALUES_MOST:
             raise Failed(FailureClass.RESPONSE_TOO_LARGE)

@@ -161,7 +161,7 @@ class _Told(_Counts):
 
     state: str | None = None
     # A list, and empty, where there is nothing to count.
-    queue_totals: _Counts | list[object] | None = None
+    queue_totals: _Counts | list[None] | None = None
 
 
 def _read(response: Response) -> _Told:

@@ -130,7 +130,7 @@ async def test_a_result_that_is_too_large_is_cut(prober: Prober, open_port: int)
         query = f"vector(time())[{values}m:1m]"
         result = await prober.check("promql", base, query=query)
         assert result.msg == (down(failure) if failure else ""), values
-    # Some 2 MiB.
+    # Some 2 MiB, of which no more than the bound is read.
     result = await prober.check("promql", base, query="vector(time())[24h:1s]")
     assert result.msg == down(FailureClass.RESPONSE_TOO_LARGE)
 
@@ -207,6 +207,8 @@ def samples(count: int) -> list[object]:
     [
         (told("vector", samples(VALUES_MOST)), None),
         (told("vector", samples(VALUES_MOST + 1)), FailureClass.RESPONSE_TOO_LARGE),
+        (told("vector", [{}] * 20_000), FailureClass.RESPONSE_TOO_LARGE),
+        (told("vector", [{"values": [[]] * 20_000}]), FailureClass.RESPONSE_TOO_LARGE),
         (told("vector", []), FailureClass.CONDITION_FAILED),
         (told("scalar", [1, "5"])[:-1] + b',"warnings":["some are missing"]}', None),
         (told("scalar", [1, 5]), FailureClass.PROTOCOL_ERROR),
