@@ -20,7 +20,7 @@ import trio
 import trustme
 
 from leadline.probes.check import validate
-from leadline.probes.result import FailureClass, message
+from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, free_port, open_folder, running, write_certificate
 from tests.probes.servers import Prober
@@ -321,6 +321,24 @@ async def test_the_session_is_ours_alone_and_ends_in_order(
     assert refused.msg == down(FailureClass.AUTH_FAILED)
     await trio.sleep(0.1)
     assert "unexpected EOF" not in (server.folder / "log").read_text()[said:]
+
+
+@pytest.mark.needs("pg_createcluster")
+async def test_a_long_hash_is_worked_out_beside_the_loop_where_there_is_a_place(
+    prober: Prober, server: Postgres
+) -> None:
+    threads = trio.CapacityLimiter(1)
+    bounded = prober.with_(threads=threads)
+    slow = partial(bounded.check, "postgres", server.target, username="slow", database="shop")
+    assert (await slow(password="slow")).outcome is Outcome.UP
+    async with threads:
+        result = await slow(password="slow2")
+        assert (result.outcome, result.unknown_reason) == (
+            Outcome.UNKNOWN,
+            UnknownReason.LOCAL_RESOURCES,
+        )
+        quick = await bounded.check("postgres", server.target, **WATCHER)
+        assert quick.outcome is Outcome.UP
 
 
 @pytest.mark.needs("pg_createcluster")
