@@ -24,6 +24,7 @@ FILES: dict[str, str] = {
     MonitorType.WEBSOCKET: "websocket",
     MonitorType.ICMP: "icmp",
     MonitorType.GRPC: "grpc",
+    MonitorType.SSH: "ssh",
     MonitorType.SYNTHETIC: "synthetic.probe",
     MonitorType.PUSH: "push",
     MonitorType.COMPOSITE: "composite",

@@ -1,0 +1,230 @@
+"""SSH: a server says its version; with a pin it proves its host key; with a user it lets us in.
+
+The first costs one line each way and is read here. What needs the protocol's cryptography is
+asyncssh's. A pin names one of the several keys that a server may have, and not its kind: where
+another is shown, the other kinds are asked for in turn, each on a connection of its own, and no
+credential is sent before the pinned key was proven.
+"""
+
+import re
+import socket
+from typing import TYPE_CHECKING
+
+import trio
+
+from ..check import Check
+from ..credentials import PASSWORD_REF, Carrier, demanded_secret, username
+from ..facts import Facts
+from ..failure import Failed
+from ..phases import Stopwatch
+from ..reach.asyncio_thread import on_asyncio
+from ..reach.outward import Reach
+from ..reach.reading import Reader
+from ..result import FailureClass, Phase
+from ..seen import Seen
+from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..target import read_host_port
+
+if TYPE_CHECKING:
+    from ..reach.ssh_session import Answer
+
+COMMAND_LONGEST = 4_096
+# What a server may say before its version (RFC 4253, 4.2), and how long it may pause there: a
+# server of another protocol waits for us.
+GREETING_BYTES_MOST = 16 * 1024
+VERSION_BYTES_MOST = 255
+QUIET_SECONDS = 1.0
+OUR_VERSION = b"SSH-2.0-leadline\r\n"
+# In the order in which they are asked for.
+HOST_KEY_KINDS = (
+    ("ssh-ed25519",),
+    ("rsa-sha2-512", "rsa-sha2-256"),
+    ("ecdsa-sha2-nistp256",),
+    ("ecdsa-sha2-nistp384",),
+    ("ecdsa-sha2-nistp521",),
+)
+_KEXINIT = 20
+_COOKIE_BYTES = 16
+_PIN = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    faults = []
+    pin = config.get("host_key_sha256")
+    if pin and not _PIN.fullmatch(str(pin)):
+        said = "is a fingerprint as ssh-keygen -l spells it: SHA256: and 43 characters"
+        faults.append(Fault("config.host_key_sha256", said))
+    password, key = config.get("password_ref"), config.get("private_key_ref")
+    if password and key:
+        faults.append(Fault("config.password_ref", "must not be given beside private_key_ref"))
+    if config.get("username") and not (password or key):
+        said = "or private_key_ref is required beside username"
+        faults.append(Fault("config.password_ref", said))
+    if not config.get("username"):
+        for name in ("password_ref", "private_key_ref", "command"):
+            if config.get(name):
+                faults.append(Fault("config.username", f"is required beside {name}"))
+                break
+    return faults
+
+
+SPEC = Spec(
+    type=MonitorType.SSH,
+    help="Reads the server's version; optionally verifies its key, logs in and runs a command.",
+    target=TargetForm.HOST_PORT,
+    fields=(
+        Field(
+            name="host_key_sha256",
+            type=FieldType.TEXT,
+            help="The fingerprint of one of its host keys, as ssh-keygen -l spells it. Without it "
+            "a password is given to whoever answers.",
+        ),
+        username("Logs in."),
+        PASSWORD_REF,
+        Field(
+            name="private_key_ref",
+            type=FieldType.SECRET_NAME,
+            help="The project secret that holds a private key without a passphrase.",
+        ),
+        Field(
+            name="command",
+            type=FieldType.TEXT,
+            help="Run after the login; its output is [RESULT] and its exit status [STATUS].",
+            longest=COMMAND_LONGEST,
+        ),
+    ),
+    placeholders=frozenset({"RESULT", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    facts = Facts(connected=True)
+    if not check.text("username") and not check.text("host_key_sha256"):
+        facts.result = await _greet(check, reach, watch, facts)
+        return Seen(facts)
+    answer = await _enter(check, reach, watch, facts)
+    facts.result = answer.version
+    if not check.text("command"):
+        return Seen(facts)
+    # As a shell's command substitution: the last line breaks are no part of what was said.
+    facts.result = answer.output.decode("utf-8", "replace").rstrip("\r\n")
+    facts.status = answer.status
+    failure = None if answer.status == 0 else FailureClass.CONDITION_FAILED
+    return Seen(facts, code=answer.status, failure=failure)
+
+
+# The version.
+
+
+async def _greet(check: Check, reach: Reach, watch: Stopwatch, facts: Facts) -> str:
+    host, port = read_host_port(check.target)
+    connection = await reach.dial(host, port, watch)
+    facts.ip = connection.address
+    try:
+        line = await _version(Reader(connection.stream, watch, GREETING_BYTES_MOST), watch)
+    finally:
+        connection.stream.socket.close()
+    return line.decode("utf-8", "replace")
+
+
+async def _version(reader: Reader, watch: Stopwatch) -> bytes:
+    watch.begin(Phase.FIRST_BYTE)
+    # Said at once: a server that waits for its client is no SSH server, and shows it now.
+    await reader.send(OUR_VERSION)
+    line = await reader.line()
+    with trio.move_on_after(QUIET_SECONDS) as quiet:
+        while not line.startswith(b"SSH-"):
+            line = await reader.line()
+    good = line.startswith((b"SSH-2.0-", b"SSH-1.99-")) and len(line) <= VERSION_BYTES_MOST
+    if quiet.cancelled_caught or not good:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return line
+
+
+# What needs the protocol.
+
+
+async def _enter(check: Check, reach: Reach, watch: Stopwatch, facts: Facts) -> "Answer":
+    """By the kind of host key that is the pinned one; else `auth_failed`: whoever answers does not
+    prove to be the server that is meant.
+    """
+    secrets = _secrets(check)
+    every = [algorithm for kind in HOST_KEY_KINDS for algorithm in kind]
+    answer = await _attempt(check, reach, watch, facts, every, secrets)
+    if answer is None:
+        # Shown was the first of ours that it has.
+        for kind in (await _kinds_of_server(check, reach, watch))[1:]:
+            answer = await _attempt(check, reach, watch, facts, kind, secrets)
+            if answer is not None:
+                break
+    if answer is None:
+        raise Failed(FailureClass.AUTH_FAILED)
+    return answer
+
+
+async def _kinds_of_server(check: Check, reach: Reach, watch: Stopwatch) -> list[list[str]]:
+    """The kinds of host key that it has, in our order: what it offers before it knows of ours."""
+    host, port = read_host_port(check.target)
+    connection = await reach.dial(host, port, watch)
+    try:
+        reader = Reader(connection.stream, watch, GREETING_BYTES_MOST)
+        await _version(reader, watch)
+        packet = await reader.exactly(int.from_bytes(await reader.exactly(4), "big"))
+    finally:
+        connection.stream.socket.close()
+    offered = offered_host_keys(packet)
+    return [list(kind) for kind in HOST_KEY_KINDS if offered.intersection(kind)]
+
+
+def offered_host_keys(packet: bytes) -> set[str]:
+    """The second list of a KEXINIT (RFC 4253, 7.1), behind the length of the padding."""
+    at = 2 + _COOKIE_BYTES
+    if packet[1:2] != bytes([_KEXINIT]):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    names = b""
+    for _ in range(2):
+        length = int.from_bytes(packet[at : at + 4], "big")
+        names = packet[at + 4 : at + 4 + length]
+        at += 4 + length
+    if at > len(packet):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return set(names.decode("ascii", "replace").split(","))
+
+
+async def _attempt(
+    check: Check,
+    reach: Reach,
+    watch: Stopwatch,
+    facts: Facts,
+    algorithms: list[str],
+    secrets: tuple[str, str],
+) -> "Answer | None":
+    """The answer; None where another key than the pinned one was shown."""
+    host, port = read_host_port(check.target)
+    pin, user = check.text("host_key_sha256"), check.text("username")
+
+    async def work(sock: socket.socket) -> "Answer | None":
+        # On the thread of asyncio: loading it takes a third of a second.
+        from ..reach import ssh_session
+
+        if user:
+            login = ssh_session.Login(user, *secrets, check.text("command"))
+            return await ssh_session.log_in(sock, algorithms, pin, login)
+        return await ssh_session.see_host_key(sock, algorithms, pin)
+
+    connection = await reach.dial(host, port, watch)
+    facts.ip = connection.address
+    watch.begin(Phase.FIRST_BYTE)
+    answer = await on_asyncio(socket.socket(fileno=connection.stream.socket.detach()), work)
+    watch.done()
+    return answer
+
+
+def _secrets(check: Check) -> tuple[str, str]:
+    """The password and the private key, of which at most one is configured."""
+    if check.text("password_ref"):
+        return demanded_secret(check, "password", Carrier.COUNTED), ""
+    if check.text("private_key_ref"):
+        return "", demanded_secret(check, "private_key", Carrier.COUNTED)
+    return "", ""
