@@ -42,6 +42,10 @@ PROVIDED_BY = {
     "redis-server": "apt-get install redis-server",
     "faketime": "apt-get install faketime",
     "ip": "apt-get install iproute2",
+    "openssl": "apt-get install openssl",
+    "ssh-keygen": "apt-get install openssh-client",
+    "sshd": "apt-get install openssh-server",
+    "unshare": "apt-get install util-linux",
     "root": "run the tests as root",
 }
 
