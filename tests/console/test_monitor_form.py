@@ -187,6 +187,8 @@ def test_a_stored_secret_stays_by_a_blank_and_never_stands_in_the_form() -> None
     assert rows["config.key"].value == ""
     assert read(LATER, sent(rows), stored).values["config"]["key"] == ""
     assert "key" not in read(LATER, sent(rows)).values["config"]
+    referring = {**sent(rows), "config.key_ref": ["a-name"]}
+    assert "key" not in read(LATER, referring, stored).values["config"]
 
 
 @pytest.mark.parametrize(

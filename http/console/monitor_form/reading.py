@@ -85,6 +85,8 @@ def stored_secrets(row: MonitorRow, spec: Spec) -> frozenset[str]:
 def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read:
     found = Read()
     values = found.values
+    # What a project's secret takes the place of is not kept by its blank.
+    stored = frozenset(n for n in stored if not first(typed, f"{CONFIG}{n}_ref").strip())
     for name in _TEXTS:
         values[name] = first(typed, name).replace("\r\n", "\n").strip()
     if spec.methods:
