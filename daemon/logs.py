@@ -10,21 +10,24 @@ import msgspec
 
 from .sections import Log
 
+_OURS: Final = __name__.partition(".")[0]
 # What every record carries anyway; everything else was given by whoever logged.
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_QUIET: Final = ("hypercorn.error", "hypercorn.access", "asyncio", "httpx", "httpcore")
 
 
 def configure(settings: Log) -> None:
-    """Logs go to the standard error output, where systemd and people look for them."""
+    """Logs go to the standard error output, where systemd and people look for them.
+
+    The level is ours alone. What libraries say below a warning repeats what they were given, paths
+    and header values among it.
+    """
     handler = logging.StreamHandler(sys.stderr)
     readable = settings.format == "text" or (settings.format == "auto" and sys.stderr.isatty())
     handler.setFormatter(TextLines() if readable else JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(settings.level.upper())
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    root.setLevel(logging.WARNING)
+    logging.getLogger(_OURS).setLevel(settings.level.upper())
 
 
 def _given(record: logging.LogRecord) -> dict[str, Any]:

@@ -67,12 +67,15 @@ def fault_of_body(error: Exception) -> Problem:
 
 
 def field_fault(text: str) -> str:
-    """A decoder's message with the field in front: `interval_seconds: expected int, got str`."""
+    """A decoder's message with the field in front: `interval_seconds: expected int, got str`.
+    What was given is not repeated: it may have been meant for another field."""
     said, _, place = text.partition(" - at `")
     said = said.replace("`", "")
     field = place.rstrip("`").removeprefix("$").lstrip(".")
     if said.startswith("Object missing required field "):
         missing = said.removeprefix("Object missing required field ")
         return f"{field}.{missing}: is required".lstrip(".")
+    if said.startswith("Invalid enum value "):
+        said = "is none of the values that are known"
     said = said[:1].lower() + said[1:]
     return f"{field}: {said}" if field else INVALID_BODY

@@ -1,0 +1,288 @@
+"""Values that must not leave: planted wherever one is taken, and looked for in all that comes out.
+
+A SECRET stands in clear nowhere, the database included. What is PLAIN (an address's path, a body, a
+query) belongs to the settings of a monitor, and to no message, log, error, metric or audit row.
+Targets answer every protocol with what they were sent, and with a canary of their own.
+"""
+
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.daemon_process import Daemon, Refusal, daemon
+
+from .conftest import eventually, project_of
+
+SECRET, PLAIN, SEEN = "zqsecret", "zqplain", "zqseen"
+_numbers = count(1)
+
+
+def secret() -> str:
+    return f"{SECRET}{next(_numbers)}"
+
+
+def plain() -> str:
+    return f"{PLAIN}{next(_numbers)}"
+
+
+class Echo(socketserver.BaseRequestHandler):
+    """Whatever it is sent comes back, in an answer of HTTP for those who speak that."""
+
+    def handle(self) -> None:
+        self.request.settimeout(2)
+        try:
+            data = self.request.recv(65_536)
+            if b"HTTP/1.1" in data:
+                head = f"HTTP/1.1 500 {SEEN}\r\nx-{SEEN}: {SEEN}\r\ncontent-length: {len(data)}\r\n"
+                self.request.sendall(head.encode() + b"\r\n" + data)
+            else:
+                self.request.sendall(f"-ERR {SEEN} ".encode() + data + b"\r\n" * 8)
+        except OSError:
+            return
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[int]:
+    with Server(("127.0.0.1", 0), Echo) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def leadline() -> Iterator[Daemon]:
+    with daemon(LEADLINE_LOG__LEVEL="debug") as running:
+        running.start()
+        running.sign_in()
+        yield running
+
+
+def store_secret(leadline: Daemon, project: str) -> str:
+    name = f"s{next(_numbers)}"
+    leadline.api("POST", f"/projects/{project}/secrets", {"name": name, "value": secret()})
+    return name
+
+
+def definitions(leadline: Daemon, project: str, port: int) -> dict[str, dict[str, Any]]:
+    """A monitor of every kind, with a canary in every setting that takes a free text."""
+    at = f"127.0.0.1:{port}"
+
+    def ref() -> str:
+        return store_secret(leadline, project)
+
+    url = f"http://{at}/{plain()}?{plain()}={plain()}"
+    scenario = {
+        "steps": [
+            {
+                "name": secret(),
+                "method": "POST",
+                "url": f"http://{at}/{secret()}?k={{{{secret:login}}}}",
+                "headers": {"X-Mine": secret(), "Authorization": "{{secret:login}}"},
+                "body": {secret(): "{{secret:login}}"},
+                "assert": [
+                    {"kind": "status", "op": "eq", "value": 500},
+                    {"kind": "json", "op": "eq", "path": secret(), "value": secret()},
+                ],
+            }
+        ]
+    }
+    user = {"username": plain(), "password": secret()}
+    referring = {"username": plain(), "password_ref": ref()}
+    return {
+        "http": {
+            "target": url,
+            "method": "POST",
+            "conditions": [f"[BODY] == {plain()}"],
+            "config": {
+                **user,
+                "auth_mode": "basic",
+                "headers": {"Cookie": secret(), "X-Api-Key": secret(), "X-Plain": plain()},
+                "body": plain(),
+            },
+        },
+        "http bearer": {"target": url, "config": {"auth_mode": "bearer", "token_ref": ref()}},
+        "http2": {"target": url, "config": {"http_version": "2", "headers": {"Cookie": secret()}}},
+        "tcp": {"target": at, "conditions": ["[BODY] == x"], "config": {"send": plain()}},
+        # A host is what a message may name.
+        "dns": {"target": "shop.test", "config": {"resolver": at, "transport": "tcp"}},
+        "tls": {"target": at, "config": {"server_name": f"{plain()}.test"}},
+        "redis": {"target": at, "config": {**user, "key": plain()}},
+        "redis refused": {"target": at, "config": {**referring, "key": plain()}},
+        "postgres": {"target": at, "config": {**user, "query": f"select '{plain()}'"}},
+        "mysql": {"target": at, "config": {**user, "query": f"select '{plain()}'"}},
+        "rabbitmq": {"target": at, "config": {**user, "queue": plain()}},
+        "rabbitmq management": {
+            "target": at,
+            "config": {**referring, "mode": "management", "queue": plain()},
+        },
+        "promql": {
+            "target": f"http://{at}/{plain()}",
+            "config": {**user, "auth_mode": "basic", "query": plain()},
+        },
+        "websocket": {
+            "target": f"ws://{at}/{plain()}?{plain()}",
+            "config": {"headers": {"Cookie": secret()}, "send": plain()},
+        },
+        "grpc": {"target": at, "config": {"service": plain(), "authority": f"{plain()}.test"}},
+        "ssh": {
+            "target": at,
+            "config": {"username": plain(), "password_ref": ref(), "command": plain()},
+        },
+        "synthetic": {
+            "config": {"scenario": scenario, "scenario_secret_login_ref": ref()},
+        },
+    }
+
+
+def refused_bodies(leadline: Daemon, project: str) -> list[bytes]:
+    """Errors of requests that hold canaries where something is wrong with them."""
+    here = f"/projects/{project}"
+    http = {"name": "x", "type": "http", "target": "http://x.test/"}
+    wrong: list[tuple[str, str, Any]] = [
+        ("POST", f"{here}/secrets", {"name": "UPPER", "value": secret()}),
+        ("POST", f"{here}/secrets", {"name": "x", "value": secret() * 1_000}),
+        ("POST", f"{here}/secrets", {"name": "x", "value": secret(), secret(): 1}),
+        ("POST", f"{here}/monitors", {**http, "target": f"http://u:{secret()}@x.test/"}),
+        ("POST", f"{here}/monitors", {**http, "config": {"headers": {"Cookie": secret() + "\n"}}}),
+        ("POST", f"{here}/monitors", {**http, "config": {"password": [secret()]}}),
+        ("POST", f"{here}/monitors", {**http, "conditions": [f"[BODY] = {secret()}"]}),
+        ("POST", f"{here}/monitors", {**http, "conditions": [f"[BODY] matches ({secret()}"]}),
+        ("POST", f"{here}/monitors", {**http, "config": {"auth_mode": secret()}}),
+        ("POST", f"{here}/monitors", {**http, "method": secret()}),
+        ("POST", f"{here}/monitors/test", {**http, "config": {"token_ref": secret()}}),
+        *(
+            ("POST", f"{here}/monitors", {"name": "x", "type": "synthetic", "config": config})
+            for config in (
+                {
+                    "scenario": {
+                        "steps": [{"url": "http://x.test/", "headers": {"Cookie": secret()}}]
+                    }
+                },
+                {"scenario": {"steps": [{"url": f"http://u:{secret()}@x.test/"}]}},
+                {"scenario": {"steps": [{"url": "http://x.test/", "method": secret()}]}},
+                {"scenario": secret()},
+                {"scenario": {"steps": secret()}},
+            )
+        ),
+        ("POST", "/me/password", {"current_password": secret(), "new_password": secret() * 3}),
+        ("GET", f"/monitors/{secret()}?token={secret()}", None),
+        ("POST", f"/public/push/{secret()}?msg={secret()}", None),
+    ]
+    found = []
+    for method, path, body in wrong:
+        with pytest.raises(Refusal) as caught:
+            leadline.api(method, path, body, **{f"X_{SECRET}": secret()})
+        assert caught.value.status < 500, path
+        found.append(caught.value.body)
+    mine = leadline.cookie
+    for cookie, headers in (
+        ("", {"Authorization": f"Bearer {secret()}"}),
+        (f"leadline_session={secret()}", {}),
+    ):
+        leadline.cookie = cookie
+        with pytest.raises(Refusal) as caught:
+            leadline.raw("GET", f"/api/v1/me?{secret()}", **headers)
+        found.append(caught.value.body)
+    with pytest.raises(Refusal) as caught:
+        leadline.raw("POST", "/auth/local/login", {"username": plain(), "password": secret()})
+    found.append(caught.value.body)
+    leadline.cookie = mine
+    return found
+
+
+def rows_of(leadline: Daemon) -> dict[str, str]:
+    """Every row of every table as text, by table."""
+    with psycopg.connect(leadline.dsn, autocommit=True) as connection:
+        tables = connection.execute(
+            "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+            " where n.nspname = 'public' and c.relkind in ('r', 'p')"
+        ).fetchall()
+        found = {}
+        for (table,) in tables:
+            query = sql.SQL("select t::text from {} t").format(sql.Identifier(table))
+            found[table] = "\n".join(row[0] for row in connection.execute(query).fetchall())
+        return found
+
+
+def looked_at(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str, bytes]:
+    """What may be read of monitors beside their settings."""
+    (organization,) = leadline.api("GET", "/organizations")
+    paths = [
+        f"/api/v1/organizations/{organization['id']}/audit",
+        f"/api/v1/projects/{project}/secrets",
+        "/api/v1/admin/audit",
+        "/metrics",
+        "/readyz",
+    ]
+    for monitor in monitors.values():
+        paths.append(f"/api/v1/monitors/{monitor}/heartbeats")
+        paths.append(f"/api/v1/projects/{project}/monitors/{monitor}/expected-runs")
+    return {path: leadline.raw("GET", path)[2] for path in paths}
+
+
+def shown(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str, bytes]:
+    """Pages and routes on which settings stand: no secret may be among them."""
+    paths = [f"/projects/{project}", f"/projects/{project}/secrets"]
+    for kind, monitor in monitors.items():
+        paths.append(f"/monitors/{monitor}")
+        # Those who may write a scenario read it back, whatever stands in it.
+        if kind != "synthetic":
+            paths += [f"/monitors/{monitor}/edit", f"/api/v1/monitors/{monitor}"]
+    found = {path: leadline.raw("GET", path)[2] for path in paths}
+    listed = leadline.api("GET", f"/projects/{project}/monitors")
+    found["the list"] = str([m for m in listed if m["type"] != "synthetic"]).encode()
+    return found
+
+
+def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> None:
+    project = project_of(leadline)
+    errors = refused_bodies(leadline, project)
+    given = definitions(leadline, project, echo)
+    common = {"interval_seconds": 5, "timeout_seconds": 2}
+    monitors, tried = {}, []
+    for name, definition in given.items():
+        body = {"name": name, "type": name.split()[0].rstrip("2"), **common, **definition}
+        monitors[name] = str(leadline.api("POST", f"/projects/{project}/monitors", body)["id"])
+        if name != "synthetic":
+            tried.append(leadline.raw("POST", f"/api/v1/projects/{project}/monitors/test", body)[2])
+    for name, monitor in monitors.items():
+        path = f"/monitors/{monitor}/heartbeats"
+        assert eventually(lambda p=path: leadline.api("GET", p), 40), name  # type: ignore[misc]
+    synthetic = monitors["synthetic"]
+    assert SECRET in str(leadline.api("GET", f"/monitors/{synthetic}"))
+    pages = shown(leadline, project, monitors)
+    outputs = looked_at(leadline, project, monitors)
+    rows = rows_of(leadline)
+    for name in ("http", "ssh", "synthetic"):
+        leadline.api("DELETE", f"/monitors/{monitors[name]}")
+    time.sleep(1)
+    leadline.stop()
+    outputs["the log"] = leadline.log.read_bytes()
+    outputs |= {f"error {n}": body for n, body in enumerate(errors)}
+    outputs |= {f"trial {n}": body for n, body in enumerate(tried)}
+    outputs |= {
+        f"table {name}": rows[name].encode()
+        for name in ("audit_entries", "heartbeats", "expected_runs", "signals")
+    }
+    for where, text in outputs.items():
+        assert not [word for word in (SECRET, PLAIN, SEEN) if word.encode() in text], where
+    for where, text in pages.items():
+        assert not [word for word in (SECRET, SEEN) if word.encode() in text.lower()], where
+    for table, found in rows.items():
+        assert not [word for word in (SECRET, SEEN) if word in found.lower()], table
+    # What was looked for would have been found: the settings are there, and the log was written.
+    assert PLAIN in rows["monitors"]
+    assert PLAIN.encode() in pages["the list"]
+    assert b"stopping" in outputs["the log"]
