@@ -2,10 +2,20 @@
 
 import struct
 import time
+from contextlib import suppress
 
 import pytest
 import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
+from leadline.probes.failure import Failed
+from leadline.probes.phases import Stopwatch
+from leadline.probes.reach.outward import make_reach
+from leadline.probes.reach.policy import probe_policy
+from leadline.probes.reach.postgres_session import Session
+from leadline.probes.reach.reading import Reader
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from tests.probes.real_servers import HOST
 from tests.probes.servers import Prober, serving
@@ -142,6 +152,35 @@ async def test_without_the_tls_that_was_asked_for_nothing_is_said(
         result = await prober.check("postgres", f"{HOST}:{port}", sslmode=mode, **WATCHER)
     assert result.msg == down(failure)
     assert b"watcher" not in heard
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(b"RSKZTDCENsIGHW1"), st.binary(max_size=40)).map(
+            lambda pair: said(bytes([pair[0]]), pair[1])
+        )
+        | st.sampled_from([OK, READY, BEGUN, COLUMN, SASL])
+        | st.binary(max_size=20),
+        max_size=12,
+    )
+)
+def test_any_bytes_are_understood_or_refused(messages: list[bytes]) -> None:
+    async def converse(session: Session) -> None:
+        await session.log_in("watcher", "shop", PASSWORD)
+        await session.begin("BEGIN READ ONLY")
+        await session.first_row("SELECT 1")
+        await session.first_row("SELECT 1")
+
+    async def play() -> None:
+        ours, theirs = trio.testing.memory_stream_pair()
+        await theirs.send_all(b"".join(messages))
+        await theirs.send_eof()
+        reader = Reader(ours, Stopwatch(), 10_000, greedy=True)  # type: ignore[arg-type]
+        session = Session(reader, make_reach(probe_policy()), encrypted=False)
+        with suppress(Failed):
+            await converse(session)
+
+    trio.run(play)
 
 
 async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
