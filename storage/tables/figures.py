@@ -81,6 +81,14 @@ where due_at <= at(%(now)s) and shard = any(%(shards)s)
 order by due_at limit %(most)s for update skip locked
 """
 _DELETE_RESTATEMENT = "delete from restatements where org = %(org)s and id = %(id)s"
+# What another process has in hand stays its own.
+_DELETE_COVERED = """
+delete from restatements where (org, id) in (
+  select r.org, r.id from restatements r
+  where r.org = %(org)s and r.monitor = %(monitor)s
+    and r.from_at >= at(%(from_at)s) and r.to_at <= at(%(to_at)s)
+  order by r.id for update skip locked)
+"""
 _PUT_OFF = """
 update restatements set attempts = attempts + 1, last_error = %(error)s,
   due_at = at(%(now)s) + least(interval '1 hour', interval '5 seconds' * power(2, attempts))
@@ -172,6 +180,14 @@ async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[D
 
 async def delete_restatement(tx: Tx, org: int, restatement: int) -> None:
     await tx.execute(_DELETE_RESTATEMENT, org=org, id=restatement)
+
+
+async def delete_covered_restatements(tx: Tx, key: Key, from_at: Instant, to_at: Instant) -> int:
+    """Those of a monitor that lie in a range which is being made again. What they are about is
+    committed, and whoever deletes them reads it after this."""
+    return await tx.execute(
+        _DELETE_COVERED, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
+    )
 
 
 async def put_off_restatement(tx: Tx, org: int, restatement: int, error: str) -> None:

@@ -212,3 +212,17 @@ async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder
         pass
     rows = await world.rows("select hour, good_us, bad_us from monitor_hours order by hour limit 1")
     assert rows == [(START, 10 * MINUTE, 20 * MINUTE)]
+
+
+async def test_what_was_learnt_late_of_the_same_hours_is_made_good_at_once(world: World) -> None:
+    row, other = await world.monitor(interval_seconds=60), await world.monitor()
+    await pass_until(world, START + 3 * HOUR)
+    late = [START + n * MINUTE for n in range(0, 100, 10)]
+    assert set(await record(world, row, *late)) == {Fate.HISTORY}
+    assert await record(world, other, START + MINUTE) == [Fate.HISTORY]
+    repairer = Repairer(world.pool)
+    # One an hour of the monitor, and the other monitor's own.
+    assert await repairer.pass_once() == 3
+    assert await hours_of(world, row) == [(START, 6), (START + HOUR, 4)]
+    assert await hours_of(world, other) == [(START, 1), (START + HOUR, 0)]
+    assert await world.rows("select 1 from restatements") == []

@@ -38,20 +38,23 @@ async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
 
 async def restate(tx: Tx, item: DueRestatement) -> None:
     """Makes the figures of a range again, all levels in this transaction, with those of every
-    composite that the monitor was part of in it.
+    composite that the monitor was part of in its hours.
 
     Held against a roll-up in progress: what that has written already is made again, and what it has
-    not begun yet will be made from all that is known now.
+    not begun yet will be made from all that is known now. What else was learnt late of the same
+    hours is made good with it: after a long absence that is much, and each time costs as much.
     """
     key = (item.org, item.monitor)
-    above = await compositions.select_above(tx, key, Span(item.from_at, item.to_at))
-    types = await figures.lock_types(tx, sorted([key, *above]))
     start = Instant(item.from_at - item.from_at % HOUR)
+    whole = Instant(item.to_at + (-item.to_at) % HOUR)
+    above = await compositions.select_above(tx, key, Span(start, whole))
+    types = await figures.lock_types(tx, sorted([key, *above]))
+    await figures.delete_covered_restatements(tx, key, start, whole)
     by_figured: dict[Instant, dict[Key, str]] = {}
     for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
         by_figured.setdefault(figured, {})[one] = types[one]
     for figured, part in by_figured.items():
-        end = Instant(min(item.to_at + (-item.to_at) % HOUR, figured))
+        end = min(whole, figured)
         if start < end:
             await _restate(tx, part, start, end, figured)
     await figures.delete_restatement(tx, item.org, item.id)
