@@ -109,7 +109,8 @@ def rabbit(folder: Path, authority: trustme.CA) -> Iterator[Rabbit]:
             _fill(broker)
             yield broker
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
+            # Nothing in it is worth an orderly end.
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _fill(broker: Rabbit) -> None:
