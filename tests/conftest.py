@@ -40,6 +40,7 @@ PROVIDED_BY = {
     "mariadbd": "apt-get install mariadb-server",
     "rabbitmq-server": "apt-get install rabbitmq-server",
     "redis-server": "apt-get install redis-server",
+    "prometheus-blackbox-exporter": "apt-get install prometheus-blackbox-exporter",
     "faketime": "apt-get install faketime",
     "ip": "apt-get install iproute2",
     "openssl": "apt-get install openssl",
