@@ -37,6 +37,7 @@ PROVIDED_BY = {
     "systemd-analyze": "apt-get install systemd",
     "pg_dump": "apt-get install postgresql-client",
     "pg_createcluster": "apt-get install postgresql",
+    "pgbouncer": "apt-get install pgbouncer",
     "mariadbd": "apt-get install mariadb-server",
     "rabbitmq-server": "apt-get install rabbitmq-server",
     "redis-server": "apt-get install redis-server",

@@ -86,6 +86,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         await session.log_in(check.text("username"), check.text("database"), password)
         await session.begin(_guard())
         row = await session.first_row(check.text("query") or DEFAULT_QUERY)
+        await session.end()
     finally:
         connection.stream.socket.close()
     return Seen(

@@ -8,6 +8,7 @@ with goes by what the server asks for, but in clear text only through TLS.
 import hashlib
 import secrets
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..failure import Failed
@@ -26,6 +27,10 @@ _ASIDE = frozenset(b"NSAKv")
 _TIMED_OUT = b"57014"
 _PRIVILEGE = b"42501"
 _LOGIN = b"28"
+
+
+class _Refused(Failed):
+    """The server said no, and still listens."""
 
 
 @dataclass(slots=True)
@@ -62,7 +67,9 @@ class Session:
             raise Failed(FailureClass.PROTOCOL_ERROR)
 
     async def first_row(self, statement: str) -> Row | None:
-        """Asks for one row of one statement, and for no more; then the session is over."""
+        """Asks for one row of one statement, and for no more; the transaction is over then, so that
+        a pooler in between keeps its connection.
+        """
         await self.reader.send(
             b"".join(
                 (
@@ -71,19 +78,35 @@ class Session:
                     _message(b"D", b"P\x00"),
                     _message(b"E", b"\x00" + struct.pack("!i", 1)),
                     _message(b"S"),
-                    _message(b"X"),
+                    _message(b"Q", b"ROLLBACK\x00"),
                 )
             )
         )
-        row, oid = None, 0
-        while True:
-            kind, body = await self._next()
+        row, oid, ends = None, 0, 0
+        refused: Failed | None = None
+        while ends < 2:
+            try:
+                kind, body = await self._next()
+            except Failed as failure:
+                if refused is not None or not isinstance(failure, _Refused):
+                    raise refused or failure from None
+                refused = failure
+                continue
             if kind == b"T":
                 oid = _first_type(body)
             elif kind == b"D" and row is None:
                 row = Row(oid, _first_value(body))
             elif kind == b"Z":
-                return row
+                ends += 1
+        if refused is not None:
+            await self.end()
+            raise refused
+        return row
+
+    async def end(self) -> None:
+        """Sent by itself: with the statement, a pooler would take it for a client that has left."""
+        with suppress(Failed):
+            await self.reader.send(_message(b"X"))
 
     async def _authenticate(self, user: str, password: str) -> None:
         kind, body = await self._authentication()
@@ -146,7 +169,7 @@ class Session:
                 raise Failed(FailureClass.PROTOCOL_ERROR)
             body = await self.reader.exactly(length)
             if head[:1] == b"E":
-                raise Failed(_class_of(body))
+                raise _Refused(_class_of(body))
             if head[0] not in _ASIDE:
                 return head[:1], body
 

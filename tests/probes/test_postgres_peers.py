@@ -34,6 +34,7 @@ def said(kind: bytes, body: bytes = b"") -> bytes:
 
 OK, READY = said(b"R", struct.pack("!i", 0)), said(b"Z", b"I")
 BEGUN = said(b"C", b"BEGIN\x00") + said(b"Z", b"T")
+ENDED = said(b"C", b"ROLLBACK\x00") + READY
 COLUMN = said(b"T", b"\x00\x01n\x00" + bytes(6) + struct.pack("!ihih", 23, 4, -1, 0))
 CLEAR = said(b"R", struct.pack("!i", 3))
 SASL = said(b"R", struct.pack("!i", 10) + b"SCRAM-SHA-256\x00\x00")
@@ -67,12 +68,12 @@ def refusing(state: bytes) -> bytes:
         ([said(b"N", b"hello\x00") * 30_000], FailureClass.RESPONSE_TOO_LARGE),
         # A transaction that was not begun: nothing further may be sent.
         ([OK + READY, said(b"C", b"BEGIN\x00") + READY], FailureClass.PROTOCOL_ERROR),
-        ([OK + READY, BEGUN, COLUMN + READY], FailureClass.CONDITION_FAILED),
+        ([OK + READY, BEGUN, COLUMN + READY + ENDED], FailureClass.CONDITION_FAILED),
         (
             [
                 OK + READY,
                 BEGUN,
-                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"7") + READY,
+                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"7") + READY + ENDED,
             ],
             None,
         ),

@@ -22,7 +22,14 @@ import trustme
 from leadline.probes.check import validate
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from tests.probes.leaks import leaves_nothing
-from tests.probes.real_servers import HOST, free_port, open_folder, running, write_certificate
+from tests.probes.real_servers import (
+    HOST,
+    free_port,
+    listens,
+    open_folder,
+    running,
+    write_certificate,
+)
 from tests.probes.servers import Prober
 
 PASSWORD = "canary-ü-" + secrets.token_hex(8)
@@ -321,6 +328,37 @@ async def test_the_session_is_ours_alone_and_ends_in_order(
     assert refused.msg == down(FailureClass.AUTH_FAILED)
     await trio.sleep(0.1)
     assert "unexpected EOF" not in (server.folder / "log").read_text()[said:]
+
+
+@pytest.mark.needs("pg_createcluster", "pgbouncer")
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+async def test_a_pooler_in_between_keeps_its_connection(
+    prober: Prober, server: Postgres, mode: str
+) -> None:
+    with open_folder() as folder:
+        port, users, config = free_port(), folder / "users", folder / "ini"
+        users.write_text(f'"watcher" "{PASSWORD}"\n')
+        lines = [
+            *("[databases]", f"shop = host={HOST} port={server.port}", "[pgbouncer]"),
+            *(f"listen_addr = {HOST}", f"listen_port = {port}", "unix_socket_dir ="),
+            *("auth_type = scram-sha-256", f"auth_file = {users}", f"pool_mode = {mode}"),
+            *(["user = nobody"] if ROOT else []),
+        ]
+        config.write_text("\n".join(lines) + "\n")
+        command, log = ["pgbouncer", str(config)], folder / "log"
+        with running(command, log, partial(listens, port)):
+            check = partial(prober.check, "postgres", f"{HOST}:{port}", **WATCHER)
+            for query, failure in (
+                ("SELECT 1", None),
+                ("SELECT 1 WHERE false", FailureClass.CONDITION_FAILED),
+                ("selekt", FailureClass.PROTOCOL_ERROR),
+                ("SELECT 2", None),
+            ):
+                assert (await check(query=query)).msg == (down(failure) if failure else "")
+            wrong = await check(password="wrong")
+            assert wrong.outcome is Outcome.DOWN
+        assert "while server was not ready" not in log.read_text()
+        assert log.read_text().count("new connection to server") == 1
 
 
 @pytest.mark.needs("pg_createcluster")
