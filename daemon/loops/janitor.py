@@ -83,7 +83,9 @@ class Janitor:
             await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
             await push_marks.drop_marks(tx, raw_from)
-            # Figures are made again from results: what governed before those are kept is done with.
-            await compositions.forget(tx, Instant(raw_from - OPEN_BEHIND_US))
+            # Figures are made from results: what governed before the oldest that is kept, or that
+            # is still to be rolled up, is done with.
+            oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
+            await compositions.forget(tx, oldest)
             await results.drop_signals(tx, Instant(now - SIGNALS_KEPT_US))
             await sessions.drop_expired(tx)

@@ -13,6 +13,7 @@ from leadline.storage.rules.refusal import Unavailable
 from leadline.storage.rules.schedule import windows
 from leadline.storage.tables import push_marks, schedules
 from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.schedules import reserve_windows
 from tests.trouble import FlakyPool
 from tests.world import START, World
@@ -94,6 +95,31 @@ async def _catch_up(world: World, ticker: Ticker) -> bool:
     await ticker.pass_once()
     (through,) = (await world.rows("select reserved_through from shards"))[0]
     return bool(through < world.now)
+
+
+async def test_what_a_composite_was_made_of_is_kept_until_its_hours_are_rolled_up(
+    world: World,
+) -> None:
+    leaves = [await world.monitor() for _ in range(2)]
+    configs = [{"children": [str(leaf.uid)]} for leaf in leaves]
+    row = await world.monitor(type="composite", target="", config=configs[0])
+    world.now = Instant(START + HOUR)
+    async with world.pool.transaction("edit") as tx:
+        given = {"config": configs[1]}
+        await edit_monitor(tx, world.editor, row.uid, given, world.keyring, frozenset({"core"}))
+    kept = "select children from composite_terms order by from_at"
+    both = [([leaf.id],) for leaf in leaves]
+    # Off for so long that by its age alone it would be gone.
+    world.now = Instant(START + 40 * DAY)
+    await Away(world).janitor.pass_once()
+    assert await world.rows(kept) == both
+    async with world.pool.transaction("rolled up") as tx:
+        await tx.execute(
+            "update shards set figured_through = at(%(at)s), finished_through = at(%(at)s)",
+            at=world.now,
+        )
+    await Away(world).janitor.pass_once()
+    assert await world.rows(kept) == both[1:]
 
 
 async def test_marks_are_kept_as_long_as_heartbeats_and_none_of_a_monitor_that_is_gone(
