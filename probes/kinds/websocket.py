@@ -19,6 +19,7 @@ from trio_websocket import (
     WebSocketConnection,
     wrap_client_stream,
 )
+from wsproto.utilities import LocalProtocolError
 
 from ..check import Check
 from ..facts import MISSING, Facts
@@ -40,6 +41,9 @@ _CHUNK = 16 * 1024
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r\n]")
 _STATUS_LINE_BYTES = len(b"HTTP/1.1 101 ")
 _SUBPROTOCOL = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+# h11's and wsproto's word for what may not be sent now, and text that is no ASCII.
+_STUMBLES = (h11.LocalProtocolError, LocalProtocolError, UnicodeDecodeError)
 
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
@@ -170,7 +174,7 @@ async def _exchange(
             await socket.send_message(send)
         if send or check.wants("BODY") or check.wants("RESULT"):
             return await socket.get_message()
-    except ConnectionClosed:
+    except (ConnectionClosed, LocalProtocolError):
         raise stream.failed or Failed(FailureClass.PROTOCOL_ERROR) from None
     return None
 
@@ -178,7 +182,10 @@ async def _exchange(
 async def _close(socket: WebSocketConnection) -> None:
     """Says goodbye. A deadline that is near is not spent on it: what was asked is answered."""
     left = trio.current_effective_deadline() - trio.current_time()
-    with trio.move_on_after(max(0.0, min(CLOSE_SECONDS, left / 2))), suppress(Failed):
+    with (
+        trio.move_on_after(max(0.0, min(CLOSE_SECONDS, left / 2))),
+        suppress(Failed, LocalProtocolError),
+    ):
         await socket.aclose()
 
 
@@ -195,10 +202,11 @@ class _Starter:
         self._nursery.start_soon(self._run, read)
 
     async def _run(self, read: Callable[[], Awaitable[None]]) -> None:
-        # The library stumbles over answers that are no handshake: it wants to send what only a
-        # server may, or reads as ASCII what is none. Each is a `protocol_error` of the peer.
+        # The library stumbles over answers that are no handshake (it wants to send what only a
+        # server may, or reads as ASCII what is none) and over a ping that comes after our goodbye.
+        # Where the conversation is not over by then, it is a `protocol_error` of the peer.
         try:
-            with suppress(Failed, ConnectionRejected, h11.LocalProtocolError, UnicodeDecodeError):
+            with suppress(Failed, ConnectionRejected, *_STUMBLES):
                 await read()
         finally:
             self._opening.cancel()

@@ -92,7 +92,7 @@ async def log_in(
                 client_factory=lambda: client,
                 client_version=CLIENT_VERSION,
                 known_hosts=(lambda _host, _addr, _port: ([], [], [])) if pin else None,
-                server_host_key_algs=algorithms,
+                server_host_key_algs=algorithms or (),
                 x509_trusted_certs=None,
                 x509_trusted_cert_paths=[],
                 username=login.username,

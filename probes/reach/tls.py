@@ -18,7 +18,7 @@ from ..failure import Failed, Unobtainable
 from ..phases import Stopwatch
 from ..result import FailureClass, Phase, UnknownReason
 
-CONTEXTS_MOST = 16
+CONTEXTS_MOST = 64
 HTTP_ALPN = ("http/1.1",)
 HTTP2_ALPN = ("h2",)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,11 +55,13 @@ class Contexts:
         return self.made(setting) or self.keep(setting, self.make(setting))
 
     def made(self, setting: Setting) -> ssl.SSLContext | None:
-        return self._made.get(setting)
+        context = self._made.pop(setting, None)
+        return None if context is None else self.keep(setting, context)
 
     def keep(self, setting: Setting, context: ssl.SSLContext) -> ssl.SSLContext:
+        """The one that was used longest ago makes room."""
         if len(self._made) >= CONTEXTS_MOST:
-            self._made.clear()
+            del self._made[next(iter(self._made))]
         self._made[setting] = context
         return context
 

@@ -41,6 +41,9 @@ def down(failure: FailureClass) -> str:
     return message(failure, HOST)
 
 
+HUNG_UP = [down(FailureClass.PROTOCOL_ERROR), down(FailureClass.CONNECT_ERROR)]
+
+
 @dataclass(frozen=True)
 class Health:
     plain: str
@@ -178,15 +181,15 @@ async def test_a_server_that_asks_who_we_are_is_told(
     chain, key = pems(clients.issue_cert("leadline.example"))
     foreign_chain, foreign_key = pems(trustme.CA().issue_cert("leadline.example"))
     mine = {"tls": True, "client_cert": chain, "client_key_ref": "key"}
-    for config, secret, failure in (
-        (mine, key, None),
-        # It says nothing and hangs up.
-        ({"tls": True}, None, FailureClass.PROTOCOL_ERROR),
-        ({**mine, "client_cert": foreign_chain}, foreign_key, FailureClass.PROTOCOL_ERROR),
+    for config, secret, failures in (
+        (mine, key, [""]),
+        # It says nothing and hangs up, by an end or, with our request unread, by a reset.
+        ({"tls": True}, None, HUNG_UP),
+        ({**mine, "client_cert": foreign_chain}, foreign_key, HUNG_UP),
     ):
         secrets = {"client_key": secret} if secret else {}
         result = await prober.check("grpc", health.mutual, secrets=secrets, **config)
-        assert result.msg == (down(failure) if failure else ""), result.bug
+        assert result.msg in failures, result.bug
     locked = load_pem_private_key(key.encode(), None).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x")
     )
@@ -211,9 +214,13 @@ async def test_a_server_that_says_why_it_does_not_want_us_is_a_tls_error(
 
     def ask(listener: socket.socket) -> None:
         accepted, _ = listener.accept()
-        # Trio's server does not send its alert; that of the standard library does.
-        with accepted, pytest.raises(ssl.SSLError):
-            context.wrap_socket(accepted, server_side=True)
+        # Trio's server does not send its alert; that of the standard library does, and then closes
+        # with our request unread, which would be a reset: the second handle keeps it open.
+        with accepted.dup() as kept:
+            with pytest.raises(ssl.SSLError):
+                context.wrap_socket(accepted, server_side=True)
+            while kept.recv(1_000):
+                pass
 
     with socket.create_server((HOST, 0)) as listener:
         async with trio.open_nursery() as nursery:

@@ -178,7 +178,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, authority: trus
 # Against others.
 
 
-def raw(*said: bytes, reset: bool = False, extra: bytes = b"") -> Handler:
+def raw(*said: bytes, reset: bool = False, extra: bytes = b"", at_goodbye: bytes = b"") -> Handler:
     """Accepts the handshake, says these frames, and ends what it says, or resets."""
 
     async def handle(stream: trio.SocketStream) -> None:
@@ -208,8 +208,9 @@ def raw(*said: bytes, reset: bool = False, extra: bytes = b"") -> Handler:
 
     async def heard(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            while await stream.receive_some():
-                pass
+            while data := await stream.receive_some():
+                if data[:1] == b"\x88" and at_goodbye:
+                    await stream.send_all(at_goodbye)
 
     return handle
 
@@ -284,6 +285,14 @@ async def test_what_comes_before_the_close_counts_and_a_missing_close_is_no_fail
         )
     assert closed.outcome is pieces.outcome is mute.outcome is Outcome.UP, (closed, pieces, mute)
     assert mute.latency_ms < 300, "the goodbye is no part of the latency"
+
+
+async def test_a_ping_that_crosses_our_goodbye_is_no_failure(prober: Prober) -> None:
+    handle = raw(MUTE, at_goodbye=b"\x89\x04ping\x88\x02\x03\xe8")
+    async with serving(handle) as port:
+        for _ in range(20):
+            result = await prober.check("websocket", f"ws://{HOST}:{port}", timeout_seconds=2)
+            assert result.outcome is Outcome.UP, result.bug
 
 
 async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober) -> None:
