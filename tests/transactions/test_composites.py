@@ -1,6 +1,8 @@
 """Composites looked at: what their members are now, what becomes of a window, who is called for."""
 
+import random
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +14,10 @@ from leadline.daemon.loops.sealer import Sealer
 from leadline.daemon.loops.ticker import Ticker
 from leadline.storage.bus import Bus
 from leadline.storage.evaluator import Evaluator
+from leadline.storage.pools import Tx
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.rules.refusal import Refused
+from leadline.storage.rules.state import NOTHING_YET, fold
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from leadline.storage.transactions.monitors.run_now import run_now
@@ -408,3 +412,59 @@ async def test_edits_at_once_close_no_circle(watch: Watch) -> None:
         nursery.start_soon(edit, one, two)
         nursery.start_soon(edit, two, one)
     assert refusals == ["config.children"]
+
+
+async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_results_say(
+    watch: Watch,
+) -> None:
+    """Two evaluators, two writers and an editor, who lock in one order or try again."""
+    chance, world = random.Random(5), watch.world
+    leaves = [await world.monitor(interval_seconds=5, timeout_seconds=2) for _ in range(4)]
+    rows: list[MonitorRow] = []
+    for n in range(8):
+        given = {"failure_threshold": 3, "confirm_interval_seconds": 5, "interval_seconds": 5}
+        config = {"mode": "any" if n % 2 else "all"}
+        below = chance.sample([*leaves, *rows[:4]], 3)
+        rows.append(await watch.composite(below, **given, timeout_seconds=5, config=config))
+    busy = 3
+
+    async def edited(row: MonitorRow, given: dict[str, Any], tx: Tx) -> MonitorRow:
+        return await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
+
+    async def edit() -> None:
+        nonlocal busy
+        for _ in range(60):
+            place = chance.randrange(len(rows))
+            below = chance.sample([*leaves, *rows[: min(place, 4)]], 2)
+            given = {"config": {"children": [str(row.uid) for row in below]}}
+            await world.pool.transact("edit", partial(edited, rows[place], given))
+        busy -= 1
+
+    async def record() -> None:
+        nonlocal busy
+        for _ in range(60):
+            world.now = Instant(world.now + SECOND // 5)
+            results = [
+                world.result(leaf, world.now, chance.random() < 0.5)
+                for leaf in chance.sample(leaves, 2)
+            ]
+            await world.pool.transact("record", partial(record_results, arrivals=results))
+        busy -= 1
+
+    async def evaluate() -> None:
+        evaluator = Evaluator(world.pool, Bus())
+        while busy:
+            await watch.ticker.pass_once()
+            await evaluator.evaluate_due(world.now)
+
+    async with trio.open_nursery() as nursery:
+        for work in (edit, record, record, evaluate, evaluate):
+            nursery.start_soon(work)
+    folded = 0
+    for row in rows:
+        state = NOTHING_YET
+        for ts, up, _ in await world.beats(row):
+            state = fold(state, up, ts, 3)
+            folded += 1
+        assert await world.state(row) == (state.status, state.failures)
+    assert folded > 10
