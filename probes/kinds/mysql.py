@@ -73,15 +73,18 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     connection = await reach.dial(host, port, watch)
     try:
         session, mariadb = await _open(check, reach, connection, host, password, watch)
+        value, refused = None, None
         try:
             await _guard(session, mariadb=mariadb)
             value = await session.first_value(check.text("query") or DEFAULT_QUERY)
         except Failed as failed:
-            if failed.code is not None:
-                # The server said no and still listens.
-                await session.quit()
-            raise
+            if failed.code is None:
+                raise
+            # The server said no and still listens.
+            refused = failed
         await session.quit()
+        if refused is not None:
+            raise refused
     finally:
         connection.stream.socket.close()
     return Seen(
