@@ -125,17 +125,22 @@ def _read(heard: _Heard) -> tuple[int, bytes]:
     """What a gRPC server says (its protocol over HTTP/2, Responses); what a proxy in its place
     says is its HTTP status.
     """
-    http_status = heard.headers.get(":status", "")
-    if http_status != "200":
-        raise Failed(FailureClass.HTTP_STATUS, int(http_status) if http_status.isdigit() else None)
-    status = heard.headers.get("grpc-status", "")
-    grpc = heard.headers.get("content-type", "").startswith(CONTENT_TYPE)
-    if not grpc or not (status.isascii() and status.isdigit()) or len(status) > 3:
+    http_status = _number(heard.headers.get(":status", ""))
+    if http_status is None:
         raise Failed(FailureClass.PROTOCOL_ERROR)
-    if int(status) != 0:
-        return int(status), b""
+    if http_status != 200:
+        raise Failed(FailureClass.HTTP_STATUS, http_status)
+    status = _number(heard.headers.get("grpc-status", ""))
+    if status is None or not heard.headers.get("content-type", "").startswith(CONTENT_TYPE):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    if status != 0:
+        return status, b""
     prefix, message = heard.data[:_PREFIX_BYTES], heard.data[_PREFIX_BYTES:]
     # The first byte says compressed: we never offered to understand that.
     if prefix != b"\x00" + len(message).to_bytes(4, "big"):
         raise Failed(FailureClass.PROTOCOL_ERROR)
     return 0, message
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None

@@ -286,6 +286,7 @@ SERVING = b"\x00\x00\x00\x00\x02\x08\x01"
          FailureClass.HTTP_STATUS, 502),
         (scripted([(":status", "200"), ("content-type", "text/html")], b"<p>"),
          FailureClass.PROTOCOL_ERROR, None),
+        (scripted([(":status", "9" * 12)]), FailureClass.PROTOCOL_ERROR, None),
         (scripted(OK, SERVING), FailureClass.PROTOCOL_ERROR, None),
         (scripted(OK, SERVING, [("grpc-status", "-1")]), FailureClass.PROTOCOL_ERROR, None),
         (scripted(OK, SERVING, [("grpc-status", "9" * 900)]), FailureClass.PROTOCOL_ERROR, None),
