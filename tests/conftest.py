@@ -47,6 +47,11 @@ PROVIDED_BY = {
     "openssl": "apt-get install openssl",
     "ssh-keygen": "apt-get install openssh-client",
     "sshd": "apt-get install openssh-server",
+    "named": "apt-get install bind9",
+    "knotd": "apt-get install knot",
+    "dovecot": "apt-get install dovecot-imapd dovecot-submissiond",
+    "/usr/lib/dovecot/imap-login": "apt-get install dovecot-imapd",
+    "/usr/lib/dovecot/submission-login": "apt-get install dovecot-submissiond",
     "unshare": "apt-get install util-linux",
     "root": "run the tests as root",
 }

@@ -27,7 +27,7 @@ from ..reach.query import ROOT_SECONDS
 from ..reach.question import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
 from ..reach.resolve import PATIENCE_SECONDS
 from ..reach.sockets import connected
-from ..reach.web import Request, fetch
+from ..reach.web import Request, Version, fetch
 from ..result import FailureClass, Phase, UnknownReason
 from ..seen import Seen
 from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
@@ -169,6 +169,8 @@ async def _by_web(
         headers=(("content-type", DOH_TYPE), ("accept", DOH_TYPE)),
         body=query.to_wire(),
         redirects=0,
+        # Many servers speak this by HTTP/2 alone.
+        version=Version.ANY,
         body_bytes_most=MESSAGE_BYTES_MOST,
     )
     response = await fetch(reach, request, watch)

@@ -18,7 +18,7 @@ from ..failure import Failed
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.resolve import Family
-from ..reach.web import REDIRECTS_MOST, Request, fetch
+from ..reach.web import REDIRECTS_MOST, Request, Version, fetch
 from ..result import FailureClass
 from ..seen import Seen
 from ..spec import (
@@ -155,5 +155,5 @@ def _request(check: Check) -> Request:
         verify=not check.flag("tls_skip_verify"),
         cert_expiry=check.wants("CERT_EXPIRY"),
         family=Family(check.text("ip_family") or Family.ANY),
-        http2=check.text("http_version") == "2",
+        version=Version.TWO if check.text("http_version") == "2" else Version.ONE,
     )

@@ -5,6 +5,7 @@ Pure but for the jar that a request brings along. `RawResponse` is the answer as
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Union
 
 import trio
@@ -22,12 +23,21 @@ Header = tuple[str, str]
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 
+class Version(Enum):
+    """Of HTTP, with the protocols that the handshake offers for it (RFC 7301)."""
+
+    ONE = ("http/1.1",)
+    TWO = ("h2",)
+    ANY = ("h2", "http/1.1")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """`secrets` names, in lower case, the headers that are dropped when the origin changes; so is
     the body where `body_is_secret`. `redirects` is how many are followed; `keep_body` false reads
     the body and lets it go, `cert_expiry` asks for the certificate's end. The `jar`'s cookies go
-    with each hop beside those of the headers. `http2` speaks HTTP/2 or fails.
+    with each hop beside those of the headers. `version` is what is
+    spoken; ANY takes HTTP/2 where the server chooses it in the handshake.
     """
 
     method: str
@@ -43,7 +53,7 @@ class Request:
     cert_expiry: bool = False
     family: Family = Family.ANY
     jar: Jar | None = None
-    http2: bool = False
+    version: Version = Version.ONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ from ..result import FailureClass, Phase, UnknownReason
 
 CONTEXTS_MOST = 64
 HTTP_ALPN = ("http/1.1",)
-HTTP2_ALPN = ("h2",)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -6,18 +6,20 @@ carries a hop is http1's or http2's business.
 
 from dataclasses import replace
 
+import trio
+
 from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass
 from ..target import BadTarget, redirected
 from . import http1, http2
 from .dial import Connection
-from .exchange import REDIRECTS_MOST, RawResponse, Request, Response, Stream
+from .exchange import REDIRECTS_MOST, RawResponse, Request, Response, Stream, Version
 from .outward import Reach
-from .tls import HTTP2_ALPN, HTTP_ALPN, expires_at_us
+from .tls import expires_at_us
 from .unpack import unpack
 
-__all__ = ["REDIRECTS_MOST", "Request", "Response", "fetch"]
+__all__ = ["REDIRECTS_MOST", "Request", "Response", "Version", "fetch"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -60,10 +62,10 @@ async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Response:
     try:
         if url.scheme == "http":
             return await _exchange(connection, connection.stream, request, watch, reach)
-        alpn = HTTP2_ALPN if request.http2 else HTTP_ALPN
-        wrapped = await reach.encrypt(connection, url.host, watch, verify=request.verify, alpn=alpn)
-        if request.http2 and wrapped.selected_alpn_protocol() != HTTP2_ALPN[0]:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+        wrapped = await reach.encrypt(
+            connection, url.host, watch, verify=request.verify, alpn=request.version.value
+        )
+        request = replace(request, version=_chosen(request.version, wrapped))
         response = await _exchange(connection, wrapped, request, watch, reach)
         if request.cert_expiry:
             response = replace(response, cert_ends_at=expires_at_us(wrapped))
@@ -73,10 +75,19 @@ async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Response:
         connection.stream.socket.close()
 
 
+def _chosen(version: Version, wrapped: "trio.SSLStream[trio.SocketStream]") -> Version:
+    """What the server chose; one that chooses nothing speaks HTTP/1.1, whatever was hoped for."""
+    if wrapped.selected_alpn_protocol() == Version.TWO.value[0]:
+        return Version.TWO
+    if version is Version.TWO:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return Version.ONE
+
+
 async def _exchange(
     connection: Connection, stream: Stream, request: Request, watch: Stopwatch, reach: Reach
 ) -> Response:
-    version = http2 if request.http2 else http1
+    version = http2 if request.version is Version.TWO else http1
     raw = await version.exchange(stream, request, watch, reach.user_agent)
     headers = _joined(raw)
     if request.jar is not None:

@@ -286,6 +286,17 @@ async def test_only_verify_full_verifies_and_only_disable_and_prefer_go_without_
 
 
 @pytest.mark.needs("pg_createcluster")
+async def test_its_certificate_is_seen_by_the_checks_of_tls_too(
+    prober: Prober, server: Postgres
+) -> None:
+    good = await prober.check("tls", server.target, starttls="postgres")
+    other = await prober.check(
+        "tls", server.target, starttls="postgres", server_name="other.example"
+    )
+    assert (good.outcome, other.msg) == (Outcome.UP, down(FailureClass.TLS_ERROR))
+
+
+@pytest.mark.needs("pg_createcluster")
 async def test_the_server_stops_working_when_we_stop_waiting(
     prober: Prober, server: Postgres
 ) -> None:
