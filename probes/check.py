@@ -12,7 +12,7 @@ from .spec import Fault, MonitorType, Spec, TargetForm
 from .target import BadTarget, read_host, read_host_port, read_url
 
 CONDITIONS_MOST = 20
-# Patterns hold the loop while they search, so that their sum is bounded too.
+# Patterns take a core while they search, so that their sum is bounded too.
 PATTERNS_SIZE_MOST = 5_000
 RETRIES_MOST = 10
 INTERVAL_SECONDS = (5, 86_400)

@@ -4,10 +4,9 @@ Pure, and never raises. A missing value makes a condition false, `!=` too: absen
 All searches of one check together do a bounded amount of work.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
-
-import msgspec
 
 from .condition import (
     Condition,
@@ -18,21 +17,21 @@ from .condition import (
     read_number,
     read_span_us,
 )
+from .document import MISSING, WHOLE_CHARACTERS_MOST, TooLarge, read_along, read_whole, walk
 
-# Program size × bytes searched; RE2's slowest machine does some 700 million a second.
+__all__ = ["MISSING", "Every", "Facts", "evaluate", "is_long"]
+
+# Program size × bytes searched; RE2's slowest machine does some 150 million a second.
 SEARCH_WORK_MOST = 128_000_000
-
-
-class _Missing:
-    """No value: not the same as null, which is one."""
+# What holds the loop for some milliseconds at most; what is more belongs in a thread.
+SEARCH_WORK_ON_LOOP_MOST = 1_000_000
 
 
 class Every(tuple[object, ...]):
     """Several values at once: a condition holds where it holds of each, and of none never."""
 
 
-MISSING: Final = _Missing()
-_UNREAD: Final = _Missing()
+_UNREAD: Final = object()
 
 
 @dataclass(slots=True)
@@ -57,14 +56,49 @@ class Facts:
 
     @property
     def exhausted(self) -> bool:
-        """A search was not done since it would have taken too long: the answers do not stand."""
+        """Something was not searched or read, as that takes too long: the answers do not stand."""
         return self.search_work_left < 0
 
-    def document(self) -> object:
-        """The body read as JSON, once; MISSING where it is none."""
+    def in_body(self, path: tuple[str | int, ...]) -> object:
+        """What stands in the body, read as JSON, at the end of the path; MISSING where it is none
+        or has nothing there.
+        """
+        if self.body is not None and len(self.body) > WHOLE_CHARACTERS_MOST:
+            try:
+                return read_along(self.body, path)
+            except TooLarge:
+                self.search_work_left = -1
+                return MISSING
         if self._document is _UNREAD:
-            self._document = _json(self.body)
-        return self._document
+            self._document = MISSING if self.body is None else read_whole(self.body)
+        return walk(self._document, path)
+
+
+def is_long(conditions: Iterable[Condition], facts: Facts) -> bool:
+    """Whether evaluating them all would hold the loop."""
+    if facts.body is not None and len(facts.body) > WHOLE_CHARACTERS_MOST:
+        return True
+    work = 0
+    for condition in conditions:
+        if condition.operator is Operator.MATCHES and condition.literal is not None:
+            work += compiled_pattern(condition.literal.text).programsize * _length(condition, facts)
+    return work > SEARCH_WORK_ON_LOOP_MOST
+
+
+def _length(condition: Condition, facts: Facts) -> int:
+    """At least as many bytes as a pattern would search."""
+    place = condition.place.name
+    found: object = facts.body
+    if place == "HEADER":
+        found = facts.headers.get(str(condition.place.path[0]))
+    elif place != "BODY":
+        found = facts.result
+    values = found if isinstance(found, Every) else (found,)
+    return sum(_bytes_most(value) for value in values if isinstance(value, str))
+
+
+def _bytes_most(text: str) -> int:
+    return len(text) if text.isascii() else 4 * len(text)
 
 
 def evaluate(condition: Condition, facts: Facts) -> bool:
@@ -110,23 +144,9 @@ def _value(place: Place, facts: Facts) -> object:
             return facts.result
         case _:
             if place.path:
-                return walk(facts.document(), place.path)
+                return facts.in_body(place.path)
             value = facts.body
     return MISSING if value is None else value
-
-
-def walk(value: object, path: tuple[str | int, ...]) -> object:
-    """What stands in a JSON document at the end of the path; MISSING where that is nothing."""
-    for step in path:
-        if isinstance(step, int):
-            if not isinstance(value, list) or step >= len(value):
-                return MISSING
-            value = value[step]
-        else:
-            if not isinstance(value, dict) or step not in value:
-                return MISSING
-            value = value[step]
-    return value
 
 
 def _equal(place: Place, value: object, literal: Literal) -> bool:
@@ -142,7 +162,7 @@ def _equal(place: Place, value: object, literal: Literal) -> bool:
         return text == _plain(value)
     if isinstance(value, int | float):
         return value == read_number(text)
-    return value == _json(text)
+    return value == read_whole(text)
 
 
 def _ordered(place: Place, value: object, operator: Operator, literal: Literal) -> bool:
@@ -198,12 +218,3 @@ def _numeric(value: object) -> int | float | None:
 def _in_us(name: str, value: object) -> int:
     assert isinstance(value, int)
     return value * 1_000 if name == "RESPONSE_TIME" else value
-
-
-def _json(text: str | None) -> object:
-    if text is None:
-        return MISSING
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return MISSING

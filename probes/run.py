@@ -12,8 +12,9 @@ from time import monotonic
 import trio
 
 from .check import Check
-from .facts import Facts, evaluate
+from .facts import Facts
 from .failure import Failed, Unobtainable
+from .judge import hold, judged
 from .kind import Kind, kind_of
 from .lag import Lag
 from .phases import Stopwatch
@@ -120,7 +121,7 @@ async def _attempt(
         if not check.conditions:
             return _End(phases, seen.code, _verdict(seen))
         seen.facts.response_time_ms = phases.total_us // 1_000
-        return _End(phases, seen.code, _judge(check, seen.facts))
+        return _End(phases, seen.code, await _judge(check, seen.facts, reach))
     except Failed as failed:
         return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
     except Unobtainable as trouble:
@@ -149,8 +150,8 @@ def _verdict(seen: Seen) -> FailureClass | None:
     return seen.failure
 
 
-def _judge(check: Check, facts: Facts) -> FailureClass | None:
-    held = all(evaluate(condition, facts) for condition in check.conditions)
+async def _judge(check: Check, facts: Facts, reach: Reach) -> FailureClass | None:
+    held = await judged(check.conditions, facts, reach)
     if facts.exhausted:
         return FailureClass.RESPONSE_TOO_LARGE
     return None if held else FailureClass.CONDITION_FAILED
@@ -161,7 +162,7 @@ def _unless_wanted(check: Check, end: _End) -> _End:
     if end.failure in _UNCONNECTED and check.wants("CONNECTED"):
         response_time_ms = end.phases.total_us // 1_000
         facts = Facts(connected=False, response_time_ms=response_time_ms)
-        if end.phases.connect_us is None and _judge(check, facts) is None:
+        if end.phases.connect_us is None and hold(check.conditions, facts):
             end.failure = None
     return end
 

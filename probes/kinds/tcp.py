@@ -3,8 +3,9 @@
 import trio
 
 from ..check import Check
-from ..facts import Facts, evaluate
+from ..facts import Facts
 from ..failure import Failed
+from ..judge import judged
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.resolve import Family
@@ -53,7 +54,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         if send:
             await connection.stream.send_all(send.encode())
         if check.wants("BODY"):
-            facts.body = await _listen(connection.stream, check, facts, watch)
+            facts.body = await _listen(connection.stream, check, facts, watch, reach)
     except trio.BrokenResourceError as error:
         raise Failed(FailureClass.CONNECT_ERROR) from error
     finally:
@@ -61,7 +62,9 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     return Seen(facts)
 
 
-async def _listen(stream: trio.SocketStream, check: Check, facts: Facts, watch: Stopwatch) -> str:
+async def _listen(
+    stream: trio.SocketStream, check: Check, facts: Facts, watch: Stopwatch, reach: Reach
+) -> str:
     """What came until the conditions held, the peer closed, or it fell silent."""
     received = b""
     tries = 0
@@ -77,16 +80,18 @@ async def _listen(stream: trio.SocketStream, check: Check, facts: Facts, watch: 
         if len(received) > RECEIVED_BYTES_MOST:
             raise Failed(FailureClass.RESPONSE_TOO_LARGE)
         tries += 1
-        if tries <= TRIES_MOST and _hold(check, facts, received, watch):
+        if tries <= TRIES_MOST and await _hold(check, facts, received, watch, reach):
             break
     return received.decode("utf-8", "replace")
 
 
-def _hold(check: Check, facts: Facts, received: bytes, watch: Stopwatch) -> bool:
+async def _hold(
+    check: Check, facts: Facts, received: bytes, watch: Stopwatch, reach: Reach
+) -> bool:
     tried = Facts(
         connected=True,
         ip=facts.ip,
         response_time_ms=watch.elapsed_ms(),
         body=received.decode("utf-8", "replace"),
     )
-    return all(evaluate(condition, tried) for condition in check.conditions)
+    return await judged(check.conditions, tried, reach)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...check import Check
-from ...facts import MISSING, Facts, evaluate, walk
+from ...facts import MISSING, Facts
 from ...failure import Failed, Unobtainable
+from ...judge import judged
 from ...phases import Stopwatch
 from ...reach.cookies import Jar
 from ...reach.outward import Reach
@@ -139,7 +140,7 @@ async def _take_step(step: Step, run: _Run, reach: Reach, watch: Stopwatch) -> i
     if not step.asserts_status and not 200 <= response.status <= 299:
         raise Failed(FailureClass.HTTP_STATUS, response.status)
     for assertion in step.assertions:
-        if not _holds(assertion, run, facts, watch, step):
+        if not await _holds(assertion, run, facts, watch, step, reach):
             watch.place = f"step {step.number} {assertion.kind} {step.host}"
             raise Failed(FailureClass.CONDITION_FAILED, response.status)
     if facts.exhausted:
@@ -153,9 +154,11 @@ async def _take_step(step: Step, run: _Run, reach: Reach, watch: Stopwatch) -> i
     return response.status
 
 
-def _holds(assertion: Assertion, run: _Run, facts: Facts, watch: Stopwatch, step: Step) -> bool:
+async def _holds(
+    assertion: Assertion, run: _Run, facts: Facts, watch: Stopwatch, step: Step, reach: Reach
+) -> bool:
     value = _fill(assertion.value, run, Context.TEXT, step, str(assertion.kind), watch)
-    held = evaluate(assertion.condition(value), facts)
+    held = await judged([assertion.condition(value)], facts, reach)
     return held is not assertion.negated
 
 
@@ -169,7 +172,7 @@ def _extracted(extract: Extract, facts: Facts, response: Response) -> str | None
         case Source.BODY:
             found = facts.body
         case _:
-            found = walk(facts.document(), extract.path)
+            found = facts.in_body(extract.path)
     if found is None or found is MISSING:
         return None
     text = found if isinstance(found, str) else msgspec.json.encode(found).decode()

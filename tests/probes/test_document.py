@@ -1,0 +1,99 @@
+"""A long JSON document is read as a short one is, and what lies beside the path is not made."""
+
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.condition import parse
+from leadline.probes.document import (
+    INDEX_MOST,
+    MISSING,
+    PARTS_MOST,
+    WHOLE_CHARACTERS_MOST,
+    TooLarge,
+    read_along,
+    read_whole,
+    walk,
+)
+from leadline.probes.facts import Facts, evaluate
+
+KEYS = st.sampled_from(["a", "b", "", "é", 'q"', "\\", "there", "before0"])
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.text(max_size=3)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inside: st.lists(inside, max_size=4) | st.dictionaries(KEYS, inside, max_size=4),
+)
+PATHS = st.lists(KEYS | st.integers(0, 3) | st.just(INDEX_MOST + 1), max_size=4).map(tuple)
+DEEP = "[" * 100_000
+MANY = "[" + ",".join(["[]"] * (3 * PARTS_MOST)) + "]"
+
+
+@given(VALUES, PATHS, st.booleans())
+def test_along_the_path_stands_what_stands_in_the_whole(
+    value: object, path: tuple[str | int, ...], ascii_only: bool
+) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    whole = walk(read_whole(text), path)
+    along = read_along(text, path)
+    assert along is whole or along == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"a":1',
+        '{"a":1} x',
+        '{"a":1,"b":tru}',
+        '{"a":1,"b":[1,]}',
+        '{"a":1,"b":"\\x"}',
+        "[" * 100000,
+    ],
+)
+def test_what_is_no_json_has_nothing_in_it(text: str) -> None:
+    assert read_along(text, ("a",)) is MISSING
+
+
+def test_of_two_values_of_one_key_both_ways_take_the_last() -> None:
+    text = '{"a": 1, "a": 2}'
+    assert read_along(text, ("a",)) == walk(read_whole(text), ("a",)) == 2
+
+
+def test_what_lies_beside_the_path_is_not_made() -> None:
+    text = f'{{"many": {MANY}, "status": "UP"}}'
+    assert len(text) > WHOLE_CHARACTERS_MOST
+    read_along(text, ("status",))
+    tracemalloc.start()
+    try:
+        found = [read_along(text, path) for path in (("status",), ("many", 7))]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found == ["UP", []]
+    # As many lists would take twenty times that.
+    assert peak < 2 * len(text)
+
+
+@pytest.mark.parametrize("path", [(), ("many",), ("many", INDEX_MOST + 1), ('"', 1)])
+def test_more_parts_than_are_made_are_too_large(path: tuple[str | int, ...]) -> None:
+    with pytest.raises(TooLarge):
+        read_along(f'{{"many": {MANY}, "status": "UP"}}', path)
+
+
+def test_a_condition_on_too_many_parts_is_not_answered_and_beside_them_it_is() -> None:
+    body = f'{{"many": {MANY}, "status": "UP"}}'
+    beside, of_them = Facts(body=body), Facts(body=body)
+    assert evaluate(parse("[BODY].status == UP"), beside)
+    assert not beside.exhausted
+    assert not evaluate(parse("[BODY].many contains 1"), of_them)
+    assert of_them.exhausted

@@ -1,0 +1,116 @@
+"""What targets say costs the loop a bounded time: long work goes to a thread, the rest in pieces.
+
+No time is measured here. A check whose work belongs in a thread cannot be made while no thread is
+to be had, and one that is short can: so it shows where the work is done.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import trio
+
+from leadline.probes.failure import Failed
+from leadline.probes.phases import Stopwatch
+from leadline.probes.reach import http1
+from leadline.probes.reach.exchange import RawResponse, Request
+from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.target import read_url
+from tests.probes.servers import Prober, answer, answering, serving
+
+HOST = "127.0.0.1"
+# The slowest kind of pattern there is: RE2 gives up its fast machine for it.
+SLOW = r"(((a?){10}){10}){3}b$"
+
+
+@pytest.fixture
+def threadless(prober: Prober) -> Iterator[Prober]:
+    """Every thread that checks may hold is taken."""
+    threads = trio.CapacityLimiter(1)
+    threads.acquire_on_behalf_of_nowait("another check")
+    yield prober.with_(threads=threads)
+    threads.release_on_behalf_of("another check")
+
+
+@pytest.mark.parametrize(
+    ("body", "condition", "long"),
+    [
+        (b"ok", "[BODY] == ok", False),
+        (b"ok", f"[BODY] matches {SLOW}", False),
+        (b"a" * 10_000, "[BODY] matches a+", False),
+        (b"a" * 10_000, f"[BODY] matches {SLOW}", True),
+        (b'{"status": "UP"}', "[BODY].status == UP", False),
+        (b'{"status": "UP"}' + b" " * 1_000_000, "[BODY].status == UP", True),
+    ],
+)
+async def test_what_is_long_to_judge_is_judged_in_a_thread(
+    prober: Prober, threadless: Prober, body: bytes, condition: str, long: bool
+) -> None:
+    async with serving(answering(answer(body))) as port:
+        url = f"http://{HOST}:{port}/"
+        result = await threadless.check("http", url, condition)
+        free = await prober.check("http", url, condition)
+    assert free.outcome is not Outcome.UNKNOWN
+    reason = UnknownReason.LOCAL_RESOURCES if long else None
+    assert result.unknown_reason is reason, result
+
+
+async def test_a_banner_is_judged_in_a_thread_where_that_is_long(
+    prober: Prober, threadless: Prober
+) -> None:
+    async def talk(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"a" * 10_000 + b"b")
+
+    async with serving(talk) as port:
+        condition = f"[BODY] matches {SLOW}"
+        result = await threadless.check("tcp", f"{HOST}:{port}", condition)
+        free = await prober.check("tcp", f"{HOST}:{port}", condition)
+    assert free.outcome is Outcome.UP
+    assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES
+
+
+class Answering(trio.abc.Stream):
+    """Answers at once with as much as is asked for; keeps how much that was, each time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.asked: list[int] = []
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        assert max_bytes is not None
+        self.asked.append(max_bytes)
+        piece, self._data = self._data[:max_bytes], self._data[max_bytes:]
+        return piece
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def exchange(stream: Answering) -> RawResponse:
+    request = Request(method="GET", url=read_url(f"http://{HOST}/"))
+    return await http1.exchange(stream, request, Stopwatch(), "us")  # type: ignore[arg-type]
+
+
+async def test_a_body_in_tiny_chunks_is_taken_in_small_pieces() -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    stream = Answering(head + b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n")
+    response = await exchange(stream)
+    assert response.body == b"x" * 50_000
+    assert max(stream.asked) <= 8_192
+
+
+async def test_a_head_of_too_many_lines_is_not_read_line_by_line(prober: Prober) -> None:
+    with pytest.raises(Failed) as failed:
+        await exchange(Answering(b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * 12_000 + b"\r\n"))
+    assert failed.value.failure is FailureClass.RESPONSE_TOO_LARGE
+    whole = await exchange(Answering(answer(b"ok", "200 OK", *["a: b"] * 3_000)))
+    assert whole.body == b"ok"
+    async with serving(answering(answer(b"ok", "200 OK", *["a:"] * 12_000))) as port:
+        result = await prober.check("http", f"http://{HOST}:{port}/")
+    assert result.msg == message(FailureClass.RESPONSE_TOO_LARGE, HOST)
