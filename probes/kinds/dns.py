@@ -5,6 +5,7 @@ being watched: its silence is DOWN. This host's own is only the way to the answe
 its SERVFAIL, is DOWN where it answers for the root, and else unknown.
 """
 
+from functools import partial
 from ipaddress import ip_address
 
 import dns.exception
@@ -23,7 +24,7 @@ from ..failure import Failed, Unobtainable
 from ..phases import Stopwatch
 from ..reach.host_files import Nameserver
 from ..reach.outward import Reach
-from ..reach.query import ROOT_SECONDS
+from ..reach.query import RECORDS_ON_LOOP_MOST, ROOT_SECONDS
 from ..reach.question import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
 from ..reach.resolve import PATIENCE_SECONDS
 from ..reach.sockets import connected
@@ -101,7 +102,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     else:
         message = await _ask_ours(query, transport, reach, watch)
     rcode = int(message.rcode())
-    values = _values(message, kind)
+    values = await _values(message, kind, reach)
     # A condition on the rcode may want just what is a failure otherwise.
     failure = None if values and rcode == dns.rcode.NOERROR else FailureClass.DNS_ERROR
     if failure and not check.wants("STATUS"):
@@ -137,7 +138,7 @@ async def _ask_named(
         sock = await reach.dial_datagram(resolver.host, resolver.port, watch)
         with sock:
             watch.begin(Phase.FIRST_BYTE)
-            message = await by_datagram(sock, query, watch)
+            message = await by_datagram(sock, query, reach, watch)
         if not cut_short(message):
             return message
     return await _by_tcp(query, resolver, reach, watch, tls=False)
@@ -151,9 +152,9 @@ async def _by_tcp(
         if tls:
             wrapped = await reach.encrypt(connection, resolver.host, watch, alpn=("dot",))
             watch.begin(Phase.FIRST_BYTE)
-            return await by_stream(wrapped, query, watch)
+            return await by_stream(wrapped, query, reach, watch)
         watch.begin(Phase.FIRST_BYTE)
-        return await by_stream(connection.stream, query, watch)
+        return await by_stream(connection.stream, query, reach, watch)
     finally:
         connection.stream.socket.close()
 
@@ -180,7 +181,7 @@ async def _by_web(
         raise Failed(FailureClass.RESPONSE_TOO_LARGE)
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() != DOH_TYPE:
         raise Failed(FailureClass.PROTOCOL_ERROR)
-    return answer_to(query, response.body)
+    return await answer_to(query, response.body, reach)
 
 
 # This host's own resolver.
@@ -195,12 +196,12 @@ async def _ask_ours(
     for patience_seconds in PATIENCE_SECONDS:
         silent = False
         for server in reach.resolver.nameservers():
-            message = await _try(query, server, transport, patience_seconds)
+            message = await _try(query, server, transport, reach, patience_seconds)
             if message is not None and message.rcode() in _ANSWERED:
                 watch.done()
                 return message
             root = dns.message.make_query(dns.name.root, dns.rdatatype.NS)
-            answer = await _try(root, server, transport, ROOT_SECONDS)
+            answer = await _try(root, server, transport, reach, ROOT_SECONDS)
             if answer is not None and answer.rcode() == dns.rcode.NOERROR:
                 watch.resolver_alive = True
                 failed = message or failed
@@ -216,7 +217,11 @@ async def _ask_ours(
 
 
 async def _try(
-    query: dns.message.QueryMessage, server: Nameserver, transport: str, patience_seconds: float
+    query: dns.message.QueryMessage,
+    server: Nameserver,
+    transport: str,
+    reach: Reach,
+    patience_seconds: float,
 ) -> dns.message.Message | None:
     """What a nameserver of this host answers in that time, or None."""
     unwatched = Stopwatch()
@@ -225,11 +230,11 @@ async def _try(
             if transport != "tcp":
                 kind = trio.socket.SOCK_DGRAM
                 with await connected(server.address, server.port, kind=kind) as sock:
-                    message = await by_datagram(sock, query, unwatched)
+                    message = await by_datagram(sock, query, reach, unwatched)
                 if not cut_short(message):
                     return message
             with await connected(server.address, server.port) as sock:
-                return await by_stream(trio.SocketStream(sock), query, unwatched)
+                return await by_stream(trio.SocketStream(sock), query, reach, unwatched)
         except Unobtainable as trouble:
             if trouble.reason is UnknownReason.LOCAL_RESOURCES:
                 raise
@@ -258,7 +263,13 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _values(message: dns.message.Message, kind: str) -> list[str]:
+async def _values(message: dns.message.Message, kind: str, reach: Reach) -> list[str]:
+    if sum(len(records) for records in message.answer) > RECORDS_ON_LOOP_MOST:
+        return await reach.in_thread(partial(_read_values, message, kind))
+    return _read_values(message, kind)
+
+
+def _read_values(message: dns.message.Message, kind: str) -> list[str]:
     """The records of the type at the end of the aliases, sorted: their order means nothing."""
     assert isinstance(message, dns.message.QueryMessage)
     try:

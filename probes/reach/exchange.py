@@ -3,6 +3,7 @@
 Pure but for the jar that a request brings along. `RawResponse` is the answer as it came.
 """
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +19,10 @@ HEADERS_BYTES_MOST = 64 * 1024
 INFORMATIONAL_MOST = 10
 REDIRECTS_MOST = 5
 BODY_BYTES_MOST = 1024 * 1024
+
+# With a character for every byte: where five have none, each of them would cost as much as a
+# hundred others.
+_CP1252 = bytes(range(256)).decode("cp1252", "replace")
 
 Header = tuple[str, str]
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
@@ -76,7 +81,9 @@ class Response:
         kind = self.headers.get("content-type", "").lower()
         charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
         latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
-        return self.body.decode("cp1252" if latin else "utf-8", "replace")
+        if latin:
+            return codecs.charmap_decode(self.body, "strict", _CP1252)[0]
+        return self.body.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ sent again, so that a lost packet is not called an outage; an answer that was cu
 again by TCP (RFC 7766).
 """
 
+from functools import partial
+
 import dns.flags
 import dns.message
 import trio
@@ -12,7 +14,8 @@ import trio
 from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass
-from .query import UDP_BYTES_MOST, read_message
+from .outward import Reach
+from .query import UDP_BYTES_MOST, is_long, read_message
 from .reading import Reader, Stream
 from .sockets import class_of
 
@@ -21,7 +24,7 @@ MESSAGE_BYTES_MOST = 65_535
 
 
 async def by_datagram(
-    sock: trio.socket.SocketType, query: dns.message.QueryMessage, watch: Stopwatch
+    sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Reach, watch: Stopwatch
 ) -> dns.message.Message:
     """The answer, perhaps cut short. The socket is connected; it stays the caller's to close."""
     wire = query.to_wire()
@@ -29,25 +32,28 @@ async def by_datagram(
         while True:
             await sock.send(wire)
             with trio.move_on_after(AGAIN_SECONDS):
-                return await _datagram(sock, query, watch)
+                return await _datagram(sock, query, reach, watch)
     except OSError as error:
         raise Failed(class_of(error)) from error
 
 
 async def by_stream(
-    stream: Stream, query: dns.message.QueryMessage, watch: Stopwatch
+    stream: Stream, query: dns.message.QueryMessage, reach: Reach, watch: Stopwatch
 ) -> dns.message.Message:
     """The answer on a stream, each message behind its length (RFC 7766, 7858)."""
     wire = query.to_wire()
     reader = Reader(stream, watch, MESSAGE_BYTES_MOST + 2)
     await reader.send(len(wire).to_bytes(2, "big") + wire)
     length = int.from_bytes(await reader.exactly(2), "big")
-    return answer_to(query, await reader.exactly(length))
+    return await answer_to(query, await reader.exactly(length), reach)
 
 
-def answer_to(query: dns.message.QueryMessage, wire: bytes) -> dns.message.Message:
+async def answer_to(
+    query: dns.message.QueryMessage, wire: bytes, reach: Reach
+) -> dns.message.Message:
     """`Failed(protocol_error)` where it is no answer to that question."""
-    message = read_message(wire)
+    read = partial(read_message, wire)
+    message = await reach.in_thread(read) if is_long(wire) else read()
     if message is None or not query.is_response(message):
         raise Failed(FailureClass.PROTOCOL_ERROR)
     return message
@@ -58,7 +64,7 @@ def cut_short(message: dns.message.Message) -> bool:
 
 
 async def _datagram(
-    sock: trio.socket.SocketType, query: dns.message.QueryMessage, watch: Stopwatch
+    sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Reach, watch: Stopwatch
 ) -> dns.message.Message:
     """A stranger who forges the peer's address does not know the id: without it, it is ignored."""
     our_id = query.id.to_bytes(2, "big")
@@ -66,4 +72,4 @@ async def _datagram(
         wire = await sock.recv(UDP_BYTES_MOST)
         if wire[:2] == our_id:
             watch.done()
-            return answer_to(query, wire)
+            return await answer_to(query, wire, reach)

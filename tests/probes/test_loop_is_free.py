@@ -6,16 +6,18 @@ to be had, and one that is short can: so it shows where the work is done.
 
 from collections.abc import Iterator
 
+import dns.message
 import pytest
 import trio
 
 from leadline.probes.failure import Failed
 from leadline.probes.phases import Stopwatch
 from leadline.probes.reach import http1
-from leadline.probes.reach.exchange import RawResponse, Request
+from leadline.probes.reach.exchange import RawResponse, Request, Response
+from leadline.probes.reach.query import RECORDS_ON_LOOP_MOST, read_first
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from leadline.probes.target import read_url
-from tests.probes.servers import Prober, answer, answering, serving
+from tests.probes.servers import Names, Prober, answer, answering, serving
 
 HOST = "127.0.0.1"
 # The slowest kind of pattern there is: RE2 gives up its fast machine for it.
@@ -114,3 +116,48 @@ async def test_a_head_of_too_many_lines_is_not_read_line_by_line(prober: Prober)
     async with serving(answering(answer(b"ok", "200 OK", *["a:"] * 12_000))) as port:
         result = await prober.check("http", f"http://{HOST}:{port}/")
     assert result.msg == message(FailureClass.RESPONSE_TOO_LARGE, HOST)
+
+
+# Names.
+
+MANY = [f"10.0.{n >> 8}.{n & 255}" for n in range(2_000)]
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+async def test_an_answer_of_many_records_is_read_in_a_thread(
+    prober: Prober, threadless: Prober, names: Names, transport: str
+) -> None:
+    names.records |= {("many.test", "A"): [MANY], ("one.test", "A"): [MANY[:1]]}
+    at = {"resolver": f"{HOST}:{names.port}", "transport": transport}
+    few = await threadless.check("dns", "one.test", "[RESULT] == 10.0.0.0", **at)
+    many = await threadless.check("dns", "many.test", "[RESULT] contains 10.0.7.9", **at)
+    free = await prober.check("dns", "many.test", "[RESULT] contains 10.0.7.9", **at)
+    assert few.outcome is free.outcome is Outcome.UP, (few, free)
+    assert many.unknown_reason is UnknownReason.LOCAL_RESOURCES
+
+
+async def test_of_many_addresses_of_a_host_only_the_first_are_read(
+    prober: Prober, names: Names
+) -> None:
+    names.records |= {("many.test", "A"): [["127.0.0.1", *MANY]]}
+    wire = names.reply(dns.message.make_query("many.test", "A").to_wire())
+    assert wire is not None
+    message = read_first(wire)
+    assert message is not None
+    assert sum(len(records) for records in message.answer) == RECORDS_ON_LOOP_MOST
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://many.test:{port}/")
+    assert result.outcome is Outcome.UP
+
+
+def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
+    body = bytes(range(256))
+    response = Response(
+        status=200,
+        headers={"content-type": "text/plain; charset=ISO-8859-1"},
+        body=body,
+        whole=True,
+        address=HOST,
+        url=read_url(f"http://{HOST}/"),
+    )
+    assert response.text == body.decode("cp1252", "replace")
