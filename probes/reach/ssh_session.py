@@ -176,10 +176,12 @@ async def _named_errors() -> AsyncIterator[None]:
         yield
     except asyncssh.PermissionDenied as error:
         raise Failed(FailureClass.AUTH_FAILED) from error
-    except (asyncssh.Error, PacketDecodeError, UnicodeDecodeError) as error:
-        raise Failed(FailureClass.PROTOCOL_ERROR) from error
     except SASLPrepError:
         # A user name or a password with characters that nobody may log in with (RFC 4013).
         raise Unobtainable(UnknownReason.BAD_SECRET) from None
+    except (asyncssh.Error, PacketDecodeError, ValueError, ArithmeticError) as error:
+        # The last two are said of a server's numbers that make no group and no key, and of its
+        # text that is none.
+        raise Failed(FailureClass.PROTOCOL_ERROR) from error
     except OSError as error:
         raise Failed(class_of(error)) from error

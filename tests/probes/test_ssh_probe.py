@@ -370,6 +370,41 @@ def test_no_packets_whatever_they_hold_are_a_bug_of_ours(payloads: list[bytes]) 
     trio.run(main)
 
 
+def _offer(exchange: bytes, host_key: bytes) -> bytes:
+    return b"\x14" + bytes(16) + _named(exchange, host_key) + CIPHERS + bytes(5)
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+
+GROUP = b"diffie-hellman-group-exchange-sha256"
+
+
+@pytest.mark.parametrize(
+    ("offer", "reply"),
+    [
+        *(
+            (_offer(GROUP, b"ssh-ed25519"), b"\x1f" + _named(_number(prime), _number(generator)))
+            for prime in (0, 1, -1, 3, 1 << 2_047, (1 << 2_047) + 1, (1 << 90_000) + 1)
+            for generator in (0, 2, -1)
+        ),
+        (
+            _offer(b"curve25519-sha256", b"rsa-sha2-256"),
+            b"\x1f" + _named(_named(b"ssh-rsa", b"\x81", b"\x81"), b"\x01" * 32, b""),
+        ),
+    ],
+)
+async def test_numbers_that_make_no_key_are_the_servers_fault(
+    prober: Prober, offer: bytes, reply: bytes
+) -> None:
+    login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
+    async with serving(saying(HELLO, _packet(offer), _packet(reply))) as port:
+        for config in ({"host_key_sha256": "SHA256:" + "A" * 43}, login):
+            result = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=1, **config)
+            assert result.msg == down(FailureClass.PROTOCOL_ERROR), result.bug
+
+
 @given(st.binary(max_size=300))
 def test_an_offer_is_read_or_is_no_offer(packet: bytes) -> None:
     good = bytes([4]) + OFFER + bytes(4)
