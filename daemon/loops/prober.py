@@ -26,6 +26,7 @@ from ...storage.rules.refusal import Unavailable
 from ...storage.rules.schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.rules.slice import Slice
 from ...storage.tables import queues, schedules
+from ...storage.tables.probe_troubles import Trouble, note_troubles
 from ...storage.tables.queues import LeasedJob, LeasedSlice
 from .catalogue import Catalogue, Entry
 from .pace import Wake
@@ -62,6 +63,9 @@ class Waiting:
     batch: Batch = field(compare=False)
     key: tuple[int, int] = field(compare=False)
     claim_until: Instant = field(compare=False)
+
+
+_TROUBLES = frozenset(trouble.value for trouble in Trouble)
 
 
 @dataclass(slots=True)
@@ -104,6 +108,8 @@ class Prober:
         self._in_hand: dict[int, Batch] = {}
         self._done: list[int] = []
         self._shards: tuple[int, ...] = ()
+        # Of monitors that could not be made ready; told at the next pass.
+        self._troubles: dict[tuple[int, int], tuple[Trouble, Instant]] = {}
         self._running: trio.Nursery | None = None
         self.wake = Wake()
         self.counts = Counts()
@@ -149,6 +155,7 @@ class Prober:
         self._shards = tuple(shard.id for shard in found)
         await self._catalogue.refresh(self._shards)
         await self._drop_done()
+        await self._tell_troubles()
         await self._take_jobs()
         await self._lease()
 
@@ -193,7 +200,7 @@ class Prober:
             # Gone, or too late to say anything about its due instant: the sealer says so.
             self._settle(window.batch, stored=entry is None)
         elif entry.check is None:
-            self._count_unknown(entry.trouble.partition(":")[0])
+            self._note_unready(window.key, entry)
             self._settle(window.batch, stored=False)
         else:
             permit = object()
@@ -215,7 +222,7 @@ class Prober:
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is Outcome.UNKNOWN:
-            self._note_unknown(entry, result)
+            self._note_unknown(key, entry, result)
             self._settle(batch, stored=stored)
             return
         arrival = _arrival(key, batch.shard, entry, result, due)
@@ -264,7 +271,10 @@ class Prober:
 
     async def _run_beside(self, job: LeasedJob, entry: Entry | None) -> bool:
         """A run without a window; False where it was begun by an old definition."""
-        if entry is None or not entry.enabled or entry.check is None:
+        if entry is None or not entry.enabled:
+            return True
+        if entry.check is None:
+            self._note_unready((job.org, job.monitor), entry)
             return True
         # Waited for here: the pass goes on to read edits while no permit is free.
         permit = object()
@@ -274,7 +284,7 @@ class Prober:
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is Outcome.UNKNOWN:
-            self._note_unknown(entry, result)
+            self._note_unknown((job.org, job.monitor), entry, result)
             return True
         arrival = _arrival((job.org, job.monitor), job.shard, entry, result, None)
         recorded = await self._recorder.record(arrival)
@@ -316,9 +326,25 @@ class Prober:
     def _count_unknown(self, reason: str) -> None:
         self.counts.unknown[reason] = self.counts.unknown.get(reason, 0) + 1
 
-    def _note_unknown(self, entry: Entry, result: Result) -> None:
+    def _note_unready(self, key: tuple[int, int], entry: Entry) -> None:
+        reason = entry.trouble.partition(":")[0]
+        self._count_unknown(reason)
+        self._note_trouble(key, reason)
+
+    def _note_trouble(self, key: tuple[int, int], reason: str) -> None:
+        if reason in _TROUBLES:
+            self._troubles[key] = Trouble(reason), self._clock()
+
+    async def _tell_troubles(self) -> None:
+        troubles, self._troubles = self._troubles, {}
+        if troubles:
+            async with self._pool.transaction("note_troubles") as tx:
+                await note_troubles(tx, troubles)
+
+    def _note_unknown(self, key: tuple[int, int], entry: Entry, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._count_unknown(reason)
+        self._note_trouble(key, reason)
         extra = {"monitor": str(entry.uid), "reason": reason}
         if result.bug:
             log.error("a probe has a fault of ours", extra=extra | {"bug": result.bug})

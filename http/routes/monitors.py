@@ -14,6 +14,7 @@ from ...storage.rules.instant import Instant, to_text
 from ...storage.rules.monitor import MonitorType, default_timeout_seconds
 from ...storage.rules.refusal import Refused
 from ...storage.tables.monitors import MonitorRow, select_monitor
+from ...storage.tables.probe_troubles import Trouble, TroubleRow, select_troubles
 from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
 from ...storage.transactions.monitors.draft import MonitorDraft
 from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
@@ -25,10 +26,11 @@ from ...storage.views.monitors import (
     select_standings,
     select_uids,
     status_of,
+    still_troubled,
 )
 from ..errors import Problem
 from ..route import Ask, Reply, Route
-from ..shapes.base import known
+from ..shapes.base import instant_text, known
 from ..shapes.monitors import (
     CreateMonitor,
     JobAsked,
@@ -171,8 +173,17 @@ async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:
     wanted = sorted({key for row in rows for key in row.depends_on})
     uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
     may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
+    troubles = await select_troubles(tx, [(row.org, row.id) for row in rows])
     return [
-        _shape(ask, row, standings.get((row.org, row.id)), uids, tx.now, may_write=may_write)
+        _shape(
+            ask,
+            row,
+            standings.get((row.org, row.id)),
+            troubles.get((row.org, row.id)),
+            uids,
+            tx.now,
+            may_write=may_write,
+        )
         for row in rows
     ]
 
@@ -181,12 +192,14 @@ def _shape(
     ask: Ask,
     row: MonitorRow,
     standing: Standing | None,
+    trouble: TroubleRow | None,
     uids: dict[int, Any],
     now: Instant,
     *,
     may_write: bool,
 ) -> Monitor:
     token = push_token_of(ask, row) if may_write else None
+    trouble = still_troubled(trouble, standing)
     return Monitor(
         id=row.uid,
         project_id=row.project_uid,
@@ -214,6 +227,8 @@ def _shape(
         status=status_of(standing, row.type, now).value,
         push_token=known(token),
         push_url=known(push_url(ask, token) if token else None),
+        last_probe_error_reason=known(Trouble(trouble.reason) if trouble else None),
+        last_probe_error_at=instant_text(trouble.at if trouble else None),
         management=MonitorManagement(source="ui", read_only=False),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),

@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from ...storage.rules.monitor import MonitorType
+from ...storage.tables.probe_troubles import Trouble
 from .base import Given, InstantText, Shape
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
@@ -69,7 +70,11 @@ class MonitorManagement(Shape, frozen=True, kw_only=True):
 
 
 class Monitor(Shape, frozen=True, kw_only=True):
-    """`push_token` and `push_url` are for those who may write the monitor."""
+    """`push_token` and `push_url` are for those who may write the monitor.
+
+    `last_probe_error_reason` is there while no result is newer: why the monitor could not even be
+    made ready to run.
+    """
 
     id: UUID
     project_id: UUID
@@ -97,6 +102,8 @@ class Monitor(Shape, frozen=True, kw_only=True):
     status: Status
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
+    last_probe_error_reason: Trouble | UnsetType = UNSET
+    last_probe_error_at: InstantText | UnsetType = UNSET
     management: MonitorManagement
     created_at: InstantText
     updated_at: InstantText

@@ -12,6 +12,7 @@ from ..rules.monitor import MonitorType
 from ..rules.span import Span
 from ..rules.state import State, Status, hold_us, status_at
 from ..tables.monitors import COLUMNS, FROM, MonitorRow
+from ..tables.probe_troubles import TroubleRow
 
 # A deadline is judged when all who listen have passed it; one that died is waited for so long.
 PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
@@ -96,6 +97,12 @@ async def select_standings(
         now=tx.now,
     )
     return {(row.org, row.monitor): row for row in rows}
+
+
+def still_troubled(trouble: TroubleRow | None, standing: Standing | None) -> TroubleRow | None:
+    """What kept a check from being made, unless a result came since."""
+    last_at = standing.last_at if standing is not None else None
+    return trouble if trouble is not None and (last_at is None or trouble.at > last_at) else None
 
 
 def status_of(

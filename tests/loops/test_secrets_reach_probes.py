@@ -1,12 +1,25 @@
 """A probe is given the values that its monitor's settings refer to, and learns when they change."""
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops import prober as prober_module
 from leadline.daemon.loops.catalogue import OVERLAP_US, Catalogue
+from leadline.probes.check import Check
+from leadline.probes.reach.outward import Reach
+from leadline.probes.result import Outcome, Phases, Result, UnknownReason
 from leadline.storage.keyring import Keyring
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.tables.probe_troubles import Trouble, note_troubles, select_troubles
+from leadline.storage.transactions.monitors.run_now import run_now
 from leadline.storage.transactions.secrets.edit_secrets import create_secret, edit_secret
+from leadline.storage.views.monitors import select_standings, still_troubled
+from tests.loops.test_prober import probing
 from tests.world import World
 
 
@@ -76,3 +89,76 @@ async def test_a_secret_that_is_gone_leaves_the_check_to_miss_it(world: World) -
 async def test_one_that_no_key_opens_makes_no_check(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     assert await secrets_in(catalogue_of(world, Keyring(b"x" * 32)), row) is None
+
+
+# What keeps a check from being made is told of its monitor, until a result comes.
+
+
+async def shown_trouble(world: World, row: MonitorRow) -> str | None:
+    key = (row.org, row.id)
+    async with world.pool.transaction("look", read_only=True) as tx:
+        found = (await select_troubles(tx, [key])).get(key)
+        standing = (await select_standings(tx, [key])).get(key)
+    trouble = still_troubled(found, standing)
+    return trouble.reason if trouble is not None else None
+
+
+async def needing_its_secret(check: Check, _reach: Reach, clock: Callable[[], Instant]) -> Result:
+    """A run whose probe misses what is not there."""
+    await trio.lowlevel.checkpoint()
+    if check.secrets:
+        return Result(clock(), Outcome.UP, 1, None, "", Phases())
+    reason = UnknownReason.MISSING_REFERENCE
+    return Result(clock(), Outcome.UNKNOWN, 1, None, "", Phases(), unknown_reason=reason)
+
+
+async def run_a_window(world: World) -> None:
+    """The windows that are due now are run, and what came of them is told at the next pass."""
+    async with probing(world, uuid7()) as prober:
+        await prober.pass_once()
+        with trio.fail_after(5):
+            while not prober.counts.unknown and not prober.counts.stored:  # noqa: ASYNC110
+                await trio.sleep(0.01)
+        await prober.pass_once()
+
+
+async def test_a_secret_that_is_gone_is_told_until_a_result_comes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", needing_its_secret)
+    row = await redis_with(world, "cache", "hunter2")
+    assert await shown_trouble(world, row) is None
+    async with world.pool.transaction("lose") as tx:
+        await tx.execute("delete from project_secrets")
+    await run_a_window(world)
+    assert await shown_trouble(world, row) == "missing_reference"
+    async with world.pool.transaction("create_secret") as tx:
+        await create_secret(tx, world.editor, world.project_uid, "cache", "again", world.keyring)
+    world.now = Instant(world.now + 60 * SECOND)
+    async with world.pool.transaction("ask") as tx:
+        await run_now(tx, world.editor, row.uid)
+    await run_a_window(world)
+    assert await shown_trouble(world, row) is None
+
+
+async def test_secrets_that_no_key_opens_are_told(world: World) -> None:
+    row = await redis_with(world, "cache", "hunter2")
+    world.keyring = Keyring(b"x" * 32)
+    await run_a_window(world)
+    assert await shown_trouble(world, row) == "decrypt_failed"
+
+
+async def test_a_repetition_is_written_once_a_minute(world: World) -> None:
+    row = await redis_with(world, "cache", "hunter2")
+    key = (row.org, row.id)
+    written = []
+    for seconds in (0, 20, 59, 61, 100):
+        at = Instant(world.now + seconds * SECOND)
+        async with world.pool.transaction("note") as tx:
+            await note_troubles(tx, {key: (Trouble.DECRYPT_FAILED, at)})
+        written.append((await world.rows("select at from probe_troubles"))[0][0])
+    assert written[0] == written[1] == written[2] != written[3] == written[4]
+    async with world.pool.transaction("note") as tx:
+        other = {(9, 9): (Trouble.DECRYPT_FAILED, world.now)}
+        await note_troubles(tx, {key: (Trouble.MISSING_REFERENCE, world.now), **other})
+    assert await world.rows("select reason from probe_troubles") == [("missing_reference",)]

@@ -11,6 +11,7 @@ from ....storage.rules.refusal import Refused
 from ....storage.rules.schedule import anchor_for, next_window
 from ....storage.rules.span import Span
 from ....storage.tables.monitors import MonitorRow
+from ....storage.tables.probe_troubles import select_troubles
 from ....storage.views.availability import Days, select_days, select_windows
 from ....storage.views.console_course import (
     Course,
@@ -21,7 +22,12 @@ from ....storage.views.console_course import (
 )
 from ....storage.views.console_monitors import select_shown_monitor
 from ....storage.views.measured import Measured
-from ....storage.views.monitors import Standing, select_standings, select_uids
+from ....storage.views.monitors import (
+    Standing,
+    select_standings,
+    select_uids,
+    still_troubled,
+)
 from ....storage.views.results import (
     HeartbeatRow,
     RunRow,
@@ -74,6 +80,8 @@ class MonitorFacts:
     failures: Sequence[HeartbeatRow]
     waits_for: Sequence[UUID]
     heartbeat_days: int
+    # Why no check could be made of it since the last result.
+    trouble: str
 
 
 async def select_facts(ask: Ask, range_name: str) -> MonitorFacts:
@@ -91,6 +99,8 @@ async def _facts(ask: Ask, tx: Tx, row: MonitorRow, range_name: str) -> MonitorF
     standing = (await select_standings(tx, [key])).get(key)
     latency_axis = axis_of_latency(row, range_name, now)
     maintenance = await select_maintenance(tx, [key], latency_axis.from_at)
+    troubled = (await select_troubles(tx, [key])).get(key)
+    trouble = still_troubled(troubled, standing)
     newest = await select_heartbeats(tx, key, 1)
     uids = await select_uids(tx, row.org, row.depends_on) if row.depends_on else {}
     window = next_window(course.terms, now) if row.enabled else None
@@ -119,6 +129,7 @@ async def _facts(ask: Ask, tx: Tx, row: MonitorRow, range_name: str) -> MonitorF
         failures=await select_failures(tx, key, FAILURES),
         waits_for=[uids[other] for other in row.depends_on if other in uids],
         heartbeat_days=ask.context.options.heartbeat_days,
+        trouble=trouble.reason if trouble is not None else "",
     )
 
 

@@ -4,6 +4,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from ....probes.result import UnknownReason
 from ....storage.rules.access import Action, Need
 from ....storage.rules.instant import Instant
 from ....storage.rules.monitor import MonitorType
@@ -11,6 +12,7 @@ from ....storage.rules.state import Status
 from ....storage.views.console_monitors import select_names
 from ...route import Ask, Reply, Route
 from ...routes.monitors import push_token_of, push_url
+from ..explained import explain_trouble
 from ..render import page
 from ..standing import Shown, sentence
 from ..words import Moment, ago, clock, count, milliseconds, moment
@@ -83,6 +85,9 @@ def _since(facts: MonitorFacts) -> Moment | None:
 def why(facts: MonitorFacts) -> str:
     """What follows on "since": for a fine monitor the newest figure, else the reason."""
     standing = facts.standing
+    if facts.trouble and facts.state not in (Shown.PAUSED, Shown.MAINTENANCE):
+        told = explain_trouble(UnknownReason(facts.trouble))
+        return f"It cannot be checked: {told}. This says nothing about the target."
     match facts.state:
         case Shown.DOWN if standing is not None:
             return f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
