@@ -6,7 +6,7 @@ could not be made, and that is our trouble and not the target's.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,8 +40,9 @@ class Entry:
 
     uid: UUID
     revision: int
-    # When one of the secrets that it refers to changed last; 0 where it refers to none.
-    secrets_changed_at: Instant
+    # What it refers to, as it was sealed. Not when that changed: whoever waited for another's write
+    # to end has the last word with the earlier instant.
+    sealed: frozenset[tuple[str, bytes]] = field(repr=False)
     shard: int
     interval_us: int
     timeout_us: int
@@ -91,17 +92,18 @@ class Catalogue:
             self._entries.clear()
         key = (definition.org, definition.id)
         known = self._entries.get(key)
-        secrets_changed_at = definition.secrets_changed_at or Instant(0)
-        if known is not None and (known.revision, known.secrets_changed_at) >= (
-            definition.revision,
-            secrets_changed_at,
+        sealed = frozenset(zip(definition.secret_names, definition.secret_values, strict=True))
+        # A reading that was overtaken by another is made good by the next: passes overlap.
+        if known is not None and (
+            known.revision > definition.revision
+            or (known.revision == definition.revision and known.sealed == sealed)
         ):
             return
         check, trouble = self._check(definition)
         self._entries[key] = Entry(
             uid=definition.uid,
             revision=definition.revision,
-            secrets_changed_at=secrets_changed_at,
+            sealed=sealed,
             shard=definition.shard,
             interval_us=definition.interval_seconds * SECOND,
             timeout_us=definition.timeout_seconds * SECOND,

@@ -13,11 +13,11 @@ _SELECT = """
 select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
   m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_sealed, m.enabled,
   m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
-  coalesce(r.sealed, '{}'), r.changed_at
+  coalesce(r.sealed, '{}')
 from monitors m
   left join lateral (
     select array_agg(s.name) as names, array_agg(s.uid) as uids,
-      array_agg(s.value_sealed) as sealed, max(s.updated_at) as changed_at
+      array_agg(s.value_sealed) as sealed
     from jsonb_each_text(m.config) c
       join project_secrets s on s.org = m.org and s.project = m.project and s.name = c.value
     where m.config::text like '%%_ref"%%' and right(c.key, 4) = '_ref'
@@ -57,7 +57,6 @@ class Definition(msgspec.Struct, frozen=True):
     secret_names: list[str]
     secret_uids: list[UUID]
     secret_values: list[bytes]
-    secrets_changed_at: Instant | None
 
 
 async def select_definitions(
