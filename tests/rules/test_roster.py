@@ -1,0 +1,153 @@
+"""Rosters against a calendar that is walked minute by minute, written from the rules' words."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant, from_datetime, to_datetime
+from leadline.storage.rules.roster import (
+    Override,
+    Roster,
+    duties,
+    hand_off,
+    is_timezone,
+    on_call,
+)
+
+# Berlin's clocks go forward on 2026-03-29 at 02:00 and back on 2026-10-25 at 03:00, those of Lord
+# Howe by half an hour; Saint John's stands half an hour off.
+ZONES = ["", "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns"]
+NEAR = [datetime(2026, 3, 29, tzinfo=UTC), datetime(2026, 10, 25, tzinfo=UTC)]
+instants = st.builds(
+    lambda near, minutes: from_datetime(near + timedelta(minutes=minutes)),
+    st.sampled_from([*NEAR, datetime(2026, 4, 5, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)]),
+    st.integers(-4 * 24 * 60, 4 * 24 * 60),
+)
+rosters = st.builds(
+    Roster,
+    anchor_at=instants,
+    shift_us=st.sampled_from([1, 2, 5, 8, 12, 24, 36, 7 * 24]).map(lambda hours: hours * HOUR),
+    participants=st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple),
+    timezone=st.sampled_from(ZONES),
+)
+
+
+@st.composite
+def with_overrides(draw: st.DrawFn) -> tuple[Roster, list[Override]]:
+    roster = draw(rosters)
+    found = []
+    for number in range(draw(st.integers(0, 4))):
+        starts = draw(instants)
+        length = draw(st.integers(1, 3 * 24 * 60)) * MINUTE
+        found.append(Override(number, draw(st.integers(6, 9)), starts, Instant(starts + length)))
+    return roster, found
+
+
+def wall(at: Instant, zone: str) -> datetime:
+    return to_datetime(at).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+
+
+def walked(roster: Roster, from_at: Instant, minutes: int) -> list[int]:
+    """The shift of each minute, by looking at a clock on the wall: a shift begins in the first
+    minute at which the clock shows its hand-off, or has passed it."""
+    anchor = wall(roster.anchor_at, roster.timezone)
+    shift = timedelta(microseconds=roster.shift_us)
+    number = (wall(Instant(from_at - 2 * DAY), roster.timezone) - anchor) // shift
+    found = []
+    for minute in range(-2 * 24 * 60, minutes):
+        shows = wall(Instant(from_at + minute * MINUTE), roster.timezone)
+        # What began has begun, though the clock goes back behind it.
+        number = max(number, (shows - anchor) // shift)
+        if minute >= 0:
+            found.append(number)
+    return found
+
+
+@given(rosters, instants)
+def test_hand_offs_stand_where_a_clock_on_the_wall_shows_them(
+    roster: Roster, from_at: Instant
+) -> None:
+    # Whole minutes: the walk sees no finer.
+    if not roster.timezone:
+        roster = Roster(roster.anchor_at, roster.shift_us, roster.participants, "UTC")
+    numbers = walked(roster, from_at, 36 * 60)
+    for minute, number in enumerate(numbers):
+        near = numbers[max(minute - 1, 0) : minute + 2]
+        if len(set(near)) == 1 and minute % 61:
+            continue
+        at = Instant(from_at + minute * MINUTE)
+        expected = roster.participants[number % len(roster.participants)]
+        assert on_call(roster, [], at).channel == expected, (minute, number)
+
+
+@given(with_overrides(), instants)
+def test_at_every_instant_exactly_one_is_on_call_and_the_newest_override_wins(
+    given_: tuple[Roster, list[Override]], from_at: Instant
+) -> None:
+    roster, overrides = given_
+    until = Instant(from_at + 5 * DAY)
+    found = list(duties(roster, overrides, from_at, until))
+    assert found[0].from_at == from_at
+    assert found[-1].until == until
+    for one, next_ in pairwise(found):
+        assert one.until == next_.from_at
+        assert (one.channel, one.override) != (next_.channel, next_.override)
+    for duty in found:
+        for at in (
+            duty.from_at,
+            Instant((duty.from_at + duty.until) // 2),
+            Instant(duty.until - 1),
+        ):
+            here = on_call(roster, overrides, at)
+            assert here.from_at <= at < here.until
+            assert here.channel == duty.channel
+            holding = [o for o in overrides if o.starts_at <= at < o.ends_at]
+            newest = max((o.number for o in holding), default=None)
+            assert (here.override.number if here.override else None) == newest
+
+
+@given(rosters, st.integers(-500, 500))
+def test_hand_offs_never_run_back(roster: Roster, number: int) -> None:
+    assert hand_off(roster, number) <= hand_off(roster, number + 1)
+
+
+@given(rosters)
+def test_shift_nought_begins_at_the_anchor(roster: Roster) -> None:
+    begins = hand_off(roster, 0)
+    if not roster.timezone:
+        assert begins == roster.anchor_at
+    else:
+        # An anchor in an hour that comes twice is taken for its first coming.
+        assert wall(begins, roster.timezone) == wall(roster.anchor_at, roster.timezone)
+
+
+@pytest.mark.parametrize(
+    ("day", "hours"), [("2026-03-28", 23), ("2026-10-24", 25), ("2026-06-01", 24)]
+)
+def test_a_day_s_shift_is_as_long_as_its_day(day: str, hours: int) -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    anchor = from_datetime(datetime(2026, 1, 5, 9, tzinfo=berlin))
+    roster = Roster(anchor, DAY, (1, 2), "Europe/Berlin")
+    starts = from_datetime(datetime.fromisoformat(f"{day}T09:00").replace(tzinfo=berlin))
+    duty = on_call(roster, [], starts)
+    assert duty.from_at == starts
+    assert duty.until - duty.from_at == hours * HOUR
+
+
+def test_a_skipped_hand_off_comes_when_the_clocks_have_gone_forward() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    anchor = from_datetime(datetime(2026, 1, 5, 2, 30, tzinfo=berlin))
+    roster = Roster(anchor, DAY, (1, 2), "Europe/Berlin")
+    at = from_datetime(datetime(2026, 3, 29, 1, tzinfo=UTC))
+    assert on_call(roster, [], at).from_at == at
+    assert on_call(roster, [], Instant(at - 1)).until == at
+
+
+def test_zones_are_those_of_the_database_and_not_the_host_s() -> None:
+    assert is_timezone("Europe/Berlin")
+    for name in ("localtime", "Factory", "", "Mars/Olympus", "../etc/passwd"):
+        assert not is_timezone(name)
