@@ -1,5 +1,9 @@
-"""The cookies of one conversation, kept and sent as the standard library's jar decides."""
+"""The cookies of one conversation, kept and sent as the standard library's jar decides.
 
+Where one of an answer's cookies is odd, the others are kept all the same.
+"""
+
+import re
 from email.message import Message
 from http.client import HTTPResponse
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -8,6 +12,11 @@ from urllib.request import Request
 
 SET_COOKIES_MOST = 50
 COOKIES_MOST = 200
+# Without a number, or with one that no float holds, the jar stumbles, warns of itself as broken and
+# drops every cookie of the answer. Ten digits outlast any conversation.
+_AGE = re.compile(r";\s*max-age\s*(?:=([^;]*))?(?=;|$)", re.IGNORECASE)
+_SECONDS = re.compile(r"-?[0-9]+")
+_AGE_CHARACTERS_MOST = 10
 
 
 class Jar:
@@ -26,11 +35,19 @@ class Jar:
         """Keeps what an answer to that URL sets; what is over the bounds is not kept."""
         if not set_cookies or len(self._jar) >= COOKIES_MOST:
             return
-        message = Message()
+        request = _request(url)
+        # One after the other, since an answer may set one and then end it.
         for value in set_cookies[:SET_COOKIES_MOST]:
-            message["Set-Cookie"] = value
-        # All that the jar asks of a response is its headers.
-        self._jar.extract_cookies(cast("HTTPResponse", _Answer(message)), _request(url))
+            message = Message()
+            message["Set-Cookie"] = _AGE.sub(_bounded_age, value)
+            # All that the jar asks of a response is its headers.
+            self._jar.extract_cookies(cast("HTTPResponse", _Answer(message)), request)
+
+
+def _bounded_age(found: "re.Match[str]") -> str:
+    """Left out where it is no number (RFC 6265, 5.2.2)."""
+    seconds = _SECONDS.fullmatch((found[1] or "").strip(' "'))
+    return f"; max-age={seconds[0][:_AGE_CHARACTERS_MOST]}" if seconds else ""
 
 
 def _request(url: str) -> Request:

@@ -1,0 +1,57 @@
+"""A conversation keeps the cookies that it is given, whatever else is written beside them."""
+
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.reach.cookies import COOKIES_MOST, Jar
+
+URL = "https://shop.example/a/b"
+WORDS = (
+    "a=b", ";", "=", " ", "max-age", "max-age=", "MAX-AGE = ", "expires=", "domain=", "path=/",
+    "version=", "port=", "secure", '"', "\\", ",", "-1", "0", "9" * 400, "x", "1e5", "nan", "é",
+    "Thu, 31 Dec 9999 23:59:59 GMT", "Mon, 99-Foo-99999 99:99:99", "shop.example", ".example",
+)  # fmt: skip
+
+
+def kept(*set_cookies: str, url: str = URL) -> str:
+    jar = Jar()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jar.take(url, list(set_cookies))
+        return jar.header_for(url)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["c=d; max-age", "c=d; Max-Age=" + "9" * 400, "c=d; max-age=soon", 'c=d; max-age="60"; path=/'],
+)
+def test_an_odd_age_costs_neither_its_cookie_nor_the_others(odd: str) -> None:
+    assert set(kept("session=1; HttpOnly", odd).split("; ")) == {"session=1", "c=d"}
+
+
+@pytest.mark.parametrize("age", ["0", "-1", "-" + "9" * 400])
+def test_an_age_that_is_over_ends_the_cookie(age: str) -> None:
+    assert kept("a=b", f"a=; max-age={age}") == ""
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
+def test_whatever_is_set_costs_the_session_nothing(odd: str) -> None:
+    assert "session=1" in kept("session=1; path=/; secure", "z" + odd).split("; ")
+
+
+def test_another_host_gets_nothing_and_plain_text_nothing_secure() -> None:
+    jar = Jar()
+    jar.take(URL, ["a=b", "s=t; secure", "f=g; domain=evil.example", "h=i; domain=example"])
+    assert jar.header_for("https://evil.example/") == ""
+    assert jar.header_for("https://shop.example.evil.example/a/b") == ""
+    assert jar.header_for("http://shop.example/a/b") == "a=b"
+
+
+def test_what_is_over_the_bound_is_not_kept() -> None:
+    jar = Jar()
+    for number in range(20):
+        jar.take(URL, [f"c{number}-{one}=x" for one in range(50)])
+    assert jar.header_for(URL).count("=") == COOKIES_MOST
