@@ -32,6 +32,9 @@ EVENTS_MOST = 20_000
 _CHUNK = 8_192
 _STREAM = 1
 _FRAME_HEAD = 9
+_GOAWAY = 7
+# Last stream, code, and what may be told for debugging.
+_FAREWELL_LONGEST = 1_024
 _CONFIG = h2.config.H2Configuration(client_side=True, header_encoding=None)
 _SETTINGS = {
     h2.settings.SettingCodes.ENABLE_PUSH: 0,
@@ -56,6 +59,51 @@ async def exchange(
         raise Failed(FailureClass.CONNECT_ERROR) from error
 
 
+class Farewells:
+    """Leaves out a GOAWAY with which a server takes no further request and still answers ours
+    (RFC 9113, 6.8): h2 takes it for the end of the connection.
+    """
+
+    def __init__(self) -> None:
+        self._head = b""
+        # Of the frame under way, behind its head.
+        self._left = 0
+
+    def without(self, data: bytes) -> bytes:
+        """What is to be heard of it; a head, and such a frame, is kept back until it is whole."""
+        heard = []
+        while data:
+            if self._left:
+                heard.append(data[: self._left])
+                self._left -= len(heard[-1])
+                data = data[len(heard[-1]) :]
+                continue
+            wanted = self._wanted()
+            piece, data = data[: wanted - len(self._head)], data[wanted - len(self._head) :]
+            self._head += piece
+            if len(self._head) < self._wanted():
+                continue
+            if not self._is_farewell():
+                heard.append(self._head)
+                self._left = _FRAME_HEAD + int.from_bytes(self._head[:3], "big") - len(self._head)
+            self._head = b""
+        return b"".join(heard)
+
+    def _wanted(self) -> int:
+        """Of a GOAWAY all that says what it means."""
+        head = self._head
+        goes = len(head) >= _FRAME_HEAD and head[3] == _GOAWAY
+        length = int.from_bytes(head[:3], "big")
+        return _FRAME_HEAD + length if goes and length <= _FAREWELL_LONGEST else _FRAME_HEAD
+
+    def _is_farewell(self) -> bool:
+        payload = self._head[_FRAME_HEAD:]
+        if self._head[3] != _GOAWAY or len(payload) < 8 or self._head[5:9] != bytes(4):
+            return False
+        last, code = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")
+        return last & 0x7FFFFFFF >= _STREAM and code == h2.errors.ErrorCodes.NO_ERROR
+
+
 class _Talk:
     """One stream of one connection."""
 
@@ -73,6 +121,7 @@ class _Talk:
         self._size = 0
         self._ended = False
         self._first = b""
+        self._farewells = Farewells()
 
     async def play(self, user_agent: str) -> RawResponse:
         self._h2.initiate_connection()
@@ -115,7 +164,7 @@ class _Talk:
         if len(self._first) < _FRAME_HEAD:
             self._first += bytes(data)
             self._demand_settings()
-        for event in self._h2.receive_data(bytes(data)):
+        for event in self._h2.receive_data(self._farewells.without(bytes(data))):
             self._events_left -= 1
             if self._events_left < 0:
                 raise Failed(FailureClass.RESPONSE_TOO_LARGE)

@@ -18,6 +18,7 @@ import trio
 from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass, Phase
+from .http2 import Farewells
 
 # All that a peer may send in one call, frames and headers included; HTTP/2's first window is more.
 RECEIVED_BYTES_MOST = 60 * 1024
@@ -54,7 +55,7 @@ async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, by
     http = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
     watch.begin(Phase.FIRST_BYTE)
     _start(http, request)
-    heard = _Heard()
+    heard, farewells = _Heard(), Farewells()
     left = RECEIVED_BYTES_MOST
     while not heard.ended:
         piece = await _exchange(http, stream)
@@ -63,7 +64,7 @@ async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, by
         if left < 0:
             raise Failed(FailureClass.RESPONSE_TOO_LARGE)
         try:
-            for event in http.receive_data(piece):
+            for event in http.receive_data(farewells.without(piece)):
                 _note(event, heard)
         except (h2.exceptions.ProtocolError, UnicodeDecodeError) as error:
             raise Failed(FailureClass.PROTOCOL_ERROR) from error

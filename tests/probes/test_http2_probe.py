@@ -11,8 +11,10 @@ import h2.events
 import pytest
 import trio
 import trustme
+from hypothesis import given
+from hypothesis import strategies as st
 
-from leadline.probes.reach.http2 import EVENTS_MOST
+from leadline.probes.reach.http2 import EVENTS_MOST, Farewells
 from leadline.probes.result import FailureClass, Outcome, Result, message
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, free_port, listens, running
@@ -36,6 +38,10 @@ http {{
     location = /echo {{ proxy_pass http://127.0.0.1:{one}/sink; }}
   }}
   server {{
+    listen 127.0.0.1:{last} http2; keepalive_timeout 0;
+    location / {{ default_type text/plain; return 200 'the last'; }}
+  }}
+  server {{
     listen 127.0.0.1:{one_tls} ssl; listen 127.0.0.1:{one};
     location / {{ default_type text/plain; return 200 '$server_protocol $content_length'; }}
   }}
@@ -49,6 +55,7 @@ class Nginx:
     plain: int
     one: int
     one_tls: int
+    last: int
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +64,7 @@ def nginx(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> It
     pem = authority.issue_cert(HOST).private_key_and_cert_chain_pem
     pem.write_to_path(str(folder / "server.pem"))
     (folder / "large").write_bytes(b"x" * 3_000_000)
-    server = Nginx(*(free_port() for _ in range(4)))
+    server = Nginx(*(free_port() for _ in range(5)))
     ports = asdict(server)
     (folder / "nginx.conf").write_text(NGINX.format(dir=folder, **ports))
     command = ["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]
@@ -263,3 +270,53 @@ async def test_a_peer_that_misuses_it_gets_its_class_within_the_deadline(
 def test_the_bound_of_events_is_far_above_what_an_answer_needs() -> None:
     """A megabyte comes in 16 KiB frames at the most usual, and in 64-byte ones from the oddest."""
     assert EVENTS_MOST > 1024 * 1024 // 64
+
+
+# A server that takes no further request.
+
+
+def frame(kind: int, payload: bytes, stream: int = 0) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + stream.to_bytes(4, "big") + payload
+
+
+def goaway(last: int, code: int = 0, told: bytes = b"") -> bytes:
+    return frame(7, last.to_bytes(4, "big") + code.to_bytes(4, "big") + told)
+
+
+@pytest.mark.needs("nginx")
+async def test_a_server_that_says_goodbye_before_its_answer_is_up(
+    prober: Prober, nginx: Nginx
+) -> None:
+    result = await check(prober, f"http://{HOST}:{nginx.last}/", "[BODY] == the last")
+    assert result.outcome is Outcome.UP, result
+
+
+FRAMES = st.builds(frame, st.integers(0, 6), st.binary(max_size=40), st.integers(0, 1))
+GENTLE = st.builds(goaway, st.sampled_from([1, 3, 2**31 - 1]), st.just(0), st.binary(max_size=20))
+HARSH = st.one_of(
+    st.builds(goaway, st.just(0)),
+    st.builds(goaway, st.just(1), st.integers(1, 13), st.binary(max_size=20)),
+    st.builds(goaway, st.just(1), st.just(0), st.just(b"x" * 2_000)),
+    st.builds(frame, st.just(7), st.binary(max_size=7)),
+)
+
+
+@given(st.lists(FRAMES | GENTLE | HARSH), st.data())
+def test_only_a_goodbye_that_answers_still_is_left_out_however_it_comes(
+    frames: list[bytes], data: st.DataObject
+) -> None:
+    wire = b"".join(frames)
+    gentle = [
+        one
+        for one in frames
+        if one[3] == 7
+        and 17 <= len(one) < 1_000
+        and one[9:17] >= goaway(1)[9:]
+        and one[13:17] == bytes(4)
+    ]
+    farewells, heard = Farewells(), b""
+    while wire:
+        size = data.draw(st.integers(1, len(wire)))
+        heard += farewells.without(wire[:size])
+        wire = wire[size:]
+    assert heard == b"".join(one for one in frames if one not in gentle)
