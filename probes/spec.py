@@ -18,6 +18,8 @@ HEADER_VALUE_LONGEST = 4_096
 TEXT_LONGEST = 1_024
 SECRET_LONGEST = 4_096
 BODY_LONGEST = 65_536
+# Deeper ones cannot be read everywhere: Python's own bound depends on who asks.
+DOCUMENT_DEPTH_MOST = 64
 
 # Headers whose value is a credential: encrypted, never shown, dropped when the origin changes.
 CREDENTIAL_HEADERS = frozenset(
@@ -301,7 +303,24 @@ def _document(field: Field, value: object) -> Read:
         read = json.loads(text)
     except (ValueError, RecursionError):
         return None, "is not JSON"
-    return (read, "") if isinstance(read, dict) else (None, "must be a JSON object")
+    if not isinstance(read, dict):
+        return None, "must be a JSON object"
+    if not _is_shallow(read):
+        return None, f"is nested deeper than {DOCUMENT_DEPTH_MOST}"
+    return read, ""
+
+
+def _is_shallow(document: object) -> bool:
+    level = [document]
+    for _ in range(DOCUMENT_DEPTH_MOST):
+        inner: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner += cast("dict[str, object]", item).values()
+            elif isinstance(item, list):
+                inner += cast("list[object]", item)
+        level = inner
+    return not any(isinstance(item, dict | list) for item in level)
 
 
 def header_fault(name: object, content: object) -> str:

@@ -19,7 +19,7 @@ from leadline.probes.kinds.synthetic.template import (
     fill,
     read_template,
 )
-from leadline.probes.spec import CREDENTIAL_HEADERS
+from leadline.probes.spec import CREDENTIAL_HEADERS, DOCUMENT_DEPTH_MOST
 
 STEP: dict[str, Any] = {"url": "https://api.example.com/"}
 SECRET = "tr0ub4dor"
@@ -163,6 +163,14 @@ def faults(**config: Any) -> dict[str, str]:
     return {item.field: item.message for item in found}
 
 
+@pytest.mark.parametrize("depth", [*range(50, 70), *range(880, 1_010, 3), 50_000])
+def test_how_deep_a_scenario_may_be_does_not_depend_on_who_reads_it(depth: int) -> None:
+    body = "[" * depth + "]" * depth
+    text = f'{{"steps": [{{"url": "http://a/", "method": "POST", "body": {body}}}]}}'
+    # The document, its steps and the step are three.
+    assert bool(faults(scenario=text)) == (depth + 3 > DOCUMENT_DEPTH_MOST)
+
+
 def test_each_binding_has_its_secret_and_each_secret_its_binding() -> None:
     document = one(headers={"Authorization": "{{secret:login}}"})
     key = "config.scenario_secret_login_ref"
@@ -252,6 +260,18 @@ def test_no_value_breaks_out_of_a_header(value: str) -> None:
         assert caught.value.is_secret
     else:
         assert filled("<@>", Context.HEADER, value) == f"<{value}>"
+
+
+@pytest.mark.parametrize("template", ["@", "Bearer @", "@ x"])
+@pytest.mark.parametrize("value", [" a", "a ", " ", ""])
+def test_a_header_has_no_space_at_its_ends(template: str, value: str) -> None:
+    text = template.replace("@", value)
+    if text == text.strip():
+        assert filled(template, Context.HEADER, value) == text
+    else:
+        with pytest.raises(CannotFill) as caught:
+            filled(template, Context.HEADER, value, secret=True)
+        assert caught.value.is_secret
 
 
 @given(st.text(alphabet="{}secrt:x_-aA ", max_size=30))

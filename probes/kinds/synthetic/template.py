@@ -104,7 +104,17 @@ def fill(template: Template, values: Values, context: Context) -> str:
             filled.append(part)
         else:
             filled.append(_encoded(values.of(part), context, part))
-    return "".join(filled)
+    text = "".join(filled)
+    if context is Context.HEADER:
+        _demand_no_space_at_the_ends(text, template)
+    return text
+
+
+def _demand_no_space_at_the_ends(text: str, template: Template) -> None:
+    """It would be no part of a header's value (RFC 9110, 5.5); what is around it has none."""
+    if text != text.strip(" ") and template.placeholders:
+        edge = 0 if text.startswith(" ") else -1
+        raise CannotFill(is_secret=template.placeholders[edge].is_secret)
 
 
 def _encoded(value: str, context: Context, placeholder: Placeholder) -> str:
