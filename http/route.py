@@ -26,17 +26,17 @@ class Ask:
     scope: Scope | None
     ids: Mapping[str, UUID]
     # Path parameters that are no ids, such as a push token.
-    words: Mapping[str, str]
+    words: Mapping[str, str] = field(repr=False)
     body: Any
-    query: Any
+    query: Any = field(repr=False)
     method: str
     client: str
     # The SHA-256 of the session cookie, where that is the credential.
-    session_hash: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    path: str = ""
+    session_hash: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    path: str = field(default="", repr=False)
     # What a form gave, each name with all its values.
-    form: Mapping[str, list[str]] = field(default_factory=dict)
+    form: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
 
     @property
     def who(self) -> Principal:
@@ -48,9 +48,9 @@ class Ask:
 class Reply:
     """An answer that is more than a body: headers, a status of its own, or bytes as they are."""
 
-    body: Any = None
+    body: Any = field(default=None, repr=False)
     status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     content_type: str = "application/json"
 
 

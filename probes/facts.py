@@ -47,12 +47,12 @@ class Facts:
     status: int | None = None
     response_time_ms: int | None = None
     cert_expiry_us: int | None = None
-    body: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
+    body: str | None = field(default=None, repr=False)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
     ip: str | None = None
-    result: object = MISSING
+    result: object = field(default=MISSING, repr=False)
     search_work_left: int = SEARCH_WORK_MOST
-    _document: object = _UNREAD
+    _document: object = field(default=_UNREAD, repr=False)
 
     @property
     def exhausted(self) -> bool:

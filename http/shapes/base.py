@@ -30,7 +30,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A body that we are sent."""
+    """A body that we are sent. It may hold a secret, so that it is never spelt out."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
 
 
 class Error(Shape, frozen=True, kw_only=True):

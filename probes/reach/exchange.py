@@ -5,7 +5,7 @@ Pure but for the jar that a request brings along. `RawResponse` is the answer as
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union
 
@@ -46,9 +46,9 @@ class Request:
     """
 
     method: str
-    url: Url
-    headers: Sequence[Header] = ()
-    body: bytes = b""
+    url: Url = field(repr=False)
+    headers: Sequence[Header] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
     secrets: frozenset[str] = frozenset()
     body_is_secret: bool = False
     redirects: int = REDIRECTS_MOST
@@ -68,11 +68,11 @@ class Response:
     """
 
     status: int
-    headers: dict[str, str]
-    body: bytes
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
     whole: bool
     address: str
-    url: Url
+    url: Url = field(repr=False)
     cert_ends_at: int | None = None
 
     @property
@@ -91,8 +91,8 @@ class RawResponse:
     """`body` as it came, packed still; empty where it was not wanted. Names are lower-case."""
 
     status: int
-    headers: Sequence[tuple[bytes, bytes]]
-    body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = field(repr=False)
+    body: bytes = field(repr=False)
     whole: bool
 
 

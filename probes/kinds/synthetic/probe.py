@@ -94,8 +94,8 @@ SPEC = Spec(
 
 @dataclass(slots=True)
 class _Run:
-    secrets: dict[str, str]
-    variables: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(repr=False)
+    variables: dict[str, str] = field(default_factory=dict, repr=False)
     jar: Jar = field(default_factory=Jar)
 
     @property

@@ -7,7 +7,7 @@ that could not stand where it is put is refused, and never sent altered.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote, quote_plus
 
@@ -49,7 +49,7 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    parts: tuple[str | Placeholder, ...]
+    parts: tuple[str | Placeholder, ...] = field(repr=False)
 
     @property
     def placeholders(self) -> tuple[Placeholder, ...]:
@@ -73,8 +73,8 @@ class Template:
 class Values:
     """What placeholders stand for: extracted variables, and the secrets of bindings."""
 
-    variables: Mapping[str, str]
-    secrets: Mapping[str, str]
+    variables: Mapping[str, str] = field(repr=False)
+    secrets: Mapping[str, str] = field(repr=False)
 
     def of(self, placeholder: Placeholder) -> str:
         found = self.secrets if placeholder.is_secret else self.variables

@@ -41,6 +41,9 @@ class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     auto_incident: bool = True
 
+    def __repr__(self) -> str:
+        return f"MonitorDraft(type={self.type!r})"
+
 
 def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
     """Refused with the first fault, which names its field; nothing is written."""

@@ -1,0 +1,66 @@
+"""A value that carries a secret does not spell it, wherever a traceback or a log may show it."""
+
+from typing import Any
+
+import pytest
+
+from leadline.http.route import Ask, Reply
+from leadline.http.shapes.monitors import CreateMonitor, UpdateMonitor
+from leadline.http.shapes.secrets import CreateSecretRequest, UpdateSecretRequest
+from leadline.probes.check import make_check
+from leadline.probes.facts import Facts
+from leadline.probes.kinds.synthetic.probe import _Run
+from leadline.probes.kinds.synthetic.scenario import read_scenario
+from leadline.probes.kinds.synthetic.template import Values
+from leadline.probes.reach.exchange import RawResponse, Request, Response
+from leadline.probes.reach.ssh_session import Login
+from leadline.probes.reach.tls import Identity
+from leadline.probes.target import read_url
+from leadline.storage.rules.monitor import MonitorType
+from leadline.storage.transactions.monitors.draft import MonitorDraft
+
+SECRET = "tr0ub4dor"
+BYTES = SECRET.encode()
+URL = read_url(f"https://api.example/?key={SECRET}")
+TARGET = "https://api.example/"
+CONFIG = {"password": SECRET, "headers": {"Authorization": SECRET}}
+STEP = {"url": URL.__str__(), "headers": {"X": SECRET}, "body": SECRET, "method": "POST"}
+ASKED: dict[str, Any] = {"context": None, "principal": None, "scope": None, "ids": {}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        make_check("http", TARGET, None, CONFIG, [], secrets={"token": SECRET}),
+        Request(method="POST", url=URL, headers=[("Authorization", SECRET)], body=BYTES),
+        Response(status=200, headers={"x": SECRET}, body=BYTES, whole=True, address="", url=URL),
+        RawResponse(200, [(b"set-cookie", BYTES)], BYTES, whole=True),
+        Facts(body=SECRET, headers={"x": SECRET}, result=SECRET),
+        Values({"x": SECRET}, {"x": SECRET}),
+        _Run({"x": SECRET}, {"x": SECRET}),
+        read_scenario({"steps": [STEP]}),
+        Login("root", SECRET, SECRET, ""),
+        Identity("", SECRET),
+        MonitorDraft(name="a", type="http", target=TARGET, config=CONFIG),
+        CreateMonitor(name="a", type=MonitorType.HTTP, target=TARGET, config=CONFIG),
+        UpdateMonitor(config=CONFIG),
+        CreateSecretRequest(name="a", value=SECRET),
+        UpdateSecretRequest(value=SECRET),
+        Reply(body=SECRET, headers={"Set-Cookie": SECRET}),
+        Ask(
+            **ASKED,
+            words={"token": SECRET},
+            body=UpdateSecretRequest(value=SECRET),
+            query={"token": SECRET},
+            method="POST",
+            client="",
+            session_hash=BYTES,
+            headers={"cookie": SECRET},
+            path=f"/push/{SECRET}",
+            form={"password": [SECRET]},
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_carries_a_secret_does_not_spell_it(value: object) -> None:
+    assert SECRET not in f"{value!r} {value!s}"
