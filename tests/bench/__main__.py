@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import trio
-
 from . import api, disk, pushes, starts
 from .checks import at_rate
-from .probes import bench_probes
+from .kinds import kinds
+from .loop import loop
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "starts": starts.starts,
     "idle": starts.idle,
-    "probes": lambda: trio.run(bench_probes),
+    "kinds": kinds,
+    "loop": loop,
     "checks-50": at_rate(1_500, 40),
     "checks-333": at_rate(10_000, 60),
     "checks-1000": at_rate(30_000, 60),
