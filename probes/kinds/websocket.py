@@ -37,7 +37,8 @@ RECEIVED_BYTES_MOST = 128 * 1024
 # How long the peer's part of the closing handshake is waited for; it decides nothing any more.
 CLOSE_SECONDS = 0.5
 SWITCHED = 101
-_CHUNK = 16 * 1024
+# One read is handled without a pause: of the smallest frames it holds five hundred.
+_CHUNK = 1024
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r\n]")
 _STATUS_LINE_BYTES = len(b"HTTP/1.1 101 ")
 _SUBPROTOCOL = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -235,7 +236,7 @@ class _Guarded(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         try:
-            piece = bytes(await self._stream.receive_some(max_bytes or _CHUNK))
+            piece = bytes(await self._stream.receive_some(min(max_bytes or _CHUNK, _CHUNK)))
         except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
             raise self._fail(FailureClass.CONNECT_ERROR) from error
         self.watch.done()

@@ -31,7 +31,7 @@ EVENTS_MOST = 20_000
 # One read is handled without a pause: of the smallest frames it holds some nine hundred.
 _CHUNK = 8_192
 _STREAM = 1
-_FRAME_HEAD = 9
+FRAME_HEAD = 9
 _GOAWAY = 7
 # Last stream, code, and what may be told for debugging.
 _FAREWELL_LONGEST = 1_024
@@ -85,19 +85,19 @@ class Farewells:
                 continue
             if not self._is_farewell():
                 heard.append(self._head)
-                self._left = _FRAME_HEAD + int.from_bytes(self._head[:3], "big") - len(self._head)
+                self._left = FRAME_HEAD + int.from_bytes(self._head[:3], "big") - len(self._head)
             self._head = b""
         return b"".join(heard)
 
     def _wanted(self) -> int:
         """Of a GOAWAY all that says what it means."""
         head = self._head
-        goes = len(head) >= _FRAME_HEAD and head[3] == _GOAWAY
+        goes = len(head) >= FRAME_HEAD and head[3] == _GOAWAY
         length = int.from_bytes(head[:3], "big")
-        return _FRAME_HEAD + length if goes and length <= _FAREWELL_LONGEST else _FRAME_HEAD
+        return FRAME_HEAD + length if goes and length <= _FAREWELL_LONGEST else FRAME_HEAD
 
     def _is_farewell(self) -> bool:
-        payload = self._head[_FRAME_HEAD:]
+        payload = self._head[FRAME_HEAD:]
         if self._head[3] != _GOAWAY or len(payload) < 8 or self._head[5:9] != bytes(4):
             return False
         last, code = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")
@@ -161,22 +161,15 @@ class _Talk:
         data = await self._stream.receive_some(_CHUNK)
         if not data:
             raise Failed(FailureClass.PROTOCOL_ERROR)
-        if len(self._first) < _FRAME_HEAD:
+        if len(self._first) < FRAME_HEAD:
             self._first += bytes(data)
-            self._demand_settings()
+            demand_settings(self._first)
         for event in self._h2.receive_data(self._farewells.without(bytes(data))):
             self._events_left -= 1
             if self._events_left < 0:
                 raise Failed(FailureClass.RESPONSE_TOO_LARGE)
             self._take(event)
         await self._flush()
-
-    def _demand_settings(self) -> None:
-        """The first frame is of settings (RFC 9113, 3.4): h2 would wait for all that another
-        protocol's first bytes, read as a length, announce."""
-        first = self._first
-        if len(first) >= _FRAME_HEAD and (first[3] != 4 or int.from_bytes(first[:3]) > 16_384):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
 
     def _take(self, event: h2.events.Event) -> None:
         match event:
@@ -223,6 +216,14 @@ class _Talk:
         except trio.BrokenResourceError:
             if not self._request.body:
                 raise
+
+
+def demand_settings(first: bytes) -> None:
+    """The first frame is of settings (RFC 9113, 3.4): h2 would wait for all that another
+    protocol's first bytes, read as a length, announce. `first` are all that came so far.
+    """
+    if len(first) >= FRAME_HEAD and (first[3] != 4 or int.from_bytes(first[:3]) > 16_384):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
 
 
 def _fields(request: Request, user_agent: str) -> list[tuple[bytes, bytes]]:

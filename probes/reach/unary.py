@@ -18,11 +18,12 @@ import trio
 from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass, Phase
-from .http2 import Farewells
+from .http2 import FRAME_HEAD, Farewells, demand_settings
 
 # All that a peer may send in one call, frames and headers included; HTTP/2's first window is more.
 RECEIVED_BYTES_MOST = 60 * 1024
-_CHUNK = 16 * 1024
+# One read is handled without a pause: of the smallest frames it holds some four hundred.
+_CHUNK = 4 * 1024
 _PREFIX_BYTES = 5
 CONTENT_TYPE = "application/grpc"
 
@@ -57,12 +58,16 @@ async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, by
     _start(http, request)
     heard, farewells = _Heard(), Farewells()
     left = RECEIVED_BYTES_MOST
+    first = b""
     while not heard.ended:
         piece = await _exchange(http, stream)
         watch.done()
         left -= len(piece)
         if left < 0:
             raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        if len(first) < FRAME_HEAD:
+            first += piece
+            demand_settings(first)
         try:
             for event in http.receive_data(farewells.without(piece)):
                 _note(event, heard)
