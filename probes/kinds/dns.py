@@ -265,7 +265,7 @@ def _is_address(text: str) -> bool:
 
 async def _values(message: dns.message.Message, kind: str, reach: Reach) -> list[str]:
     if sum(len(records) for records in message.answer) > RECORDS_ON_LOOP_MOST:
-        return await reach.in_thread(partial(_read_values, message, kind))
+        return await reach.in_thread_alone(partial(_read_values, message, kind))
     return _read_values(message, kind)
 
 

@@ -139,7 +139,8 @@ def _seen(check: Check, facts: Facts, status: int, message: bytes, ends_at: int 
 
 
 def _timeout_ms() -> int:
-    left = trio.current_effective_deadline() - trio.current_time()
+    # A run that is being cancelled has a deadline that passed before time began.
+    left = max(0.0, trio.current_effective_deadline() - trio.current_time())
     return max(1, int(1_000 * min(left, TIMEOUT_SECONDS_MOST)))
 
 

@@ -17,10 +17,10 @@ from .exchange import (
     request_headers,
 )
 
-# Lines of a head beyond the one read in which it ends: each costs a microsecond when it is read.
-LINES_MOST = 4_000
-# What is read and handled without a pause: of chunks of one byte it holds some thirteen hundred.
-_CHUNK = 8_192
+# Lines of a head before the one read in which it ends: each costs one or two microseconds.
+LINES_MOST = 2_000
+# What is read and handled without a pause: of chunks of one byte it holds some seven hundred.
+_CHUNK = 4_096
 # A body that comes as it is has nothing in it that is handled piece by piece.
 _PLAIN_CHUNK = 65_536
 

@@ -6,7 +6,7 @@ netrc.
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -43,6 +43,15 @@ class Reach:
     connectivity: Connectivity | None = None
     user_agent: str = USER_AGENT
     threads: trio.CapacityLimiter | None = None
+    # Held by the one thread that runs what does not let go of the interpreter.
+    alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
+
+    async def in_thread_alone(self, work: Callable[[], T]) -> T:
+        """For work in Python itself: of several such threads each would keep the loop waiting for
+        its turn, five milliseconds at a time.
+        """
+        async with self.alone:
+            return await self.in_thread(work)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Runs what would hold the loop. Cancelled, it is left alone: it must end by itself soon,

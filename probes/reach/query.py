@@ -24,6 +24,8 @@ from .sockets import connected
 
 UDP_BYTES_MOST = 65_535
 RECORDS_ON_LOOP_MOST = 50
+RECORDS_MOST = 2_000
+RECORD_BYTES_LEAST = 11
 BYTES_ON_LOOP_MOST = 4_096
 # How long the other family's answer is awaited once one has come (RFC 8305, 3).
 OTHER_FAMILY_SECONDS = 0.05
@@ -161,6 +163,11 @@ async def _exactly(stream: trio.SocketStream, length: int) -> bytes:
             break
         data += more
     return data
+
+
+def is_too_long(wire: bytes) -> bool:
+    """Whether it has more records than are ever read."""
+    return min(_records(wire), len(wire) // RECORD_BYTES_LEAST) > RECORDS_MOST
 
 
 def is_long(wire: bytes) -> bool:

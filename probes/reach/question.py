@@ -15,7 +15,7 @@ from ..failure import Failed
 from ..phases import Stopwatch
 from ..result import FailureClass
 from .outward import Reach
-from .query import UDP_BYTES_MOST, is_long, read_message
+from .query import UDP_BYTES_MOST, is_long, is_too_long, read_message
 from .reading import Reader, Stream
 from .sockets import class_of
 
@@ -52,8 +52,10 @@ async def answer_to(
     query: dns.message.QueryMessage, wire: bytes, reach: Reach
 ) -> dns.message.Message:
     """`Failed(protocol_error)` where it is no answer to that question."""
+    if is_too_long(wire):
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE)
     read = partial(read_message, wire)
-    message = await reach.in_thread(read) if is_long(wire) else read()
+    message = await reach.in_thread_alone(read) if is_long(wire) else read()
     if message is None or not query.is_response(message):
         raise Failed(FailureClass.PROTOCOL_ERROR)
     return message

@@ -26,9 +26,10 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check import validate
+from leadline.probes.check import make_check, validate
 from leadline.probes.failure import Failed
-from leadline.probes.kinds.grpc import decoded, encoded
+from leadline.probes.kinds.grpc import decoded, encoded, probe
+from leadline.probes.phases import Stopwatch
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Handler, Prober, answering, serving
@@ -424,3 +425,19 @@ def test_a_definition_is_refused_where_it_could_not_run(authority: trustme.CA) -
     assert told(tls=True, client_cert=chain) == ["config.client_key_ref"]
     assert told(tls=True, client_key_ref="key") == ["config.client_cert"]
     assert told(client_cert=chain, client_key_ref="key") == ["config.tls"]
+
+
+async def test_a_run_that_is_cancelled_once_it_is_connected_has_no_result(
+    prober: Prober, health: Health
+) -> None:
+    scope = trio.CancelScope()
+
+    class Ending(Stopwatch):
+        def done(self) -> None:
+            super().done()
+            scope.cancel()
+
+    check = make_check("grpc", health.plain, None, {}, [])
+    with scope:
+        await probe(check, prober.reach, Ending())
+    assert scope.cancelled_caught
