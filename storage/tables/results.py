@@ -44,17 +44,26 @@ ran as (
   from held h, unnest(h.dues) as d(due)
   order by h.org, h.monitor, d.due
   on conflict do nothing
-  returning org, monitor, due_at)
-insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
-  first_byte_us, up, msg)
-select h.org, h.monitor, at(h.ts), h.latency_ms, h.code, h.dns_us, h.connect_us, h.tls_us,
-  h.first_byte_us, h.up, nullif(h.msg, '')
-from held h
--- The "or" keeps this a hashed lookup; as a join of two CTEs it went quadratic.
-where not h.windowed or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)
-order by h.org, h.monitor, h.ts
-on conflict do nothing
-returning org, monitor, ts
+  returning org, monitor, due_at),
+kept as materialized (
+  select h.* from held h
+  -- The "or" keeps this a hashed lookup; as a join of two CTEs it went quadratic.
+  where not h.windowed
+    or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)),
+stored as (
+  insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
+    first_byte_us, up, msg)
+  select k.org, k.monitor, at(k.ts), k.latency_ms, k.code, k.dns_us, k.connect_us, k.tls_us,
+    k.first_byte_us, k.up, nullif(k.msg, '')
+  from kept k
+  order by k.org, k.monitor, k.ts
+  on conflict do nothing
+  returning org, monitor, ts)
+select org, monitor, ts from stored
+union all
+-- A window that is covered has its result: where an instant was taken, all of it is undone.
+select null, null, null
+where not or_conflict((select count(*) from stored) = (select count(*) from kept))
 """
 
 _SHARE_FENCES = """

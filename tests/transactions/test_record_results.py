@@ -1,6 +1,8 @@
 """Results as they are stored: folded once, in the order of their instants, whoever brings them."""
 
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
@@ -11,6 +13,7 @@ from leadline.storage.rules.arrival import Arrival, Fate, Recorded
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.refusal import Refused
 from leadline.storage.rules.state import NOTHING_YET, fold_all
+from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.monitors.run_now import run_now
 from leadline.storage.transactions.results.record_results import record_results
@@ -224,3 +227,73 @@ async def test_a_push_of_a_monitor_that_was_just_paused_is_recorded_nowhere(worl
     (answer,) = await record(world, world.result(row, Instant(START + 1), True))
     assert answer.fate is Fate.PAUSED
     assert len(await world.beats(row)) == 1
+
+
+# A window that is covered has its result, also where two runs began in one microsecond.
+
+
+def windowed(world: World, row: MonitorRow, ts: Instant, minute: int) -> Arrival:
+    due = Instant(START + minute * MINUTE)
+    return world.result(
+        row, ts, True, dues=(due,), windowed=True, covered_until=Instant(due + MINUTE)
+    )
+
+
+async def expect_a_result_for_each_window(world: World, row: MonitorRow, windows: int) -> None:
+    assert [verdict for _, verdict, _ in await world.ledger(row)] == ["covered"] * windows
+    assert len(await world.beats(row)) == windows + 1
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_two_steady_results_of_one_instant_each_cover_their_window(
+    world: World, together: bool
+) -> None:
+    row = await world.monitor()
+    async with recording(world) as recorder:
+        await recorder.record(world.result(row, START, True))
+        instant = Instant(START + 3 * MINUTE)
+        brought = [windowed(world, row, instant, minute) for minute in (1, 2, 3)]
+        if together:
+            async with trio.open_nursery() as nursery:
+                for arrival in brought:
+                    nursery.start_soon(recorder.record, arrival)
+        else:
+            for arrival in brought:
+                answer = await recorder.record(arrival)
+                assert answer.fate is Fate.LIVE
+    await expect_a_result_for_each_window(world, row, 3)
+    assert await world.state(row) == ("up", 0)
+
+
+async def test_two_processes_that_bring_one_instant_at_once_each_cover_their_window(
+    world: World,
+) -> None:
+    row = await world.monitor()
+    async with recording(world) as one, recording(world) as other:
+        await one.record(world.result(row, START, True))
+        await other.record(world.result(row, Instant(START + 1), True))
+        for minute in range(1, 21):
+            instant = Instant(START + minute * MINUTE)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(one.record, windowed(world, row, instant, 2 * minute))
+                nursery.start_soon(other.record, windowed(world, row, instant, 2 * minute + 1))
+    assert [verdict for _, verdict, _ in await world.ledger(row)] == ["covered"] * 40
+    assert len(await world.beats(row)) == 42
+
+
+async def test_a_try_that_was_undone_is_not_taken_for_one_that_was_made(world: World) -> None:
+    """The same words at the same instant are another run's, where the window was still free."""
+    row = await world.monitor()
+    await record(world, world.result(row, START, True), windowed(world, row, START, 1))
+    async with world.pool.transaction("record") as tx:
+        await record_results(tx, [windowed(world, row, START, 2)], again=True)
+    await expect_a_result_for_each_window(world, row, 2)
+
+
+@asynccontextmanager
+async def recording(world: World) -> AsyncIterator[Recorder]:
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        yield recorder
+        await recorder.close()

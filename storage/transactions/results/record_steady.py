@@ -5,17 +5,21 @@ from collections.abc import Sequence
 
 from ...pools import Tx
 from ...rules.arrival import Arrival
+from ...rules.instant import Instant
 from ...tables import results
 
 
 async def record_steady(tx: Tx, arrivals: Sequence[Arrival]) -> list[bool]:
-    """Which of them were stored. The others found their state moved on, the fence past them,
-    their window or instant taken: they are to be recorded under the lock."""
-    stored = await results.insert_steady(tx, arrivals, sorted({a.shard for a in arrivals}))
-    answers = []
+    """Which of them were stored. The others found their state moved on, the fence past them, or
+    their window taken: they are to be recorded under the lock, and so is the second of two with one
+    instant. Conflicted, and nothing stored, where an instant was taken by an earlier result.
+    """
+    first: dict[tuple[int, int, Instant], Arrival] = {}
     for arrival in arrivals:
-        key = (arrival.org, arrival.monitor, arrival.ts)
-        # Of two with one instant in a batch only one was stored; the other is told so.
-        answers.append(key in stored)
-        stored.discard(key)
-    return answers
+        first.setdefault((*arrival.key, arrival.ts), arrival)
+    alone = list(first.values())
+    stored = await results.insert_steady(tx, alone, sorted({a.shard for a in alone}))
+    return [
+        first[*arrival.key, arrival.ts] is arrival and (*arrival.key, arrival.ts) in stored
+        for arrival in arrivals
+    ]
