@@ -1,6 +1,7 @@
-"""Whether all conditions of a check hold: at once where that is quick, in a thread where it is not.
+"""Whether all conditions of a check hold: at once where that is quick, in threads where it is not.
 
-A search lets go of the interpreter, so that in a thread it does not hold the loop.
+A search lets go of the interpreter, so that in a thread it does not hold the loop. Reading a long
+document does not: of those there is one at a time.
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,14 @@ from .reach.outward import Reach
 
 async def judged(conditions: Sequence[Condition], facts: Facts, reach: Reach) -> bool:
     """Look at `facts.exhausted` afterwards."""
-    if is_long(conditions, facts):
-        return await reach.in_thread(partial(hold, conditions, facts))
-    return hold(conditions, facts)
+    if not is_long(conditions, facts):
+        return hold(conditions, facts)
+    for condition in conditions:
+        reads_document = condition.place.name == "BODY" and condition.place.path
+        off_loop = reach.in_thread_alone if reads_document else reach.in_thread
+        if not await off_loop(partial(evaluate, condition, facts)):
+            return False
+    return True
 
 
 def hold(conditions: Sequence[Condition], facts: Facts) -> bool:
