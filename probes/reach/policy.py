@@ -69,6 +69,8 @@ _V4_AT_THE_END = tuple(
         ("::ffff:0:0/96", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"),
     )
 )
+# Of which a network may choose how long its own prefix is (RFC 6052, 2.2; RFC 8215).
+_NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 _ISATAP = 0x00005EFE
 
 
@@ -107,6 +109,11 @@ def embedded(address: Address) -> list[Address]:
     bits = int(address)
     if any(address in network for network in _V4_AT_THE_END):
         found.append(IPv4Address(bits & 0xFFFFFFFF))
+    if address in _NAT64_LOCAL:
+        # Around the octet of bits 64 to 71, which carries nothing: after 48, 56 and 64 bits.
+        found.append(IPv4Address((bits >> 64 & 0xFFFF) << 16 | bits >> 40 & 0xFFFF))
+        found.append(IPv4Address((bits >> 64 & 0xFF) << 24 | bits >> 32 & 0xFFFFFF))
+        found.append(IPv4Address(bits >> 24 & 0xFFFFFFFF))
     if address in _6TO4:
         found.append(IPv4Address(bits >> 80 & 0xFFFFFFFF))
     if address in _TEREDO:

@@ -26,6 +26,9 @@ def spellings(v4: str) -> list[str]:
             0x2001 << 112 | inverted,  # Teredo's client
             0x0064FF9B << 96 | bits,  # NAT64
             0x0064FF9B0001 << 80 | bits,  # NAT64, local use
+            0x0064FF9B0001 << 80 | bits >> 16 << 64 | (bits & 0xFFFF) << 40,  # after 48 bits
+            0x0064FF9B0001 << 80 | bits >> 24 << 64 | (bits & 0xFFFFFF) << 32,  # after 56
+            0x0064FF9B0001 << 80 | bits << 24,  # after 64
             0x20010DB9 << 96 | 0x00005EFE << 32 | bits,  # ISATAP
             0x20010DB9 << 96 | 0x02005EFE << 32 | bits,
         )
