@@ -1,0 +1,211 @@
+"""Everything else, by the apprise library: only services whose hosts are their own.
+
+It keeps true: whatever the library asks for goes out by our guard, to one of the service's hosts,
+over verified TLS, and no redirect is followed. The library is imported at the first need, works in
+a thread, and its log is silent, since texts and tokens stand in it.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ..failure import Failed, Unobtainable
+from ..phases import Stopwatch
+from ..reach.web import Request, Response, fetch
+from ..target import BadTarget, read_url
+from .delivery import (
+    ANSWER_BYTES_MOST,
+    Delivered,
+    Means,
+    NotDelivered,
+    Verdict,
+    by_status,
+    renamed,
+)
+from .message import Message, Status, body_lines, title_line
+from .settings import ChannelSpec, Config, Setting, SettingFault
+
+if TYPE_CHECKING:
+    import requests
+
+# Scheme of an apprise URL → the hosts that its service is at. Whoever writes the URL has no say in
+# where it leads.
+SERVICES: Final[Mapping[str, frozenset[str]]] = {
+    scheme: frozenset(hosts.split())
+    for scheme, hosts in {
+        "bulksms": "api.bulksms.com",
+        "clicksend": "rest.clicksend.com",
+        "flock": "api.flock.com",
+        "gchat": "chat.googleapis.com",
+        "ifttt": "maker.ifttt.com",
+        "join": "joinjoaomgcd.appspot.com",
+        "line": "api.line.me",
+        "mailgun": "api.mailgun.net api.eu.mailgun.net",
+        "msgbird": "rest.messagebird.com",
+        "pagertree": "api.pagertree.com",
+        "pbul": "api.pushbullet.com",
+        "plivo": "api.plivo.com",
+        "pover": "api.pushover.net",
+        "prowl": "api.prowlapp.com",
+        "pushy": "api.pushy.me",
+        "sendgrid": "api.sendgrid.com",
+        "signl4": "connect.signl4.com",
+        "spush": "api.simplepu.sh",
+        "twilio": "api.twilio.com",
+        "victorops": "alert.victorops.com",
+        "vonage": "rest.nexmo.com",
+        "wxteams": "webexapis.com api.ciscospark.com",
+    }.items()
+}
+# Requests of one delivery: a service may want one for each of several recipients.
+REQUESTS_MOST: Final = 20
+# What the message is framed by is ours to say.
+_FRAMING: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
+)
+
+
+def _rule(config: Config) -> list[SettingFault]:
+    scheme, separator, rest = config.get("url", "").partition("://")
+    if scheme.lower() in SERVICES and separator and rest:
+        return []
+    known = ", ".join(sorted(SERVICES))
+    return [SettingFault("config.url", f"must begin with one of {known}, and ://")]
+
+
+SPEC: Final = ChannelSpec(
+    type="apprise",
+    help="A service that the apprise library knows, with a host of its own.",
+    settings=(
+        Setting(
+            name="url",
+            help="The service's apprise URL, such as pover://user@token",
+            required=True,
+            secret=True,
+            pattern=r"\S+",
+            hint="must not hold blanks",
+        ),
+    ),
+    rule=_rule,
+)
+
+
+@dataclass(slots=True)
+class _Way:
+    """One delivery's way out; `ended` is why the last request failed."""
+
+    means: Means
+    hosts: frozenset[str]
+    left: int = REQUESTS_MOST
+    ended: NotDelivered | None = None
+
+    async def go(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        try:
+            where = read_url(url, ("https",))
+        except BadTarget:
+            raise NotDelivered(Verdict.BLOCKED, "target_blocked") from None
+        if where.host not in self.hosts or self.left < 1:
+            raise NotDelivered(Verdict.BLOCKED, "target_blocked")
+        self.left -= 1
+        request = Request(
+            method=method,
+            url=where,
+            headers=tuple((n, v) for n, v in headers.items() if n.lower() not in _FRAMING),
+            body=body,
+            redirects=0,
+            body_bytes_most=ANSWER_BYTES_MOST,
+        )
+        try:
+            response = await fetch(self.means.reach, request, Stopwatch())
+        except (Failed, Unobtainable) as failure:
+            raise renamed(failure) from None
+        if not 200 <= response.status <= 299:
+            self.ended = by_status(response.status, response.headers.get("retry-after", ""))
+        return response
+
+
+_way: ContextVar[_Way] = ContextVar("_way")
+
+
+def _send_prepared(_adapter: object, request: Any, **_options: Any) -> "requests.Response":
+    """What stands in the place of requests' own way out. Cancellation goes through it as it is."""
+    import requests
+
+    way = _way.get(None)
+    body = request.body or b""
+    if way is None or not isinstance(body, bytes | str):
+        raise requests.ConnectionError("there is no way out")
+    whole = body.encode() if isinstance(body, str) else body
+    headers = {str(n): _text(v) for n, v in request.headers.items()}
+    try:
+        came = trio.from_thread.run(way.go, request.method, request.url, headers, whole)
+    except NotDelivered as why:
+        way.ended = why
+        raise requests.ConnectionError(why.reason) from None
+    found = requests.Response()
+    found.status_code = came.status
+    found.url = request.url
+    found.request = request
+    # Without a location, there is no redirect to follow.
+    found.headers.update({n: v for n, v in came.headers.items() if n != "location"})
+    found._content = came.body
+    return found
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def _library() -> Any:
+    """apprise, with requests made to go out by us; nothing else of ours uses requests."""
+    import apprise
+    from requests import adapters, sessions
+
+    if getattr(adapters.HTTPAdapter, "send") is not _send_prepared:  # noqa: B009
+        setattr(adapters.HTTPAdapter, "send", _send_prepared)  # noqa: B010
+        # It would add what a netrc of this host holds.
+        setattr(sessions, "get_netrc_auth", lambda *_args, **_kw: None)  # noqa: B010
+        log = logging.getLogger("apprise")
+        log.propagate = False
+        log.handlers = [logging.NullHandler()]
+        log.setLevel(logging.CRITICAL + 1)
+    return apprise
+
+
+def _notify(url: str, message: Message, way: _Way) -> None:
+    apprise = _library()
+    _way.set(way)
+    kinds = {
+        Status.DOWN: apprise.NotifyType.FAILURE,
+        Status.RECOVERED: apprise.NotifyType.SUCCESS,
+        Status.TEST: apprise.NotifyType.INFO,
+    }
+    asset = apprise.AppriseAsset(storage_mode=apprise.PersistentStoreMode.MEMORY, async_mode=False)
+    service = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    if not service:
+        raise NotDelivered(Verdict.REFUSED, "bad_definition")
+    # Its pauses between requests would outlast the delivery.
+    service.request_rate_per_sec = 0
+    lines = [*body_lines(message), *([message.link] if message.link else [])]
+    was_taken = service.notify(
+        body="\n".join(lines) or title_line(message),
+        title=title_line(message),
+        notify_type=kinds[message.status],
+        body_format=apprise.NotifyFormat.TEXT,
+    )
+    if not was_taken:
+        raise way.ended or NotDelivered(Verdict.REFUSED, "protocol_error")
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    url = config["url"]
+    way = _Way(means, SERVICES[url.partition("://")[0].lower()])
+    # Not left alone when cancelled: its next request then ends it, and so does the one under way.
+    work = partial(_notify, url, message, way)
+    await trio.to_thread.run_sync(work, limiter=means.reach.threads)
+    return Delivered()

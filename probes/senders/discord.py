@@ -1,0 +1,61 @@
+"""Discord, by a webhook of a text channel.
+
+Webhooks cannot reply: a recovery is a message of its own. Nobody is ever mentioned, and
+Markdown's characters are escaped.
+"""
+
+import re
+from typing import Any, Final
+
+from .delivery import Delivered, Means, post_json
+from .message import Message, Status, body_lines, clipped, title_line
+from .settings import ChannelSpec, Config, Form, Setting
+
+# Discord's bounds of an embed.
+TITLE_LONGEST: Final = 256
+DESCRIPTION_LONGEST: Final = 4_096
+
+_COLOURS: Final = {Status.DOWN: 0xC62828, Status.RECOVERED: 0x2E7D32, Status.TEST: 0x546E7A}
+_MARKUP: Final = re.compile(r"([\\*_~`|>#\[\]()<@:\-])")
+
+SPEC: Final = ChannelSpec(
+    type="discord",
+    help="A message by a webhook of a Discord channel.",
+    settings=(
+        Setting(
+            name="url",
+            help="The webhook's URL; who knows it can post",
+            form=Form.URL,
+            required=True,
+            secret=True,
+        ),
+    ),
+)
+
+
+def escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", text)
+
+
+def document(message: Message) -> dict[str, Any]:
+    text = "\n".join(body_lines(message))
+    embed: dict[str, Any] = {
+        "title": _within(title_line(message), TITLE_LONGEST),
+        "description": _within(text, DESCRIPTION_LONGEST),
+        "color": _COLOURS[message.status],
+    }
+    if message.link:
+        embed["url"] = message.link
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+
+
+def _within(text: str, longest: int) -> str:
+    """Escaped, and no longer than Discord takes: what is cut is cut before it is escaped."""
+    while len(escaped(text)) > longest:
+        text = clipped(text, len(text) - max((len(escaped(text)) - longest) // 2, 1))
+    return escaped(text)
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    await post_json(means, config["url"], document(message))
+    return Delivered()

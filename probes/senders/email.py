@@ -1,0 +1,249 @@
+"""Mail by the configured server, in plain text and simple HTML. All of an incident are one thread.
+
+smtplib speaks, in a thread, on a socket that Trio dialled and shuts down when time is up, so that
+the thread ends too. Credentials are sent over TLS with a certificate that was verified, or not at
+all; without them TLS is taken where it is offered, as mail servers do among themselves.
+"""
+
+import os
+import smtplib
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate, parseaddr
+from html import escape
+from io import BufferedIOBase
+from typing import Final
+
+from ..phases import Stopwatch
+from ..reach import tls
+from .delivery import SEND_SECONDS, Delivered, Mail, Means, NotDelivered, Verdict
+from .message import Message, body_lines, title_line
+from .settings import ChannelSpec, Config, Setting, SettingFault
+
+ADDRESSES_MOST: Final = 20
+ADDRESS_LONGEST: Final = 254
+# Of all that a server says in one conversation.
+REPLIES_BYTES_MOST: Final = 64 * 1024
+# Where TLS comes before the first word (RFC 8314).
+IMPLICIT_TLS_PORT: Final = 465
+# What we call ourselves to a server, which wants an address where there is no name.
+_EHLO_NAME: Final = "[127.0.0.1]"
+_ATEXT: Final = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~."
+)
+
+
+def addresses(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _rule(config: Config) -> list[SettingFault]:
+    found = addresses(config.get("to", ""))
+    if not found or not all(_is_address(address) for address in found):
+        return [SettingFault("config.to", "must be e-mail addresses, separated by commas")]
+    if len(found) > ADDRESSES_MOST:
+        return [SettingFault("config.to", f"must be at most {ADDRESSES_MOST} addresses")]
+    return []
+
+
+def _is_address(text: str) -> bool:
+    local, _, domain = text.rpartition("@")
+    known = set(local) <= _ATEXT and set(domain) <= _ATEXT
+    return bool(local and domain) and known and len(text) <= ADDRESS_LONGEST
+
+
+SPEC: Final = ChannelSpec(
+    type="email",
+    help="Mail by the server that mail.* configures.",
+    settings=(
+        Setting(
+            name="to",
+            help=f"Up to {ADDRESSES_MOST} addresses, separated by commas",
+            required=True,
+        ),
+    ),
+    rule=_rule,
+)
+
+
+def letter(message: Message, to: Sequence[str], mail: Mail, now_us: int) -> EmailMessage:
+    """References name the incident's key, though no mail bears it: clients put together what names
+    the same."""
+    domain = parseaddr(mail.sender)[1].rpartition("@")[2] or "localhost"
+    found = EmailMessage()
+    found["From"] = mail.sender
+    found["To"] = ", ".join(to)
+    found["Subject"] = title_line(message)
+    found["Date"] = formatdate(now_us / 1_000_000)
+    found["Message-ID"] = f"<{message.id}@{domain}>"
+    root = f"<{message.key}@{domain}>"
+    parents = [root, *([message.thread] if _is_message_id(message.thread) else [])]
+    found["In-Reply-To"] = parents[-1]
+    found["References"] = " ".join(parents)
+    found["Auto-Submitted"] = "auto-generated"
+    lines = body_lines(message)
+    text = "\n".join(
+        [title_line(message), "", *lines, *(["", message.link] if message.link else [])]
+    )
+    found.set_content(text + "\n")
+    found.add_alternative(_html(message, lines), subtype="html")
+    return found
+
+
+def _html(message: Message, lines: Sequence[str]) -> str:
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    link = escape(message.link)
+    anchor = f'<p><a href="{link}">{link}</a></p>' if message.link else ""
+    title = escape(title_line(message))
+    return f"<html><body><h1>{title}</h1>{paragraphs}{anchor}</body></html>\n"
+
+
+def _is_message_id(text: str) -> bool:
+    inside = text[1:-1]
+    return text == f"<{inside}>" and _is_address(inside)
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    if means.mail is None:
+        raise NotDelivered(Verdict.RETRY, "mail_unavailable")
+    to = addresses(config["to"])
+    whole = letter(message, to, means.mail, means.now())
+    refused = await _hand_over(means.mail, whole, to)
+    note = f"recipient_refused {refused} of {len(to)}" if refused else ""
+    return Delivered(thread=message.thread or str(whole["Message-ID"]), note=note)
+
+
+async def _hand_over(mail: Mail, whole: EmailMessage, to: Sequence[str]) -> int:
+    """How many of the recipients the server would not take, where it took some."""
+    connection = await mail.reach.dial(mail.host, mail.port, Stopwatch())
+    sock = socket.socket(fileno=connection.stream.socket.detach())
+    try:
+        # TLS takes the socket over; by this one it can be shut down whoever holds it.
+        handle = socket.socket(fileno=os.dup(sock.fileno()))
+    except OSError:
+        sock.close()
+        raise
+    conversation = _Conversation(sock, mail, whole, to)
+    try:
+        return await mail.reach.in_thread(conversation.held)
+    finally:
+        # The thread may still be talking: it ends with the connection, and closes its own.
+        with suppress(OSError):
+            handle.shutdown(socket.SHUT_RDWR)
+        handle.close()
+        if not conversation.began:
+            sock.close()
+
+
+@dataclass(slots=True)
+class _Conversation:
+    sock: socket.socket
+    mail: Mail
+    whole: EmailMessage
+    to: Sequence[str]
+    began: bool = False
+
+    def held(self) -> int:
+        self.began = True
+        try:
+            self.sock.settimeout(SEND_SECONDS)
+            return self._hold()
+        except smtplib.SMTPAuthenticationError as error:
+            raise _by_code(error.smtp_code, "auth_failed") from None
+        except smtplib.SMTPRecipientsRefused as error:
+            codes = [code for code, _ in error.recipients.values()]
+            raise _by_code(min(codes), "recipient_refused") from None
+        except smtplib.SMTPSenderRefused as error:
+            raise _by_code(error.smtp_code, "sender_refused") from None
+        except smtplib.SMTPResponseException as error:
+            raise _by_code(error.smtp_code, "smtp_status") from None
+        except smtplib.SMTPNotSupportedError:
+            raise NotDelivered(Verdict.REFUSED, "auth_unsupported") from None
+        except ssl.SSLError:
+            raise NotDelivered(Verdict.RETRY, "tls_error") from None
+        except (smtplib.SMTPException, OSError, ValueError):
+            raise NotDelivered(Verdict.RETRY, "connect_error") from None
+        finally:
+            self.sock.close()
+
+    def _hold(self) -> int:
+        implicit = self.mail.port == IMPLICIT_TLS_PORT
+        verified = bool(self.mail.username) or implicit
+        context = self.mail.reach.contexts.make(tls.Setting(verified))
+        if implicit:
+            self.sock = context.wrap_socket(self.sock, server_hostname=self.mail.host)
+        client = _Client(self.sock)
+        try:
+            client.greet(self.mail.host)
+            if not implicit and client.has_extn("starttls"):
+                client.starttls(context=context)
+                client.ehlo()
+            elif not implicit and verified:
+                raise NotDelivered(Verdict.REFUSED, "starttls_missing")
+            if self.mail.username:
+                client.login(self.mail.username, self.mail.password)
+            refused = client.send_message(self.whole, to_addrs=list(self.to))
+            with suppress(smtplib.SMTPException, OSError):
+                client.quit()
+            return len(refused)
+        finally:
+            client.close()
+
+
+class _Client(smtplib.SMTP):
+    """On a socket that is connected already; what the server says is bounded."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._connected = sock
+        self._heard = _Budget(REPLIES_BYTES_MOST)
+        super().__init__(local_hostname=_EHLO_NAME, timeout=SEND_SECONDS)
+
+    def greet(self, host: str) -> None:
+        # The name that a certificate is held against.
+        self._host = host
+        code, said = self.connect(host, smtplib.SMTP_PORT)
+        if code != 220:
+            raise smtplib.SMTPConnectError(code, said)
+        self.ehlo()
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:  # noqa: ARG002
+        return self._connected
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None:
+            assert self.sock is not None
+            self.file = _Heard(self.sock.makefile("rb"), self._heard)
+        return super().getreply()
+
+
+class _Budget:
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+class _Heard:
+    """A file of replies that ends where they have become too many."""
+
+    def __init__(self, file: BufferedIOBase, budget: _Budget) -> None:
+        self._file = file
+        self._budget = budget
+
+    def readline(self, most: int = -1) -> bytes:
+        line = self._file.readline(most)
+        self._budget.left -= len(line)
+        if self._budget.left < 0:
+            raise OSError("the server says too much")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _by_code(code: int, reason: str) -> NotDelivered:
+    """A 5xx is a no (RFC 5321, 4.2.1); what is neither is heard as not now."""
+    verdict = Verdict.REFUSED if 500 <= code <= 599 else Verdict.RETRY
+    return NotDelivered(verdict, f"{reason} {code}" if 200 <= code <= 599 else reason)

@@ -1,0 +1,78 @@
+"""ntfy, its own server or another. It has no replies: a recovery is a notification of its own.
+
+(It could take the outage's place, but then nobody would be notified of it.) Texts are plain: ntfy
+interprets none of them unless it is asked to.
+"""
+
+from typing import Any, Final
+
+from .delivery import Delivered, Means, post_json
+from .message import Message, Severity, Status, body_lines, clipped, title_line
+from .settings import ChannelSpec, Config, Form, Setting
+
+# A longer message becomes an attachment.
+MESSAGE_BYTES_MOST: Final = 4_000
+_TAGS: Final = {
+    Status.DOWN: "rotating_light",
+    Status.RECOVERED: "white_check_mark",
+    Status.TEST: "wrench",
+}
+_PRIORITIES: Final = {
+    Severity.NONE: 3,
+    Severity.MINOR: 3,
+    Severity.MAJOR: 4,
+    Severity.CRITICAL: 5,
+}
+
+SPEC: Final = ChannelSpec(
+    type="ntfy",
+    help="A notification to a topic of ntfy.",
+    settings=(
+        Setting(
+            name="url",
+            help="The server",
+            form=Form.URL,
+            leads=True,
+            default="https://ntfy.sh",
+        ),
+        Setting(
+            name="topic",
+            help="The topic; on a public server whoever knows it can read along",
+            required=True,
+            pattern=r"[A-Za-z0-9_-]{1,64}",
+            hint="must be 1 to 64 letters, digits, dashes and underscores",
+            longest=64,
+        ),
+        Setting(
+            name="token",
+            help="An access token, where the topic asks for one",
+            secret=True,
+            pattern=r"[\x21-\x7e]+",
+            hint="must be visible ASCII without blanks",
+            longest=256,
+        ),
+    ),
+)
+
+
+def document(message: Message, topic: str) -> dict[str, Any]:
+    text = "\n".join(body_lines(message)) or title_line(message)
+    while len(text.encode()) > MESSAGE_BYTES_MOST:
+        text = clipped(text, len(text) * 9 // 10)
+    down = message.status is Status.DOWN
+    found: dict[str, Any] = {
+        "topic": topic,
+        "title": title_line(message),
+        "message": text,
+        "tags": [_TAGS[message.status]],
+        "priority": _PRIORITIES[message.severity] if down else 3,
+    }
+    if message.link:
+        found["click"] = message.link
+    return found
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    headers = {"Authorization": f"Bearer {config['token']}"} if config["token"] else {}
+    await post_json(means, config["url"], document(message, config["topic"]), headers)
+    return Delivered()

@@ -1,0 +1,70 @@
+"""Opsgenie, by its alert API: one alert an alias, opened and closed by it.
+
+A test opens and closes at once, so that it ends where it began.
+"""
+
+from typing import Any, Final
+from urllib.parse import quote
+
+from .delivery import Delivered, Means, post_json
+from .message import Message, Severity, Status, body_lines, clipped, title_line
+from .settings import ChannelSpec, Config, Form, Setting
+
+MESSAGE_LONGEST: Final = 130
+DESCRIPTION_LONGEST: Final = 15_000
+_PRIORITIES: Final = {
+    Severity.NONE: "P5",
+    Severity.MINOR: "P3",
+    Severity.MAJOR: "P2",
+    Severity.CRITICAL: "P1",
+}
+
+SPEC: Final = ChannelSpec(
+    type="opsgenie",
+    help="Opens and closes an alert of Opsgenie.",
+    settings=(
+        Setting(
+            name="api_key",
+            help="The key of an API integration",
+            required=True,
+            secret=True,
+            pattern=r"[A-Za-z0-9-]{8,128}",
+            hint="must be letters, digits and dashes",
+            longest=128,
+        ),
+        Setting(
+            name="base_url",
+            help="Another region's: https://api.eu.opsgenie.com",
+            form=Form.URL,
+            leads=True,
+            default="https://api.opsgenie.com",
+        ),
+    ),
+)
+
+
+def opening(message: Message) -> dict[str, Any]:
+    lines = [*body_lines(message), *([message.link] if message.link else [])]
+    return {
+        "message": clipped(title_line(message), MESSAGE_LONGEST),
+        "alias": message.key,
+        "description": clipped("\n".join(lines), DESCRIPTION_LONGEST),
+        "priority": _PRIORITIES[message.severity],
+        "source": "leadline",
+    }
+
+
+def closing(message: Message) -> dict[str, Any]:
+    return {"source": "leadline", "note": title_line(message)}
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    alerts = f"{config['base_url'].rstrip('/')}/v2/alerts"
+    headers = {"Authorization": f"GenieKey {config['api_key']}"}
+    if message.status is not Status.RECOVERED:
+        await post_json(means, alerts, opening(message), headers)
+    if message.status is not Status.DOWN:
+        alias = quote(message.key, safe="")
+        url = f"{alerts}/{alias}/close?identifierType=alias"
+        await post_json(means, url, closing(message), headers)
+    return Delivered(thread=message.key)

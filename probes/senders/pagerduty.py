@@ -1,0 +1,77 @@
+"""PagerDuty, by Events API v2: one incident a key, triggered and resolved by it.
+
+A test triggers and resolves at once, so that it ends where it began.
+"""
+
+from typing import Any, Final
+
+from .delivery import Delivered, Means, post_json
+from .message import Message, Severity, Status, body_lines, clipped, instant_text, title_line
+from .settings import ChannelSpec, Config, Form, Setting
+
+SUMMARY_LONGEST: Final = 1_024
+_SEVERITIES: Final = {
+    Severity.NONE: "info",
+    Severity.MINOR: "warning",
+    Severity.MAJOR: "error",
+    Severity.CRITICAL: "critical",
+}
+
+SPEC: Final = ChannelSpec(
+    type="pagerduty",
+    help="Triggers and resolves an incident of PagerDuty.",
+    settings=(
+        Setting(
+            name="routing_key",
+            help="The integration key of Events API v2",
+            required=True,
+            secret=True,
+            pattern=r"[A-Za-z0-9]{32}",
+            hint="must be 32 letters and digits",
+            longest=32,
+        ),
+        Setting(
+            name="base_url",
+            help="Another region's: https://events.eu.pagerduty.com",
+            form=Form.URL,
+            leads=True,
+            default="https://events.pagerduty.com",
+        ),
+    ),
+)
+
+
+def trigger(message: Message, routing_key: str) -> dict[str, Any]:
+    payload: dict[str, Any] = {
+        "summary": clipped(title_line(message), SUMMARY_LONGEST),
+        "source": "leadline",
+        "severity": _SEVERITIES[message.severity],
+        "custom_details": {"lines": body_lines(message)},
+    }
+    if message.since is not None:
+        payload["timestamp"] = instant_text(message.since)
+    found: dict[str, Any] = {
+        "routing_key": routing_key,
+        "event_action": "trigger",
+        "dedup_key": message.key,
+        "client": "Leadline",
+        "payload": payload,
+    }
+    if message.link:
+        found["client_url"] = message.link
+        found["links"] = [{"href": message.link, "text": "Open in Leadline"}]
+    return found
+
+
+def resolve(message: Message, routing_key: str) -> dict[str, Any]:
+    return {"routing_key": routing_key, "event_action": "resolve", "dedup_key": message.key}
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    url = f"{config['base_url'].rstrip('/')}/v2/enqueue"
+    key = config["routing_key"]
+    if message.status is not Status.RECOVERED:
+        await post_json(means, url, trigger(message, key))
+    if message.status is not Status.DOWN:
+        await post_json(means, url, resolve(message, key))
+    return Delivered(thread=message.key)

@@ -1,0 +1,57 @@
+"""Slack, and what takes its incoming webhooks.
+
+A webhook cannot answer in a thread: only a bot could. What is told stands in rich text, whose texts
+Slack does not interpret; the fallback, which it does and which is all that others read, has its
+three characters escaped.
+"""
+
+from typing import Any, Final
+
+from .delivery import Delivered, Means, post_json
+from .message import Message, body_lines, plain_text, title_line
+from .settings import ChannelSpec, Config, Form, Setting
+
+TEXT_LONGEST: Final = 3_000
+
+SPEC: Final = ChannelSpec(
+    type="slack",
+    help="A message by an incoming webhook of Slack, or of what takes the same.",
+    settings=(
+        Setting(
+            name="url",
+            help="The incoming webhook's URL; who knows it can post",
+            form=Form.URL,
+            required=True,
+            secret=True,
+        ),
+    ),
+)
+
+
+def escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def document(message: Message) -> dict[str, Any]:
+    elements: list[dict[str, Any]] = [
+        {"type": "text", "text": title_line(message), "style": {"bold": True}}
+    ]
+    elements += [{"type": "text", "text": f"\n{line}"} for line in body_lines(message)]
+    if message.link:
+        elements.append({"type": "text", "text": "\n"})
+        elements.append({"type": "link", "url": message.link})
+    return {
+        "text": escaped(plain_text(message, TEXT_LONGEST)),
+        "unfurl_links": False,
+        "blocks": [
+            {
+                "type": "rich_text",
+                "elements": [{"type": "rich_text_section", "elements": elements}],
+            }
+        ],
+    }
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    await post_json(means, config["url"], document(message))
+    return Delivered()

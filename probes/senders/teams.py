@@ -1,0 +1,68 @@
+"""Microsoft Teams, by a workflow's webhook that takes an adaptive card. It has no way to reply.
+
+Texts stand in runs of rich text, in which Teams interprets nothing.
+"""
+
+from typing import Any, Final
+
+from .delivery import Delivered, Means, post_json
+from .message import Message, Status, body_lines, title_line
+from .settings import ChannelSpec, Config, Form, Setting
+
+_COLOURS: Final = {
+    Status.DOWN: "Attention",
+    Status.RECOVERED: "Good",
+    Status.TEST: "Default",
+}
+
+SPEC: Final = ChannelSpec(
+    type="teams",
+    help="An adaptive card by a workflow of Microsoft Teams.",
+    settings=(
+        Setting(
+            name="url",
+            help="The workflow's webhook URL; who knows it can post",
+            form=Form.URL,
+            required=True,
+            secret=True,
+        ),
+    ),
+)
+
+
+def document(message: Message) -> dict[str, Any]:
+    card: dict[str, Any] = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [
+            _text(
+                title_line(message),
+                weight="Bolder",
+                size="Medium",
+                color=_COLOURS[message.status],
+            ),
+            *(_text(line) for line in body_lines(message)),
+        ],
+    }
+    if message.link:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open", "url": message.link}]
+    return {
+        "type": "message",
+        "attachments": [
+            {
+                "contentType": "application/vnd.microsoft.card.adaptive",
+                "contentUrl": None,
+                "content": card,
+            }
+        ],
+    }
+
+
+def _text(text: str, **style: str) -> dict[str, Any]:
+    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text, **style}]}
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    await post_json(means, config["url"], document(message))
+    return Delivered()

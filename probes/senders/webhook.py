@@ -1,0 +1,116 @@
+"""A signed POST to anybody: one body, two signatures over it, both with the same secret.
+
+`X-Leadline-Signature` covers the body; the Standard Webhooks headers cover id, instant and body, so
+that a receiver can refuse what is replayed. The id is the same over all tries, the instant each
+try's own. Organizations' webhooks go by `send_signed` with a body of their own.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import Final
+
+import msgspec
+
+from .delivery import Delivered, Means, post
+from .message import Message, body_lines, instant_text, title_line
+from .settings import ChannelSpec, Config, Form, Setting, SettingFault
+
+SECRET_PREFIX: Final = "whsec_"
+# As the Standard Webhooks specification bounds keys.
+KEY_BYTES_LEAST, KEY_BYTES_MOST = 24, 64
+
+
+def key_of(secret: str) -> bytes | None:
+    """The bytes that sign, or None where the text is no such secret."""
+    if not secret.startswith(SECRET_PREFIX):
+        return None
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return key if KEY_BYTES_LEAST <= len(key) <= KEY_BYTES_MOST else None
+
+
+def secret_from(random: bytes) -> str:
+    return SECRET_PREFIX + base64.b64encode(random).decode()
+
+
+def secret_fault(secret: str) -> str | None:
+    if key_of(secret) is not None:
+        return None
+    return f"must be whsec_ and the base64 of {KEY_BYTES_LEAST} to {KEY_BYTES_MOST} bytes"
+
+
+def signed(body: bytes, key: bytes, uid: str, at_s: int) -> dict[str, str]:
+    """The headers that let the receiver tell that it is we who speak, and when."""
+    whole = hmac.new(key, body, hashlib.sha256).hexdigest()
+    stamped = hmac.new(key, f"{uid}.{at_s}.".encode() + body, hashlib.sha256).digest()
+    return {
+        "X-Leadline-Signature": f"sha256={whole}",
+        "webhook-id": uid,
+        "webhook-timestamp": str(at_s),
+        "webhook-signature": f"v1,{base64.b64encode(stamped).decode()}",
+    }
+
+
+async def send_signed(
+    url: str,
+    secret: str,
+    event: str,
+    uid: str,
+    body: bytes,
+    means: Means,
+) -> Delivered:
+    """`secret` empty: unsigned."""
+    headers = {"Content-Type": "application/json", "X-Leadline-Event": event}
+    key = key_of(secret)
+    if key is not None:
+        headers |= signed(body, key, uid, means.now() // 1_000_000)
+    await post(means, url, body, headers)
+    return Delivered()
+
+
+def _rule(config: Config) -> list[SettingFault]:
+    fault = secret_fault(config["secret"]) if config.get("secret") else None
+    return [SettingFault("config.secret", fault)] if fault else []
+
+
+SPEC: Final = ChannelSpec(
+    type="webhook",
+    help="A POST of JSON to a URL of yours, signed where a secret is set.",
+    settings=(
+        Setting(
+            name="url",
+            help="Where it is posted",
+            form=Form.URL,
+            required=True,
+            leads=True,
+        ),
+        Setting(name="secret", help="Signs each delivery: whsec_ and base64", secret=True),
+    ),
+    rule=_rule,
+)
+
+
+def document(message: Message) -> dict[str, object]:
+    return {
+        "event": message.event,
+        "id": message.id,
+        "key": message.key,
+        "status": message.status.value,
+        "severity": message.severity.value,
+        "title": title_line(message),
+        "lines": body_lines(message),
+        "why": message.why,
+        "since": None if message.since is None else instant_text(message.since),
+        "link": message.link,
+    }
+
+
+async def send(message: Message, config: Config, means: Means) -> Delivered:
+    body = msgspec.json.encode(document(message))
+    return await send_signed(
+        config["url"], config["secret"], message.event, message.id, body, means
+    )
