@@ -72,7 +72,10 @@ async def test_each_failure_below_the_threshold_is_confirmed_and_not_only_the_fi
 ) -> None:
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: False))
     row = await world.monitor(
-        failure_threshold=4, interval_seconds=3600, confirm_interval_seconds=10
+        # So long that no window falls due meanwhile, wherever its anchor lies.
+        failure_threshold=4,
+        interval_seconds=86_400,
+        confirm_interval_seconds=10,
     )
     async with probing(world, uuid7()) as prober:
         for failures in (1, 2, 3):
