@@ -287,3 +287,10 @@ def test_a_definition_is_refused_where_it_could_not_run() -> None:
     assert told("gw.example:80") == ["target"]
     assert told(count=0) == told(count=21) == ["config.count"]
     assert told(max_loss=100) == told(max_loss=-1) == ["config.max_loss"]
+
+
+async def test_a_run_that_is_cancelled_from_the_start_calls_nobody_down(prober: Prober) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await prober.check("icmp", "127.0.0.1")
+    assert scope.cancelled_caught
