@@ -4,7 +4,6 @@ Only this process is counted, and only what probes: nothing is scheduled or stor
 of the rounds, and the one in the middle is told, since what else runs on the machine changes.
 """
 
-import gc
 import statistics
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import trio
 
+from leadline.daemon.garbage import set_aside
 from leadline.probes.check import Check, make_check
 from leadline.probes.reach.outward import Reach, make_reach
 from leadline.probes.reach.policy import probe_policy
@@ -134,8 +134,7 @@ async def _measure(peers: Peers, other: Exporter) -> dict[str, Any]:
             await many(check, reach, 5)
             if name in other.probes:
                 await other.probe(name, 50)
-        gc.collect()
-        gc.freeze()
+        set_aside()
         for _ in range(ROUNDS):
             for name, check in to_do.items():
                 found = {"ours": await _ours(name, check, reach)}
