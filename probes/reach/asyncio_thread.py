@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 import trio
 
+from ..failure import Unobtainable
+from ..result import UnknownReason
+
 # How long work that was taken back may take to let go of its socket before we stop watching.
 GOODBYE_SECONDS = 0.1
 
@@ -30,7 +33,11 @@ async def on_asyncio(
     """What `work` returns or raises; the socket is closed by then. Cancelled, it is shut down: all
     that the work waits for ends with it, and the library tidies up as it does after any loss.
     """
-    loop = _loop()
+    try:
+        loop = _loop()
+    except BaseException:
+        sock.close()
+        raise
     token = trio.lowlevel.current_trio_token()
     ended = trio.Event()
     tasks: list[asyncio.Task[T]] = []
@@ -67,16 +74,26 @@ async def on_asyncio(
 
 
 def _loop() -> asyncio.AbstractEventLoop:
+    """`Unobtainable` where this host has no thread or no descriptors for one."""
     with _starting:
         if not _loops:
             started: Future[asyncio.AbstractEventLoop] = Future()
-            threading.Thread(target=_serve, args=(started,), name="asyncio", daemon=True).start()
-            _loops.append(started.result())
+            thread = threading.Thread(target=_serve, args=(started,), name="asyncio", daemon=True)
+            try:
+                thread.start()
+                _loops.append(started.result())
+            except (OSError, RuntimeError) as error:
+                raise Unobtainable(UnknownReason.LOCAL_RESOURCES) from error
         return _loops[0]
 
 
 def _serve(started: "Future[asyncio.AbstractEventLoop]") -> None:
-    loop = asyncio.new_event_loop()
+    try:
+        loop = asyncio.new_event_loop()
+    except BaseException as error:
+        # Told, or whoever waits for it would wait for ever.
+        started.set_exception(error)
+        return
     # What libraries do aside; by default it would be a thread for each of several cores.
     loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="asyncio"))
     started.set_result(loop)
