@@ -27,6 +27,7 @@ _HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 _TOO_MANY: Final = b'{"error":"not_ready"}'
+_NOT_THERE: Final = b'{"error":"not_found"}'
 
 
 class Front:
@@ -35,6 +36,9 @@ class Front:
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await _refuse_websocket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -89,6 +93,18 @@ async def _turn_away(send: Send) -> None:
     ]
     await send({"type": "http.response.start", "status": 503, "headers": headers})
     await send({"type": "http.response.body", "body": _TOO_MANY})
+
+
+async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    """No route of ours is one: the application would call its own surprise an error."""
+    await receive()
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close"})
+        return
+    headers = [(b"content-type", b"application/json"), *_HEADERS]
+    start = "websocket.http.response.start"
+    await send({"type": start, "status": 404, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": _NOT_THERE})
 
 
 def _log(scope: Scope, status: int, seconds: float) -> None:

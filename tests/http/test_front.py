@@ -101,3 +101,24 @@ async def test_a_page_that_is_not_there_is_told_to_people_in_a_page(api: Api) ->
     assert "Content-Security-Policy" in answer.headers
     answer = await api.ask("nobody", "GET", "/api/v1/nothing", headers=browser)
     assert (answer.status_code, await answer.get_json()) == (404, {"error": "not_found"})
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_websocket_is_told_that_there_is_none(answers: bool) -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("the application is not asked")
+
+    extensions: dict[str, Any] = {"websocket.http.response": {}} if answers else {}
+    await Front(never)(scope(type="websocket", extensions=extensions), receive, send)
+    if answers:
+        assert [m.get("status", m.get("body")) for m in sent] == [404, b'{"error":"not_found"}']
+    else:
+        assert sent == [{"type": "websocket.close"}]
