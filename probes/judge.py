@@ -4,12 +4,19 @@ A search lets go of the interpreter, so that in a thread it does not hold the lo
 document does not: of those there is one at a time.
 """
 
+import atexit
 from collections.abc import Sequence
 from functools import partial
+from time import monotonic, sleep
 
 from .condition import Condition
 from .facts import Facts, evaluate, is_long
 from .reach.outward import Reach
+
+# RE2 aborts the process where a search comes back to an interpreter that has ended; one that was
+# left alone is waited for so long, which is more than any of them may take.
+EXIT_SECONDS = 3.0
+_under_way: set[object] = set()
 
 
 async def judged(conditions: Sequence[Condition], facts: Facts, reach: Reach) -> bool:
@@ -19,7 +26,7 @@ async def judged(conditions: Sequence[Condition], facts: Facts, reach: Reach) ->
     for condition in conditions:
         reads_document = condition.place.name == "BODY" and condition.place.path
         off_loop = reach.in_thread_alone if reads_document else reach.in_thread
-        if not await off_loop(partial(evaluate, condition, facts)):
+        if not await off_loop(partial(_apart, condition, facts)):
             return False
     return True
 
@@ -27,3 +34,19 @@ async def judged(conditions: Sequence[Condition], facts: Facts, reach: Reach) ->
 def hold(conditions: Sequence[Condition], facts: Facts) -> bool:
     """At once; for facts that are known to be short."""
     return all(evaluate(condition, facts) for condition in conditions)
+
+
+def _apart(condition: Condition, facts: Facts) -> bool:
+    mark = object()
+    _under_way.add(mark)
+    try:
+        return evaluate(condition, facts)
+    finally:
+        _under_way.discard(mark)
+
+
+@atexit.register
+def _await_searches() -> None:
+    latest = monotonic() + EXIT_SECONDS
+    while _under_way and monotonic() < latest:
+        sleep(0.01)

@@ -4,6 +4,8 @@ No time is measured here. A check whose work belongs in a thread cannot be made 
 to be had, and one that is short can: so it shows where the work is done.
 """
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import dns.message
@@ -170,3 +172,26 @@ def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
         url=read_url(f"http://{HOST}/"),
     )
     assert response.text == body.decode("cp1252", "replace")
+
+
+LEAVING = f"""
+import trio
+from leadline.probes.condition import parse
+from leadline.probes.facts import Facts
+from leadline.probes.judge import judged
+from leadline.probes.reach.outward import make_reach
+from leadline.probes.reach.policy import probe_policy
+
+async def main():
+    reach = make_reach(probe_policy())
+    with trio.move_on_after(0.05) as left:
+        await judged([parse(r"[BODY] matches {SLOW}")], Facts(body="a" * 100_000), reach)
+    assert left.cancelled_caught
+
+trio.run(main)
+"""
+
+
+def test_a_process_that_ends_during_a_search_ends_well() -> None:
+    done = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
