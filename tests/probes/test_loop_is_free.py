@@ -175,7 +175,11 @@ def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
 
 
 LEAVING = f"""
+import atexit
+# Registered first, so that it is called last.
+atexit.register(lambda: print(len(judge._under_way)))
 import trio
+from leadline.probes import judge
 from leadline.probes.condition import parse
 from leadline.probes.facts import Facts
 from leadline.probes.judge import judged
@@ -194,4 +198,4 @@ trio.run(main)
 
 def test_a_process_that_ends_during_a_search_ends_well() -> None:
     done = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
