@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from leadline.storage.transactions.secrets.edit_secrets import place_of
 from tests.http.cast import Api
 
 VALUE = "canary-9d1e"
@@ -52,6 +53,15 @@ async def test_no_page_shows_a_value_and_a_refused_form_does_not_either(api: Api
     assert "must match" in text
     assert VALUE not in text
     assert VALUE not in await seen(api, "editor")
+
+
+@pytest.mark.parametrize("act", ["add", "replace"])
+async def test_a_key_of_several_lines_is_kept_as_it_was_typed(api: Api, act: str) -> None:
+    if act == "replace":
+        await send(api, "editor", act="add", name="key", value="old")
+    await send(api, "editor", act=act, name="key", value="%20one%0D%0Atwo%0D%0A")
+    [(uid, sealed)] = await api.rows("select uid, value_sealed from project_secrets")
+    assert api.context.keyring.open(sealed, place_of(uid)) == b" one\ntwo\n"
 
 
 async def test_one_in_use_says_by_how_many_and_offers_no_end(api: Api) -> None:

@@ -1,5 +1,6 @@
 """What is missing on our side calls no target down, whichever kind needs it."""
 
+import gc
 import os
 import resource
 from collections.abc import Iterator
@@ -100,6 +101,7 @@ async def test_nor_where_the_thread_of_asyncio_cannot_be_begun(
                 result = await run_form(prober, form, port)
         assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES, f"{form}: {result}"
         assert asyncio_thread._loops == []
+        gc.collect()
 
 
 @pytest.mark.parametrize("said", [None, dns.rcode.SERVFAIL])

@@ -45,7 +45,8 @@ async def show(ask: Ask) -> Reply:
 
 async def act(ask: Ask) -> Reply:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
-    name, value = _first(ask, "name").strip(), _first(ask, "value")
+    # A browser sends line breaks of its own, whatever was typed.
+    name, value = _first(ask, "name").strip(), _first(ask, "value").replace("\r\n", "\n")
     try:
         match _first(ask, "act"):
             case "add":

@@ -116,11 +116,13 @@ def _reaches(edges: Mapping[int, list[int]], start: int) -> bool:
 
 
 def has_moved(before: str, after: str) -> bool:
-    """Whether host or port of the target changed."""
+    """Whether scheme, host or port of the target changed: with https goes what kept a credential
+    from those in between.
+    """
     return before != after and _address(before) != _address(after)
 
 
-def _address(target: str) -> tuple[str, int] | str:
+def _address(target: str) -> tuple[str | int, ...] | str:
     try:
         url = read_url(target, ("http", "https", "ws", "wss"))
     except BadTarget:
@@ -128,4 +130,4 @@ def _address(target: str) -> tuple[str, int] | str:
             return read_host_port(target)
         except BadTarget:
             return target
-    return url.host, url.port
+    return url.origin

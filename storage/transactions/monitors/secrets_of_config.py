@@ -1,7 +1,7 @@
 """What of a monitor's config is secret is kept apart from it, sealed, and never given back.
 
-A blank value on write keeps the stored one; where the target's host or port changed, it is asked
-for again, so that a stored credential is not sent to another host.
+A blank value on write keeps the stored one; where the target's scheme, host or port changed, it
+is asked for again, so that a stored credential is not sent to another host.
 """
 
 from collections.abc import Callable, Mapping
@@ -96,7 +96,7 @@ def _kept(field: str, value: Any, stored: Any, *, moved: bool) -> Any:
     if value not in ("", None):
         return value
     if stored not in ("", None) and moved:
-        raise Refused("invalid", field, "must be given again, as host or port changed")
+        raise Refused("invalid", field, "must be given again, as scheme, host or port changed")
     return stored
 
 
