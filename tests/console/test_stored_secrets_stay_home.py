@@ -33,7 +33,7 @@ async def sent(api: Api, monitor: Any, target: str, act: str, **form: str) -> tu
         data=urlencode(fields).encode(),
         headers={"Content-Type": "application/x-www-form-urlencoded"},
     )
-    return response.status_code, str(await response.get_data(), "utf-8")
+    return response.status_code, await response.get_data(as_text=True)
 
 
 WAYS = {

@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -16,7 +17,7 @@ import trustme
 
 from leadline.probes.check import validate
 from leadline.probes.kinds import FILES, spec_of
-from leadline.probes.result import FailureClass
+from leadline.probes.result import FailureClass, Outcome
 from tests.probes.kind_forms import (
     BODY,
     CONDITION,
@@ -234,6 +235,39 @@ async def test_a_black_hole_is_a_connection_that_timed_out(prober: Prober) -> No
         async with trio.open_nursery() as nursery:
             for form in FORMS:
                 nursery.start_soon(judge, form, port)
+    assert not wrong, "\n".join(wrong)
+
+
+KNOW_CONNECTED = [
+    replace(form, conditions=("[CONNECTED] == false",))
+    for form in FORMS
+    if (spec := spec_of(form.kind)) is not None and "CONNECTED" in spec.placeholders
+]
+
+
+async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    assert len(KNOW_CONNECTED) > len(FORMS) / 2
+    async with serving(trio.SocketStream.aclose) as closed:
+        pass
+    wrong: list[str] = []
+
+    async def judge(form: Form, hole: int) -> None:
+        for port in (closed, hole):
+            result = await run_form(prober, form, port)
+            if result.outcome is not Outcome.UP:
+                wrong.append(f"{form}: {result.outcome} {result.msg}")
+        # Whoever answers, and be it with a reset, is connected.
+        async with playing(form, resetting, authority) as port:
+            result = await run_form(prober, form, port)
+            if result.outcome is not Outcome.DOWN:
+                wrong.append(f"{form}: {result.outcome} though there was one")
+
+    with black_hole() as hole:
+        async with trio.open_nursery() as nursery:
+            for form in KNOW_CONNECTED:
+                nursery.start_soon(judge, form, hole)
     assert not wrong, "\n".join(wrong)
 
 
