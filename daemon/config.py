@@ -152,7 +152,7 @@ def _type_at(path: list[str]) -> Any:
 
 def _fields(section: Any) -> dict[str, msgspec.structs.FieldInfo]:
     if isinstance(section, type) and issubclass(section, msgspec.Struct):
-        return {field.name: field for field in msgspec.structs.fields(section)}
+        return {field.encode_name: field for field in msgspec.structs.fields(section)}
     return {}
 
 

@@ -25,6 +25,9 @@ TESTS_AT_ONCE: Final = 8
 # A run holds one thread at most. One that was left alone by a deadline still ends its work.
 THREADS_LEFT_ALONE: Final = 32
 
+# Deliveries that work in threads: mail, and what apprise carries.
+DELIVERY_THREADS: Final = 16
+
 WATCHDOG_STALE_SECONDS: Final = 60.0
 
 
@@ -39,6 +42,10 @@ def testing() -> trio.CapacityLimiter:
 def working(concurrency: int) -> trio.CapacityLimiter:
     """The threads that checks may hold: a place for each run that there can be."""
     return trio.CapacityLimiter(concurrency + TESTS_AT_ONCE + THREADS_LEFT_ALONE)
+
+
+def delivering() -> trio.CapacityLimiter:
+    return trio.CapacityLimiter(DELIVERY_THREADS)
 
 
 def hashing() -> trio.CapacityLimiter:

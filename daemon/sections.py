@@ -3,6 +3,7 @@
 import base64
 import binascii
 import ipaddress
+import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -11,6 +12,8 @@ from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
 RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,62}$")]
+# An address alone, or a name and then the address in angle brackets; no line ends in either.
+ADDRESS = re.compile(r"\A[^\r\n<>]*<?[^\s<>@]+@[^\s<>@]+>?\Z")
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 
@@ -180,6 +183,7 @@ class Settings(Section, frozen=True):
             *_network_faults("prober.deny_networks", self.prober.deny_networks),
             *_url_faults("server.public_base_url", self.server.public_base_url),
             *_key_faults(self.security),
+            *_mail_faults(self.mail),
             *_administrator_faults(self.security, self.local.min_password_length),
             *([] if self.prober.regions else ["prober.regions: at least one is needed"]),
         ]
@@ -234,6 +238,17 @@ def _key_faults(security: Security) -> list[str]:
                 faults.append(f"{key}: must be 32 bytes in base64")
         except binascii.Error:
             faults.append(f"{key}: must be 32 bytes in base64")
+    return faults
+
+
+def _mail_faults(mail: Mail) -> list[str]:
+    faults = []
+    if mail.enabled and not mail.smtp_host:
+        faults.append("mail.smtp_host: is needed where mail is enabled")
+    if mail.enabled and not ADDRESS.search(mail.from_):
+        faults.append("mail.from: must hold an e-mail address where mail is enabled")
+    if bool(mail.smtp_username) != bool(mail.smtp_password):
+        faults.append("mail: smtp_username and smtp_password belong together")
     return faults
 
 

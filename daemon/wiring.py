@@ -4,7 +4,7 @@ import ipaddress
 import platform
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from uuid import UUID
 
@@ -13,13 +13,16 @@ from uuid_utils.compat import uuid7
 from ..http.auth.passwords import Passwords
 from ..http.context import Context, Options, Readiness
 from ..probes.reach.outward import Reach, make_reach
-from ..probes.reach.policy import probe_policy
+from ..probes.reach.policy import Policy, notify_policy, probe_policy
+from ..probes.senders import Means
+from ..probes.senders.delivery import Mail
 from ..storage.bus import Bus
 from ..storage.clock import ProductClock, Reading
 from ..storage.evaluator import Evaluator
 from ..storage.keyring import Keyring
 from ..storage.pools import Pool
 from ..storage.recorder import Recorder
+from ..storage.rules.instant import Instant
 from ..storage.tables import presences
 from . import limits
 from .loops.attendance import Attendance, Identity
@@ -55,6 +58,7 @@ class House:
     bus: Bus
     keyring: Keyring
     reach: Reach
+    means: Means
     recorder: Recorder
     attendance: Attendance
     janitor: Janitor
@@ -109,6 +113,7 @@ def build(
         bus=bus,
         keyring=keyring,
         reach=reach,
+        means=means_of(settings, reach, clock.now),
         recorder=recorder,
         attendance=attendance,
         # Whoever stores results needs room for them, whichever process keeps house later.
@@ -150,6 +155,7 @@ def context_of(
         bus=house.bus,
         keyring=house.keyring,
         reach=house.reach,
+        means=house.means,
         passwords=passwords,
         options=_options(house.settings),
         test_permits=limits.testing(),
@@ -193,6 +199,30 @@ def _reach(settings: Settings) -> Reach:
         user_agent=f"leadline/{version()}",
         threads=limits.working(prober.concurrency),
     )
+
+
+def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Means:
+    """What notifications go out by: a policy of their own, and the caches that probes have. The
+    mail server is the operator's to name: it may stand where no channel may lead."""
+    deny = reach.policy.deny
+    threads = limits.delivering()
+    egress, mail = settings.notification_egress, settings.mail
+
+    def by(policy: Policy) -> Reach:
+        return replace(reach, policy=policy, connectivity=None, threads=threads)
+
+    server = None
+    if mail.enabled:
+        server = Mail(
+            host=mail.smtp_host,
+            port=mail.smtp_port,
+            sender=mail.from_,
+            username=mail.smtp_username,
+            password=mail.smtp_password,
+            reach=by(probe_policy(deny)),
+        )
+    notify = notify_policy(deny, allow_private=egress.allow_private_ips)
+    return Means(reach=by(notify), now=now, mail=server)
 
 
 def _attendance(

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 import trio
 
 from ..probes.reach.outward import Reach
+from ..probes.senders import Means
 from ..storage.bus import Bus
 from ..storage.keyring import Keyring
 from ..storage.pools import Pool
@@ -57,6 +58,7 @@ class Context:
     bus: Bus
     keyring: Keyring
     reach: Reach
+    means: Means
     passwords: Passwords
     options: Options
     test_permits: trio.CapacityLimiter

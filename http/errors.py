@@ -22,6 +22,8 @@ _STATUSES = {
     "secret_renamed_in_use": 409,
     "secret_in_use": 409,
     "managed_by_file": 409,
+    "channel_quota": 409,
+    "webhook_quota": 409,
     "email_taken": 409,
     "member_exists": 409,
     "body_too_large": 413,

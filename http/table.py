@@ -12,6 +12,7 @@ from .describe import describe
 from .route import Ask, Reply, Route
 from .routes import (
     audit,
+    channels,
     me,
     members,
     monitors,
@@ -25,6 +26,7 @@ from .routes import (
     signin,
     tokens,
     version,
+    webhooks,
 )
 
 
@@ -48,6 +50,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *tokens.ROUTES,
     *monitors.ROUTES,
     *secrets.ROUTES,
+    *channels.ROUTES,
+    *webhooks.ROUTES,
     *results.ROUTES,
     *push.ROUTES,
     *search.ROUTES,

@@ -32,9 +32,10 @@ class LockRank(IntEnum):
     SERVICE = 4
     MONITOR = 5
     SECRET = 6
-    STATE = 7
-    INCIDENT = 8
-    OUTBOX = 9
+    CHANNEL = 7
+    STATE = 8
+    INCIDENT = 9
+    OUTBOX = 10
 
 
 class Tx:

@@ -4,7 +4,7 @@ A sender says where it takes a message and what of that is secret; it goes out b
 way, and ends in `Delivered` or in `NotDelivered` with a bounded reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from types import ModuleType
 from typing import Final
 
@@ -31,6 +31,17 @@ _SENDERS: Final[Mapping[str, ModuleType]] = {
         apprise,
     )
 }
+__all__ = [
+    "SPECS",
+    "Delivered",
+    "Means",
+    "Message",
+    "NotDelivered",
+    "Verdict",
+    "deliver",
+    "deliver_signed",
+]
+
 SPECS: Final[Mapping[str, ChannelSpec]] = {name: sender.SPEC for name, sender in _SENDERS.items()}
 
 
@@ -39,12 +50,21 @@ async def deliver(
 ) -> Delivered:
     """One attempt, `SEND_SECONDS` at most. `NotDelivered` says why not, and whether to try again;
     `config` is whole, its secrets opened, and was held against the kind's SPEC."""
-    sender = _SENDERS[kind]
     given = SPECS[kind].with_defaults(config)
+    return await _within_bounds(_SENDERS[kind].send(message, given, means))
+
+
+async def deliver_signed(
+    url: str, secret: str, event: str, uid: str, body: bytes, means: Means
+) -> Delivered:
+    """As `deliver`, of a body of the caller's own: what webhooks of organizations are sent."""
+    return await _within_bounds(webhook.send_signed(url, secret, event, uid, body, means))
+
+
+async def _within_bounds(sending: Awaitable[Delivered]) -> Delivered:
     with trio.move_on_after(SEND_SECONDS):
         try:
-            delivered: Delivered = await sender.send(message, given, means)
+            return await sending
         except (Failed, Unobtainable) as failure:
             raise renamed(failure) from None
-        return delivered
     raise NotDelivered(Verdict.RETRY, "timeout")

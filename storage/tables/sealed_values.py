@@ -19,6 +19,8 @@ SEALED_COLUMNS: Final = (
     Column("monitors", "config_sealed"),
     Column("monitors", "push_token_sealed"),
     Column("project_secrets", "value_sealed"),
+    Column("notification_channels", "config_sealed"),
+    Column("webhooks", "secret_sealed"),
 )
 
 _ANY = "select " + " or ".join(

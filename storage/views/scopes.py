@@ -10,6 +10,8 @@ _OF = {
     "project": "select org, id from projects where uid = %(uid)s",
     "monitor": "select org, project from monitors where uid = %(uid)s",
     "token": "select org, null from api_tokens where uid = %(uid)s",
+    "channel": "select org, project from notification_channels where uid = %(uid)s",
+    "webhook": "select org, null from webhooks where uid = %(uid)s",
     "maintenance": "select org, project from maintenances where uid = %(uid)s",
 }
 KINDS = frozenset(_OF)

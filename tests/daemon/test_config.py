@@ -34,6 +34,26 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
         assert any(fault.startswith(part) for fault in found), part
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('enabled = true\nfrom = "a@b.test"\n', "mail.smtp_host"),
+        ('enabled = true\nsmtp_host = "mx"\n', "mail.from"),
+        ('enabled = true\nsmtp_host = "mx"\nfrom = "nobody"\n', "mail.from"),
+        ('enabled = true\nsmtp_host = "mx"\nfrom = "a@b.test\\nBcc: c@d"\n', "mail.from"),
+        ('smtp_username = "u"\n', "mail"),
+    ],
+)
+def test_mail_is_told_whole(tmp_path: Path, text: str, key: str) -> None:
+    found = faults(tmp_path, f"[mail]\n{text}")
+    assert [fault.split(":")[0] for fault in found] == [key]
+
+
+def test_a_sender_may_have_a_name(tmp_path: Path) -> None:
+    text = '[mail]\nenabled = true\nsmtp_host = "mx"\nfrom = "Lead Line <a@b.test>"\n'
+    assert load(write(tmp_path, text), {}).mail.from_ == "Lead Line <a@b.test>"
+
+
 def test_what_must_agree_is_told_too(tmp_path: Path) -> None:
     text = '[server]\nlisten = "nowhere"\n[security]\nencryption_key = "short"\n'
     found = faults(tmp_path, text)

@@ -7,7 +7,7 @@ but for the neighbour, who is in mill only, the shopkeeper, in shop only, and th
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,9 @@ from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Context, Options
 from leadline.http.table import ROUTES
 from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
+from leadline.probes.reach.policy import notify_policy, probe_policy
+from leadline.probes.senders import Means
+from leadline.probes.senders.webhook import secret_from
 from leadline.storage.bus import Bus
 from leadline.storage.keyring import Keyring
 from leadline.storage.pools import Pool, Tx
@@ -34,6 +36,8 @@ from leadline.storage.tables import projects, sessions, tokens, users
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.create_monitor import create_monitor
 from leadline.storage.transactions.monitors.draft import MonitorDraft
+from leadline.storage.transactions.notifications.edit_channels import attach_channel, create_channel
+from leadline.storage.transactions.notifications.edit_webhooks import create_webhook
 from leadline.storage.transactions.secrets.edit_secrets import create_secret
 
 COOKIE = "leadline_session"
@@ -142,6 +146,46 @@ class Api:
             await create_secret(tx, editor, self.project, name, value, self.context.keyring)
         return name
 
+    async def new_channel(self, **given: Any) -> UUID:
+        """A channel of the shop's, by default one that leads to where no channel may."""
+        values: dict[str, Any] = {
+            "kind": "webhook",
+            "name": f"c{next(self.numbers)}",
+            "config": {"url": "http://127.0.0.1:1/"},
+            "enabled": True,
+            **given,
+        }
+        org = self.orgs["acme"][0]
+        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        async with self.pool.transaction("new_channel") as tx:
+            row = await create_channel(
+                tx, editor, self.project, keyring=self.context.keyring, **values
+            )
+        return row.uid
+
+    async def new_webhook(self) -> UUID:
+        org, uid = self.orgs["acme"]
+        admin = Principal(Kind.SESSION, (Membership(org, None, Role.ORG_ADMIN),), label="admin")
+        secret = secret_from(b"s" * 32)
+        async with self.pool.transaction("new_webhook") as tx:
+            row = await create_webhook(
+                tx,
+                admin,
+                uid,
+                "http://127.0.0.1:1/",
+                secret,
+                None,
+                self.context.keyring,
+                enabled=True,
+            )
+        return row.uid
+
+    async def attach(self, monitor: UUID, channel: UUID) -> None:
+        org = self.orgs["acme"][0]
+        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        async with self.pool.transaction("attach") as tx:
+            await attach_channel(tx, editor, monitor, channel)
+
     async def new_monitor(self, project: str = "acme/shop", **given: Any) -> MonitorRow:
         org = self.orgs[project.partition("/")[0]][0]
         editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
@@ -174,6 +218,7 @@ async def open_api(pool: Pool, now: Instant, passwords: Passwords) -> AsyncItera
         bus=bus,
         keyring=Keyring(b"k" * 32),
         reach=reach,
+        means=Means(reach=replace(reach, policy=notify_policy()), now=lambda: now),
         passwords=passwords,
         options=Options(version="0.3.8", regions=frozenset({"core", "eu"})),
         test_permits=trio.CapacityLimiter(4),

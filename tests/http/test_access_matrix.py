@@ -58,6 +58,19 @@ V GET /projects/{projectID}/secrets
 E POST /projects/{projectID}/secrets
 E PATCH /projects/{projectID}/secrets/{name}
 E DELETE /projects/{projectID}/secrets/{name}
+O GET /organizations/{orgID}/webhooks
+O POST /organizations/{orgID}/webhooks
+O PATCH /webhooks/{webhookID}
+O DELETE /webhooks/{webhookID}
+O POST /webhooks/{webhookID}/test
+V GET /projects/{projectID}/notification-channels
+E POST /projects/{projectID}/notification-channels
+E PATCH /notification-channels/{channelID}
+E DELETE /notification-channels/{channelID}
+E POST /notification-channels/{channelID}/test
+V GET /monitors/{monitorID}/notifications
+E POST /monitors/{monitorID}/notifications
+E DELETE /monitors/{monitorID}/notifications/{channelID}
 * GET /search
 * GET /events
 G GET /admin/audit
@@ -98,6 +111,15 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/monitors/{monitorID}"): {"name": "renamed {n}"},
     ("POST", "/projects/{projectID}/secrets"): {"name": "new-{n}", "value": "v"},
     ("PATCH", "/projects/{projectID}/secrets/{name}"): {"value": "w"},
+    ("POST", "/organizations/{orgID}/webhooks"): {"url": "https://hook.example.com/"},
+    ("PATCH", "/webhooks/{webhookID}"): {"enabled": False},
+    ("POST", "/projects/{projectID}/notification-channels"): {
+        "type": "webhook",
+        "name": "hook",
+        "config": {"url": "https://hook.example.com/"},
+    },
+    ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
+    ("POST", "/monitors/{monitorID}/notifications"): {"channel_id": "{channelID}"},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/search": {"q": "shop"},
@@ -146,9 +168,10 @@ def _membership(who: str) -> tuple[str, str | None, str] | None:
 
 def _scope(path: str) -> str:
     """What the path names, of what the ids in it stand for: all are Acme's, and its shop's."""
-    if "{orgID}" in path or "{tokenID}" in path:
+    if any(name in path for name in ("{orgID}", "{tokenID}", "{webhookID}")):
         return "organization"
-    return "shop" if "{projectID}" in path or "{monitorID}" in path else ""
+    in_shop = any(name in path for name in ("{projectID}", "{monitorID}", "{channelID}"))
+    return "shop" if in_shop else ""
 
 
 def _is_hidden(who: str, path: str) -> bool:
@@ -186,6 +209,9 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
     """Fresh ones of what a write may remove."""
     owner = who if who in PEOPLE else "viewer"
     kind = {"type": "push", "target": ""} if path.endswith("/push-token") else {}
+    monitor, channel = (await api.new_monitor(**kind)).uid, await api.new_channel()
+    if path.endswith("/notifications/{channelID}"):
+        await api.attach(monitor, channel)
     return {
         "orgID": api.org,
         "projectID": api.project,
@@ -193,7 +219,9 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
         "tokenID": await api.new_token(),
         "sessionID": (await api.new_session(owner))[0],
         "userID": await api.new_user(),
-        "monitorID": (await api.new_monitor(**kind)).uid,
+        "monitorID": monitor,
+        "channelID": channel,
+        "webhookID": await api.new_webhook(),
         "name": await api.new_secret(),
     }
 
@@ -211,6 +239,8 @@ async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str])
         path = path.replace(f"{{{name}}}", str(uid))
     short = route.path.removeprefix("/api/v1")
     body = _filled(BODIES.get((route.method, short)), number)
+    if body is not None and "channel_id" in body:
+        body = {"channel_id": str(ids["channelID"])}
     if short == "/organizations/{orgID}/members" and route.method == "POST":
         await api.new_user(f"someone-{number}@x")
     # A stream would not end by itself; HEAD is its GET without it.

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from leadline.http.describe import describe, operation_id, refusals_of

@@ -21,6 +21,10 @@ async def send(
     **headers: str,
 ) -> Any:
     path = route.path
+    if "{channelID}" in path:
+        path = path.replace("{channelID}", str(await api.new_channel()))
+    if "{webhookID}" in path:
+        path = path.replace("{webhookID}", str(await api.new_webhook()))
     if "{monitorID}" in path:
         path = path.replace("{monitorID}", str((await api.new_monitor()).uid))
     if "{membershipID}" in path:
