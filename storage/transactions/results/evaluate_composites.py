@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ....probes.result import FailureClass, message
 from ...pools import Tx
-from ...rules.arrival import Arrival, Flip, Recorded
+from ...rules.arrival import Arrival, Fate, Flip, Recorded
 from ...rules.composite import Key, Mode, verdict
 from ...rules.instant import LATEST, Instant
 from ...rules.ledger import Verdict, WithheldReason
@@ -28,6 +28,10 @@ from ...views.composites import (
     select_health,
 )
 from .record_results import record_results
+
+# What was seen is dropped: another process had answered the window, from what it saw before; or the
+# composite was edited meanwhile.
+_UNSEEN = frozenset({Fate.DUPLICATE, Fate.OUTDATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,10 @@ async def evaluate_composites(
         elif window is not None:
             withheld.append(_withheld(window, said))
     recorded, flips = await record_results(tx, arrivals) if arrivals else ([], [])
+    for arrival, answer in zip(arrivals, recorded, strict=True):
+        if arrival.key in calls and answer.fate in _UNSEEN:
+            # Taking the call ends only with an answer to it.
+            await compositions.call(tx, arrival.key, now)
     await seals.write_verdicts(tx, withheld)
     await compositions.drop_settled_slices(tx, sorted({window.slice for window in windows}))
     results = list(zip(arrivals, recorded, strict=True))
