@@ -26,6 +26,7 @@ from ..reach.dial import Connection
 from ..reach.mysql_session import SSL, UNKNOWN_VARIABLE, Session, Value
 from ..reach.outward import Reach
 from ..reach.reading import Reader
+from ..reach.tls import expires_at_us
 from ..result import FailureClass, Phase
 from ..seen import Seen
 from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
@@ -62,7 +63,7 @@ SPEC = Spec(
             longest=QUERY_LONGEST,
         ),
     ),
-    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),
     rule=_rule,
 )
 
@@ -90,6 +91,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     return Seen(
         Facts(connected=True, ip=connection.address, result=_result(value)),
         failure=FailureClass.CONDITION_FAILED if value is None else None,
+        cert_ends_at=session.cert_ends_at,
     )
 
 
@@ -116,7 +118,8 @@ async def _open(
         verify = not check.flag("tls_skip_verify")
         wrapped = await reach.encrypt(connection, host, watch, verify=verify)
         reader = Reader(wrapped, watch, CONVERSATION_BYTES_MOST, greedy=True)
-        session = Session(reader, encrypted=True, number=session.number)
+        ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
+        session = Session(reader, encrypted=True, number=session.number, cert_ends_at=ends_at)
     await session.log_in(greeting, check.text("username"), check.text("database"), password)
     return session, "MariaDB" in greeting.version
 

@@ -26,6 +26,7 @@ from ..reach.outward import Reach
 from ..reach.postgres_session import Row, Session
 from ..reach.reading import Reader
 from ..reach.starttls import SSL_REQUEST
+from ..reach.tls import expires_at_us
 from ..result import FailureClass, Phase
 from ..seen import Seen
 from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
@@ -72,7 +73,7 @@ SPEC = Spec(
             longest=QUERY_LONGEST,
         ),
     ),
-    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),
     rule=_rule,
 )
 
@@ -92,6 +93,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     return Seen(
         Facts(connected=True, ip=connection.address, result=_result(row)),
         failure=FailureClass.CONDITION_FAILED if row is None else None,
+        cert_ends_at=session.cert_ends_at,
     )
 
 
@@ -101,7 +103,7 @@ async def _open(
     """Before a word about who we are. Plain only where that, or either, is what was asked for."""
     mode = check.text("sslmode")
     stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = connection.stream
-    encrypted = False
+    encrypted, ends_at = False, None
     if mode != "disable":
         reader = Reader(stream, watch, 1)
         watch.begin(Phase.TLS)
@@ -111,12 +113,14 @@ async def _open(
             raise Failed(FailureClass.PROTOCOL_ERROR)
         if said == b"S":
             verify = mode == "verify-full"
-            stream = await reach.encrypt(connection, host, watch, verify=verify)
+            stream = wrapped = await reach.encrypt(connection, host, watch, verify=verify)
+            ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
             encrypted = True
         elif mode != "prefer":
             raise Failed(FailureClass.TLS_ERROR)
     watch.begin(Phase.FIRST_BYTE)
-    return Session(Reader(stream, watch, CONVERSATION_BYTES_MOST, greedy=True), reach, encrypted)
+    reader = Reader(stream, watch, CONVERSATION_BYTES_MOST, greedy=True)
+    return Session(reader, reach, encrypted, ends_at)
 
 
 def _guard() -> str:

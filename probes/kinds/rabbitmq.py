@@ -26,6 +26,7 @@ from ..phases import Stopwatch
 from ..reach.amqp_session import Session
 from ..reach.outward import Reach
 from ..reach.reading import Reader
+from ..reach.tls import expires_at_us
 from ..reach.web import Request, Response, fetch
 from ..result import FailureClass, Phase
 from ..seen import Seen
@@ -84,7 +85,7 @@ SPEC = Spec(
         TLS,
         TLS_SKIP_VERIFY,
     ),
-    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),
     rule=_rule,
 )
 
@@ -99,11 +100,13 @@ async def _by_amqp(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     password = demanded_secret(check, "password", Carrier.TERMINATED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
+    ends_at = None
     try:
         reader = Reader(connection.stream, watch, CONVERSATION_BYTES_MOST, greedy=True)
         if check.flag("tls"):
             verify = not check.flag("tls_skip_verify")
             wrapped = await reach.encrypt(connection, host, watch, verify=verify)
+            ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
             reader = Reader(wrapped, watch, CONVERSATION_BYTES_MOST, greedy=True)
         watch.begin(Phase.FIRST_BYTE)
         session = Session(reader)
@@ -114,7 +117,8 @@ async def _by_amqp(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         await session.close()
     finally:
         connection.stream.socket.close()
-    return Seen(Facts(connected=True, ip=connection.address, result=result))
+    facts = Facts(connected=True, ip=connection.address, result=result)
+    return Seen(facts, cert_ends_at=ends_at)
 
 
 async def _by_management(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
@@ -126,6 +130,7 @@ async def _by_management(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         secrets=frozenset({"authorization"}),
         redirects=0,
         verify=not check.flag("tls_skip_verify"),
+        cert_expiry=check.wants("CERT_EXPIRY"),
     )
     response = await fetch(reach, request, watch)
     told = _read(response)
@@ -141,6 +146,7 @@ async def _by_management(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         ),
         code=response.status,
         failure=FailureClass.CONDITION_FAILED if stands else None,
+        cert_ends_at=response.cert_ends_at,
     )
 
 

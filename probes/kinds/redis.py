@@ -21,6 +21,7 @@ from ..failure import Failed
 from ..phases import Stopwatch
 from ..reach.outward import Reach
 from ..reach.reading import Reader
+from ..reach.tls import expires_at_us
 from ..result import FailureClass, Phase
 from ..seen import Seen
 from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
@@ -62,7 +63,7 @@ SPEC = Spec(
             help="Its value is [RESULT]; null where there is no such key.",
         ),
     ),
-    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP"}),
+    placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),
     rule=_rule,
 )
 
@@ -71,10 +72,12 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     password = secret(check, "password", Carrier.COUNTED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
+    ends_at = None
     try:
         if check.flag("tls"):
             verify = not check.flag("tls_skip_verify")
             wrapped = await reach.encrypt(connection, host, watch, verify=verify)
+            ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
             reader = Reader(wrapped, watch, REPLY_BYTES_MOST)
         else:
             reader = Reader(connection.stream, watch, REPLY_BYTES_MOST)
@@ -82,7 +85,8 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         result = await _converse(reader, check, password)
     finally:
         connection.stream.socket.close()
-    return Seen(Facts(connected=True, ip=connection.address, result=result))
+    facts = Facts(connected=True, ip=connection.address, result=result)
+    return Seen(facts, cert_ends_at=ends_at)
 
 
 async def _converse(reader: Reader, check: Check, password: str) -> object:

@@ -61,6 +61,8 @@ class Session:
     encrypted: bool = False
     # The number that the next packet bears, of either side.
     number: int = 0
+    # Of the server's certificate, in µs since the epoch, where that was asked for.
+    cert_ends_at: int | None = None
 
     async def greeting(self) -> Greeting:
         try:

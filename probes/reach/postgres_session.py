@@ -48,6 +48,8 @@ class Session:
     reader: Reader
     reach: Reach
     encrypted: bool
+    # Of the server's certificate, in µs since the epoch, where that was asked for.
+    cert_ends_at: int | None = None
 
     async def log_in(self, user: str, database: str, password: str) -> None:
         """Ends when the server is ready. `Failed(auth_failed)` where it wants other credentials."""

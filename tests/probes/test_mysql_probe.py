@@ -197,6 +197,19 @@ async def test_each_way_to_prove_a_password_and_each_wrong_one(
 
 
 @pytest.mark.needs("mariadbd")
+async def test_the_end_of_its_certificate_is_known_where_there_is_one(
+    prober: Prober, server: Maria
+) -> None:
+    for tls, wanted, up in (
+        (True, "[CERT_EXPIRY] > 24h", True),
+        (True, "[CERT_EXPIRY] < 24h", False),
+        (False, "[CERT_EXPIRY] > 24h", False),
+    ):
+        result = await prober.check("mysql", server.target, wanted, tls=tls, **WATCHER)
+        assert result.msg == ("" if up else down(FailureClass.CONDITION_FAILED)), wanted
+
+
+@pytest.mark.needs("mariadbd")
 async def test_tls_is_verified_unless_it_need_not_be_and_never_left_out(
     prober: Prober, authority: trustme.CA
 ) -> None:

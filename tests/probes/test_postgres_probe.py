@@ -226,6 +226,21 @@ async def test_the_first_value_of_the_first_row_is_the_result(
 
 
 @pytest.mark.needs("pg_createcluster")
+async def test_the_end_of_its_certificate_is_known_where_there_is_one(
+    prober: Prober, server: Postgres
+) -> None:
+    for mode, wanted, up in (
+        ("verify-full", "[CERT_EXPIRY] > 24h", True),
+        ("prefer", "[CERT_EXPIRY] > 24h", True),
+        ("verify-full", "[CERT_EXPIRY] < 24h", False),
+        ("disable", "[CERT_EXPIRY] > 24h", False),
+    ):
+        config = {**WATCHER, "sslmode": mode}
+        result = await prober.check("postgres", server.target, wanted, **config)
+        assert result.msg == ("" if up else down(FailureClass.CONDITION_FAILED)), (mode, wanted)
+
+
+@pytest.mark.needs("pg_createcluster")
 async def test_each_way_to_prove_a_password_and_each_wrong_one(
     prober: Prober, server: Postgres
 ) -> None:

@@ -227,6 +227,21 @@ async def test_a_wrong_password_is_auth_failed(prober: Prober, broker: Rabbit) -
 
 
 @pytest.mark.needs("rabbitmq-server")
+async def test_the_end_of_its_certificate_is_known_where_there_is_one(
+    prober: Prober, broker: Rabbit
+) -> None:
+    for mode in ("amqp", "management"):
+        for tls, wanted, up in (
+            (True, "[CERT_EXPIRY] > 24h", True),
+            (True, "[CERT_EXPIRY] < 24h", False),
+            (False, "[CERT_EXPIRY] > 24h", False),
+        ):
+            target = broker.target(mode, tls=tls)
+            result = await prober.check("rabbitmq", target, wanted, mode=mode, tls=tls, **WATCHER)
+            assert result.msg == ("" if up else down(FailureClass.CONDITION_FAILED)), (mode, wanted)
+
+
+@pytest.mark.needs("rabbitmq-server")
 async def test_tls_is_verified_unless_it_need_not_be(
     prober: Prober, broker: Rabbit, names: Names
 ) -> None:

@@ -177,6 +177,19 @@ async def test_tls_is_verified_unless_it_need_not_be(
 
 
 @pytest.mark.needs("redis-server")
+async def test_the_end_of_its_certificate_is_known_where_there_is_one(
+    prober: Prober, guarded_redis: Redis
+) -> None:
+    for target, tls, wanted, up in (
+        (guarded_redis.tls_target, True, "[CERT_EXPIRY] > 24h", True),
+        (guarded_redis.tls_target, True, "[CERT_EXPIRY] < 24h", False),
+        (guarded_redis.target, False, "[CERT_EXPIRY] > 24h", False),
+    ):
+        result = await prober.check("redis", target, wanted, tls=tls, password=PASSWORD)
+        assert result.msg == ("" if up else down(FailureClass.CONDITION_FAILED)), wanted
+
+
+@pytest.mark.needs("redis-server")
 async def test_cancelled_runs_leave_nothing_open(
     prober: Prober, open_redis: Redis, guarded_redis: Redis
 ) -> None:
