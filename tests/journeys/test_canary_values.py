@@ -21,6 +21,8 @@ from tests.daemon_process import Daemon, Refusal, daemon
 from .conftest import eventually, project_of
 
 SECRET, PLAIN, SEEN = "zqsecret", "zqplain", "zqseen"
+# What base64 takes, and is a key of 33 bytes.
+WHSEC = SECRET + "A" * 36
 _numbers = count(1)
 
 
@@ -146,6 +148,53 @@ def definitions(leadline: Daemon, project: str, port: int) -> dict[str, dict[str
     }
 
 
+def channels(port: int) -> dict[str, dict[str, str]]:
+    """A channel of every type, all led to where the echo is, which no channel may reach."""
+    at = f"http://127.0.0.1:{port}"
+    hidden = {"url": f"{at}/{secret()}"}
+    key = secret()
+    return {
+        "webhook": {"url": f"{at}/{plain()}", "secret": f"whsec_{WHSEC}"},
+        "email": {"to": f"{plain()}@x.test"},
+        "slack": hidden,
+        "discord": hidden,
+        "teams": hidden,
+        "telegram": {"bot_token": f"1:{secret()}{'x' * 24}", "chat_id": "-1"},
+        "ntfy": {"url": at, "topic": plain(), "token": secret()},
+        "pagerduty": {"base_url": at, "routing_key": key + "x" * (32 - len(key))},
+        "opsgenie": {"base_url": at, "api_key": secret()},
+        "apprise": {"url": f"pover://{secret()}@{secret()}"},
+    }
+
+
+def told(leadline: Daemon, project: str, port: int) -> dict[str, bytes]:
+    """Channels and a webhook are made, tried, listed and refused: all that was answered."""
+    found: dict[str, bytes] = {}
+    all_of = f"/projects/{project}/notification-channels"
+    for kind, config in channels(port).items():
+        body = {"type": kind, "name": kind, "config": config}
+        made = leadline.api("POST", all_of, body)
+        path = f"/api/v1/notification-channels/{made['id']}/test"
+        # Telegram is at one place, and no test leaves this host.
+        if kind not in ("telegram", "apprise"):
+            found[f"test of {kind}"] = leadline.raw("POST", path)[2]
+            assert b'"ok":false' in found[f"test of {kind}"], kind
+        for key in config:
+            wrong = {"config": {key: f"{secret()}\n"}}
+            with pytest.raises(Refusal) as caught:
+                leadline.api("PATCH", f"/notification-channels/{made['id']}", wrong)
+            found[f"refusal of {kind} {key}"] = caught.value.body
+    (organization,) = leadline.api("GET", "/organizations")
+    hooks = f"/organizations/{organization['id']}/webhooks"
+    hook = {"url": f"http://127.0.0.1:{port}/{plain()}", "secret": f"whsec_{WHSEC}"}
+    made = leadline.api("POST", hooks, hook)
+    found["test of a hook"] = leadline.raw("POST", f"/api/v1/webhooks/{made['id']}/test")[2]
+    with pytest.raises(Refusal) as caught:
+        leadline.api("POST", hooks, {"url": "https://x.test", "secret": secret()})
+    found["refusal of a hook"] = caught.value.body
+    return found
+
+
 def refused_bodies(leadline: Daemon, project: str) -> list[bytes]:
     """Errors of requests that hold canaries where something is wrong with them."""
     here = f"/projects/{project}"
@@ -241,6 +290,12 @@ def shown(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str,
         if kind != "synthetic":
             paths += [f"/monitors/{monitor}/edit", f"/api/v1/monitors/{monitor}"]
     found = {path: leadline.raw("GET", path)[2] for path in paths}
+    (organization,) = leadline.api("GET", "/organizations")
+    for path in (
+        f"/projects/{project}/notification-channels",
+        f"/organizations/{organization['id']}/webhooks",
+    ):
+        found[path] = leadline.raw("GET", f"/api/v1{path}")[2]
     listed = leadline.api("GET", f"/projects/{project}/monitors")
     found["the list"] = str([m for m in listed if m["type"] != "synthetic"]).encode()
     return found
@@ -262,6 +317,7 @@ def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> Non
         assert eventually(lambda p=path: leadline.api("GET", p), 40), name  # type: ignore[misc]
     synthetic = monitors["synthetic"]
     assert SECRET in str(leadline.api("GET", f"/monitors/{synthetic}"))
+    answered = told(leadline, project, echo)
     pages = shown(leadline, project, monitors)
     outputs = looked_at(leadline, project, monitors)
     rows = rows_of(leadline)
@@ -272,6 +328,7 @@ def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> Non
     outputs["the log"] = leadline.log.read_bytes()
     outputs |= {f"error {n}": body for n, body in enumerate(errors)}
     outputs |= {f"trial {n}": body for n, body in enumerate(tried)}
+    outputs |= answered
     outputs |= {
         f"table {name}": rows[name].encode()
         for name in ("audit_entries", "heartbeats", "expected_runs", "signals")
