@@ -336,10 +336,16 @@ class Prober:
             self._troubles[key] = Trouble(reason), self._clock()
 
     async def _tell_troubles(self) -> None:
+        if not self._troubles:
+            return
         troubles, self._troubles = self._troubles, {}
-        if troubles:
+        try:
             async with self._pool.transaction("note_troubles") as tx:
                 await note_troubles(tx, troubles)
+        except BaseException:
+            # The next run that would find them again may be a day away.
+            self._troubles = troubles | self._troubles
+            raise
 
     def _note_unknown(self, key: tuple[int, int], entry: Entry, result: Result) -> None:
         reason = str(result.unknown_reason)

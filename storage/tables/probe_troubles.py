@@ -1,6 +1,7 @@
 """Why monitors could not be made ready to run: the last reason of each, and when that was.
 
-A repetition is written once a minute at most, so that a broken monitor costs next to nothing.
+A repetition is written once a minute at most, so that a broken monitor costs next to nothing; what
+comes back after a result is no repetition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,9 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(reasons)s::text[], %(ats)s::
 order by g.org, g.monitor
 on conflict (org, monitor) do update set reason = excluded.reason, at = excluded.at
 where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
+  -- A result came between: nothing is told any more, and the next run may be a day away.
+  or exists (select from heartbeats h where h.org = t.org and h.monitor = t.monitor
+    and h.ts >= t.at and h.ts <= excluded.at)
 """
 _OF = """
 select org, monitor, reason, at from probe_troubles
