@@ -4,6 +4,7 @@ from typing import Final
 
 from ..route import Route
 from . import assets
+from .channels import page as channels
 from .monitor import page as monitor
 from .monitor_form import page as monitor_form
 from .overview import page as overview
@@ -16,5 +17,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *monitor.ROUTES,
     *monitor_form.ROUTES,
     *secrets.ROUTES,
+    *channels.ROUTES,
     *assets.ROUTES,
 )

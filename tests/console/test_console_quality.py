@@ -26,6 +26,7 @@ PAGES = [
     "/monitors/{paused}",
     "/monitors/{bad}/edit",
     "/monitors/{bad}/delete",
+    "/projects/{project}/channels",
     "/projects/{project}/monitors/new",
     "/projects/{project}/monitors/new?type=tcp",
     "/projects/{project}/monitors/new?type=push",
@@ -37,6 +38,12 @@ PAGES = [
 def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
     server = Target()
     server.start()
+    for kind, config in (
+        ("ntfy", {"topic": "ops", "token": "tk"}),
+        ("email", {"to": "somebody-with-a-long-name@a-company-with-a-long-name.example.com"}),
+    ):
+        channel = {"type": kind, "name": f"Operators by {kind}", "config": config}
+        leadline.api("POST", f"/projects/{project}/notification-channels", channel)
     made = {
         "project": project,
         "good": make_monitor(leadline, project, server.url, name="Good", tags=["Shop"]),

@@ -27,6 +27,8 @@ E GET /projects/{projectID}/monitors/new
 E POST /projects/{projectID}/monitors/new
 V GET /projects/{projectID}/secrets
 E POST /projects/{projectID}/secrets
+V GET /projects/{projectID}/channels
+E POST /projects/{projectID}/channels
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
 """
@@ -42,6 +44,7 @@ FORMS = {
     "/monitors/{monitorID}/delete": "",
     "/projects/{projectID}/monitors/new": "type=push&fields=push&act=save&name=New&"
     "interval_seconds=60&grace_seconds=60&failure_threshold=1",
+    "/projects/{projectID}/channels": "act=add&type=ntfy&name=New&config.topic=ops",
     "/projects/{projectID}/secrets": "act=add&name=new-{n}&value=x",
     "/monitors/{monitorID}/edit": "type=http&fields=http&act=save&name=New&"
     "target=http://127.0.0.1:1/&interval_seconds=60&failure_threshold=1",
