@@ -90,7 +90,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 def _serve(started: "Future[asyncio.AbstractEventLoop]") -> None:
     try:
         loop = asyncio.new_event_loop()
-    except BaseException as error:
+    except Exception as error:
         # Told, or whoever waits for it would wait for ever.
         started.set_exception(error)
         return
