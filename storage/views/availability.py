@@ -154,8 +154,10 @@ async def _edges(
         return {}
     start = min(figured.values())
     by_end: dict[Instant, dict[Key, str]] = {}
-    for key, (_, mark) in marks.items():
-        if mark is not None and mark > start:
+    for key, (begun, mark) in marks.items():
+        # Of one that has just begun nothing is sealed yet. Its mark is its beginning, and of many
+        # each would be measured by itself.
+        if mark is not None and mark > max(start, begun):
             by_end.setdefault(mark, {})[key] = types[key]
     found: dict[Key, dict[Instant, Measured]] = {}
     for end, part in by_end.items():

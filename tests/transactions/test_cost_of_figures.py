@@ -1,0 +1,46 @@
+"""What the figures of many monitors cost: statements, and no more of them for more monitors."""
+
+from typing import Any
+
+import pytest
+
+from leadline.storage.pools import Tx
+from leadline.storage.rules.instant import HOUR, SECOND, Instant
+from leadline.storage.views.availability import select_days, select_windows
+from tests.transactions.test_composites import Watch
+from tests.world import START, World
+
+
+async def statements(world: World, types: dict[tuple[int, int], str]) -> int:
+    """How many it takes to tell today and the last hour of these."""
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        rows = Tx.rows
+
+        async def counted(tx: Tx, query: str, **given: Any) -> list[tuple[Any, ...]]:
+            asked.append(query)
+            return await rows(tx, query, **given)
+
+        patch.setattr(Tx, "rows", counted)
+        async with world.pool.transaction("figures", read_only=True) as tx:
+            await select_days(tx, types, tx.now, 1)
+            await select_windows(tx, types, [HOUR])
+    return len(asked)
+
+
+async def test_composites_that_were_made_one_after_the_other_are_not_measured_one_by_one(
+    world: World,
+) -> None:
+    watch = Watch(world)
+    member = await world.monitor(interval_seconds=60)
+    old = await watch.composite([member])
+    await watch.go(START + HOUR, HOUR // 4)
+    await watch.sealer.pass_once()
+    types = {(row.org, row.id): row.type for row in (member, old)}
+    few = await statements(world, types)
+    for _ in range(12):
+        world.now = Instant(world.now + SECOND)
+        row = await watch.composite([member])
+        types[row.org, row.id] = row.type
+    await watch.sealer.pass_once()
+    assert 0 < await statements(world, types) <= few
