@@ -5,7 +5,7 @@ ever in it. Redirects are not followed: whoever is named is told, and nobody els
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ class Mail:
     sender: str
     reach: Reach
     username: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import re
 from typing import Any, Final
 
 from .delivery import Delivered, Means, post_json
-from .message import Message, Status, body_lines, clipped, title_line
+from .message import Message, Status, body_lines, title_line
 from .settings import ChannelSpec, Config, Form, Setting
 
 # Discord's bounds of an embed.
@@ -50,10 +50,18 @@ def document(message: Message) -> dict[str, Any]:
 
 
 def _within(text: str, longest: int) -> str:
-    """Escaped, and no longer than Discord takes: what is cut is cut before it is escaped."""
-    while len(escaped(text)) > longest:
-        text = clipped(text, len(text) - max((len(escaped(text)) - longest) // 2, 1))
-    return escaped(text)
+    """Escaped, and no longer than Discord takes; no escape is cut in two."""
+    if len(whole := escaped(text)) <= longest:
+        return whole
+    pieces: list[str] = []
+    left = longest - 1
+    for char in text:
+        piece = escaped(char)
+        left -= len(piece)
+        if left < 0:
+            break
+        pieces.append(piece)
+    return "".join(pieces) + "…"
 
 
 async def send(message: Message, config: Config, means: Means) -> Delivered:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate, parseaddr
+from functools import partial
 from html import escape
 from io import BufferedIOBase
 from typing import Final
@@ -111,7 +112,9 @@ async def send(message: Message, config: Config, means: Means) -> Delivered:
     if means.mail is None:
         raise NotDelivered(Verdict.RETRY, "mail_unavailable")
     to = addresses(config["to"])
-    whole = letter(message, to, means.mail, means.now())
+    # Encoding its headers may take several milliseconds.
+    write = partial(letter, message, to, means.mail, means.now())
+    whole = await means.mail.reach.in_thread(write)
     refused = await _hand_over(means.mail, whole, to)
     note = f"recipient_refused {refused} of {len(to)}" if refused else ""
     return Delivered(thread=message.thread or str(whole["Message-ID"]), note=note)

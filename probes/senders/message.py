@@ -71,8 +71,9 @@ def plain_text(message: Message, longest: int) -> str:
 
 
 def one_line(text: str, longest: int) -> str:
-    """Without control characters or halves of characters, on one line."""
-    shown = "".join(" " if _is_odd(char) else char for char in text)
+    """Without control characters or halves of characters, on one line. Of a text that is longer by
+    far, what is beyond is not even looked at."""
+    shown = "".join(" " if _is_odd(char) else char for char in text[: 2 * longest])
     return clipped(" ".join(shown.split()), longest)
 
 

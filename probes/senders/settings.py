@@ -73,9 +73,7 @@ class ChannelSpec:
         """All that is wrong with a whole config; empty where it is good."""
         known = {setting.name for setting in self.settings}
         found = [
-            SettingFault(
-                "config" if len(key) > 40 else f"config.{key}", "is no setting of this type"
-            )
+            SettingFault(_named(key), "is no setting of this type")
             for key in sorted(set(config) - known)
         ]
         found += [
@@ -93,6 +91,11 @@ class ChannelSpec:
             for s in self.settings
             if s.leads and not s.secret
         )
+
+
+def _named(key: str) -> str:
+    """What looks like no name may be a value in the wrong place, and is not repeated."""
+    return f"config.{key}" if re.fullmatch(r"[a-z_]{1,40}", key) else "config"
 
 
 def _fault(setting: Setting, value: str) -> SettingFault | None:

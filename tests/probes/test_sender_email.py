@@ -203,6 +203,10 @@ async def test_recipients_that_are_refused_are_counted_and_never_named(
         assert CANARY not in repr(caught.value)
 
 
+async def test_the_password_is_no_part_of_what_describes_the_server(prober: Prober) -> None:
+    assert CANARY not in repr(mail_of(prober.reach, 25, **LOGIN))
+
+
 async def test_without_a_mail_server_nothing_is_lost(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
         await deliver("email", told(), {"to": "a@x.test"}, means_of(prober.reach))

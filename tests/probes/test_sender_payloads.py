@@ -274,6 +274,12 @@ def test_every_kind_has_an_example_here() -> None:
     assert set(GOOD) == set(SPECS)
 
 
+def test_a_value_in_the_place_of_a_name_is_not_repeated() -> None:
+    for key in (CANARY, "A" * 50, "x\ny"):
+        (fault,) = SPECS["ntfy"].faults({**GOOD["ntfy"], key: "x"})
+        assert (fault.field, CANARY in fault.message) == ("config", False)
+
+
 @pytest.mark.parametrize("kind", sorted(GOOD))
 def test_a_config_is_held_against_its_kind(kind: str) -> None:
     spec = SPECS[kind]
