@@ -27,9 +27,13 @@ from .exchange import (
     request_headers,
 )
 
-EVENTS_MOST = 20_000
-# One read is handled without a pause: of the smallest frames it holds some nine hundred.
-_CHUNK = 8_192
+PIECES_MOST = 20_000
+# What is no part of the answer: pings, settings, priorities, windows.
+ASIDES_MOST = 1_000
+# One read is handled without a pause, and a frame costs more than it weighs: who sends many small
+# ones is read in small pieces, of which the least holds a hundred of the smallest frames.
+CHUNK_LEAST, CHUNK_MOST = 1_024, 16_384
+DENSE = 16
 _STREAM = 1
 FRAME_HEAD = 9
 _GOAWAY = 7
@@ -113,7 +117,8 @@ class _Talk:
         self._watch = watch
         self._h2 = h2.connection.H2Connection(_CONFIG)
         self._h2.local_settings = h2.settings.Settings(client=True, initial_values=_SETTINGS)
-        self._events_left = EVENTS_MOST
+        self._pieces_left, self._asides_left = PIECES_MOST, ASIDES_MOST
+        self._chunk = CHUNK_LEAST
         self._informational_left = INFORMATIONAL_MOST
         self._status: int | None = None
         self._headers: Sequence[tuple[bytes, bytes]] = ()
@@ -158,18 +163,26 @@ class _Talk:
             await self._flush()
 
     async def _hear(self) -> None:
-        data = await self._stream.receive_some(_CHUNK)
+        data = await self._stream.receive_some(self._chunk)
         if not data:
             raise Failed(FailureClass.PROTOCOL_ERROR)
         if len(self._first) < FRAME_HEAD:
             self._first += bytes(data)
             demand_settings(self._first)
-        for event in self._h2.receive_data(self._farewells.without(bytes(data))):
-            self._events_left -= 1
-            if self._events_left < 0:
-                raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        events = self._h2.receive_data(self._farewells.without(bytes(data)))
+        self._chunk = CHUNK_LEAST if len(events) > DENSE else min(self._chunk * 2, CHUNK_MOST)
+        for event in events:
+            self._count(event)
             self._take(event)
         await self._flush()
+
+    def _count(self, event: h2.events.Event) -> None:
+        if isinstance(event, h2.events.DataReceived):
+            self._pieces_left -= 1
+        else:
+            self._asides_left -= 1
+        if self._pieces_left < 0 or self._asides_left < 0:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
 
     def _take(self, event: h2.events.Event) -> None:
         match event:

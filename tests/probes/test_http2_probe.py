@@ -14,7 +14,8 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.reach.http2 import EVENTS_MOST, Farewells
+from leadline.probes.reach import http2
+from leadline.probes.reach.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, Farewells
 from leadline.probes.result import FailureClass, Outcome, Result, message
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, free_port, listens, running
@@ -269,7 +270,26 @@ async def test_a_peer_that_misuses_it_gets_its_class_within_the_deadline(
 
 def test_the_bound_of_events_is_far_above_what_an_answer_needs() -> None:
     """A megabyte comes in 16 KiB frames at the most usual, and in 64-byte ones from the oddest."""
-    assert EVENTS_MOST > 1024 * 1024 // 64
+    assert PIECES_MOST > 1024 * 1024 // 64
+
+
+async def test_who_sends_many_small_frames_is_read_in_small_pieces(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read at once is handled at once, so that it bounds how long the loop is held."""
+    sizes: list[int] = []
+    receive = h2.connection.H2Connection.receive_data
+
+    def noted(self: h2.connection.H2Connection, data: bytes) -> list[h2.events.Event]:
+        sizes.append(len(data))
+        return receive(self, data)
+
+    monkeypatch.setattr(http2.h2.connection.H2Connection, "receive_data", noted)
+    async with serving(endless_settings) as port:
+        await check(prober, f"http://{HOST}:{port}/", timeout_seconds=2)
+    assert len(sizes) > 3
+    # The first is small, the next may be twice that, and then it is known what comes.
+    assert max(sizes) <= 2 * CHUNK_LEAST < CHUNK_MOST
 
 
 # A server that takes no further request.
