@@ -256,7 +256,8 @@ def _ids(field: Field, value: object) -> Read:
     if len(given) > field.most:
         return None, f"must be at most {field.most} ids"
     ids = [item.strip().lower() for item in given if isinstance(item, str)]
-    if len(ids) < len(given) or not all(_ID.fullmatch(item) for item in ids):
+    # Commas alone name nothing either.
+    if not ids or len(ids) < len(given) or not all(_ID.fullmatch(item) for item in ids):
         return None, "must be a list of ids"
     if len(set(ids)) < len(ids):
         return None, "must not name anything twice"

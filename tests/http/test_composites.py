@@ -66,6 +66,7 @@ async def test_children_come_back_as_a_list_however_they_were_given(api: Api) ->
     [
         ({}, "config.children"),
         ({"config": {"children": []}}, "config.children"),
+        ({"config": {"children": ", ,"}}, "config.children"),
         ({"config": {"children": ["nonsense"]}}, "config.children"),
         ({"config": {"children": [STRANGER]}}, "config.children"),
         (
