@@ -14,7 +14,6 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.reach import http2
 from leadline.probes.reach.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, Farewells
 from leadline.probes.result import FailureClass, Outcome, Result, message
 from tests.probes.leaks import leaves_nothing
@@ -284,7 +283,7 @@ async def test_who_sends_many_small_frames_is_read_in_small_pieces(
         sizes.append(len(data))
         return receive(self, data)
 
-    monkeypatch.setattr(http2.h2.connection.H2Connection, "receive_data", noted)
+    monkeypatch.setattr(h2.connection.H2Connection, "receive_data", noted)
     async with serving(endless_settings) as port:
         await check(prober, f"http://{HOST}:{port}/", timeout_seconds=2)
     assert len(sizes) > 3
