@@ -1,8 +1,9 @@
 """The figures of composites against a day that is painted half second by half second.
 
 A random history is lived through on a real database: results in time and late, pauses, maintenance,
-edits of what is made of what, members that are deleted. Then every hour and every figure is what
-somebody says who knows the whole history and the sentences of the text, and nothing of our code.
+moves to another region, other intervals, edits of what is made of what, members that are deleted.
+Then every hour and every figure is what somebody says who knows the whole history and the sentences
+of the text, and nothing of our code.
 """
 
 import os
@@ -49,11 +50,16 @@ class Known:
     # (from, mode, quorum, children)
     made_of: list[tuple[int, str, int, list[UUID]]] = field(default_factory=list)
 
-    @property
-    def hold_us(self) -> int:
+    # (from, interval), read with them
+    intervals: list[tuple[int, int]] = field(default_factory=list)
+
+    def hold_us(self, instant: int) -> int:
+        """Of a result of then, by the interval in force then."""
+        begun = [seconds for from_, seconds in self.intervals if from_ < instant]
+        seconds = begun[-1] if begun else self.intervals[0][1]
         if self.row.type == "push":
-            return (self.row.interval_seconds + self.row.grace_seconds) * SECOND
-        return max(3 * self.row.interval_seconds, 90) * SECOND
+            return (seconds + self.row.grace_seconds) * SECOND
+        return max(3 * seconds, 90) * SECOND
 
     @property
     def pauses(self) -> list[Stretch]:
@@ -86,7 +92,7 @@ class Painter:
     def _spoken(self, uid: UUID, instant: int) -> int:
         one, order = self._known[uid], self._order[uid]
         place = bisect_right(order, instant) - 1
-        if place < 0 or instant >= order[place] + one.hold_us:
+        if place < 0 or instant >= order[place] + one.hold_us(order[place]):
             return UNKNOWN
         begun = [from_ for from_, _ in (*one.maintenance, *one.pauses)]
         if any(order[place] < from_ <= instant for from_ in begun):
@@ -162,10 +168,14 @@ class Life:
 
     async def _know(self, row: MonitorRow) -> None:
         one = self.known.setdefault(row.uid, Known(row))
-        one.terms = await self.world.rows(
-            "select from_at, enabled from monitor_terms where monitor = %(m)s order by from_at",
+        one.row = row
+        terms = await self.world.rows(
+            "select from_at, enabled, interval_seconds from monitor_terms where monitor = %(m)s"
+            " order by from_at",
             m=row.id,
         )
+        one.terms = [(from_, enabled) for from_, enabled, _ in terms]
+        one.intervals = [(from_, seconds) for from_, _, seconds in terms]
 
     async def live(self, until: int) -> None:
         while self.world.now < until:
@@ -192,7 +202,15 @@ class Life:
 
     async def _happen(self) -> None:
         happening = self.chance.choice(
-            [self._pause, self._maintain, self._remake, self._remake, self._learn_late]
+            [
+                self._pause,
+                self._maintain,
+                self._remake,
+                self._remake,
+                self._learn_late,
+                self._move,
+                self._change_interval,
+            ]
         )
         await happening()
 
@@ -204,6 +222,15 @@ class Life:
     async def _pause(self) -> None:
         uid = self.chance.choice([u for u in self.known if u not in self.gone])
         await self._edit(uid, enabled=not self.known[uid].terms[-1][1])
+
+    async def _move(self) -> None:
+        uid = self.chance.choice([u for u in self.known if u not in self.gone])
+        await self._edit(uid, region=self.chance.choice(["core", "eu"]))
+
+    async def _change_interval(self) -> None:
+        here = [u for u in self.known if u not in self.gone]
+        uid = self.chance.choice([u for u in here if self.known[u].row.type != "push"])
+        await self._edit(uid, interval_seconds=self.chance.choice([30, 60, 120]))
 
     async def _maintain(self) -> None:
         uid = self.chance.choice([u for u in self.known if u not in self.gone])
