@@ -71,6 +71,16 @@ select id, sealed_through from shards where id = any(%(shards)s) order by id for
 """
 
 _LOCK_STATES = """
+select 1
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitor_states s on s.org = k.org and s.monitor = k.monitor
+order by s.org, s.monitor
+for update of s
+"""
+
+# After the lock and in a statement of its own: who waited for an edit would have the state that it
+# left beside the monitor that it changed.
+_LOCKED_STATES = """
 select s.org, s.monitor, s.version, s.status, s.failures, s.since, s.silent_since,
   m.type, m.enabled, m.failure_threshold, m.interval_seconds, m.timeout_seconds, m.grace_seconds,
   m.confirm_interval_seconds, m.shard, m.project, m.uid, p.uid, m.revision, m.updated_at
@@ -79,7 +89,6 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitors m on m.org = s.org and m.id = s.monitor
   join projects p on p.org = m.org and p.id = m.project
 order by s.org, s.monitor
-for update of s
 """
 
 _NEWEST = """
@@ -214,9 +223,9 @@ async def share_fences(tx: Tx, shards: list[int]) -> dict[int, Instant]:
 async def lock_states(tx: Tx, keys: Sequence[Key]) -> dict[Key, LockedState]:
     """State rows FOR UPDATE in key order; a monitor that is gone is missing from the answer."""
     tx.lock_rank(LockRank.STATE, "states")
-    rows = await tx.structs(
-        LockedState, _LOCK_STATES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
-    )
+    those = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys]}
+    await tx.rows(_LOCK_STATES, **those)
+    rows = await tx.structs(LockedState, _LOCKED_STATES, **those)
     return {(row.org, row.monitor): row for row in rows}
 
 

@@ -297,3 +297,42 @@ async def recording(world: World) -> AsyncIterator[Recorder]:
         await nursery.start(recorder.run)
         yield recorder
         await recorder.close()
+
+
+async def test_who_waited_for_an_edit_judges_by_what_it_wrote(world: World) -> None:
+    """The lock is had with the row that the edit left; so must be what is read beside it."""
+    row = await world.monitor()
+    world.now = Instant(START + MINUTE)
+    late = world.result(row, Instant(START + 61 * SECOND), False, revision=row.revision)
+    answers: list[Recorded] = []
+    edited, go_on = trio.Event(), trio.Event()
+
+    async def edit() -> None:
+        async with world.pool.transaction("edit") as tx:
+            target = {"target": "http://other/", "failure_threshold": 3}
+            await edit_monitor(tx, world.editor, row.uid, target, world.keyring, REGIONS)
+            edited.set()
+            await go_on.wait()
+
+    async def bring() -> None:
+        answers.extend(await record(world, late))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(edit)
+        await edited.wait()
+        nursery.start_soon(bring)
+        await waiting_for_a_lock(world)
+        assert answers == []
+        go_on.set()
+    assert [answer.fate for answer in answers] == [Fate.OUTDATED]
+    assert await world.beats(row) == []
+
+
+async def waiting_for_a_lock(world: World) -> None:
+    query = (
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+        " and datname = current_database()"
+    )
+    with trio.fail_after(5):
+        while await world.rows(query) == [(0,)]:  # noqa: ASYNC110 - another connection waits
+            await trio.sleep(0.01)
