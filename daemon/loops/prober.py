@@ -123,20 +123,27 @@ class Prober:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Starts each window when it is due, as permits allow; after `close` it ends with the last
         run that had begun."""
-        async with trio.open_nursery() as nursery:
-            self._running = nursery
-            task_status.started()
-            started = 0
-            while not self._is_closed:
-                if not self._waiting or self._waiting[0].due > self._clock():
-                    await self._news.wait(self._seconds_to_next())
-                    continue
-                window = heappop(self._waiting)
-                self._room.set()
-                await self._start(nursery, window)
-                started += 1
-                if started % STARTS_AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._running = nursery
+                task_status.started()
+                await self._start_what_is_due(nursery)
+        finally:
+            # A pass that is under way finds that nothing can be begun any more.
+            self._running = None
+
+    async def _start_what_is_due(self, nursery: trio.Nursery) -> None:
+        started = 0
+        while not self._is_closed:
+            if not self._waiting or self._waiting[0].due > self._clock():
+                await self._news.wait(self._seconds_to_next())
+                continue
+            window = heappop(self._waiting)
+            self._room.set()
+            await self._start(nursery, window)
+            started += 1
+            if started % STARTS_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
 
     def _seconds_to_next(self) -> float:
         if not self._waiting:
@@ -255,6 +262,9 @@ class Prober:
         for key in keys:
             self._catalogue.forget(key)
         entries = await self._catalogue.find(keys)
+        if self._running is None:
+            # Leased and not begun: the lease ends with us.
+            return
         for job in jobs:
             self._running.start_soon(self._run_job, job, entries.get((job.org, job.monitor)))
 

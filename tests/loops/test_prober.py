@@ -21,6 +21,7 @@ from leadline.storage.recorder import Recorder
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables import presences
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from leadline.storage.transactions.monitors.run_now import run_now
 from tests.world import REGIONS, START, World
 
 Says = Callable[[Check], bool | None]
@@ -261,3 +262,28 @@ async def test_a_run_after_a_resume_is_made_by_whoever_still_knew_of_the_pause(
         monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
         await prober.pass_once()
         await settled(world, "select status from monitor_states", [("up",)])
+
+
+async def test_a_pass_that_outlives_the_prober_begins_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are cancelled at once, and a pass may come out of a commit when the runs have ended."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor()
+    async with probing(world, uuid7()) as prober:
+        await prober.pass_once()
+        find = prober._catalogue.find
+
+        async def found_too_late(keys: Any) -> Any:
+            found = await find(keys)
+            prober.close()
+            while prober._running is not None:  # noqa: ASYNC110 - the prober sets no event
+                await trio.sleep(0.01)
+            return found
+
+        monkeypatch.setattr(prober._catalogue, "find", found_too_late)
+        with trio.fail_after(5):
+            async with world.pool.transaction("ask") as tx:
+                await run_now(tx, world.editor, world.made[0].uid)
+            await prober.pass_once()
+    assert prober.counts.started <= 1
