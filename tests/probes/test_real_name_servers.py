@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import dns.exception
+import dns.message
+import dns.query
+import dns.rcode
 import pytest
 import trustme
 
@@ -87,7 +91,7 @@ def bind(authority: trustme.CA) -> Iterator[NameServer]:
         config.write_text(BIND.format(folder=folder, **server.__dict__))
         shutil.chown(folder, "nobody")
         command = ["named", "-g", "-c", str(config), "-u", "nobody"]
-        with running(command, folder / "log", lambda: listens(server.doh)):
+        with running(command, folder / "log", lambda: listens(server.doh) and has_zone(server)):
             yield server
 
 
@@ -99,8 +103,18 @@ def knot() -> Iterator[NameServer]:
         server = NameServer(free_port())
         config = folder / "knot.conf"
         config.write_text(KNOT.format(folder=folder, plain=server.plain))
-        with running(["knotd", "-c", str(config)], folder / "log", lambda: listens(server.plain)):
+        with running(["knotd", "-c", str(config)], folder / "log", lambda: has_zone(server)):
             yield server
+
+
+def has_zone(server: NameServer) -> bool:
+    """It listens before it has read its zones, and says SERVFAIL until then."""
+    query = dns.message.make_query("shop.test", "SOA")
+    try:
+        answer = dns.query.udp(query, HOST, port=server.plain, timeout=1)
+    except (OSError, dns.exception.DNSException):
+        return False
+    return answer.rcode() == dns.rcode.NOERROR and bool(answer.answer)
 
 
 def _write(folder: Path) -> None:
