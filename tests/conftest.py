@@ -1,6 +1,7 @@
 """A database for each test, cloned from a template that was migrated once; and what a test needs.
 
-The server is an embedded one without fsync, which outlives the tests and ends with the session.
+The server is an embedded one without fsync, its files in memory where there is room. It outlives
+the tests and ends with the session.
 `LEADLINE_TEST_DSN` names another (as superuser), on which databases are made and dropped.
 """
 
@@ -13,16 +14,24 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
+from uuid import UUID
 
 import psycopg
 import pytest
 import trio
+from hypothesis import settings
 from psycopg.conninfo import make_conninfo
 
 from leadline.storage.embedded_place import Place, environment, make_place
 from leadline.storage.migrate import migrate
 from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import Instant
+from tests.memory import in_memory
+
+# No test asserts a time, properties neither: folders that say more load a profile after this one.
+settings.register_profile("everywhere", deadline=None)
+settings.load_profile("everywhere")
 
 # 2026-01-05T00:00:00Z, a Monday: where a test does not say otherwise, it is always now.
 FROZEN_NOW = Instant(1_767_571_200_000_000)
@@ -33,6 +42,7 @@ PROVIDED_BY = {
     "curl": "apt-get install curl",
     "promtool": "apt-get install prometheus",
     "prometheus": "apt-get install prometheus",
+    "prometheus-alertmanager": "apt-get install prometheus-alertmanager",
     "chromium": "apt-get install chromium",
     "systemd-analyze": "apt-get install systemd",
     "pg_dump": "apt-get install postgresql-client",
@@ -69,6 +79,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(message)
 
 
+@pytest.fixture(autouse=True)
+def _monitors_have_the_same_ids_each_time(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A monitor's id says where its windows lie: a random one would ask another question in each
+    run, and the one that a test does not withstand once in some hundreds."""
+    drawn = Random(request.node.nodeid)
+    milliseconds = count(FROZEN_NOW // 1000)
+
+    def uuid7() -> UUID:
+        # RFC 9562, section 5.7.
+        version, variant = 7 << 76, 2 << 62
+        random = drawn.getrandbits(12) << 64 | drawn.getrandbits(62)
+        return UUID(int=next(milliseconds) << 80 | version | variant | random)
+
+    monkeypatch.setattr("leadline.storage.transactions.monitors.create_monitor.uuid7", uuid7)
+
+
 @pytest.fixture
 def open_dir() -> Iterator[Path]:
     """A short path that other users can reach, as the server runs as another user when we are root.
@@ -86,7 +114,7 @@ def server_dsn() -> Iterator[str]:
     if given:
         yield given
         return
-    folder = Path(tempfile.mkdtemp(prefix="leadline-"))
+    folder = Path(tempfile.mkdtemp(prefix="leadline-", dir=in_memory()))
     folder.chmod(0o755)
     place = make_place(folder)
     place.runner.make_folder(place.cluster)

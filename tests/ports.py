@@ -1,0 +1,24 @@
+"""Ports for the servers of tests: each is given once, and none is one that the system may hand to
+somebody's outgoing connection meanwhile."""
+
+import random
+import socket
+from contextlib import suppress
+
+# Below what Linux takes for outgoing connections (net.ipv4.ip_local_port_range).
+_FROM, _BELOW = 20_000, 32_000
+_given: set[int] = set()
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """One on which nobody listens just now, by TCP or UDP."""
+    while True:
+        port = random.randrange(_FROM, _BELOW)
+        if port in _given:
+            continue
+        with suppress(OSError):
+            with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+                stream.bind((host, port))
+                datagrams.bind((host, port))
+            _given.add(port)
+            return port
