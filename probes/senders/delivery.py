@@ -69,11 +69,13 @@ class Mail:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What senders go out with: a guarded way, the mail server if there is one, and what time it
-    is, in µs since the epoch."""
+    is, in µs since the epoch. `stranger` leads to what anybody on the internet may name: never
+    into a private network, whatever the operator allows; without it nobody is led there."""
 
     reach: Reach
     now: Callable[[], int]
     mail: Mail | None = None
+    stranger: Reach | None = None
 
 
 async def post_json(

@@ -115,13 +115,13 @@ async def send(message: Message, config: Config, means: Means) -> Delivered:
     # Encoding its headers may take several milliseconds.
     write = partial(letter, message, to, means.mail, means.now())
     whole = await means.mail.reach.in_thread(write)
-    refused = await _hand_over(means.mail, whole, to)
+    refused = await hand_over(means.mail, whole, to)
     note = f"recipient_refused {refused} of {len(to)}" if refused else ""
     return Delivered(thread=message.thread or str(whole["Message-ID"]), note=note)
 
 
-async def _hand_over(mail: Mail, whole: EmailMessage, to: Sequence[str]) -> int:
-    """How many of the recipients the server would not take, where it took some."""
+async def hand_over(mail: Mail, whole: EmailMessage, to: Sequence[str]) -> int:
+    """How many of the recipients the server would not take, where it took some. NotDelivered."""
     connection = await mail.reach.dial(mail.host, mail.port, Stopwatch())
     sock = socket.socket(fileno=connection.stream.socket.detach())
     try:

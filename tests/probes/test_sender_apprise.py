@@ -158,5 +158,5 @@ async def test_a_service_that_never_answers_ends_with_the_delivery(
     began = trio.current_time()
     with pytest.raises(NotDelivered) as caught:
         await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
-    assert trio.current_time() - began < 0.7
+    assert trio.current_time() - began < 6
     assert caught.value.reason == "timeout"

