@@ -1,0 +1,1 @@
+"""One asynchronous transaction, run end to end."""

@@ -1,0 +1,166 @@
+"""How the end of a transaction is awaited: by listening to its events, or by asking for its state
+again and again.
+
+A stream that ends before the end of the transaction is opened again, as browsers do: after the
+time that it asked for, within bounds, and with the id of the last whole event. An answer that is no
+stream of events, or that cannot be had, is a failure at once.
+"""
+
+from typing import Final
+
+import trio
+from msgspec import UnsetType
+
+from ...facts import Facts
+from ...failure import Failed
+from ...phases import Stopwatch, overdue
+from ...reach.exchange import Request
+from ...reach.listening import Incoming, listen
+from ...reach.outward import Reach
+from ...reach.web import fetch
+from ...result import FailureClass
+from ...spec import header_fault
+from ...target import Url
+from .answer import Answer, is_same
+from .outgoing import Bound, outgoing
+from .sse import Event, Events, EventTooLarge
+from .workflow import Polling, PollJson, Sse, read_json_path
+
+CONNECTION_BYTES_MOST: Final = 8 * 1024 * 1024
+CONNECTIONS_MOST: Final = 60
+# Before a stream is opened again, unless it asks for another time within the bounds.
+RETRY_SECONDS: Final = 3.0
+RETRY_SECONDS_BOUNDS: Final = (1.0, 30.0)
+_EVENT_STREAM: Final = "text/event-stream"
+
+
+async def awaited(
+    completion: Sse | PollJson, url: Url, secrets: Bound, reach: Reach, watch: Stopwatch
+) -> Answer:
+    """The document that came with its success. `Failed`: `condition_failed` where the target says
+    that it failed, `timeout` where it says nothing for `timeout` seconds.
+    """
+    with trio.move_on_after(completion.timeout):
+        if isinstance(completion, Sse):
+            return await _listened(completion, url, secrets, reach, watch)
+        request = outgoing(
+            "GET", url, completion.headers, secrets, [("accept", "application/json")]
+        )
+        return await _polled(completion.poll, request, reach, watch)
+    raise overdue(watch)
+
+
+# By asking.
+
+
+async def _polled(poll: Polling, request: Request, reach: Reach, watch: Stopwatch) -> Answer:
+    for left in range(poll.max_attempts - 1, -1, -1):
+        response = await fetch(reach, request, watch)
+        if not 200 <= response.status <= 299:
+            raise Failed(FailureClass.HTTP_STATUS, response.status)
+        if not response.whole:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+        answer = Answer.of(response)
+        if await _has_succeeded(poll, answer, reach):
+            return answer
+        if left:
+            await trio.sleep(poll.interval)
+    raise Failed(FailureClass.TIMEOUT)
+
+
+async def _has_succeeded(poll: Polling, answer: Answer, reach: Reach) -> bool:
+    """An answer without a word says that it is too early, one that is no document says nothing.
+    What says both that it failed and that it did not has failed.
+    """
+    if answer.is_empty:
+        return False
+    if not answer.is_json:
+        raise Failed(FailureClass.PROTOCOL_ERROR, answer.status)
+    if not isinstance(poll.failure, UnsetType):
+        path = read_json_path("completion.poll.failure.path", poll.failure.path)
+        found = await answer.at(path, reach)
+        if any(is_same(found, value) for value in poll.failure.values):
+            raise Failed(FailureClass.CONDITION_FAILED, answer.status)
+    path = read_json_path("completion.poll.success.path", poll.success.path)
+    return is_same(await answer.at(path, reach), poll.success.value)
+
+
+# By listening.
+
+
+async def _listened(sse: Sse, url: Url, secrets: Bound, reach: Reach, watch: Stopwatch) -> Answer:
+    last_id = ""
+    retry_seconds = RETRY_SECONDS
+    for left in range(CONNECTIONS_MOST - 1, -1, -1):
+        events = Events(last_id)
+        ours = [("accept", _EVENT_STREAM), ("accept-encoding", "identity")]
+        ours.append(("cache-control", "no-store"))
+        if last_id and not header_fault("last-event-id", last_id):
+            ours.append(("last-event-id", last_id))
+        request = outgoing("GET", url, sse.headers, secrets, ours)
+        answer = await _stream_heard(sse, request, events, reach, watch)
+        if answer is not None:
+            return answer
+        last_id = events.last_id
+        if events.retry_ms is not None:
+            least, most = RETRY_SECONDS_BOUNDS
+            retry_seconds = min(max(events.retry_ms / 1_000, least), most)
+        if left:
+            await trio.sleep(retry_seconds)
+    raise Failed(FailureClass.TIMEOUT)
+
+
+async def _stream_heard(
+    sse: Sse, request: Request, events: Events, reach: Reach, watch: Stopwatch
+) -> Answer | None:
+    """None where the stream ended, or broke off, before the end of the transaction."""
+    incoming = await listen(reach, request, watch)
+    try:
+        _demand_stream(incoming)
+        while piece := await _next_piece(incoming):
+            for event in _read(events, piece):
+                if await _is_the_end(sse, event, incoming.status, reach):
+                    return Answer(Facts(body=event.data), incoming.status)
+            if incoming.received_bytes > CONNECTION_BYTES_MOST:
+                raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+    finally:
+        incoming.close()
+    return None
+
+
+def _demand_stream(incoming: Incoming) -> None:
+    if incoming.status != 200:
+        raise Failed(FailureClass.HTTP_STATUS, incoming.status)
+    media_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    packed = incoming.headers.get("content-encoding", "identity").strip().lower()
+    if media_type != _EVENT_STREAM or packed not in ("", "identity"):
+        raise Failed(FailureClass.PROTOCOL_ERROR, incoming.status)
+
+
+async def _next_piece(incoming: Incoming) -> bytes:
+    """Empty where the stream ends, or breaks off, as one does when a proxy tires of it."""
+    try:
+        return await incoming.receive()
+    except Failed as failed:
+        if failed.failure in (FailureClass.CONNECT_ERROR, FailureClass.PROTOCOL_ERROR):
+            return b""
+        raise
+
+
+def _read(events: Events, piece: bytes) -> list[Event]:
+    try:
+        return events.feed(piece)
+    except EventTooLarge:
+        raise Failed(FailureClass.RESPONSE_TOO_LARGE) from None
+
+
+async def _is_the_end(sse: Sse, event: Event, status: int, reach: Reach) -> bool:
+    if event.type in sse.sse.failure_events:
+        raise Failed(FailureClass.CONDITION_FAILED, status)
+    if event.type != sse.sse.success_event:
+        return False
+    said = Answer(Facts(body=event.data), status)
+    for path in sse.sse.required_json_fields:
+        if not await said.has(read_json_path("completion.sse", path), reach):
+            raise Failed(FailureClass.CONDITION_FAILED, status)
+    return True

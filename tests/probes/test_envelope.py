@@ -1,0 +1,121 @@
+"""An envelope opens with the token and the job it was sealed for, and with no other."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.carrier import Generation, Job
+from leadline.probes.envelope import BadEnvelope, Contents, open_envelope, seal
+
+TOKEN = "leadline_agent_" + "a" * 43
+NOW = datetime(2026, 11, 22, 12, 0, 0, 123_456, tzinfo=UTC)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def job(carrier: int = Generation.PASSWORDS, **changes: Any) -> Job:
+    values: dict[str, Any] = {
+        "job_id": UUID(int=1),
+        "monitor_id": UUID(int=2),
+        "due_at": NOW,
+        "type": "http",
+        "target": "https://shop.example/",
+        "config": {"auth_mode": "basic", "password_ref": "shop"},
+        "revision": 3,
+        "timeout_seconds": 10,
+        "interval_seconds": 60,
+        "anchor": NOW,
+        "lease_expires_at": NOW,
+        "carrier": int(carrier),
+    }
+    return Job(**values | changes)
+
+
+def sealed(contents: Contents, token: str = TOKEN, **changes: Any) -> dict[str, Any]:
+    """As an agent receives it."""
+    made = seal(job(**changes), contents, token, b"s" * 32, b"n" * 12)
+    received: dict[str, Any] = json.loads(msgspec.json.encode(made))
+    return received
+
+
+@given(st.dictionaries(texts, texts, max_size=5), st.dictionaries(texts, texts, max_size=5), texts)
+def test_what_was_sealed_is_what_is_opened(
+    config: dict[str, str], secrets: dict[str, str], target: str
+) -> None:
+    contents = Contents(config=config, secrets=secrets)
+    assert open_envelope(sealed(contents, target=target), TOKEN) == contents
+
+
+def test_nothing_of_a_secret_stands_beside_it() -> None:
+    received = sealed(Contents(secrets={"password": "horse-battery"}))
+    assert "horse-battery" not in json.dumps(received)
+
+
+def test_another_token_does_not_open_it() -> None:
+    with pytest.raises(BadEnvelope, match="does not open"):
+        open_envelope(sealed(Contents()), TOKEN[:-1] + "b")
+
+
+@pytest.mark.parametrize("field", sorted(json.loads(msgspec.json.encode(job()))))
+def test_it_is_bound_to_every_field_of_its_job(field: str) -> None:
+    received = sealed(Contents())
+    received[field] = {"carrier": 1}.get(field, "other")
+    with pytest.raises(BadEnvelope, match="does not open"):
+        open_envelope(received, TOKEN)
+
+
+def test_a_field_that_was_added_or_left_out_breaks_it() -> None:
+    received = sealed(Contents())
+    with pytest.raises(BadEnvelope, match="does not open"):
+        open_envelope(received | {"more": 1}, TOKEN)
+    del received["conditions"]
+    with pytest.raises(BadEnvelope, match="does not open"):
+        open_envelope(received, TOKEN)
+
+
+def test_a_field_of_a_newer_server_is_bound_and_does_no_harm() -> None:
+    """What a newer server seals with a field that this version does not know, opens here."""
+    received = sealed(Contents(secrets={"password": "x"}))
+    struct = msgspec.convert({k: v for k, v in received.items() if k != "envelope"}, Job)
+    assert struct == job()
+
+
+def test_one_older_than_its_carrier_is_refused_whatever_it_holds() -> None:
+    made = seal(job(), Contents(), TOKEN, b"s" * 32, b"n" * 12)
+    received = json.loads(msgspec.json.encode(made))
+    received["carrier"] = int(Generation.SCENARIOS)
+    with pytest.raises(BadEnvelope, match="is older than its carrier"):
+        open_envelope(received, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        None,
+        {},
+        {"kind": "credentials@2", "salt": "!", "nonce": "", "ciphertext": ""},
+        {"kind": "credentials@2", "salt": "", "nonce": "", "ciphertext": ""},
+        {"kind": "credentials@2", "salt": 1, "nonce": "", "ciphertext": ""},
+    ],
+)
+def test_garbage_is_told_so(envelope: object) -> None:
+    with pytest.raises(BadEnvelope, match="cannot be read"):
+        open_envelope(sealed(Contents()) | {"envelope": envelope}, TOKEN)
+
+
+def test_an_unknown_kind_is_told_so() -> None:
+    received = sealed(Contents())
+    received["envelope"]["kind"] = "plain@1"
+    with pytest.raises(BadEnvelope, match="of a kind that is not known"):
+        open_envelope(received, TOKEN)
+
+
+@pytest.mark.parametrize(("salt", "nonce"), [(b"s", b"n" * 12), (b"s" * 32, b"")])
+def test_randomness_of_another_length_is_a_fault_of_ours(salt: bytes, nonce: bytes) -> None:
+    with pytest.raises(ValueError, match="random bytes"):
+        seal(job(), Contents(), TOKEN, salt, nonce)
