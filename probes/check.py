@@ -25,6 +25,8 @@ DEFAULT_METHOD = "GET"
 class Check:
     """`config` is in natural types with defaults; `secrets` holds the values behind its `…_ref`
     keys, under the key without `_ref` (`password`, `token`). `host` is all that a message shows.
+    `run_key` is set by whoever runs it, for kinds that start something: the same for all that
+    belongs to one run of one window under one revision, and another for any other run.
     """
 
     type: str
@@ -37,6 +39,7 @@ class Check:
     timeout_seconds: int = 10
     interval_seconds: int = 60
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    run_key: str = field(default="", repr=False)
 
     def text(self, key: str) -> str:
         value = self.config.get(key)
@@ -170,6 +173,9 @@ def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[F
     faults = []
     if not 0 <= retries <= RETRIES_MOST:
         faults.append(Fault("retries", f"must be 0 to {RETRIES_MOST}"))
+    elif canary and retries:
+        # A submission that was answered is never made again.
+        faults.append(Fault("retries", "must be 0, as a transaction is made once a run"))
     if not least <= interval <= most:
         faults.append(Fault("interval_seconds", f"must be {least} to {most}"))
     if not 1 <= timeout <= longest:

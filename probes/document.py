@@ -35,6 +35,11 @@ def read_whole(text: str) -> object:
     return _decoded(text, Any)
 
 
+def is_json(text: str) -> bool:
+    """Whether it is a document at all, of any length; nothing of it is made."""
+    return _decoded(text, msgspec.Raw) is not MISSING
+
+
 def walk(value: object, path: Path) -> object:
     """What stands in a document at the end of the path; MISSING where that is nothing."""
     for step in path:

@@ -2,7 +2,8 @@
 
 from time import perf_counter_ns
 
-from .result import Phase, Phases
+from .failure import Failed, Unobtainable
+from .result import FailureClass, Phase, Phases, UnknownReason
 
 
 class Stopwatch:
@@ -54,3 +55,16 @@ class Stopwatch:
             total_us=self.elapsed_us(),
             unfinished=self._current,
         )
+
+
+def overdue(watch: Stopwatch) -> Failed | Unobtainable:
+    """What a deadline that has passed says: the phase that did not finish gives the class, and a
+    silent resolver gives none.
+    """
+    if watch.unfinished is Phase.DNS:
+        if not watch.resolver_alive:
+            return Unobtainable(UnknownReason.RESOLVER_DEAD)
+        return Failed(FailureClass.DNS_ERROR)
+    if watch.unfinished is Phase.CONNECT:
+        return Failed(FailureClass.CONNECT_TIMEOUT)
+    return Failed(FailureClass.TIMEOUT)

@@ -64,6 +64,7 @@ class UnknownReason(StrEnum):
     DECRYPT_FAILED = "decrypt_failed"
     CARRIER_TOO_OLD = "carrier_too_old"
     PROBE_BUG = "probe_bug"
+    NO_WORKER = "no_worker"  # nobody of ours probes in that region just now
 
 
 class Phase(StrEnum):
@@ -117,3 +118,16 @@ def message(failure: FailureClass, place: str) -> str:
     `condition_failed step 2 status api.example.com`, with the step's number and what failed there.
     """
     return f"{failure} {place}".strip()[:MESSAGE_LONGEST]
+
+
+def unobtained(now: int, place: str, reason: UnknownReason) -> Result:
+    """The end of a run that was not made, through us. `now` is µs since the epoch."""
+    return Result(
+        started_at=now,
+        outcome=Outcome.UNKNOWN,
+        latency_ms=0,
+        code=None,
+        msg=message(FailureClass.PROBE_ERROR, place),
+        phases=Phases(),
+        unknown_reason=reason,
+    )

@@ -17,13 +17,12 @@ from .failure import Failed, Unobtainable
 from .judge import hold, judged
 from .kind import Kind, kind_of
 from .lag import Lag
-from .phases import Stopwatch
+from .phases import Stopwatch, overdue
 from .reach.outward import Reach
 from .result import (
     NETWORK_CLASSES,
     FailureClass,
     Outcome,
-    Phase,
     Phases,
     Result,
     UnknownReason,
@@ -133,15 +132,10 @@ async def _attempt(
 
 
 def _timed_out(check: Check, watch: Stopwatch) -> _End:
-    """The phase that did not finish gives the class; a silent resolver gives none."""
-    phases = watch.read()
-    if phases.unfinished is Phase.DNS:
-        if not watch.resolver_alive:
-            return _End(phases, unknown=UnknownReason.RESOLVER_DEAD)
-        return _End(phases, failure=FailureClass.DNS_ERROR)
-    if phases.unfinished is Phase.CONNECT:
-        return _unless_wanted(check, _End(phases, failure=FailureClass.CONNECT_TIMEOUT))
-    return _End(phases, failure=FailureClass.TIMEOUT)
+    late, phases = overdue(watch), watch.read()
+    if isinstance(late, Unobtainable):
+        return _End(phases, unknown=late.reason)
+    return _unless_wanted(check, _End(phases, failure=late.failure))
 
 
 def _verdict(seen: Seen) -> FailureClass | None:

@@ -26,6 +26,7 @@ FILES: dict[str, str] = {
     MonitorType.GRPC: "grpc",
     MonitorType.SSH: "ssh",
     MonitorType.SYNTHETIC: "synthetic.probe",
+    MonitorType.ASYNC_CANARY: "canary.probe",
     MonitorType.PUSH: "push",
     MonitorType.COMPOSITE: "composite",
 }

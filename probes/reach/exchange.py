@@ -39,7 +39,8 @@ class Version(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """`secrets` names, in lower case, the headers that are dropped when the origin changes; so is
-    the body where `body_is_secret`. `redirects` is how many are followed; `keep_body` false reads
+    the body where `body_is_secret`. `redirects` is how many are followed, and to what only
+    `schemes` says; `keep_body` false reads
     the body and lets it go, `cert_expiry` asks for the certificate's end. The `jar`'s cookies go
     with each hop beside those of the headers. `version` is what is
     spoken; ANY takes HTTP/2 where the server chooses it in the handshake.
@@ -52,6 +53,7 @@ class Request:
     secrets: frozenset[str] = frozenset()
     body_is_secret: bool = False
     redirects: int = REDIRECTS_MOST
+    schemes: tuple[str, ...] = ("http", "https")
     keep_body: bool = True
     body_bytes_most: int = BODY_BYTES_MOST
     verify: bool = True

@@ -1,6 +1,8 @@
 """HTTP/1.1 on a stream: h11 speaks the protocol, every read is bounded."""
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import h11
 import trio
@@ -29,13 +31,51 @@ async def exchange(
     stream: Stream, request: Request, watch: Stopwatch, user_agent: str
 ) -> RawResponse:
     """The answer; the stream stays the caller's to close. `Failed` with the class."""
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
-    watch.begin(Phase.FIRST_BYTE)
-    try:
-        await _send(http, stream, request, user_agent)
-        head = await _read_head(http, stream, watch)
+    with _failures_named():
+        http, head = await _begin(stream, request, watch, user_agent)
         chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
         body, whole = await _read_body(http, stream, request, _CHUNK if chunked else _PLAIN_CHUNK)
+    return RawResponse(head.status_code, list(head.headers), body, whole)
+
+
+async def begin(stream: Stream, request: Request, watch: Stopwatch, user_agent: str) -> "Answer":
+    """The answer's head; its body is left to be read as it comes. `Failed` with the class."""
+    with _failures_named():
+        http, head = await _begin(stream, request, watch, user_agent)
+    return Answer(http, stream, head)
+
+
+class Answer:
+    """`received_bytes` counts all that its body cost to bring, whatever was packed into chunks."""
+
+    def __init__(self, http: h11.Connection, stream: Stream, head: h11.Response) -> None:
+        self.status: int = head.status_code
+        self.headers = list(head.headers)
+        self.received_bytes = 0
+        self._http = http
+        self._stream = stream
+
+    async def receive(self) -> bytes:
+        """What came next of the body, empty at its end; `Failed` where it ends too early."""
+        with _failures_named():
+            while True:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    data = bytes(await self._stream.receive_some(_CHUNK))
+                    self.received_bytes += len(data)
+                    self._http.receive_data(data)
+                elif isinstance(event, h11.EndOfMessage):
+                    return b""
+                elif not isinstance(event, h11.Data):
+                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                elif event.data:
+                    return bytes(event.data)
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    try:
+        yield
     except h11.RemoteProtocolError as error:
         too_large = error.error_status_hint == 431
         raise Failed(
@@ -43,7 +83,15 @@ async def exchange(
         ) from error
     except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
         raise Failed(FailureClass.CONNECT_ERROR) from error
-    return RawResponse(head.status_code, list(head.headers), body, whole)
+
+
+async def _begin(
+    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+) -> tuple[h11.Connection, h11.Response]:
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
+    watch.begin(Phase.FIRST_BYTE)
+    await _send(http, stream, request, user_agent)
+    return http, await _read_head(http, stream, watch)
 
 
 async def _send(http: h11.Connection, stream: Stream, request: Request, user_agent: str) -> None:
@@ -83,7 +131,8 @@ async def _read_head(
             if lines > LINES_MOST:
                 raise Failed(FailureClass.RESPONSE_TOO_LARGE)
             data = await stream.receive_some(_CHUNK)
-            watch.done()
+            if data:
+                watch.done()
             http.receive_data(bytes(data))
             lines += data.count(b"\n")
         elif isinstance(event, h11.Response):

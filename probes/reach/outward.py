@@ -17,6 +17,7 @@ from ..failure import Unobtainable
 from ..lag import Lag
 from ..phases import Stopwatch
 from ..result import UnknownReason
+from ..stages import Stages
 from .connectivity import Connectivity
 from .dial import Connection, dial, dial_datagram, dial_echo
 from .echo import Echo
@@ -33,7 +34,8 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Reach:
     """`lag.watch` must be running in a nursery for as long as runs are made with this value.
-    `threads` bounds those that checks hold at once; None leaves it to Trio.
+    `threads` bounds those that checks hold at once; None leaves it to Trio. `stages` is told of
+    every stage of a transaction that has ended.
     """
 
     policy: Policy
@@ -43,6 +45,7 @@ class Reach:
     connectivity: Connectivity | None = None
     user_agent: str = USER_AGENT
     threads: trio.CapacityLimiter | None = None
+    stages: Stages | None = field(default=None, compare=False)
     # Held by the one thread that runs what does not let go of the interpreter.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 
@@ -108,6 +111,7 @@ def make_reach(
     connectivity_check: tuple[str, int] | None = None,
     user_agent: str = USER_AGENT,
     threads: trio.CapacityLimiter | None = None,
+    stages: Stages | None = None,
 ) -> Reach:
     """A reach with its caches. Share `lag`, `resolver` and `contexts` between the policies
     of one process.
@@ -125,4 +129,5 @@ def make_reach(
         connectivity=connectivity,
         user_agent=user_agent,
         threads=threads,
+        stages=stages,
     )

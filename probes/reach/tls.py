@@ -41,10 +41,13 @@ class Setting:
 
 
 class Contexts:
-    """Client contexts by setting, made once. `authorities` is a PEM file that is believed too."""
+    """Client contexts by setting, made once. `authorities` is a PEM file that is believed too, or
+    `alone`: instead of those of this host.
+    """
 
-    def __init__(self, authorities: Path | None = None) -> None:
+    def __init__(self, authorities: Path | None = None, *, alone: bool = False) -> None:
         self._authorities = authorities
+        self._alone = alone
         self._made: dict[Setting, ssl.SSLContext] = {}
         self.making = trio.Lock()
 
@@ -84,7 +87,8 @@ class Contexts:
             context.load_verify_locations(cafile=str(self._authorities))
         elif not _has_trust_store():
             raise Unobtainable(UnknownReason.NO_TRUST_STORE)
-        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        if self._authorities is None or not self._alone:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         return context
 
 

@@ -4,6 +4,7 @@ Once the origin has changed, credentials stay dropped for good. Which version of
 carries a hop is http1's or http2's business.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import trio
@@ -14,7 +15,7 @@ from ..result import FailureClass
 from ..target import BadTarget, redirected
 from . import http1, http2
 from .dial import Connection
-from .exchange import REDIRECTS_MOST, RawResponse, Request, Response, Stream, Version
+from .exchange import REDIRECTS_MOST, Request, Response, Stream, Version
 from .outward import Reach
 from .tls import expires_at_us
 from .unpack import unpack
@@ -30,20 +31,31 @@ async def fetch(reach: Reach, request: Request, watch: Stopwatch) -> Response:
     """
     for hops_left in range(request.redirects, -1, -1):
         response = await _hop(reach, request, watch)
-        location = response.headers.get("location")
-        if response.status not in _REDIRECTS or not location or request.redirects == 0:
+        location = leads_to(request, response.status, response.headers)
+        if not location:
             return response
         if hops_left:
-            request = _follow(request, response.status, location)
+            request = follow(request, response.status, location)
     raise Failed(FailureClass.HTTP_STATUS, response.status)
 
 
-def _follow(request: Request, status: int, location: str) -> Request:
-    """The next hop's request (RFC 9110, 15.4)."""
+def leads_to(request: Request, status: int, headers: Mapping[str, str]) -> str:
+    """Where an answer redirects; empty where it does not, or none of its redirects is followed."""
+    if status not in _REDIRECTS or request.redirects == 0:
+        return ""
+    return headers.get("location", "")
+
+
+def follow(request: Request, status: int, location: str) -> Request:
+    """The next hop's request (RFC 9110, 15.4). `Failed` where it cannot be read, or may not be
+    gone to.
+    """
     try:
         url = redirected(request.url, location)
     except BadTarget:
         raise Failed(FailureClass.PROTOCOL_ERROR, status) from None
+    if url.scheme not in request.schemes:
+        raise Failed(FailureClass.TARGET_BLOCKED, status)
     method, body, headers = request.method, request.body, list(request.headers)
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, body = "GET", b""
@@ -89,7 +101,7 @@ async def _exchange(
 ) -> Response:
     version = http2 if request.version is Version.TWO else http1
     raw = await version.exchange(stream, request, watch, reach.user_agent)
-    headers = _joined(raw)
+    headers = joined(raw.headers)
     if request.jar is not None:
         set_cookies = [v.decode("latin-1") for n, v in raw.headers if n == b"set-cookie"]
         request.jar.take(str(request.url), set_cookies)
@@ -107,9 +119,10 @@ async def _exchange(
     )
 
 
-def _joined(raw: RawResponse) -> dict[str, str]:
-    joined: dict[str, str] = {}
-    for name, value in raw.headers:
+def joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By lower-case name, what is repeated in one (RFC 9110, 5.3)."""
+    found: dict[str, str] = {}
+    for name, value in headers:
         key, text = name.decode("latin-1"), value.decode("utf-8", "replace")
-        joined[key] = f"{joined[key]}, {text}" if key in joined else text
-    return joined
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
