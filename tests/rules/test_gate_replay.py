@@ -1,0 +1,210 @@
+"""A replay in a few looks says of every minute what looking at each of them says."""
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.burn import DEFAULT_RULES, Rule, Severity
+from leadline.storage.rules.delegation import SignalReason
+from leadline.storage.rules.gate import Assignment, Clause, State, UnknownBehavior
+from leadline.storage.rules.gate_facts import judge
+from leadline.storage.rules.gate_policy import Document, WindowMode
+from leadline.storage.rules.gate_replay import Aimed, Past, Run, Said, Sums, facts_at, replay
+from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.rules.sli import Split
+from leadline.storage.rules.span import Span
+
+BEGIN = Instant(20_000 * DAY)
+UP = Split(good_us=MINUTE)
+DOWN = Split(bad_us=MINUTE)
+HALF = Split(good_us=MINUTE // 2, bad_us=MINUTE // 2)
+BLIND = Split(unknown_us=MINUTE)
+OUT = Split(excluded_us=MINUTE)
+
+ONE_RULE = Rule(2 * HOUR, 10 * MINUTE, Fraction(3), Severity.PAGE)
+
+
+def life(seed: int, minutes: int) -> list[Run]:
+    """Runs of minutes, with gaps where nothing is sealed."""
+    rnd = random.Random(seed)
+    runs: list[Run] = []
+    at = BEGIN
+    end = Instant(BEGIN + minutes * MINUTE)
+    while at < end:
+        until = Instant(min(at + rnd.choice([1, 2, 7, 40, 300, 900]) * MINUTE, end))
+        each = rnd.choice([UP, UP, UP, UP, DOWN, HALF, BLIND, OUT])
+        if rnd.random() > 0.05:
+            runs.append(Run(Span(at, until), each, is_seen=rnd.random() > 0.1))
+        at = until
+    return runs
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    mode = draw(st.sampled_from(WindowMode))
+    return Document(
+        schema_version=2,
+        window_mode=mode,
+        window=draw(st.sampled_from(["24h", "7d"])) if mode is WindowMode.ONE else None,
+        clauses={clause: draw(st.sampled_from(Assignment)) for clause in Clause},
+        budget_consumed_percent=draw(st.sampled_from([1, 30, 80])),
+        max_seal_lag_seconds=900,
+        unknown_behavior=draw(st.sampled_from(UnknownBehavior)),
+    )
+
+
+@st.composite
+def pasts(draw: st.DrawFn, minutes: int = 3_000) -> Past:
+    aims = [
+        Aimed(window, objective, burn_enabled, rules)
+        for window in draw(st.lists(st.sampled_from(["24h", "7d"]), unique=True))
+        for objective in [draw(st.sampled_from([900_000, 990_000]))]
+        for burn_enabled in [draw(st.booleans())]
+        for rules in [draw(st.sampled_from([(), DEFAULT_RULES, (ONE_RULE,)]))]
+    ]
+    opened = draw(st.lists(st.integers(0, minutes * MINUTE), max_size=3))
+    return Past(
+        runs=life(draw(st.integers(0, 10_000)), minutes),
+        start=draw(st.sampled_from([None, BEGIN, Instant(BEGIN + 500 * MINUTE)])),
+        governed_from=draw(st.sampled_from([None, BEGIN, Instant(BEGIN + 700 * MINUTE + 1)])),
+        aims=aims,
+        incidents=[Span(Instant(BEGIN + at), Instant(BEGIN + at + HOUR)) for at in opened],
+        deaf=draw(st.sampled_from([None, None, SignalReason.POLICY_PAGES_NOTHING])),
+    )
+
+
+def of_each_minute(
+    past: Past, policies: list[tuple[Span, Document]], within: Span
+) -> list[tuple[Instant, State, tuple[str, ...]]]:
+    sums = Sums(past.runs)
+    found: list[tuple[Instant, State, tuple[str, ...]]] = []
+    for at in range(within.from_, within.until, MINUTE):
+        governing = [d for span, d in policies if span.from_ <= at < span.until]
+        if not governing:
+            found.append((Instant(at), State.NOT_CONFIGURED, ("not_configured",)))
+            continue
+        said = judge(governing[0], facts_at(past, sums, Instant(at)))
+        codes = [r.code for r in said.reasons if r.assignment is not Assignment.IGNORE]
+        found.append((Instant(at), said.state, tuple(sorted(set(codes)))))
+    return found
+
+
+def by_minute(said: list[Said]) -> list[tuple[Instant, State, tuple[str, ...]]]:
+    return [
+        (Instant(at), each.state, tuple(sorted(each.reasons)))
+        for each in said
+        for at in range(each.span.from_, each.span.until, MINUTE)
+    ]
+
+
+@given(pasts(), documents(), documents(), st.integers(0, 3_000), st.integers(0, 3_000))
+def test_every_minute_is_judged_as_if_it_had_been_looked_at(
+    past: Past, first: Document, second: Document, changed: int, ended: int
+) -> None:
+    within = Span(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
+    change, end = sorted([changed, ended])
+    policies = [
+        (Span(BEGIN, Instant(BEGIN + change * MINUTE + 5)), first),
+        (Span(Instant(BEGIN + change * MINUTE + 5), Instant(BEGIN + end * MINUTE + 9)), second),
+    ]
+    said = [each for each in replay(past, policies, within) if each is not None]
+    assert by_minute(said) == of_each_minute(past, policies, within)
+    for earlier, later in pairwise(said):
+        assert earlier.span.until == later.span.from_
+        assert (earlier.state, set(earlier.reasons)) != (later.state, set(later.reasons))
+
+
+def test_the_same_reasons_are_the_same_whichever_window_says_them_first() -> None:
+    document = Document(
+        schema_version=2,
+        window_mode=WindowMode.ALL,
+        window=None,
+        clauses={
+            **dict.fromkeys(Clause, Assignment.BLOCK),
+            Clause.SERVICE_INCIDENT_OPEN: Assignment.IGNORE,
+        },
+        budget_consumed_percent=100,
+        max_seal_lag_seconds=900,
+        unknown_behavior=UnknownBehavior.BLOCK,
+    )
+    # A gap that only the longer window still sees, and then one that both see.
+    gaps = [DAY, 5 * DAY]
+    edges = [0, gaps[0], gaps[0] + HOUR, gaps[1], gaps[1] + HOUR, 6 * DAY]
+    runs = [
+        Run(Span(Instant(BEGIN + edges[n]), Instant(BEGIN + edges[n + 1])), UP) for n in (0, 2, 4)
+    ]
+    aims = [Aimed(window, 990_000, False, ()) for window in ("24h", "7d")]
+    past = Past(runs, BEGIN, BEGIN, aims, [])
+    within = Span(Instant(BEGIN + 3 * DAY), Instant(BEGIN + 6 * DAY))
+    said = [each for each in replay(past, [(within, document)], within) if each is not None]
+    assert said == [Said(within, State.UNKNOWN, ("budget_withheld", "never_evaluated"))]
+
+
+def test_what_is_gone_is_unknown_and_not_allowed() -> None:
+    blocking = Document(
+        schema_version=1,
+        window_mode=WindowMode.ONE,
+        window="24h",
+        clauses={
+            **dict.fromkeys(Clause, Assignment.IGNORE),
+            Clause.BUDGET_EXHAUSTED: Assignment.BLOCK,
+        },
+        budget_consumed_percent=100,
+        max_seal_lag_seconds=900,
+        unknown_behavior=UnknownBehavior.BLOCK,
+    )
+    day = Instant(BEGIN + DAY)
+    runs = [Run(Span(day, Instant(day + 2 * DAY)), UP)]
+    past = Past(runs, BEGIN, BEGIN, [Aimed("24h", 990_000, False, ())], [])
+    within = Span(day, Instant(day + 2 * DAY))
+    said = [each for each in replay(past, [(within, blocking)], within) if each is not None]
+    gone = Span(day, Instant(day + DAY))
+    assert said[0] == Said(gone, State.UNKNOWN, ("budget_withheld",))
+    assert [each.state for each in said[1:]] == [State.ALLOW]
+
+
+INCIDENTS = Document(
+    schema_version=1,
+    window_mode=WindowMode.ONE,
+    window="24h",
+    clauses={
+        **dict.fromkeys(Clause, Assignment.IGNORE),
+        Clause.SERVICE_INCIDENT_OPEN: Assignment.BLOCK,
+    },
+    budget_consumed_percent=100,
+    max_seal_lag_seconds=900,
+    unknown_behavior=UnknownBehavior.BLOCK,
+)
+
+
+def test_that_no_incident_was_open_says_nothing_of_what_could_not_be_seen() -> None:
+    """Nobody knew of trouble that one would have been opened for; nor do we, where it is gone."""
+    lengths = [(10, Run, UP), (5, Run, BLIND), (5, None, UP), (5, Run, OUT), (5, Run, HALF)]
+    runs, at = [], BEGIN
+    for minutes, is_kept, each in lengths:
+        until = Instant(at + minutes * MINUTE)
+        runs += [Run(Span(at, until), each)] if is_kept else []
+        at = until
+    # Its health was not known, though it was good either way.
+    runs.append(Run(Span(at, Instant(at + 5 * MINUTE)), UP, is_seen=False))
+    past = Past(runs, BEGIN, BEGIN, [], [Span(Instant(BEGIN + 12 * MINUTE), Instant(at))])
+    within = Span(Instant(BEGIN + MINUTE), Instant(at + 6 * MINUTE))
+    for incidents, states in (
+        ([], [(1, "ALLOW"), (11, "UNKNOWN"), (21, "ALLOW"), (31, "UNKNOWN")]),
+        (past.incidents, [(1, "ALLOW"), (11, "UNKNOWN"), (12, "BLOCK"), (30, "ALLOW")]),
+    ):
+        found = replay(replace(past, incidents=incidents), [(within, INCIDENTS)], within)
+        said = [((s.span.from_ - BEGIN) // MINUTE, s.state.value) for s in found if s is not None]
+        assert said[: len(states)] == states
+        assert said[-1] == (31, "UNKNOWN")
+
+
+def test_a_service_of_which_nothing_was_sealed_was_not_seen() -> None:
+    past = Past([], None, BEGIN, [], [])
+    within = Span(BEGIN, Instant(BEGIN + DAY))
+    said = [each for each in replay(past, [(within, INCIDENTS)], within) if each is not None]
+    assert said == [Said(within, State.UNKNOWN, ("facts_stale",))]
