@@ -1,0 +1,72 @@
+"""Branding: every field is bounded and named where it is wrong, and nothing of it can do harm."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.branding import (
+    ANNOUNCEMENT_LONGEST,
+    FOOTER_LONGEST,
+    NAME_LONGEST,
+    NO_BRANDING,
+    URL_LONGEST,
+    Announcement,
+    Branding,
+    branding_fault,
+    origin_of,
+)
+
+LONG_URL = "https://a.example/" + "a" * URL_LONGEST
+
+
+def test_what_is_not_set_is_no_fault() -> None:
+    assert branding_fault(NO_BRANDING) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "branding"),
+    [
+        ("product_name", Branding(product_name="a" * (NAME_LONGEST + 1))),
+        ("product_name", Branding(product_name="a\nb")),
+        ("footer_text", Branding(footer_text="a" * (FOOTER_LONGEST + 1))),
+        ("accent_color", Branding(accent_color="17559c")),
+        ("accent_color", Branding(accent_color="#17559")),
+        ("accent_color", Branding(accent_color="#17559cc")),
+        ("accent_color", Branding(accent_color="#17559c\n")),
+        ("accent_color", Branding(accent_color="red")),
+        ("logo_url", Branding(logo_url="http://a.example/logo.svg")),
+        ("logo_url", Branding(logo_url="https:///logo.svg")),
+        ("logo_url", Branding(logo_url="javascript:alert(1)")),
+        ("logo_url", Branding(logo_url="https://a.example; script-src *")),
+        ("logo_url", Branding(logo_url="https://user:secret@a.example/")),
+        ("logo_url", Branding(logo_url="https://a.example:port/")),
+        ("logo_url", Branding(logo_url=LONG_URL)),
+        ("support_url", Branding(support_url="mailto:help@a.example")),
+        ("announcement.text", Branding(announcement=Announcement(enabled=True, text=" "))),
+        (
+            "announcement.text",
+            Branding(announcement=Announcement(text="a" * (ANNOUNCEMENT_LONGEST + 1))),
+        ),
+    ],
+)
+def test_what_cannot_be_is_named(field: str, branding: Branding) -> None:
+    fault = branding_fault(branding)
+    assert fault is not None
+    assert fault[0] == field
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.example", "https://a.example:8443/x/logo.svg?v=1", "https://[2001:db8::1]/"]
+)
+def test_an_https_url_is_taken_and_its_origin_is_what_a_policy_may_name(url: str) -> None:
+    assert branding_fault(Branding(logo_url=url, support_url=url)) is None
+    assert url.startswith(origin_of(url))
+
+
+@given(st.text(max_size=60))
+def test_no_url_that_is_taken_says_anything_in_a_policy_but_a_host(text: str) -> None:
+    url = f"https://{text}"
+    if branding_fault(Branding(logo_url=url)) is None:
+        origin = origin_of(url)
+        assert origin.isascii()
+        assert not set(origin) & set(" \t\r\n;,'\"<>\\@")
