@@ -64,15 +64,22 @@ def figure(split: Split, *, sealed: bool = True) -> Figure:
         return Figure(None, coverage, Withheld.NOTHING_SEALED)
     if availability is None:
         return Figure(None, coverage, Withheld.NOTHING_MEASURED)
-    return Figure(_percent(availability), coverage, None)
+    return Figure(percent(availability), coverage, None)
 
 
-def _percent(ratio: Fraction) -> float:
+def uptime_percent(split: Split) -> float | None:
+    """Of what was measured, as `figure` has it; of very many days most were good throughout."""
+    if not split.bad_us:
+        return 100.0 if split.good_us else None
+    return percent(Fraction(split.good_us, split.measured_us))
+
+
+def percent(ratio: Fraction) -> float:
     """A hundred only of all and zero only of nothing, where a float would round to them."""
-    percent = float(100 * ratio)
-    if percent == 100 and ratio < 1:
+    value = float(100 * ratio)
+    if value == 100 and ratio < 1:
         return nextafter(100, 0)
-    return nextafter(0, 1) if percent == 0 and ratio > 0 else percent
+    return nextafter(0, 1) if value == 0 and ratio > 0 else value
 
 
 def objective_e4(percent: float | str | Decimal) -> int | None:

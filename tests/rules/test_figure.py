@@ -19,6 +19,7 @@ from leadline.storage.rules.figure import (
     is_exhausted,
     objective_e4,
     spelt,
+    uptime_percent,
 )
 from leadline.storage.rules.instant import DAY, HOUR
 from leadline.storage.rules.sli import Split
@@ -37,6 +38,11 @@ def test_a_figure_is_there_or_its_reason_is(split: Split) -> None:
         # A float of a whole hundred is only that of nothing bad, and zero that of nothing good.
         assert (found.uptime_percent == 100) == (split.bad_us == 0)
         assert (found.uptime_percent == 0) == (split.good_us == 0)
+
+
+@given(splits | st.builds(Split, st.integers(0, DAY), st.just(0), st.integers(0, DAY)))
+def test_a_percentage_alone_is_that_of_the_figure(split: Split) -> None:
+    assert uptime_percent(split) == figure(split).uptime_percent
 
 
 def test_missing_data_has_no_percentage() -> None:
