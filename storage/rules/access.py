@@ -84,6 +84,15 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did something, as it is kept beside it: whoever they are by then."""
+
+    label: str
+    user: UUID | None
+    via_token: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """Who asks. A token has exactly one membership, and `user` is then who made it or None.
 
@@ -98,10 +107,17 @@ class Principal:
     actions: frozenset[Grant] | None = None
     owes_second_factor: bool = False
     label: str = ""
+    # What it is told apart by where it is counted: a person's id, or a token's own.
+    uid: UUID | None = None
 
     @property
     def via_token(self) -> bool:
         return self.kind is Kind.TOKEN
+
+    @property
+    def actor(self) -> Actor:
+        user = self.user if isinstance(self.user, UUID) else None
+        return Actor(self.label, user, self.via_token)
 
     @property
     def is_everywhere_org_admin(self) -> bool:

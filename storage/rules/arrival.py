@@ -47,6 +47,8 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     # The state's version that a steady fold was computed from; see tables/results.
     version: int = 0
     late: bool = False
+    # Why its window was not run: a canary's refusal, which is a failure and no run.
+    withheld: str = ""
     # Of the definition that was run; 0 where nothing was run by one.
     revision: int = 0
 

@@ -4,34 +4,18 @@ A probed window is judged by its due instant. A push window is a promise that en
 judged by the end of that promise. A maintenance includes its start and excludes its end.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Final
 
-from .instant import Instant
+from .instant import DAY, MINUTE, Instant
 from .schedule import Manner, Window, result_expected_by
-from .span import Span, holding, merged
+from .span import Span, holding
 
-
-@dataclass(frozen=True, slots=True)
-class Maintenance:
-    """One announced maintenance: of a monitor, or of its whole project where `monitor` is None.
-
-    `cancelled_at` is where an annulment cut it short; at or before its start, nothing is left.
-    """
-
-    starts_at: Instant
-    ends_at: Instant
-    monitor: int | None = None
-    cancelled_at: Instant | None = None
-
-
-def spans_of(monitor: int, maintenances: Iterable[Maintenance]) -> list[Span]:
-    """All maintenance that a monitor is under, its own and its project's, as one set."""
-    return merged(
-        Span(m.starts_at, m.ends_at if m.cancelled_at is None else min(m.ends_at, m.cancelled_at))
-        for m in maintenances
-        if m.monitor in (None, monitor)
-    )
+LONGEST_US: Final = 366 * DAY
+AHEAD_MOST_US: Final = 2 * 366 * DAY
+REASON_LONGEST: Final = 500
+# How long a preview may be acted on.
+PREVIEW_US: Final = 10 * MINUTE
 
 
 def is_in_maintenance(instant: Instant, spans: Sequence[Span]) -> bool:
@@ -44,11 +28,16 @@ def withholds(window: Window, manner: Manner, spans: Sequence[Span]) -> bool:
     return is_in_maintenance(judged_at, spans)
 
 
-def last_end(spans: Sequence[Span], now: Instant) -> Instant | None:
-    """When the newest maintenance that is over ended."""
-    return max((span.until for span in spans if span.until <= now), default=None)
-
-
-def is_retroactive(starts_at: Instant, now: Instant, sealed_through: Instant | None) -> bool:
-    """Whether announcing it changes what was already measured: it then needs a preview."""
-    return starts_at < now or (sealed_through is not None and starts_at < sealed_through)
+def plan_fault(
+    starts_at: Instant, ends_at: Instant, reason: str, now: Instant
+) -> tuple[str, str] | None:
+    """The field and the rule that an announcement breaks."""
+    if ends_at <= starts_at:
+        return "ends_at", "must be after starts_at"
+    if ends_at - starts_at > LONGEST_US:
+        return "ends_at", f"must be at most {LONGEST_US // DAY} days after starts_at"
+    if starts_at > now + AHEAD_MOST_US:
+        return "starts_at", f"must be at most {AHEAD_MOST_US // DAY} days ahead"
+    if len(reason) > REASON_LONGEST:
+        return "reason", f"must be at most {REASON_LONGEST} characters"
+    return None

@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from .instant import HOUR, SECOND, Instant, from_datetime, to_datetime
+from .instant import DAY, HOUR, SECOND, Instant, from_datetime, to_datetime
 
 SHIFT_SECONDS = (3_600, 366 * 86_400)
 PARTICIPANTS = (1, 100)
 OVERRIDE_LONGEST_US = 366 * 24 * HOUR
-# How far a zone's offset moves at most, in shifts that are an hour at least.
-_SHIFTS_OFF = 30
+# Anchors and overrides: wide enough for everybody, and nowhere near what cannot be reckoned with.
+EARLIEST_YEAR, LATEST_YEAR = 1970, 2200
+_EARLIEST = from_datetime(datetime(EARLIEST_YEAR, 1, 1, tzinfo=UTC))
+_LATEST = from_datetime(datetime(LATEST_YEAR, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,59 @@ def on_call(roster: Roster, overrides: Sequence[Override], at: Instant) -> Duty:
     return Duty(turn, from_at, until)
 
 
+def stretch(roster: Roster, overrides: Sequence[Override], at: Instant) -> Duty:
+    """The whole of one shift's or one override's time around an instant in which nothing newer
+    holds: what a hand-off, a new override or the end of one begins and ends."""
+    holding = _holding(overrides, at)
+    if holding is None:
+        shift = _shift_number(roster, at)
+        from_at, until = hand_off(roster, shift), hand_off(roster, shift + 1)
+        channel = roster.participants[shift % len(roster.participants)]
+    else:
+        from_at, until, channel = holding.starts_at, holding.ends_at, holding.channel
+    for other in overrides:
+        # None of the newer ones holds at this instant: each is over by then, or still to come.
+        if holding is None or other.number > holding.number:
+            if other.ends_at <= at:
+                from_at = max(from_at, other.ends_at)
+            else:
+                until = min(until, other.starts_at)
+    return Duty(channel, from_at, until, holding)
+
+
+def roster_fault(
+    anchor_at: Instant, shift_seconds: int, participants: int, timezone: str
+) -> tuple[str, str] | None:
+    """The field and the rule that a schedule breaks, given how many take part."""
+    if not SHIFT_SECONDS[0] <= shift_seconds <= SHIFT_SECONDS[1]:
+        return "shift_seconds", f"must be {SHIFT_SECONDS[0]} to {SHIFT_SECONDS[1]} seconds"
+    if not PARTICIPANTS[0] <= participants <= PARTICIPANTS[1]:
+        return "participants", f"must have {PARTICIPANTS[0]} to {PARTICIPANTS[1]} entries"
+    if timezone and not is_timezone(timezone):
+        return "timezone", "is no IANA time zone"
+    fault = _instant_fault(anchor_at)
+    return ("anchor_at", fault) if fault else None
+
+
+def override_fault(starts_at: Instant, ends_at: Instant) -> tuple[str, str] | None:
+    """The field and the rule that an override's span breaks."""
+    for field, at in (("starts_at", starts_at), ("ends_at", ends_at)):
+        fault = _instant_fault(at)
+        if fault:
+            return field, fault
+    if ends_at <= starts_at:
+        return "ends_at", "must be after starts_at"
+    if ends_at - starts_at > OVERRIDE_LONGEST_US:
+        return "ends_at", f"must be at most {OVERRIDE_LONGEST_US // DAY} days after starts_at"
+    return None
+
+
+def _instant_fault(at: Instant) -> str | None:
+    if _EARLIEST <= at < _LATEST:
+        return None
+    return f"must lie in the years {EARLIEST_YEAR} to {LATEST_YEAR - 1}"
+
+
 def duties(
     roster: Roster, overrides: Sequence[Override], from_at: Instant, until: Instant
 ) -> Iterator[Duty]:
@@ -110,13 +165,18 @@ def _holding(overrides: Sequence[Override], at: Instant) -> Override | None:
 
 
 def _shift_number(roster: Roster, at: Instant) -> int:
-    """The last shift that has begun: the first guess is off by what the zone's clocks moved."""
-    number = (at - roster.anchor_at) // roster.shift_us
+    """The last shift that has begun. What clocks there show says it, but for those that begun
+    before the clocks were put back."""
     if not roster.timezone:
-        return number
-    number += min(_SHIFTS_OFF, 1 + 26 * HOUR // roster.shift_us)
-    while hand_off(roster, number) > at:
-        number -= 1
+        return (at - roster.anchor_at) // roster.shift_us
+    zone = _zone(roster.timezone)
+    anchor, shows = (
+        to_datetime(instant).astimezone(zone).replace(tzinfo=None)
+        for instant in (roster.anchor_at, at)
+    )
+    number = (shows - anchor) // timedelta(microseconds=roster.shift_us)
+    while hand_off(roster, number + 1) <= at:
+        number += 1
     return number
 
 

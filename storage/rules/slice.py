@@ -17,6 +17,8 @@ from .schedule import Manner, Window, claimable_until, sealing_at
 MOST_WINDOWS = 50
 
 KIND_OF = {Manner.PROBE: "run", Manner.PUSH: "push", Manner.COMPOSITE: "composite"}
+# Runs that are handed out one by one: see canary.
+CANARY = "canary"
 
 
 class DueWindow(msgspec.Struct, frozen=True):
@@ -25,6 +27,11 @@ class DueWindow(msgspec.Struct, frozen=True):
     manner: Manner
     window: Window
     in_maintenance: bool = False
+    is_canary: bool = False
+
+    @property
+    def kind(self) -> str:
+        return CANARY if self.is_canary else KIND_OF[self.manner]
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +87,7 @@ def is_runnable(item: DueWindow, newest: dict[int, Instant], now: Instant) -> bo
 
 
 def _group_key(item: DueWindow, newest: dict[int, Instant], now: Instant) -> tuple[str, bool]:
-    return KIND_OF[item.manner], is_runnable(item, newest, now)
+    return item.kind, is_runnable(item, newest, now)
 
 
 def _sort_key(

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .instant import Instant
+from .instant import DAY, Instant
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,6 +59,14 @@ def clipped(spans: Iterable[Span], within: Span) -> list[Span]:
     """What of a set lies within one span."""
     cut = (Span(max(s.from_, within.from_), min(s.until, within.until)) for s in spans)
     return [span for span in cut if span.from_ < span.until]
+
+
+def by_day(span: Span) -> list[Span]:
+    """The parts of a span that lie in each day in UTC."""
+    edges = [*range(span.from_ - span.from_ % DAY + DAY, span.until, DAY), span.until]
+    starts = [span.from_, *edges[:-1]]
+    pairs = zip(starts, edges, strict=True)
+    return [Span(Instant(a), Instant(b)) for a, b in pairs if a < b]
 
 
 def total_us(spans: Iterable[Span]) -> int:

@@ -20,6 +20,9 @@ class TokenKind(StrEnum):
     API = "leadline_"
     AGENT = "leadline_agent_"
     PUSH = "leadline_push_"
+    CALENDAR = "leadline_calendar_"
+    PAGE = "leadline_page_"
+    SUBSCRIPTION = "leadline_subscription_"
 
 
 def token_from(kind: TokenKind, random_bytes: bytes) -> str:

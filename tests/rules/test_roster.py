@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant, from_datetime, to_datetime
+from leadline.storage.rules.instant import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    Instant,
+    from_datetime,
+    to_datetime,
+)
 from leadline.storage.rules.roster import (
     Override,
     Roster,
@@ -16,11 +24,16 @@ from leadline.storage.rules.roster import (
     hand_off,
     is_timezone,
     on_call,
+    override_fault,
+    roster_fault,
+    stretch,
 )
 
 # Berlin's clocks go forward on 2026-03-29 at 02:00 and back on 2026-10-25 at 03:00, those of Lord
-# Howe by half an hour; Saint John's stands half an hour off.
+# Howe by half an hour, of Troll by two; Saint John's stands half an hour off, the Chatham Islands
+# 45 minutes; Dublin and Casablanca call the other half of the year summer.
 ZONES = ["", "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns"]
+ZONES += ["Pacific/Chatham", "Europe/Dublin", "Antarctica/Troll", "Africa/Casablanca"]
 NEAR = [datetime(2026, 3, 29, tzinfo=UTC), datetime(2026, 10, 25, tzinfo=UTC)]
 instants = st.builds(
     lambda near, minutes: from_datetime(near + timedelta(minutes=minutes)),
@@ -151,3 +164,62 @@ def test_zones_are_those_of_the_database_and_not_the_host_s() -> None:
     assert is_timezone("Europe/Berlin")
     for name in ("localtime", "Factory", "", "Mars/Olympus", "../etc/passwd"):
         assert not is_timezone(name)
+
+
+@given(with_overrides(), instants)
+def test_a_stretch_is_the_whole_of_what_one_shift_or_override_holds(
+    given_: tuple[Roster, list[Override]], at: Instant
+) -> None:
+    roster, overrides = given_
+    found = stretch(roster, overrides, at)
+    assert found.from_at <= at < found.until
+
+    def holds(instant: int) -> tuple[int | None, int]:
+        """By the words: the newest override there, or else whose shift it is, and which one."""
+        moment = Instant(instant)
+        here = [o.number for o in overrides if o.starts_at <= moment < o.ends_at]
+        shift = 0 if here else on_call(roster, [], moment).from_at
+        return max(here, default=None), shift
+
+    inside = holds(at)
+    assert (found.override.number if found.override else None) == inside[0]
+    assert found.channel == on_call(roster, overrides, at).channel
+    edges = [e for o in overrides for e in (o.starts_at, o.ends_at)]
+    for moment in (found.from_at, found.until - 1, *edges):
+        if found.from_at <= moment < found.until:
+            assert holds(moment) == inside
+    assert holds(found.from_at - 1) != inside
+    assert holds(found.until) != inside
+
+
+def test_what_bounds_schedules_and_overrides() -> None:
+    anchor = from_datetime(NEAR[0])
+    assert roster_fault(anchor, 3_600, 1, "") is None
+    assert roster_fault(anchor, 366 * 86_400, 100, "Europe/Berlin") is None
+    for shift, many, zone, field in (
+        (3_599, 1, "", "shift_seconds"),
+        (366 * 86_400 + 1, 1, "", "shift_seconds"),
+        (3_600, 0, "", "participants"),
+        (3_600, 101, "", "participants"),
+        (3_600, 1, "Mars/Olympus", "timezone"),
+    ):
+        fault = roster_fault(anchor, shift, many, zone)
+        assert fault is not None
+        assert fault[0] == field
+    assert override_fault(anchor, Instant(anchor + 1)) is None
+    assert override_fault(anchor, Instant(anchor + 366 * DAY)) is None
+    for ends in (anchor, Instant(anchor - 1), Instant(anchor + 366 * DAY + 1)):
+        fault = override_fault(anchor, ends)
+        assert fault is not None
+        assert fault[0] == "ends_at"
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Pacific/Apia", "America/St_Johns"])
+def test_whatever_is_allowed_can_be_reckoned_with(zone: str) -> None:
+    years = [datetime(1970, 1, 1, tzinfo=UTC), datetime(2199, 12, 31, 23, tzinfo=UTC)]
+    for anchor in map(from_datetime, years):
+        for shift in (3_600, 366 * 86_400):
+            assert roster_fault(anchor, shift, 1, zone) is None
+            roster = Roster(anchor, shift * SECOND, (1, 2), zone)
+            for at in map(from_datetime, [*years, *NEAR]):
+                assert stretch(roster, [], at).until > at

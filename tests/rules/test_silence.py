@@ -1,202 +1,210 @@
-"""Targets, processes and presences played through second by second: silence is never invented.
+"""When people are told of an outage, held against what was promised of it over random histories."""
 
-A target sends; processes receive, freeze, are killed or restarted; each renews its presence every
-five seconds; every second someone judges by what is known then.
-"""
+from dataclasses import dataclass, replace
 
-from dataclasses import dataclass, field
-from itertools import pairwise
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.presence import (
-    LATE_RENEWAL_US,
-    Presence,
-    judged_through,
-    listened,
+from leadline.storage.rules.silence import TELL, HeldBy, Hold, Judgement, Own, Upstream, judge
+
+ME, CAUSE, MEMBER = (1, 1), (1, 2), (1, 3)
+T = Instant(1_000 * SECOND)
+
+
+def own(**given: object) -> Own:
+    usual = Own(
+        key=ME,
+        enabled=True,
+        in_maintenance=False,
+        is_down=True,
+        probed=True,
+        last_at=T,
+        timeout_us=10 * SECOND,
+    )
+    return replace(usual, **given)  # type: ignore[arg-type]
+
+
+def cause(**given: object) -> Upstream:
+    usual = Upstream(
+        key=CAUSE,
+        counts=True,
+        failing=False,
+        in_maintenance=False,
+        probed=True,
+        last_at=Instant(T + SECOND),
+        timeout_us=20 * SECOND,
+    )
+    return replace(usual, **given)  # type: ignore[arg-type]
+
+
+def test_what_depends_on_nothing_is_told_at_once() -> None:
+    assert judge(own(), [], None, T) == TELL
+
+
+def test_what_was_looked_at_after_the_failure_and_is_well_explains_nothing() -> None:
+    assert judge(own(), [cause()], None, T) == TELL
+
+
+@pytest.mark.parametrize(
+    ("facts", "by"),
+    [
+        ({"enabled": False}, HeldBy.PAUSED),
+        ({"in_maintenance": True}, HeldBy.MAINTENANCE),
+        ({"is_down": False}, HeldBy.UNKNOWN),
+    ],
 )
-from leadline.storage.rules.push import Silence, missed_deadlines
-from leadline.storage.rules.schedule import Term
-
-NOW = Instant(1_800_000_000 * SECOND)
-INTERVAL_S, GRACE_S = 60, 60
-PROMISE_S = INTERVAL_S + GRACE_S
-TERMS = [Term(Instant(NOW - SECOND), NOW, INTERVAL_S * SECOND, SECOND, GRACE_S * SECOND)]
+def test_what_is_not_known_to_be_down_is_not_told(facts: dict[str, object], by: HeldBy) -> None:
+    assert judge(own(**facts), [], None, T) == Judgement(Hold(by))
 
 
-def at(second: float) -> Instant:
-    return Instant(NOW + int(second * SECOND))
+@pytest.mark.parametrize("facts", [{"failing": True}, {"in_maintenance": True}])
+def test_a_cause_silences(facts: dict[str, object]) -> None:
+    assert judge(own(), [cause(**facts)], None, T) == Judgement(Hold(HeldBy.DEPENDENCY))
 
 
-@dataclass
-class Trouble:
-    """From a second on, for so long: stopped in order, killed, or frozen."""
-
-    begin: int
-    lasts: int
-    how: str
-
-    def is_on(self, second: int) -> bool:
-        return self.begin <= second < self.begin + self.lasts
+def test_a_member_of_a_composite_silences_only_through_it() -> None:
+    failing = cause(key=MEMBER, counts=False, failing=True)
+    composite = cause(probed=False, last_at=None)
+    assert judge(own(), [composite, failing], None, T) == TELL
 
 
-@dataclass
-class Process:
-    troubles: list[Trouble]
-    presences: list[Presence] = field(default_factory=list)
+def test_what_is_paused_or_unknown_silences_nothing_and_is_not_asked() -> None:
+    assert judge(own(), [cause(probed=False, last_at=None)], None, T) == TELL
 
-    def runs(self, second: int) -> bool:
-        return not any(t.is_on(second) for t in self.troubles)
 
-    def is_left_out(self, second: int) -> bool:
-        on = [t for t in self.troubles if t.is_on(second)]
-        return any(t.how == "stopped" or second - t.begin > 15 for t in on)
+def test_an_onset_asks_for_what_is_older_than_the_failure_and_waits_its_time_out_and_5_s() -> None:
+    found = judge(own(), [cause(last_at=Instant(T - 1))], None, T)
+    until = Instant(T + 25 * SECOND)
+    assert found == Judgement(Hold(HeldBy.WAITING, T, until), (CAUSE,))
+    still = judge(own(), [cause(last_at=None)], found.hold, Instant(until - 1))
+    assert still == Judgement(found.hold)
+    assert judge(own(), [cause(last_at=None)], found.hold, until) == TELL
 
-    def is_frozen(self, second: int) -> bool:
-        return all(t.how == "frozen" for t in self.troubles if t.is_on(second))
 
-    def live_on(self, second: int) -> None:
-        """Renews when due; begins anew after a stop, or when the renewal comes too late."""
-        if not self.runs(second):
-            stopped = any(t.begin == second and t.how == "stopped" for t in self.troubles)
-            if stopped and self.presences:
-                last = self.presences[-1]
-                # In order: the last renewal is made on the way out.
-                through = (
-                    at(second) if at(second) - last.through <= LATE_RENEWAL_US else last.through
-                )
-                self.presences[-1] = Presence(last.from_, through, ended=True)
-            return
-        restarted = any(t.begin + t.lasts == second and t.how != "frozen" for t in self.troubles)
-        last_one = self.presences[-1] if self.presences else None
-        if last_one is None or last_one.ended or restarted or not last_one.is_live(at(second)):
-            self.presences.append(Presence(at(second), at(second)))
-        elif second % 5 == 0:
-            self.presences[-1] = Presence(last_one.from_, at(second))
+def test_its_own_further_failures_make_nobody_wait_longer() -> None:
+    hold = Hold(HeldBy.WAITING, T, Instant(T + 25 * SECOND))
+    later = own(last_at=Instant(T + 9 * SECOND))
+    assert judge(later, [cause(last_at=Instant(T + SECOND))], hold, Instant(T + SECOND)) == TELL
+
+
+def test_a_composite_that_waits_to_be_looked_at_is_waited_for() -> None:
+    composite = cause(probed=False, last_at=T, unsettled=True)
+    found = judge(own(), [composite], None, T)
+    assert found == Judgement(Hold(HeldBy.WAITING, T, Instant(T + 5 * SECOND)))
+    assert judge(own(), [replace(composite, unsettled=False)], found.hold, T) == TELL
+
+
+def test_after_a_silence_it_is_looked_at_again_before_anybody_is_told() -> None:
+    silent = Hold(HeldBy.DEPENDENCY)
+    found = judge(own(), [cause()], silent, T)
+    assert found == Judgement(Hold(HeldBy.RECHECKING, T, Instant(T + 15 * SECOND)), (ME,))
+    older = own(last_at=Instant(T - 1))
+    assert judge(older, [cause()], found.hold, Instant(T + SECOND)) == Judgement(found.hold)
+    assert judge(own(last_at=T), [cause()], found.hold, Instant(T + SECOND)) == TELL
+    assert judge(older, [cause()], found.hold, Instant(T + 15 * SECOND)) == TELL
 
 
 @dataclass
 class World:
-    processes: list[Process]
-    beats: set[int]
-    pushed: dict[int, Process] = field(default_factory=dict)
-    silence: Silence | None = None
-    failures: list[Instant] = field(default_factory=list)
-    received: list[int] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
+    """Two monitors as their checks see them, one second after the other; the one depends on the
+    other, and a check takes no time."""
 
-    def play(self, seconds: int) -> None:
-        for second in range(seconds):
-            for process in self.processes:
-                process.live_on(second)
-            self.deliver(second)
-            known = [p for process in self.processes for p in process.presences]
-            horizon = judged_through(known, at(second))
-            self.fold(known, at(second), horizon)
-            if not self.waiting and horizon is not None:
-                self.judge(known, at(second), min(horizon, at(second)))
-
-    def deliver(self, second: int) -> None:
-        """A balancer leaves out a process that stopped in order, or is dead for 15 seconds; what
-        it sends to one that just died is lost, and what a frozen one was sent it reads when it
-        thaws, if it does so before the sender gives up."""
-        asked = [p for p in self.processes if not p.is_left_out(second)]
-        if second in self.beats and asked:
-            self.pushed[second] = asked[second % len(asked)]
-        for beat, process in list(self.pushed.items()):
-            if process.runs(second):
-                self.waiting.append(second)
-                self.received.append(second)
-            if process.runs(second) or not process.is_frozen(second) or second - beat > 15:
-                del self.pushed[beat]
-
-    def fold(self, known: list[Presence], now: Instant, horizon: Instant | None) -> None:
-        """A heartbeat is folded once all deadlines before it can be judged."""
-        left: list[int] = []
-        for beat in self.waiting:
-            first = self.silence is None or at(beat) <= self.silence.since + PROMISE_S * SECOND
-            if left or not (first or (horizon is not None and horizon >= at(beat) - 1)):
-                left.append(beat)
-                continue
-            if not first:
-                self.judge(known, now, Instant(at(beat) - 1))
-            self.silence = Silence(at(beat))
-        self.waiting = left
-
-    def judge(self, known: list[Presence], now: Instant, through: Instant) -> None:
-        if self.silence is None:
-            return
-        found = missed_deadlines(self.silence, TERMS, [], listened(known, now), through)
-        if found:
-            self.failures += found
-            self.silence = Silence(self.silence.since, found[-1])
+    me_down: bool = True
+    cause_down: bool = False
+    cause_paused: bool = False
+    in_maintenance: bool = False
+    me_at: Instant = T
+    cause_at: Instant | None = None
+    cause_failed: bool = False
+    now: Instant = T
 
 
-troubles = st.lists(
-    st.builds(
-        Trouble,
-        st.integers(30, 800),
-        st.integers(1, 200),
-        st.sampled_from(["stopped", "killed", "frozen"]),
+_STEPS = st.lists(
+    st.sampled_from(
+        ["tick", "tick", "tick", "cause", "cause_fails", "cause_well", "pause", "maintain", "me"]
     ),
-    max_size=2,
+    min_size=10,
+    max_size=80,
 )
 
 
-@given(troubles, st.lists(st.integers(0, 2), min_size=20, max_size=20), st.integers(1, 2))
-def test_a_target_that_keeps_its_promise_is_never_called_silent(
-    ours: list[Trouble], jitter: list[int], processes: int
+@given(_STEPS, st.booleans(), st.integers(1, 8), st.integers(1, 8))
+def test_nobody_is_told_beside_a_cause_and_somebody_is_told_in_the_end(
+    steps: list[str], answers: bool, mine: int, its: int
 ) -> None:
-    """Whatever one of our processes goes through twice: three stretches between what was lost
-    hold less than the two promises of listening after which silence is believed."""
-    beats = {10 + number * INTERVAL_S + late for number, late in enumerate(jitter)}
-    world = World([Process(ours), *[Process([]) for _ in range(processes - 1)]], beats)
-    world.play(1_150)
-    assert world.failures == []
+    world, hold = World(), None
+    asked_at: dict[tuple[int, int], Instant] = {}
+    silent_since_told = False
+    quiet_since: Instant | None = None
+    for step in [*steps, *["tick"] * 40]:
+        _go(world, step)
+        for key, at in list(asked_at.items()):
+            # What is asked for is answered two seconds later, or never.
+            if answers and world.now >= at + 2 * SECOND:
+                _look(world, key)
+                del asked_at[key]
+        upstream = _cause_of(world, its)
+        found = judge(_me_of(world, mine), [upstream], hold, world.now)
+        explained = upstream.failing or upstream.in_maintenance
+        if explained:
+            quiet_since, silent_since_told = None, True
+            assert found.hold is not None
+            assert found.hold.by is HeldBy.DEPENDENCY
+        else:
+            quiet_since = quiet_since if quiet_since is not None else world.now
+        for key in found.ask:
+            asked_at.setdefault(key, world.now)
+        if found.hold is None:
+            assert not explained
+            since = quiet_since if quiet_since is not None else world.now
+            waited = world.now - since
+            if not answers and silent_since_told:
+                assert world.me_at >= since or waited >= (min(mine, its) + 5) * SECOND
+            break
+        hold = found.hold
+    else:
+        assert explained
 
 
-@given(troubles, st.integers(1, 2), st.integers(100, 400))
-def test_a_target_that_falls_silent_is_called_so_once_two_promises_were_listened_to(
-    ours: list[Trouble], processes: int, last: int
-) -> None:
-    beats = set(range(10, last, INTERVAL_S))
-    world = World([Process(ours), *[Process([]) for _ in range(processes - 1)]], beats)
-    world.play(2_400)
-    assert world.failures
-    final = max(world.received)
-    known = [p for process in world.processes for p in process.presences]
-    heard = listened(known, at(2_400))
-    assert world.failures[0] >= at(min(world.received) + PROMISE_S)
-    # The first failure after the last heartbeat comes with two promises listened to, at the latest.
-    late = next(f for f in world.failures if f > at(final))
-    listened_us = sum(
-        max(0, min(s.until, late) - max(s.from_, at(final))) for s in heard if s.from_ < late
+def _go(world: World, step: str) -> None:
+    match step:
+        case "tick":
+            world.now = Instant(world.now + SECOND)
+        case "cause":
+            _look(world, CAUSE)
+        case "cause_fails":
+            world.cause_down = True
+            _look(world, CAUSE)
+        case "cause_well":
+            world.cause_down = False
+            _look(world, CAUSE)
+        case "pause":
+            world.cause_paused = not world.cause_paused
+        case "maintain":
+            world.in_maintenance = not world.in_maintenance
+        case "me":
+            _look(world, ME)
+
+
+def _look(world: World, key: tuple[int, int]) -> None:
+    if key == ME:
+        world.me_at = world.now
+    elif not world.cause_paused:
+        world.cause_at, world.cause_failed = world.now, world.cause_down
+
+
+def _me_of(world: World, seconds: int) -> Own:
+    return own(last_at=world.me_at, timeout_us=seconds * SECOND)
+
+
+def _cause_of(world: World, seconds: int) -> Upstream:
+    known = not world.cause_paused
+    return cause(
+        failing=known and world.cause_failed,
+        in_maintenance=world.in_maintenance,
+        probed=known and not world.in_maintenance,
+        last_at=world.cause_at,
+        timeout_us=seconds * SECOND,
     )
-    assert listened_us <= 2 * PROMISE_S * SECOND
-    if not any(t.begin + t.lasts + 15 >= final for t in ours):
-        assert late == at(final + PROMISE_S)
-
-
-@given(troubles, troubles, st.sets(st.integers(10, 900), max_size=12))
-def test_what_was_judged_at_the_time_is_what_hindsight_says(
-    ours: list[Trouble], theirs: list[Trouble], beats: set[int]
-) -> None:
-    world = World([Process(ours), Process(theirs)], beats)
-    world.play(1_000)
-    known = [p for process in world.processes for p in process.presences]
-    heard = listened(known, at(1_000))
-    horizon = judged_through(known, at(999))
-    settled = [beat for beat in world.received if beat not in world.waiting]
-    hindsight: list[Instant] = []
-    for beat, following in pairwise([*settled, None]):
-        assert beat is not None
-        # Nobody listens at the end, or heartbeats still wait: then it is told up to what was told.
-        through = max(world.failures, default=NOW) if horizon is None else horizon
-        if following is not None:
-            through = Instant(at(following) - 1)
-        elif world.waiting:
-            through = max(world.failures, default=NOW)
-        hindsight += missed_deadlines(Silence(at(beat)), TERMS, [], heard, through)
-    assert world.failures == hindsight

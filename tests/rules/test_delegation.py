@@ -1,0 +1,227 @@
+"""Who speaks of an outage, held against a table of what must be so that a service can."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.delegation import (
+    DELIVERED_WITHIN_US,
+    TOLERATED_US,
+    Delegated,
+    FailsOpen,
+    Latch,
+    Owner,
+    Reach,
+    Signal,
+    SignalReason,
+    judge,
+    judge_burn,
+    why_not,
+    why_unheard,
+)
+from leadline.storage.rules.episode import Live, Speaking
+from leadline.storage.rules.instant import HOUR, SECOND, Instant
+
+NOW = Instant(1_000_000 * SECOND)
+JUST = Instant(NOW - 10 * SECOND)
+LONG_AGO = Instant(NOW - HOUR)
+SPEAKING = Speaking(True, frozenset({Live.DOWN}), False, 2)
+LIVE = Signal(
+    evaluated_at=Instant(NOW - 5 * SECOND),
+    generation=3,
+    failed=False,
+    lease_holds=True,
+    revision=7,
+    state=Live.DOWN,
+)
+BURN = replace(LIVE, revision=None, state=None)
+ABLE = Owner(
+    key=(1, 1),
+    revision=7,
+    governs_from=LONG_AGO,
+    speaking=SPEAKING,
+    reach=Reach.SOMEBODY,
+    generation=3,
+    edited_at=LONG_AGO,
+    live=LIVE,
+    burn=BURN,
+    burns=True,
+)
+HEARD = Latch(announced=True, has_incident=True, told_at=JUST, is_due=False, heard=True, dead=False)
+OPEN = replace(HEARD, heard=False)
+
+
+def live(**given_: Any) -> Owner:
+    return replace(ABLE, live=replace(LIVE, **given_))
+
+
+# Each reason with what alone brings it about, of an outage known for ten seconds.
+BROKEN: dict[SignalReason, list[Owner]] = {
+    SignalReason.NO_GOVERNING_REVISION: [replace(ABLE, revision=None)],
+    SignalReason.POLICY_PAGES_NOTHING: [
+        replace(ABLE, speaking=replace(SPEAKING, page_on=frozenset())),
+        replace(ABLE, reach=Reach.UNNAMED),
+    ],
+    SignalReason.STATE_NOT_PAGEABLE: [live(state=Live.DEGRADED), live(state=Live.UNKNOWN)],
+    SignalReason.NEVER_EVALUATED: [live(evaluated_at=None, state=None, lease_holds=False)],
+    SignalReason.GENERATION_CHANGED: [
+        live(generation=2),
+        replace(live(generation=2, lease_holds=False), edited_at=JUST),
+    ],
+    SignalReason.REVISION_CHANGED: [
+        live(revision=6),
+        replace(live(revision=6, lease_holds=False), governs_from=JUST),
+    ],
+    SignalReason.EVALUATION_ERROR: [live(failed=True)],
+    SignalReason.STALE_LEASE: [live(lease_holds=False)],
+    SignalReason.NO_ENABLED_TARGET: [replace(ABLE, reach=Reach.DISABLED)],
+    SignalReason.HELD: [live(held=True)],
+    SignalReason.UNROUTABLE: [replace(ABLE, reach=Reach.NOBODY)],
+    SignalReason.ONSET_UNDELIVERED: [
+        replace(ABLE, latch=replace(OPEN, dead=True)),
+        replace(ABLE, latch=replace(OPEN, told_at=Instant(NOW - DELIVERED_WITHIN_US))),
+    ],
+    SignalReason.LATCH_INCONSISTENT: [
+        replace(ABLE, latch=replace(OPEN, has_incident=False)),
+        replace(ABLE, latch=replace(OPEN, told_at=None)),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "owner"), [(reason, owner) for reason, found in BROKEN.items() for owner in found]
+)
+def test_each_thing_that_is_missing_has_its_reason_and_the_monitor_speaks(
+    reason: SignalReason, owner: Owner
+) -> None:
+    assert judge([owner], JUST, NOW, is_steady=True) == FailsOpen(reason, ABLE.key)
+
+
+def test_every_reason_can_be_had() -> None:
+    elsewhere = {
+        SignalReason.NO_OWNING_SERVICE,
+        SignalReason.RULE_UNEVALUATED,
+        SignalReason.ONSET_PENDING,
+    }
+    assert set(BROKEN) | elsewhere == set(SignalReason)
+
+
+def test_what_no_service_owns_speaks_for_itself() -> None:
+    assert judge([], JUST, NOW, is_steady=True) == FailsOpen(SignalReason.NO_OWNING_SERVICE)
+
+
+@given(st.lists(st.sampled_from([ABLE, *(o for found in BROKEN.values() for o in found)])))
+def test_a_monitor_is_quiet_exactly_while_any_of_its_services_can_speak(
+    owners: list[Owner],
+) -> None:
+    numbered = [replace(owner, key=(1, n)) for n, owner in enumerate(owners)]
+    able = tuple(o.key for o in numbered if replace(o, key=ABLE.key) == ABLE)
+    verdict = judge(numbered, JUST, NOW, is_steady=True)
+    assert verdict == Delegated(able) if able else isinstance(verdict, FailsOpen)
+
+
+def _first(owner: Owner) -> SignalReason | None:
+    return why_not(owner, NOW, JUST, is_steady=True)
+
+
+Breaks = Callable[[Owner], Owner]
+BREAKS: dict[SignalReason, Breaks] = {
+    SignalReason.NO_GOVERNING_REVISION: lambda o: replace(o, revision=None),
+    SignalReason.POLICY_PAGES_NOTHING: lambda o: replace(
+        o, speaking=replace(o.speaking, page_on=frozenset())
+    ),
+    SignalReason.GENERATION_CHANGED: lambda o: replace(o, generation=9),
+    SignalReason.REVISION_CHANGED: lambda o: replace(o, live=replace(o.live, revision=1)),
+    SignalReason.EVALUATION_ERROR: lambda o: replace(o, live=replace(o.live, failed=True)),
+    SignalReason.STALE_LEASE: lambda o: replace(o, live=replace(o.live, lease_holds=False)),
+    SignalReason.NO_ENABLED_TARGET: lambda o: replace(o, reach=Reach.DISABLED),
+    SignalReason.HELD: lambda o: replace(o, live=replace(o.live, held=True)),
+    SignalReason.LATCH_INCONSISTENT: lambda o: replace(o, latch=replace(OPEN, has_incident=False)),
+}
+
+
+@given(st.sets(st.sampled_from(list(BREAKS)), min_size=1))
+def test_of_several_reasons_the_first_in_their_order_is_told(broken: set[SignalReason]) -> None:
+    order = list(BREAKS)
+    owner = ABLE
+    for reason in sorted(broken, key=order.index):
+        owner = BREAKS[reason](owner)
+    first = min(broken, key=order.index)
+    # What pages on nothing is in no state that it pages on either, which is looked for later.
+    assert _first(owner) is first
+
+
+def test_a_change_is_tolerated_for_two_looks_while_the_lease_holds() -> None:
+    for owner in (
+        replace(live(revision=6), governs_from=JUST),
+        replace(live(generation=2), edited_at=JUST),
+    ):
+        assert judge([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
+        later = Instant(JUST + TOLERATED_US)
+        assert isinstance(judge([owner], JUST, later, is_steady=True), FailsOpen)
+
+
+def test_who_was_not_there_all_the_time_says_nothing_of_a_lease() -> None:
+    owner = live(lease_holds=False, revision=6, generation=1)
+    assert judge([owner], LONG_AGO, NOW, is_steady=False) == Delegated((ABLE.key,))
+
+
+@pytest.mark.parametrize("state", [Live.DOWN, Live.EXCLUDED])
+def test_a_service_that_had_the_time_and_said_nothing_is_waited_for_no_longer(
+    state: Live,
+) -> None:
+    owner = live(state=state)
+    bound = (SPEAKING.confirm_evaluations + 2) * 30 * SECOND
+    known_at = Instant(NOW - bound)
+    pending = FailsOpen(SignalReason.ONSET_PENDING, ABLE.key)
+    assert judge([owner], known_at, NOW, is_steady=True) == pending
+    assert judge([owner], Instant(known_at + 1), NOW, is_steady=True) == Delegated((ABLE.key,))
+    assert judge([owner], known_at, NOW, is_steady=False) == Delegated((ABLE.key,))
+    spoken = replace(owner, latch=HEARD)
+    assert judge([spoken], known_at, NOW, is_steady=True) == Delegated((ABLE.key,))
+
+
+def test_what_is_healthy_all_the_same_was_declared_to_be_borne() -> None:
+    assert judge([live(state=Live.HEALTHY)], LONG_AGO, NOW, is_steady=True) == Delegated(
+        (ABLE.key,)
+    )
+    # But only where it was looked at since.
+    stale = live(state=Live.HEALTHY, evaluated_at=Instant(LONG_AGO - 1))
+    assert judge([stale], LONG_AGO, NOW, is_steady=True) == FailsOpen(
+        SignalReason.ONSET_PENDING, ABLE.key
+    )
+
+
+def test_what_was_seen_before_the_outage_says_nothing_of_it() -> None:
+    owner = live(state=Live.DEGRADED, evaluated_at=Instant(JUST - 1))
+    assert judge([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
+
+
+def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
+    assert why_unheard(replace(OPEN, told_at=None, is_due=True), NOW) is None
+    assert why_unheard(OPEN, NOW) is None
+    assert why_unheard(replace(OPEN, announced=False, has_incident=False), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "reason"),
+    [
+        (replace(ABLE, burn=replace(BURN, undecided=True)), SignalReason.RULE_UNEVALUATED),
+        (replace(ABLE, burn=replace(BURN, lease_holds=False)), SignalReason.STALE_LEASE),
+        (replace(ABLE, burn=replace(BURN, failed=True)), SignalReason.EVALUATION_ERROR),
+        (replace(ABLE, burn=replace(BURN, evaluated_at=None)), SignalReason.NEVER_EVALUATED),
+        (replace(ABLE, burns=False), SignalReason.POLICY_PAGES_NOTHING),
+        (replace(ABLE, reach=Reach.DISABLED), SignalReason.NO_ENABLED_TARGET),
+        (replace(ABLE, reach=Reach.NOBODY), SignalReason.UNROUTABLE),
+        (replace(ABLE, revision=None), SignalReason.NO_GOVERNING_REVISION),
+    ],
+)
+def test_a_budget_is_told_by_the_monitor_where_its_service_cannot(
+    owner: Owner, reason: SignalReason
+) -> None:
+    assert judge_burn([ABLE], NOW, is_steady=True) == Delegated((ABLE.key,))
+    assert judge_burn([owner], NOW, is_steady=True) == FailsOpen(reason, ABLE.key)

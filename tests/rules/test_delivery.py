@@ -1,0 +1,177 @@
+"""Retries wait as they should and end; nobody holds more than may be held, and pages come first."""
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.delivery import (
+    Demand,
+    Holding,
+    Outcome,
+    Standing,
+    Status,
+    allot,
+    backoff_us,
+    is_lost,
+    rooms_beside,
+    standing_after,
+    verdict,
+)
+from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
+
+NOW = Instant(1_767_571_200_000_000)
+CHANCES = st.floats(0, 1, exclude_max=True)
+FAILED = Outcome("http_status 503")
+
+
+def longest(failures: int, cap: int) -> int:
+    """By doubling one after the other, as the specification says it."""
+    wait = 5 * SECOND
+    for _ in range(failures - 1):
+        wait = min(2 * wait, cap)
+    return min(wait, cap)
+
+
+@given(st.integers(1, 60), CHANCES)
+def test_a_failed_delivery_waits_a_random_part_of_what_doubles(
+    attempts: int, chance: float
+) -> None:
+    found = verdict(FAILED, attempts, 100, NOW, chance)
+    assert found.status is Status.PENDING
+    assert found.due == NOW + int(longest(attempts, HOUR) * chance)
+
+
+def test_the_first_waits_are_those_of_the_specification() -> None:
+    waits = [backoff_us(n, HOUR, 1.0) // SECOND for n in range(1, 13)]
+    assert waits == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]
+
+
+@given(st.integers(1, 30), CHANCES, st.integers(0, 3600))
+def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, asked: int) -> None:
+    outcome = Outcome("http_status 429", retry_after_us=asked * SECOND)
+    found = verdict(outcome, attempts, 100, NOW, chance)
+    assert found.due >= NOW + asked * SECOND
+    assert found.due == max(NOW + asked * SECOND, verdict(FAILED, attempts, 100, NOW, chance).due)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), CHANCES)
+def test_the_last_attempt_ends_it_and_no_earlier_one(
+    attempts: int, most: int, chance: float
+) -> None:
+    is_dead = verdict(FAILED, attempts, most, NOW, chance).status is Status.DEAD
+    assert is_dead == (attempts >= most)
+    assert verdict(Outcome(), attempts, most, NOW, chance).status is Status.DELIVERED
+
+
+def test_only_a_last_attempt_of_which_nothing_was_heard_is_lost() -> None:
+    for attempts, was_leased in product((0, 2, 3, 4), (False, True)):
+        lost = is_lost(attempts, 3, was_leased=was_leased)
+        assert lost == (was_leased and attempts >= 3)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from([Outcome(), FAILED, Outcome("bad_payload", is_ours=True)]), max_size=4
+        ),
+        max_size=12,
+    ),
+    CHANCES,
+    st.lists(st.integers(0, 10 * MINUTE), min_size=12, max_size=12),
+)
+def test_failures_in_a_row_make_a_destination_rest_and_one_delivery_ends_it(
+    batches: list[list[Outcome]], chance: float, pauses: list[int]
+) -> None:
+    standing, now = Standing(), NOW
+    failures, until = 0, 0
+    for batch, pause in zip(batches, pauses, strict=False):
+        standing = standing_after(standing, batch, now, chance)
+        if Outcome() in batch:
+            failures, until = 0, 0
+        elif FAILED in batch and until <= now:
+            failures += 1
+            until = now + int(longest(failures, 5 * MINUTE) * chance)
+        assert standing.failures == failures
+        assert standing.rests(now) == (until > now)
+        assert (standing.rests_until or 0) == until
+        now = Instant(now + pause)
+
+
+@given(st.integers(1, 3600), CHANCES)
+def test_a_destination_that_asks_to_be_left_alone_is(asked: int, chance: float) -> None:
+    outcome = Outcome("http_status 429", retry_after_us=asked * SECOND)
+    standing = standing_after(Standing(), [outcome], NOW, chance)
+    assert (standing.rests_until or 0) >= NOW + asked * SECOND
+    # Also by one that was on its way already.
+    resting = Standing(1, Instant(NOW + 1))
+    again = standing_after(resting, [outcome, FAILED], NOW, chance)
+    assert again == Standing(1, Instant(NOW + asked * SECOND))
+
+
+DEMANDS = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 3), st.integers(0, 6), st.integers(1, 9)), max_size=30
+).map(
+    lambda rows: [
+        Demand(1, n, page, failures, held, due)
+        for n, (page, failures, held, due) in enumerate(rows)
+    ]
+)
+
+
+HELD = st.lists(
+    st.builds(Holding, is_page=st.booleans(), is_failing=st.booleans(), is_slow=st.booleans()),
+    max_size=70,
+)
+
+
+def may_begin(held: list[Holding], one: Holding) -> bool:
+    """By counting all that is in hand, once it is begun."""
+    for some, share in ((held, 1.0), ([h for h in held if not h.is_page], 0.6)):
+        if one.is_page and share < 1:
+            continue
+        failing = [h for h in some if h.is_failing]
+        quick = [h for h in some if not h.is_failing and not h.is_slow]
+        mine = failing if one.is_failing else quick
+        if len(mine) >= 50 * share or len(some) >= 150 * share:
+            return False
+    return True
+
+
+@given(DEMANDS, HELD, st.integers(1, 3))
+def test_what_is_leased_is_what_taking_one_by_one_would_lease(
+    demands: list[Demand], held: list[Holding], times: int
+) -> None:
+    beside = held = held * times
+    taken: dict[int, int] = {}
+    # In the order of what they are, and always to whom the least is on its way.
+    for is_page, is_failing in product((True, False), (False, True)):
+        one = Holding(is_page, is_failing, is_slow=False)
+        for turn in range(5):
+            for demand in demands:
+                mine = taken.get(demand.destination, 0)
+                bound = min((1 if demand.failures else 5) - demand.held, demand.due)
+                is_one = (demand.is_page, demand.failures > 0) == (is_page, is_failing)
+                if (
+                    is_one
+                    and mine + demand.held == turn
+                    and mine < bound
+                    and may_begin(beside, one)
+                ):
+                    taken[demand.destination] = mine + 1
+                    beside = [*beside, one]
+    found = allot(demands, rooms_beside(held))
+    assert {demand.destination: count for demand, count in found} == taken
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60), st.booleans())
+def test_whoever_is_well_finds_room_beside_all_who_hang(
+    hanging: list[tuple[bool, bool]], is_slow: bool
+) -> None:
+    """Fifty that fail, or fifty that are slow since they are well no more: webhooks or people."""
+    held = [Holding(is_page, is_failing, is_slow) for is_page, is_failing in hanging[:49]]
+    assert allot([Demand(1, 1, True, 0, 0, 1)], rooms_beside(held))
+    failing = [Holding(True, True, is_slow)] * 50
+    slow = [Holding(True, False, True)] * 99
+    assert allot([Demand(1, 1, True, 0, 0, 1)], rooms_beside([*failing, *slow]))
+    assert not allot([Demand(1, 1, True, 1, 0, 1)], rooms_beside(failing))
