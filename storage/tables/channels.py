@@ -1,5 +1,6 @@
 """Channels of projects, and which monitors tell them. Secrets are sealed before they come here."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,10 @@ _OF_MONITOR = f"""
 select {_COLUMNS} {_FROM} join monitor_channels m on m.org = c.org and m.channel = c.id
 where m.org = %(org)s and m.monitor = %(monitor)s order by c.id
 """
+_BY_KEY = f"""
+select {_COLUMNS} {_FROM}
+  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on c.org = t.org and c.id = t.id
+"""
 _COUNT = """
 select count(*) from notification_channels where org = %(org)s and project = %(project)s
 """
@@ -41,6 +46,11 @@ _DELETE = "delete from notification_channels where org = %(org)s and id = %(id)s
 _HOLD = """
 select id from notification_channels
 where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
+"""
+_HOLD_SEVERAL = """
+select uid, id from notification_channels
+where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s
+order by id for key share
 """
 _ATTACH = """
 insert into monitor_channels (org, monitor, channel)
@@ -86,6 +96,14 @@ async def select_channels_of_monitor(tx: Tx, org: int, monitor: int) -> list[Cha
     return await tx.structs(ChannelRow, _OF_MONITOR, org=org, monitor=monitor)
 
 
+async def select_channels_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[ChannelRow]:
+    """By (organization, id), in no order; those that are gone are left out."""
+    if not keys:
+        return []
+    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
+    return await tx.structs(ChannelRow, _BY_KEY, orgs=orgs, ids=ids)
+
+
 async def count_channels(tx: Tx, org: int, project: int) -> int:
     count: int = await tx.value(_COUNT, org=org, project=project)
     return count
@@ -120,6 +138,12 @@ async def hold_channel(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
     tx.lock_rank(LockRank.CHANNEL, "a channel that is referred to")
     key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)
     return key
+
+
+async def hold_channels(tx: Tx, org: int, project: int, uids: Collection[UUID]) -> dict[UUID, int]:
+    """The keys of those that are the project's; they stay until we are done."""
+    tx.lock_rank(LockRank.CHANNEL, "channels that are referred to")
+    return dict(await tx.rows(_HOLD_SEVERAL, org=org, project=project, uids=list(uids)))
 
 
 async def attach_channel(tx: Tx, org: int, monitor: int, channel: int) -> bool:

@@ -65,15 +65,15 @@ from beneath b join composite_terms c on c.org = b.org and c.monitor = b.monitor
   and c.from_at < at(%(to_at)s) and c.until_at > at(%(from_at)s)
 order by c.org, c.monitor, c.from_at
 """
-# All that a monitor was part of somewhere in [from, to), directly or through another.
+# All that monitors were part of somewhere in [from, to), directly or through another.
 _ABOVE = """
 with recursive above(monitor) as (
-  select %(monitor)s::int
+  select * from unnest(%(monitors)s::int[])
   union
   select c.monitor from above a
     join composite_terms c on c.children @> array[a.monitor]
       and c.org = %(org)s and c.from_at < at(%(to_at)s) and c.until_at > at(%(from_at)s))
-select monitor from above where monitor <> %(monitor)s
+select monitor from above where monitor <> all(%(monitors)s::int[])
 """
 _TYPES = """
 select org, id, type from known_monitors
@@ -121,8 +121,10 @@ with gone as (
   insert into departed_monitors (org, id, project, type, departed_at)
   select m.org, m.id, m.project, m.type, at(%(now)s) from monitors m
   where m.org = %(org)s and m.id = %(monitor)s
-    and exists (select from composite_terms c where c.org = m.org
-      and c.children @> array[%(monitor)s]::int[])
+    and (exists (select from composite_terms c where c.org = m.org
+        and c.children @> array[%(monitor)s]::int[])
+      or exists (select from service_revisions r where r.org = m.org
+        and r.monitors @> array[%(monitor)s]::int[]))
   returning org, id)
 insert into departed_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
@@ -214,12 +216,13 @@ async def select_beneath(tx: Tx, keys: Iterable[Key], within: Span) -> dict[Key,
     return found
 
 
-async def select_above(tx: Tx, key: Key, within: Span) -> list[Key]:
-    """The composites that a monitor was part of somewhere in a stretch, at whatever depth."""
+async def select_above(tx: Tx, org: int, monitors: Sequence[int], within: Span) -> list[Key]:
+    """The composites that one of the monitors was part of somewhere in a stretch, at whatever
+    depth; those given are left out."""
     rows = await tx.rows(
-        _ABOVE, org=key[0], monitor=key[1], from_at=within.from_, to_at=within.until
+        _ABOVE, org=org, monitors=list(monitors), from_at=within.from_, to_at=within.until
     )
-    return [(key[0], monitor) for (monitor,) in rows]
+    return [(org, monitor) for (monitor,) in rows]
 
 
 async def select_types(tx: Tx, keys: Iterable[Key]) -> dict[Key, str]:
@@ -236,10 +239,14 @@ async def call(tx: Tx, key: Key, due: Instant) -> None:
 
 async def call_parents(tx: Tx, flips: Sequence[Flip]) -> None:
     """Asks for whatever is made of monitors whose status has changed."""
-    if flips:
-        orgs = sorted({flip.org for flip in flips})
-        monitors = sorted({flip.monitor for flip in flips})
-        await tx.execute(_CALL_PARENTS, orgs=orgs, monitors=monitors, now=tx.now)
+    await call_parents_of(tx, [(flip.org, flip.monitor) for flip in flips])
+
+
+async def call_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
+    orgs, monitors = {org for org, _ in keys}, {monitor for _, monitor in keys}
+    if orgs:
+        given = {"orgs": sorted(orgs), "monitors": sorted(monitors)}
+        await tx.execute(_CALL_PARENTS, **given, now=tx.now)
 
 
 async def take_calls(tx: Tx, keys: Sequence[Key]) -> set[Key]:

@@ -1,5 +1,6 @@
 """Monitors as they are configured. What of a config is secret is sealed before it comes here."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.descr
 m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_threshold,
 m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
 m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.push_token_hash,
-m.push_token_sealed, m.revision, m.created_at, m.updated_at
+m.push_token_sealed, m.revision, m.created_at, m.updated_at, m.escalation_policy
 """
 
 FROM = """
@@ -22,6 +23,10 @@ from monitors m join projects p on p.org = m.org and p.id = m.project
 """
 
 _LOCK_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s for update of m"
+_BY_KEYS = f"""
+select {COLUMNS} {FROM}
+where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
 _BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
 
 # One at a time in a shard: whoever edits a schedule holds the shard, then the monitor.
@@ -40,13 +45,13 @@ _INSERT = """
 insert into monitors (org, uid, project, shard, slug, name, description, type, target, method,
   interval_seconds, timeout_seconds, retries, failure_threshold, confirm_interval_seconds,
   renotify_seconds, grace_seconds, conditions, tags, depends_on, config, config_sealed, enabled,
-  auto_incident, push_token_hash, push_token_sealed, created_at, updated_at)
+  auto_incident, escalation_policy, push_token_hash, push_token_sealed, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(name)s, %(description)s, %(type)s,
   %(target)s, %(method)s, %(interval_seconds)s, %(timeout_seconds)s, %(retries)s,
   %(failure_threshold)s, %(confirm_interval_seconds)s, %(renotify_seconds)s, %(grace_seconds)s,
   %(conditions)s::text[], %(tags)s::text[], %(depends_on)s::int[], %(config)s::jsonb,
-  %(config_sealed)s, %(enabled)s, %(auto_incident)s, %(push_token_hash)s, %(push_token_sealed)s,
-  at(%(now)s), at(%(now)s))
+  %(config_sealed)s, %(enabled)s, %(auto_incident)s, %(escalation_policy)s, %(push_token_hash)s,
+  %(push_token_sealed)s, at(%(now)s), at(%(now)s))
 on conflict (org, project, slug) do nothing
 returning id
 """
@@ -66,7 +71,8 @@ update monitors set name = %(name)s, description = %(description)s, target = %(t
   conditions = %(conditions)s::text[], tags = %(tags)s::text[],
   depends_on = %(depends_on)s::int[], config = %(config)s::jsonb,
   config_sealed = %(config_sealed)s, enabled = %(enabled)s, auto_incident = %(auto_incident)s,
-  shard = %(shard)s, revision = revision + 1, updated_at = at(%(now)s)
+  escalation_policy = %(escalation_policy)s, shard = %(shard)s, revision = revision + 1,
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 
@@ -91,6 +97,12 @@ _IDS = """
 select uid, id from monitors where org = %(org)s and project = %(project)s
   and uid = any(%(uids)s::uuid[])
 """
+_HOLD = """
+select uid, id from monitors where org = %(org)s and project = %(project)s
+  and uid = any(%(uids)s::uuid[])
+order by id for key share
+"""
+_UIDS = "select id, uid from monitors where org = %(org)s and id = any(%(ids)s::int[])"
 _SLUGS = "select slug from monitors where org = %(org)s and project = %(project)s"
 _DEPENDENCIES = """
 select id, depends_on from monitors where org = %(org)s and project = %(project)s
@@ -132,6 +144,17 @@ class MonitorRow(msgspec.Struct, frozen=True):
     revision: int
     created_at: Instant
     updated_at: Instant
+    # The ladder that an incident of it climbs, by its key.
+    escalation_policy: int | None = None
+
+
+async def select_monitors_by_key(
+    tx: Tx, keys: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], MonitorRow]:
+    """Those that are still there."""
+    orgs, ids = [key[0] for key in keys], [key[1] for key in keys]
+    rows = await tx.structs(MonitorRow, _BY_KEYS, orgs=orgs, monitors=ids)
+    return {(row.org, row.id): row for row in rows}
 
 
 async def select_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
@@ -189,6 +212,16 @@ async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:
 async def select_ids(tx: Tx, org: int, project: int, uids: list[UUID]) -> dict[UUID, int]:
     """The keys of those of the monitors that stand in the project."""
     return dict(await tx.rows(_IDS, org=org, project=project, uids=uids))
+
+
+async def hold_monitors(tx: Tx, org: int, project: int, uids: Sequence[UUID]) -> dict[UUID, int]:
+    """The same; they stay until we are done."""
+    tx.lock_rank(LockRank.MONITOR, "monitors that are counted on")
+    return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))
+
+
+async def select_monitor_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))
 
 
 async def select_slugs(tx: Tx, org: int, project: int) -> set[str]:

@@ -15,9 +15,10 @@ where process = %(process)s and from_at = at(%(from_at)s) and not ended
 """
 
 _BEGIN = """
-insert into presences (process, from_at, through_at, host, roles, region, version, listens)
-values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[], %(region)s,
-  %(version)s, %(listens)s)
+insert into presences (process, from_at, through_at, host, roles, region, regions, version,
+  listens)
+values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[],
+  (%(regions)s::text[])[1], %(regions)s::text[], %(version)s, %(listens)s)
 on conflict (process, from_at) do nothing
 """
 
@@ -43,7 +44,10 @@ where listens and through_at >= at(%(after)s) order by from_at
 """
 
 _LIVE = """
-select process, host, roles, region, version, from_at, through_at from presences
+select process, host, roles,
+  case when regions = '{}' and region is not null then array[region] else regions end,
+  version, from_at, through_at
+from presences
 where not ended and through_at > at(%(now)s) - interval '15 seconds' order by host, from_at
 """
 
@@ -61,7 +65,8 @@ class PresenceRow(msgspec.Struct, frozen=True):
     process: UUID
     host: str
     roles: list[str]
-    region: str | None
+    # Where it probes; the first is the one that a process of the version before would name.
+    regions: list[str]
     version: str
     from_at: Instant
     through_at: Instant
@@ -73,18 +78,19 @@ async def begin_presence(
     from_at: Instant,
     host: str,
     roles: Sequence[str],
-    region: str | None,
+    regions: list[str] | tuple[str, ...],
     version: str,
     *,
     listens: bool,
 ) -> None:
+    """`regions` are those that the process probes in; none for one that does not probe."""
     await tx.execute(
         _BEGIN,
         process=process,
         from_at=from_at,
         host=host,
         roles=list(roles),
-        region=region,
+        regions=list(regions),
         version=version,
         listens=listens,
     )

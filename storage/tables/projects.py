@@ -13,6 +13,7 @@ from projects p join organizations o on o.id = p.org
 """
 _PROJECT_BY_UID = f"{_PROJECT} where p.uid = %(uid)s"
 
+_NAME_OF_PROJECT = "select name from projects where org = %(org)s and id = %(project)s"
 _ORGANIZATION = "select id, uid, slug, name, created_at, updated_at from organizations"
 _ORGANIZATION_BY_UID = f"{_ORGANIZATION} where uid = %(uid)s"
 
@@ -79,6 +80,11 @@ async def insert_project(tx: Tx, org: int, uid: UUID, slug: str, name: str) -> i
         _INSERT_PROJECT, org=org, uid=uid, slug=slug, name=name, now=tx.now
     )
     return key
+
+
+async def select_project_name(tx: Tx, org: int, project: int) -> str:
+    """Empty where it is gone."""
+    return await tx.value(_NAME_OF_PROJECT, org=org, project=project) or ""
 
 
 async def rename_organization(tx: Tx, org: int, name: str) -> None:

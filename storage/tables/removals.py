@@ -10,6 +10,9 @@ from ..pools import LockRank, Tx
 
 _HOLD_ORGANIZATION = "select id from organizations where uid = %(uid)s for key share"
 _LOCK_ORGANIZATION = "select id from organizations where uid = %(uid)s for update"
+_HOLD_PROJECT = """
+select id from projects where org = %(org)s and id = %(project)s for key share
+"""
 _LOCK_PROJECT = """
 select id from projects where org = %(org)s and id = %(project)s for update
 """
@@ -19,6 +22,7 @@ select exists (select from monitors where org = %(org)s and project = %(project)
 """
 _DELETE_MEMBERSHIPS = "delete from memberships where org = %(org)s"
 _DELETE_TOKENS = "delete from api_tokens where org = %(org)s"
+_DELETE_PAGES = "delete from status_pages where org = %(org)s"
 
 
 async def hold_organization(tx: Tx, uid: UUID) -> bool:
@@ -31,6 +35,12 @@ async def lock_organization(tx: Tx, uid: UUID) -> bool:
     """Nobody adds to it until we are done. False where there is none."""
     tx.lock_rank(LockRank.ORGANIZATION, "an organization that goes")
     return await tx.value(_LOCK_ORGANIZATION, uid=uid) is not None
+
+
+async def hold_project(tx: Tx, org: int, project: int) -> bool:
+    """Nobody removes it until we are done. False where there is none."""
+    tx.lock_rank(LockRank.PROJECT, "a project that is added to")
+    return await tx.value(_HOLD_PROJECT, org=org, project=project) is not None
 
 
 async def lock_project(tx: Tx, org: int, project: int) -> bool:
@@ -48,6 +58,9 @@ async def has_monitors(tx: Tx, org: int, project: int) -> bool:
     return found
 
 
-async def delete_memberships_and_tokens(tx: Tx, org: int) -> None:
+async def delete_what_stays_within(tx: Tx, org: int) -> None:
+    """What an organization without projects still has: it goes with it."""
     await tx.execute(_DELETE_MEMBERSHIPS, org=org)
     await tx.execute(_DELETE_TOKENS, org=org)
+    tx.lock_rank(LockRank.PAGE, "an organization's pages that go with it")
+    await tx.execute(_DELETE_PAGES, org=org)

@@ -111,13 +111,14 @@ select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and
 
 # A window is settled once; only what was called missed may still become covered late.
 _SETTLE = """
-insert into expected_runs as r (org, monitor, due_at, settled_at, verdict)
-select i.org, i.monitor, at(i.due), at(%(now)s), i.verdict::verdict
-from json_to_recordset(%(items)s::json) as i(org int, monitor int, due bigint, verdict text)
+insert into expected_runs as r (org, monitor, due_at, settled_at, verdict, reason)
+select i.org, i.monitor, at(i.due), at(%(now)s), i.verdict::verdict, i.reason
+from json_to_recordset(%(items)s::json)
+  as i(org int, monitor int, due bigint, verdict text, reason text)
 order by i.org, i.monitor, i.due
 on conflict (org, monitor, due_at) do update
   set verdict = 'covered_late', reason = null, settled_at = excluded.settled_at
-  where r.verdict = 'missed'
+  where r.verdict = 'missed' and excluded.verdict <> 'withheld'
 returning org, monitor, due_at
 """
 
@@ -150,13 +151,11 @@ from json_to_recordset(%(items)s::json)
   as i(org int, monitor int, at bigint, was text, became text)
 """
 
-_DROP_SIGNALS = "delete from signals where committed_at < at(%(before)s)"
-
 _INSERT_RESTATEMENTS = """
-insert into restatements (org, shard, monitor, from_at, to_at, created_at, due_at)
-select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), at(%(now)s), at(%(now)s)
+insert into restatements (org, shard, monitor, from_at, to_at, reason, created_at, due_at)
+select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), i.reason, at(%(now)s), at(%(now)s)
 from json_to_recordset(%(items)s::json)
-  as i(org int, shard int, monitor int, from_at bigint, to_at bigint)
+  as i(org int, shard int, monitor int, from_at bigint, to_at bigint, reason text)
 """
 
 
@@ -193,6 +192,7 @@ class Restatement(msgspec.Struct, frozen=True):
     monitor: int
     from_at: Instant
     to_at: Instant
+    reason: str = "late_result"
 
 
 class StateWrite(msgspec.Struct, frozen=True):
@@ -242,10 +242,12 @@ async def select_following(tx: Tx, key: Key, ts: Instant) -> Instant | None:
 
 
 async def settle_windows(
-    tx: Tx, windows: Iterable[tuple[int, int, Instant, str]]
+    tx: Tx, windows: Iterable[tuple[int, int, Instant, str, str | None]]
 ) -> set[tuple[int, int, Instant]]:
-    """Gives (org, monitor, due, verdict) windows their row; those that had one are left out."""
-    items = [{"org": o, "monitor": m, "due": d, "verdict": v} for o, m, d, v in windows]
+    """Gives (org, monitor, due, verdict, reason) windows their row; those that had one are left
+    out, but for a missed one that is covered late."""
+    names = ("org", "monitor", "due", "verdict", "reason")
+    items = [dict(zip(names, window, strict=True)) for window in windows]
     if not items:
         return set()
     rows = await tx.rows(_SETTLE, items=msgspec.json.encode(items).decode(), now=tx.now)
@@ -277,10 +279,6 @@ async def is_stored(tx: Tx, arrival: Arrival) -> bool:
 async def insert_signals(tx: Tx, flips: Sequence[Flip]) -> None:
     if flips:
         await tx.execute(_INSERT_SIGNALS, items=msgspec.json.encode(flips).decode(), now=tx.now)
-
-
-async def drop_signals(tx: Tx, before: Instant) -> int:
-    return await tx.execute(_DROP_SIGNALS, before=before)
 
 
 async def insert_restatements(tx: Tx, ranges: Sequence[Restatement]) -> None:

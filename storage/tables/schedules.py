@@ -91,7 +91,7 @@ select m.id, x.starts_at, least(x.ends_at, coalesce(x.cancel_effective_at, x.end
 from maintenances x join known_monitors m on m.org = x.org and m.project = x.project
   and (x.monitor is null or x.monitor = m.id)
 where (m.shard = %(shard)s or m.id = any(%(monitors)s)) and x.archived_at is null
-  and x.ends_at > at(%(after)s)
+  and x.ends_at > at(%(after)s) and x.id <> %(apart_from)s
 """
 
 _RESERVE = """
@@ -206,10 +206,18 @@ async def select_terms_of(
 
 
 async def select_maintenances(
-    tx: Tx, after: Instant, *, shard: int = 0, monitors: Sequence[int] = ()
+    tx: Tx,
+    after: Instant,
+    *,
+    shard: int = 0,
+    monitors: Sequence[int] = (),
+    apart_from: int = 0,
 ) -> dict[int, list[Span]]:
-    """What ends after an instant, by monitor and merged; a project's stands at each of its own."""
-    rows = await tx.rows(_MAINTENANCES, shard=shard, monitors=list(monitors), after=after)
+    """What ends after an instant, by monitor and merged; a project's stands at each of its own.
+    `apart_from` is one that is left out."""
+    rows = await tx.rows(
+        _MAINTENANCES, shard=shard, monitors=list(monitors), after=after, apart_from=apart_from
+    )
     found: dict[int, list[Span]] = {}
     for monitor, starts, ends in rows:
         found.setdefault(monitor, []).append(Span(starts, ends))

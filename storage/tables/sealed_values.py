@@ -21,6 +21,9 @@ SEALED_COLUMNS: Final = (
     Column("project_secrets", "value_sealed"),
     Column("notification_channels", "config_sealed"),
     Column("webhooks", "secret_sealed"),
+    Column("trials", "document_sealed"),
+    Column("status_pages", "token_sealed"),
+    Column("subscribers", "token_sealed"),
 )
 
 _ANY = "select " + " or ".join(

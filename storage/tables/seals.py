@@ -27,7 +27,7 @@ _SEAL_RUNS = """
 with due as (
   select s.id, s.published, s.claimed, w.org, w.monitor, w.due
   from slices s cross join unnest(s.orgs, s.monitors, s.dues, s.seals) as w(org, monitor, due, seal)
-  where s.id = any(%(ids)s) and s.kind in ('run', 'composite') and w.seal <= at(%(fence)s))
+  where s.id = any(%(ids)s) and s.kind <> 'push' and w.seal <= at(%(fence)s))
 insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
 select d.org, d.monitor, d.due, at(%(now)s), 'missed',
   case when not d.published then 'never_published' when not d.claimed then 'never_claimed'

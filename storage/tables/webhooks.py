@@ -1,5 +1,6 @@
 """Webhooks of organizations. The secret is sealed before it comes here."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -20,6 +21,10 @@ _BY_UID = f"select {_COLUMNS} {_FROM} where w.uid = %(uid)s"
 # Held, so that it does not go between being read and being written.
 _LOCK = f"{_BY_UID} for update of w"
 _OF_ORG = f"select {_COLUMNS} {_FROM} where w.org = %(org)s order by w.id"
+_BY_KEY = f"""
+select {_COLUMNS} {_FROM}
+  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on w.org = t.org and w.id = t.id
+"""
 _COUNT = "select count(*) from webhooks where org = %(org)s"
 _INSERT = """
 insert into webhooks
@@ -60,6 +65,14 @@ async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
 
 async def select_webhooks_of(tx: Tx, org: int) -> list[WebhookRow]:
     return await tx.structs(WebhookRow, _OF_ORG, org=org)
+
+
+async def select_webhooks_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[WebhookRow]:
+    """By (organization, id), in no order; those that are gone are left out."""
+    if not keys:
+        return []
+    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
+    return await tx.structs(WebhookRow, _BY_KEY, orgs=orgs, ids=ids)
 
 
 async def count_webhooks(tx: Tx, org: int) -> int:
