@@ -2,11 +2,11 @@
 not rolled up yet. All end at the watermark: what is not sealed is in no figure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..pools import Tx
-from ..rules.composite import Seals
+from ..rules.composite import Composition, Seals
 from ..rules.instant import DAY, HOUR, LATEST, SECOND, Instant
 from ..rules.ledger import watermark
 from ..rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
@@ -104,6 +104,11 @@ def _within(parts: Mapping[Instant, Measured], mark: Instant | None, window_us: 
     return total
 
 
+async def select_watermarks(tx: Tx, types: Mapping[Key, str]) -> dict[Key, Instant | None]:
+    """The instant before which all of each monitor is sealed."""
+    return {key: mark for key, (_, mark) in (await _watermarks(tx, types)).items()}
+
+
 async def _watermarks(
     tx: Tx, types: Mapping[Key, str]
 ) -> dict[Key, tuple[Instant, Instant | None]]:
@@ -127,16 +132,26 @@ async def _composite_watermarks(
     """The least of what each is made of, from the instant it is made of it."""
     # All that lies further behind every fence is sealed, whatever it belongs to.
     within = Span(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
-    made = await compositions.select_beneath(tx, composites, within)
-    members = {child for found in made.values() for c in found for child in c.children}
-    kinds = await compositions.select_types(tx, members - made.keys())
+    marks, made = await watermarks_of(tx, composites, fences, within)
+    seals = Seals(made, marks)
+    return {key: seals.of(key, within) if key in made else None for key in composites}
+
+
+async def watermarks_of(
+    tx: Tx, keys: Iterable[Key], fences: Mapping[int, Instant], within: Span
+) -> tuple[dict[Key, Instant | None], dict[Key, list[Composition]]]:
+    """Of these and of all that lies beneath them: the watermarks of what is made of nothing, and
+    what the others were made of in a stretch."""
+    wanted = set(keys)
+    made = await compositions.select_beneath(tx, wanted, within)
+    beneath = {child for found in made.values() for c in found for child in c.children}
+    kinds = await compositions.select_types(tx, (wanted | beneath) - made.keys())
     terms = await schedules.select_terms_of(tx, list(kinds))
     marks = {
         key: watermark(history, fences, manner_of(MonitorType(kinds[key])))
         for key, history in terms.items()
     }
-    seals = Seals(made, marks)
-    return {key: seals.of(key, within) if key in made else None for key in composites}
+    return marks, made
 
 
 async def _figured(tx: Tx) -> dict[int, Instant]:

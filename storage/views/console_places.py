@@ -12,14 +12,20 @@ PLACES_MOST = 200
 
 _PLACES = """
 select p.uid, p.name, o.name,
-  (select count(*) from monitors m where m.org = p.org and m.project = p.id)
+  (select count(*) from monitors m where m.org = p.org and m.project = p.id),
+  (select count(*) from incidents i
+   where i.org = p.org and i.project = p.id and i.status <> 'resolved'),
+  (select count(*) from services s where s.org = p.org and s.project = p.id)
 from projects p join organizations o on o.id = p.org
 where %(everything)s or p.org = any(%(orgs)s::int[]) or p.id = any(%(projects)s::int[])
 order by o.slug, p.slug limit %(most)s
 """
 _PLACE = """
 select p.uid, p.name, o.name,
-  (select count(*) from monitors m where m.org = p.org and m.project = p.id)
+  (select count(*) from monitors m where m.org = p.org and m.project = p.id),
+  (select count(*) from incidents i
+   where i.org = p.org and i.project = p.id and i.status <> 'resolved'),
+  (select count(*) from services s where s.org = p.org and s.project = p.id)
 from projects p join organizations o on o.id = p.org
 where p.org = %(org)s and p.id = %(project)s
 """
@@ -30,6 +36,9 @@ class Place(msgspec.Struct, frozen=True):
     project: str
     organization: str
     monitors: int
+    # Those that are open.
+    incidents: int
+    services: int
 
 
 async def select_places(tx: Tx, principal: Principal) -> list[Place]:

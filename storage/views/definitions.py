@@ -35,6 +35,12 @@ where s.updated_at >= at(%(since)s) and m.shard = any(%(shards)s) and exists (
   select from jsonb_each_text(m.config) c where right(c.key, 4) = '_ref' and c.value = s.name)
 """
 
+_CARRIED = """
+select org, id, type, config_sealed is not null or config::text like '%%_ref"%%'
+from monitors
+where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
 
 class Definition(msgspec.Struct, frozen=True):
     org: int
@@ -80,3 +86,20 @@ async def select_changed_definitions(
     known = {(row.org, row.id) for row in changed}
     more = await select_definitions(tx, [key for key in referring if key not in known])
     return [*changed, *more.values()]
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """What decides who may be given a monitor to run."""
+
+    org: int
+    id: int
+    type: str
+    has_secrets: bool
+
+
+async def select_carried(tx: Tx, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Carried]:
+    """Those of the monitors that are still there."""
+    rows = await tx.structs(
+        Carried, _CARRIED, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+    )
+    return {(row.org, row.id): row for row in rows}

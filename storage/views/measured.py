@@ -7,8 +7,9 @@ A composite's time comes from the lines of what it was made of then; its own res
 which are counted and say nothing of the time between them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ..pools import Tx
 from ..rules.composite import Composition, Lines, Member
@@ -17,8 +18,8 @@ from ..rules.push import hold_until as push_hold_until
 from ..rules.push import missed_hold_until
 from ..rules.schedule import Term, spans, term_at
 from ..rules.sli import Sample, Split, buckets, line_buckets
-from ..rules.span import Span
-from ..rules.state import hold_us
+from ..rules.span import Span, merged
+from ..rules.state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, hold_us
 from ..tables import compositions, figures, schedules
 
 Key = tuple[int, int]
@@ -35,6 +36,38 @@ class Measured:
     up: int
     total: int
 
+    @classmethod
+    def nothing(cls) -> "Measured":
+        return cls(Split(), 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How long a probed result speaks: so many intervals, and at least so long."""
+
+    multiplier: int = ACTIVE_MULTIPLIER
+    floor_us: int = ACTIVE_FLOOR_US
+
+
+USUAL: Final = Hold()
+
+
+@dataclass(frozen=True, slots=True)
+class Supposing:
+    """Maintenance as it would be: without one that is announced, or with one more of monitors."""
+
+    apart_from: int = 0
+    monitors: Collection[int] = ()
+    more: Span | None = None
+
+    def of(self, monitor: int, announced: Sequence[Span]) -> Sequence[Span]:
+        if self.more is None or monitor not in self.monitors:
+            return announced
+        return merged([*announced, self.more])
+
+
+AS_IT_IS: Final = Supposing()
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -47,18 +80,18 @@ class Facts:
     def pauses(self) -> list[Span]:
         return [Span(term.from_, end) for term, end in spans(self.terms) if not term.enabled]
 
+    def member(self, made: Sequence[Composition] = ()) -> Member:
+        begun = self.terms[0].from_
+        return Member(begun, self.samples, self.maintenance, self.pauses(), made)
+
 
 async def measure(
     tx: Tx, types: Mapping[Key, str], edges: Sequence[Instant]
 ) -> dict[Key, list[Measured]]:
     """Buckets between the edges for each monitor; `types` tells pushes and composites apart."""
     within = Span(edges[0], edges[-1])
-    composites = [key for key in types if types[key] == COMPOSITE]
-    made = await compositions.select_beneath(tx, composites, within) if composites else {}
-    beneath = {child for found in made.values() for c in found for child in c.children}
-    more = await compositions.select_types(tx, beneath - types.keys()) if made else {}
-    facts = await load_facts(tx, {**types, **more}, within)
-    lines = Lines({key: _member(facts[key], made.get(key, ())) for key in facts} if made else {})
+    facts, made = await load_facts_beneath(tx, types, within)
+    lines = Lines({key: facts[key].member(made.get(key, ())) for key in facts} if made else {})
     return {
         key: _measured(facts[key], edges, lines if kind == COMPOSITE else None, key)
         for key, kind in types.items()
@@ -66,30 +99,55 @@ async def measure(
     }
 
 
-async def load_facts(tx: Tx, types: Mapping[Key, str], within: Span) -> dict[Key, Facts]:
+async def load_facts_beneath(
+    tx: Tx,
+    types: Mapping[Key, str],
+    within: Span,
+    hold: Hold = USUAL,
+    supposing: Supposing = AS_IT_IS,
+) -> tuple[dict[Key, Facts], dict[Key, list[Composition]]]:
+    """The facts of these and of all that composites among them are made of, and of what they are
+    made in the range."""
+    composites = [key for key in types if types[key] == COMPOSITE]
+    made = await compositions.select_beneath(tx, composites, within) if composites else {}
+    beneath = {child for found in made.values() for c in found for child in c.children}
+    more = await compositions.select_types(tx, beneath - types.keys()) if made else {}
+    return await load_facts(tx, {**types, **more}, within, hold, supposing), made
+
+
+async def load_facts(
+    tx: Tx,
+    types: Mapping[Key, str],
+    within: Span,
+    hold: Hold = USUAL,
+    supposing: Supposing = AS_IT_IS,
+) -> dict[Key, Facts]:
     """Monitors without a term are left out."""
     keys = sorted(types)
     terms = await schedules.select_terms_of(tx, keys)
-    since = Instant(within.from_ - _longest_hold_us(terms))
+    since = Instant(within.from_ - _longest_hold_us(terms, hold))
     results = await figures.select_results(tx, keys, within.from_, within.until, since)
     maintenance = await schedules.select_maintenances(
-        tx, since, monitors=[monitor for _, monitor in keys]
+        tx,
+        since,
+        monitors=[monitor for _, monitor in keys],
+        apart_from=supposing.apart_from,
     )
     return {
         key: Facts(
-            [_sample(types[key], row, terms[key]) for row in results[key]],
+            [_sample(types[key], row, terms[key], hold) for row in results[key]],
             terms[key],
-            maintenance.get(key[1], ()),
+            supposing.of(key[1], maintenance.get(key[1], ())),
         )
         for key in keys
         if key in terms
     }
 
 
-def _longest_hold_us(terms: Mapping[Key, Sequence[Term]]) -> int:
+def _longest_hold_us(terms: Mapping[Key, Sequence[Term]], hold: Hold) -> int:
     return max(
         (
-            max(hold_us(term.interval_us), term.interval_us + term.grace_us)
+            max(_hold_us(term, hold), term.interval_us + term.grace_us)
             for history in terms.values()
             for term in history
         ),
@@ -97,19 +155,20 @@ def _longest_hold_us(terms: Mapping[Key, Sequence[Term]]) -> int:
     )
 
 
-def _sample(kind: str, row: tuple[Instant, bool, str | None], terms: Sequence[Term]) -> Sample:
+def _hold_us(term: Term, hold: Hold) -> int:
+    return hold_us(term.interval_us, hold.multiplier, hold.floor_us)
+
+
+def _sample(
+    kind: str, row: tuple[Instant, bool, str | None], terms: Sequence[Term], hold: Hold
+) -> Sample:
     instant, up, message = row
     if kind == PUSH and message == PUSH_MISSED:
         return Sample(instant, up, missed_hold_until(instant, terms))
     if kind == PUSH:
         return Sample(instant, up, push_hold_until(instant, terms))
     term = term_at(terms, instant) or terms[0]
-    return Sample(instant, up, Instant(instant + hold_us(term.interval_us)))
-
-
-def _member(facts: Facts, made: Sequence[Composition]) -> Member:
-    begun = facts.terms[0].from_
-    return Member(begun, facts.samples, facts.maintenance, facts.pauses(), made)
+    return Sample(instant, up, Instant(instant + _hold_us(term, hold)))
 
 
 def _measured(

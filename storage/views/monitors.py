@@ -10,12 +10,20 @@ from ..pools import Tx
 from ..rules.instant import SECOND, Instant
 from ..rules.monitor import MonitorType
 from ..rules.span import Span
-from ..rules.state import State, Status, hold_us, status_at
+from ..rules.state import (
+    ACTIVE_FLOOR_US,
+    ACTIVE_MULTIPLIER,
+    State,
+    Status,
+    hold_us,
+    status_at,
+)
 from ..tables.monitors import COLUMNS, FROM, MonitorRow
 from ..tables.probe_troubles import TroubleRow
 
 # A deadline is judged when all who listen have passed it; one that died is waited for so long.
 PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
+USUAL_HOLD: Final = (ACTIVE_MULTIPLIER, ACTIVE_FLOOR_US)
 
 _STANDING = """
 select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms, h.code, h.msg,
@@ -106,22 +114,36 @@ def still_troubled(trouble: TroubleRow | None, standing: Standing | None) -> Tro
 
 
 def status_of(
-    standing: Standing | None, kind: str, now: Instant, maintenance: Sequence[Span] = ()
+    standing: Standing | None,
+    kind: str,
+    now: Instant,
+    maintenance: Sequence[Span] = (),
+    hold: tuple[int, int] = USUAL_HOLD,
 ) -> Status:
-    """The folded status while a result holds, else pending. A result from before a maintenance
-    that is given speaks no more."""
-    if standing is None or standing.last_at is None or not standing.enabled:
+    """The folded status while a result holds, else pending; `hold` is how many intervals a probed
+    one does, and how long at least."""
+    if standing is None:
         return Status.PENDING
-    if any(standing.last_at < span.from_ <= now for span in maintenance):
-        return Status.PENDING
-    held_until = _push_held_until if kind == MonitorType.PUSH else _held_until
     state = State(Status(standing.status), standing.failures, standing.since)
-    until = None if standing.paused_since else held_until(standing, standing.last_at)
-    return status_at(state, until, now)
+    return status_at(state, held_until(standing, kind, now, maintenance, hold), now)
 
 
-def _held_until(standing: Standing, last_at: Instant) -> Instant:
-    return Instant(last_at + hold_us(standing.interval_seconds * SECOND))
+def held_until(
+    standing: Standing,
+    kind: str,
+    now: Instant,
+    maintenance: Sequence[Span] = (),
+    hold: tuple[int, int] = USUAL_HOLD,
+) -> Instant | None:
+    """Until when the newest result speaks. One from before a maintenance that is given does so no
+    more, nor one from before a pause: None."""
+    if standing.last_at is None or not standing.enabled or standing.paused_since:
+        return None
+    if any(standing.last_at < span.from_ <= now for span in maintenance):
+        return None
+    if kind == MonitorType.PUSH:
+        return _push_held_until(standing, standing.last_at)
+    return Instant(standing.last_at + hold_us(standing.interval_seconds * SECOND, *hold))
 
 
 def _push_held_until(standing: Standing, last_at: Instant) -> Instant:

@@ -41,6 +41,7 @@ async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
         user=user.uid,
         is_global_admin=user.is_global_admin,
         label=user.display_name or user.email,
+        uid=user.uid,
     )
     stale = tx.now - session.last_seen_at > MINUTE_US
     return SignedIn(principal, user, session, stale)
@@ -56,6 +57,7 @@ async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
         user=token.creator_uid,
         actions=None if token.actions is None else frozenset(Grant(a) for a in token.actions),
         label=token.name,
+        uid=token.uid,
     )
     stale = token.last_used_at is None or tx.now - token.last_used_at > MINUTE_US
     return TokenUsed(principal, token, stale)

@@ -29,10 +29,19 @@ where (%(everything)s or p.org = any(%(orgs)s::int[]) or p.id = any(%(projects)s
 order by lower(p.name), p.org, p.id
 limit %(most)s
 """
+_INCIDENTS = """
+select 'incident', i.uid, o.uid, p.uid, i.title, p.name
+from incidents i join projects p on p.org = i.org and p.id = i.project
+  join organizations o on o.id = i.org
+where (%(everything)s or i.org = any(%(orgs)s::int[]) or i.project = any(%(projects)s::int[]))
+  and position(lower(%(q)s) in lower(i.title)) > 0
+order by i.status = 'resolved', i.id desc
+limit %(most)s
+"""
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """`sub` says where it stands: a monitor's project, a project's organization."""
+    """`sub` says where it stands: the project, or a project's organization."""
 
     type: str
     uid: UUID
@@ -45,4 +54,5 @@ class Hit(msgspec.Struct, frozen=True):
 async def search(tx: Tx, principal: Principal, q: str) -> list[Hit]:
     given = {**sight_values(principal), "q": q, "most": MOST_OF_A_KIND}
     monitors = await tx.structs(Hit, _MONITORS, **given)
-    return monitors + await tx.structs(Hit, _PROJECTS, **given)
+    found = await tx.structs(Hit, _PROJECTS, **given)
+    return monitors + found + await tx.structs(Hit, _INCIDENTS, **given)
