@@ -1,0 +1,1 @@
+"""Status pages are made and edited, and their components bound to what they show."""
