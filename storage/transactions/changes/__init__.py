@@ -1,0 +1,1 @@
+"""What pipelines tell of changes."""
