@@ -1,0 +1,1 @@
+"""What a project's editors do with services."""
