@@ -4,6 +4,7 @@ A slow listener never slows the recorder. Its queue is bounded; when it is full 
 closed, and knows that it was: a gap that nobody mentions would be a lie.
 """
 
+from collections.abc import Callable
 from uuid import UUID
 
 import msgspec
@@ -53,7 +54,10 @@ class Listener:
 
 
 class Bus:
+    """`on_change` is called at each change of a status, whoever listens."""
+
     def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
         self._listeners: dict[Listener, trio.MemorySendChannel[StatusEvent]] = {}
 
     def __len__(self) -> int:
@@ -61,6 +65,8 @@ class Bus:
 
     def publish(self, event: StatusEvent) -> None:
         """Never waits; a listener whose queue is full is closed."""
+        if event.changed:
+            self.on_change()
         full = []
         for listener, send in self._listeners.items():
             try:

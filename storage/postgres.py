@@ -319,6 +319,9 @@ class _Pipeline(AsyncPipeline):
         connection: Connection = self._conn  # type: ignore[assignment]
         with trio.move_on_after(END_SECONDS, shield=True), connection.bounded_end():
             await super().__aexit__(exc_type, exc_val, exc_tb)
+        if exc_type is not None and issubclass(exc_type, trio.Cancelled):
+            # Which of its statements the server has prepared is not known any more.
+            connection.discard()
 
 
 class _Turn:

@@ -22,8 +22,9 @@ LOCK_MS: Final = 500
 ATTEMPTS: Final = 10
 PAUSE_SECONDS: Final = 0.2
 
-# Another process was faster: the table is there, or its range is taken.
-_MADE_MEANWHILE = {"42P07", "42P17", "23505"}
+# Another process was faster: the table is there, or its row type (who comes between the look at the
+# one and the making of the other is told of the type), or its range is taken.
+_MADE_MEANWHILE = {"42P07", "42710", "42P17", "23505"}
 
 _PARTITIONS = """
 select c.relname,
@@ -40,6 +41,12 @@ select c.relname from pg_class c
 where c.relkind = 'r' and not c.relispartition and c.relname ~ %(pattern)s
   and c.relnamespace = (select relnamespace from pg_class where oid = %(parent)s::regclass)
 order by 1
+"""
+# What guards the parent against being emptied: unlike a trigger of rows, it is not the partitions'
+# by itself (32: of TRUNCATE).
+_GUARDS = """
+select t.tgname, p.proname from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+where t.tgrelid = %(parent)s::regclass and t.tgtype & 32 <> 0
 """
 
 
@@ -132,6 +139,11 @@ async def _make(pool: Pool, parent: str, column: str, start: Instant, end: Insta
         async with pool.transaction("make_partition") as tx:
             await tx.execute(f"set local lock_timeout = {LOCK_MS}")
             await tx.execute(f"create table {name} (like {parent} including all)")
+            for trigger, function in await tx.rows(_GUARDS, parent=parent):
+                await tx.execute(
+                    f"create trigger {_safe(trigger)} before truncate on {name}"
+                    f" for each statement execute function {_safe(function)}()"
+                )
             # With the check ATTACH need not look into the table; afterwards it says nothing new.
             await tx.execute(
                 f"alter table {name} add constraint {name}_range"

@@ -32,10 +32,14 @@ class LockRank(IntEnum):
     SERVICE = 4
     MONITOR = 5
     SECRET = 6
-    CHANNEL = 7
-    STATE = 8
-    INCIDENT = 9
-    OUTBOX = 10
+    POLICY = 7
+    ROSTER = 8
+    CHANNEL = 9
+    STATE = 10
+    INCIDENT = 11
+    PAGE = 12
+    OUTBOX = 13
+    CHANGE = 14
 
 
 class Tx:

@@ -8,6 +8,7 @@ queue fills and whoever brings more waits. Nobody waits here while holding a con
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -51,6 +52,9 @@ class Pending:
 
 class Recorder:
     """One a process. `record` and `hand_over` bring results, `run` stores them until closed."""
+
+    # Why something was refused that another process may store.
+    STOPPED: Final = "the recorder stopped"
 
     def __init__(self, pool: Pool, bus: Bus, clock: Callable[[], Instant]) -> None:
         self._pool = pool
@@ -113,6 +117,22 @@ class Recorder:
         await self.hand_over(arrival, answer)
         await done.wait()
         return answers[0]
+
+    async def record_all(self, arrivals: Sequence[Arrival]) -> list[Recorded]:
+        """Stores results that came together, and waits until all are committed; in their order."""
+        found: dict[int, Recorded] = {}
+        done = trio.Event()
+
+        def answer(number: int, recorded: Recorded) -> None:
+            found[number] = recorded
+            if len(found) == len(arrivals):
+                done.set()
+
+        for number, arrival in enumerate(arrivals):
+            await self.hand_over(arrival, partial(answer, number))
+        if arrivals:
+            await done.wait()
+        return [found[number] for number in range(len(arrivals))]
 
     async def hand_over(self, arrival: Arrival, answer: Answer) -> None:
         """Waits for a place in the queue only; `answer` is called after the commit."""
@@ -203,6 +223,8 @@ class Recorder:
             await self._store_moving(moving, again=False)
 
     def _must_lock(self, arrival: Arrival) -> bool:
+        if arrival.withheld:
+            return True
         standing = self._standings.get(arrival.key)
         return standing is None or not standing.is_left_unchanged_by(arrival)
 
@@ -331,9 +353,9 @@ class Recorder:
 
     def _give_up(self) -> None:
         """Nobody is left waiting, whatever ended us."""
-        self._refuse(list(self._unanswered), "the recorder stopped")
+        self._refuse(list(self._unanswered), self.STOPPED)
         while True:
             try:
-                self._refuse([self._receive.receive_nowait()], "the recorder stopped")
+                self._refuse([self._receive.receive_nowait()], self.STOPPED)
             except (trio.WouldBlock, trio.EndOfChannel):
                 return

@@ -55,8 +55,8 @@ async def rename_organization(
 
 
 async def delete_organization(tx: Tx, principal: Principal, organization: UUID) -> None:
-    """Its memberships and tokens go with it. Refused not_found, forbidden, in_use while it has
-    projects."""
+    """Its memberships, tokens and status pages go with it. Refused not_found, forbidden, in_use
+    while it has projects."""
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
     row = await projects.select_organization(tx, organization)
@@ -64,7 +64,7 @@ async def delete_organization(tx: Tx, principal: Principal, organization: UUID) 
     demand(principal, _DELETE, Scope(row.id))
     if await removals.has_projects(tx, row.id):
         raise Refused("in_use")
-    await removals.delete_memberships_and_tokens(tx, row.id)
+    await removals.delete_what_stays_within(tx, row.id)
     await projects.delete_organization(tx, row.id)
     target = f"organization:{row.uid} slug={row.slug}"
     await audit(tx, principal, INSTANCE, "organization.delete", target)

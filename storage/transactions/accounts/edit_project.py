@@ -43,8 +43,8 @@ async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str)
 
 
 async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
-    """Memberships, tokens and maintenance of it go with it. Refused not_found, forbidden, in_use
-    while it has monitors."""
+    """Memberships, tokens, maintenance and status pages of it go with it. Refused not_found,
+    forbidden, in_use while it has monitors."""
     row = await demand_project(tx, principal, _EDIT, project)
     if not await removals.lock_project(tx, row.org, row.id):
         raise Refused(NOT_FOUND)

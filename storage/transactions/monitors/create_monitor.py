@@ -18,8 +18,10 @@ from ...tables import compositions, monitors, queues, schedules
 from ...tables.monitors import MonitorRow
 from ...tables.projects import ProjectRow
 from ..authority import audit, demand_project
+from ..oncall.routing import hold_policy_named
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
+from .audited import audited
 from .children import make_of_children, with_natural_children
 from .draft import MonitorDraft, check_draft, resolve_dependencies, term_of
 
@@ -56,7 +58,8 @@ async def create_monitor(
     elif draft.enabled and draft.type != MonitorType.PUSH:
         await ask_for_extra_run(tx, home.org, monitor, shard)
     target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
-    await audit(tx, principal, home.org, "monitor.create", f"{target} enabled={draft.enabled}")
+    target = audited(f"{target} enabled={draft.enabled}", draft)
+    await audit(tx, principal, home.org, "monitor.create", target)
     await schedules.add_term(tx, home.org, monitor, term_of(draft, uid, shard, tx.now), tx.now)
     row = await monitors.select_monitor(tx, uid)
     assert row is not None, "it was just written"
@@ -102,6 +105,13 @@ async def _values(
         "depends_on": await resolve_dependencies(tx, home.org, home.id, draft, None),
         "config": msgspec.json.encode(plain).decode(),
         "config_sealed": secrets_of_config.seal(keyring, secret, uid),
+        "escalation_policy": await hold_policy_named(
+            tx,
+            home.org,
+            home.id,
+            draft.escalation_policy_id,
+            opens_incidents=draft.auto_incident,
+        ),
         "push_token_hash": hashed,
         "push_token_sealed": sealed,
         "now": tx.now,

@@ -40,6 +40,8 @@ class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, Any] = {}
     enabled: bool = True
     auto_incident: bool = True
+    # Of a ladder of the project; None or blank for none.
+    escalation_policy_id: str | None = None
 
     def __repr__(self) -> str:
         return f"MonitorDraft(type={self.type!r})"
@@ -48,7 +50,7 @@ class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):
 def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
     """Refused with the first fault, which names its field; nothing is written."""
     common = msgspec.structs.asdict(draft)
-    for name in ("config", "enabled", "auto_incident"):
+    for name in ("config", "enabled", "auto_incident", "escalation_policy_id"):
         del common[name]
     if draft.type not in MonitorType.__members__.values():
         raise Refused("invalid", "type", "is no known type")

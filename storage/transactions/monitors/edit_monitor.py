@@ -13,15 +13,19 @@ import msgspec
 from ...keyring import CannotOpen, Keyring
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal
+from ...rules.epoch import counts_on
 from ...rules.instant import Instant
 from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...rules.schedule import Term
-from ...tables import compositions, monitors, queues, schedules
+from ...tables import compositions, declarations, monitors, queues, schedules
 from ...tables.monitors import MonitorRow
+from ..alerts.end_with_monitor import end_with_monitor
 from ..authority import audit, demand_monitor
+from ..oncall.routing import hold_policy_named, refuse_policy_without_incidents
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
+from .audited import audited
 from .children import make_of_children, with_natural_children
 from .create_monitor import ask_for_extra_run, common_values
 from .draft import MonitorDraft, check_draft, has_moved, resolve_dependencies, term_of
@@ -38,7 +42,8 @@ async def edit_monitor(
     keyring: Keyring,
     regions: frozenset[str],
 ) -> MonitorRow:
-    """Merges `given` (fields of MonitorDraft but type and slug). Refused as create_monitor."""
+    """Merges `given` (fields of MonitorDraft but type and slug). It may stay in a region that has
+    been reserved for others since. Refused as create_monitor."""
     if "config" in given:
         await compositions.hold_compositions_around(tx, monitor, only_composites=True)
     region = str(given.get("region", ""))
@@ -46,7 +51,7 @@ async def edit_monitor(
         await schedules.found_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, _EDIT, monitor, region)
     draft = with_stored_secrets(before, _merged(before, given), keyring)
-    check_draft(draft, regions)
+    check_draft(draft, regions | {before.region})
     draft = with_natural_children(draft)
     shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
     plain, secret = secrets_of_config.split(before.type, draft.config)
@@ -59,6 +64,7 @@ async def edit_monitor(
         "depends_on": await _dependencies(tx, before, draft, given),
         "config": msgspec.json.encode(plain).decode(),
         "config_sealed": secrets_of_config.seal(keyring, secret, before.uid),
+        "escalation_policy": await _policy(tx, before, draft, given),
         "now": tx.now,
     }
     if draft.type == MonitorType.COMPOSITE:
@@ -163,15 +169,32 @@ async def _dependencies(
     return await resolve_dependencies(tx, before.org, before.project, draft, before.id)
 
 
+async def _policy(
+    tx: Tx, before: MonitorRow, draft: MonitorDraft, given: dict[str, Any]
+) -> int | None:
+    if "escalation_policy_id" not in given:
+        if before.escalation_policy is not None and not draft.auto_incident:
+            refuse_policy_without_incidents()
+        return before.escalation_policy
+    return await hold_policy_named(
+        tx,
+        before.org,
+        before.project,
+        draft.escalation_policy_id,
+        opens_incidents=draft.auto_incident,
+    )
+
+
 def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
     target = f"monitor:{before.uid} slug={before.slug} type={before.type} region={draft.region}"
     if draft.enabled != before.enabled:
-        return f"{target} enabled={before.enabled}->{draft.enabled}"
-    return target
+        target = f"{target} enabled={before.enabled}->{draft.enabled}"
+    return audited(target, draft)
 
 
 async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """Refused not_found, forbidden, in_use where another monitor depends on it or is made of it."""
+    """Refused not_found, forbidden, in_use where another monitor depends on it or is made of it,
+    or where a service is declared of it."""
     await compositions.hold_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, _EDIT, monitor)
     edges = await monitors.select_dependencies(tx, row.org, row.project)
@@ -180,9 +203,15 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     parent = await compositions.select_parent_slug(tx, (row.org, row.id))
     if parent is not None:
         raise Refused("in_use", "children", f"it is part of {parent}")
+    # Whoever declares holds the project too.
+    declaring = await declarations.select_declaring(tx, row.org, [row.id])
+    for revisions in (await declarations.select_revisions(tx, declaring)).values():
+        if counts_on(revisions, tx.now, row.id):
+            raise Refused("in_use")
     await compositions.depart(tx, (row.org, row.id), tx.now)
     await queues.drop_jobs_of(tx, row.org, row.id)
     await schedules.raise_generation(tx, row.shard)
+    await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
     target = f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
     await audit(tx, principal, row.org, "monitor.delete", target)

@@ -11,7 +11,7 @@ from ...pools import Tx
 from ...rules.access import Action, Need, Principal, Scope
 from ...rules.naming import name_fault
 from ...rules.refusal import Refused
-from ...tables import channels, removals
+from ...tables import channels, escalation_policies, oncall, oncall_overrides, removals
 from ...tables.channels import ChannelRow
 from ..authority import NOT_FOUND, audit, demand, demand_monitor, demand_project
 from .settings_of_channel import checked, merged, opened_for_edit, spec_of, split
@@ -87,8 +87,11 @@ async def edit_channel(
 
 
 async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
-    """Monitors no longer tell it. Refused not_found, forbidden."""
+    """Monitors no longer tell it, and overrides that put it on call once go with it. Refused
+    not_found, forbidden, and in_use where a ladder or a schedule counts on it."""
     row = await _lock(tx, principal, channel)
+    if await _is_counted_on(tx, row):
+        raise Refused("in_use")
     await channels.delete_channel(tx, row)
     await audit(tx, principal, row.org, "channel.delete", _target(row))
 
@@ -120,6 +123,15 @@ async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
         raise Refused(NOT_FOUND)
     demand(principal, _EDIT, Scope(row.org, row.project))
     return row
+
+
+async def _is_counted_on(tx: Tx, row: ChannelRow) -> bool:
+    """Whoever comes to name it holds it, and waits for us."""
+    return (
+        await escalation_policies.names_channel(tx, row.org, row.id)
+        or await oncall.takes_part(tx, row.org, row.id)
+        or await oncall_overrides.is_coming_for(tx, row.org, row.id)
+    )
 
 
 async def _written(tx: Tx, channel: UUID) -> ChannelRow:

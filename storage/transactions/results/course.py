@@ -15,6 +15,8 @@ from ...tables.results import Key, LockedState, StateWrite
 from .promises import PUSH, PUSH_MISSED, Promise, load_promises
 
 COMPOSITE = "composite"
+# A push is told and cannot be asked; each run of a canary is a transaction of somebody's.
+UNCONFIRMED = frozenset({PUSH, "async_canary"})
 # How long after its time a confirming run still tells what it was to tell.
 CONFIRM_CLAIM_US = 30 * SECOND
 
@@ -60,7 +62,7 @@ class Course:
     def wants_confirming(self) -> bool:
         return (
             self.failed_last
-            and self.locked.type != PUSH
+            and self.locked.type not in UNCONFIRMED
             and self.locked.confirm_interval_seconds > 0
             and 0 < self.state.failures < self.locked.failure_threshold
         )

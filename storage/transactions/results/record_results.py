@@ -91,7 +91,7 @@ async def _take_windows(
     tx: Tx, arrivals: Sequence[Arrival], live: Sequence[int], fates: list[Fate]
 ) -> None:
     """Gives each window its row; a probe's result whose window is taken is a duplicate."""
-    wanted: dict[tuple[int, int, Instant], str] = {}
+    wanted: dict[tuple[int, int, Instant], tuple[str, str | None]] = {}
     claimed: dict[int, tuple[int, int, Instant]] = {}
     for n in live:
         arrival = arrivals[n]
@@ -105,10 +105,10 @@ async def _take_windows(
             window = (*arrival.key, due)
             if window in wanted:
                 continue
-            wanted[window] = verdict
+            wanted[window] = ("withheld", arrival.withheld) if arrival.withheld else (verdict, None)
             if arrival.windowed:
                 claimed[n] = window
-    taken = await results.settle_windows(tx, [(*w, v) for w, v in wanted.items()])
+    taken = await results.settle_windows(tx, [(*w, *v) for w, v in wanted.items()])
     for n in live:
         if arrivals[n].windowed and claimed.get(n) not in taken:
             fates[n] = Fate.DUPLICATE

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...pools import Tx
-from ...rules.arrival import Arrival, Source
+from ...rules.arrival import Arrival
 from ...rules.instant import Instant
 from ...rules.schedule import Term
 from ...rules.state import hold_us
-from ...tables import results, schedules
+from ...tables import declarations, results, schedules
 from ...tables.results import Restatement
+
+Key = tuple[int, int]
 
 
 def passed(arrivals: Iterable[Arrival], fences: Mapping[int, Instant]) -> list[Arrival]:
@@ -19,19 +21,32 @@ def passed(arrivals: Iterable[Arrival], fences: Mapping[int, Instant]) -> list[A
 
 async def ask_restatements(tx: Tx, arrivals: Sequence[Arrival]) -> None:
     """What an arrival changes ends with the next result; else where its hold ends, or that of the
-    result before it, which it has cut short. No hold is longer than the longest of any term."""
-    terms = await schedules.select_terms_of(tx, {a.key for a in arrivals}) if arrivals else {}
+    result before it, which it has cut short."""
+    if not arrivals:
+        return
+    holds = await select_longest_holds(tx, {arrival.key for arrival in arrivals})
     ranges = []
     for arrival in arrivals:
-        longest_us = max(_held_us(arrival, term) for term in terms[arrival.key])
-        until = Instant(arrival.ts + longest_us)
+        until = Instant(arrival.ts + holds[arrival.key])
         following = await results.select_following(tx, arrival.key, arrival.ts)
         until = min(until, following or until)
         ranges.append(Restatement(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
     await results.insert_restatements(tx, ranges)
 
 
-def _held_us(arrival: Arrival, term: Term) -> int:
-    if arrival.source is Source.PUSH:
-        return term.interval_us + term.grace_us
-    return hold_us(term.interval_us)
+async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
+    """How long a result of each may speak at most, by any term of it and to whoever is made of it:
+    a service may let results speak for longer than they do to their monitor."""
+    terms = await schedules.select_terms_of(tx, keys)
+    holds = {
+        org: await declarations.select_longest_hold(tx, org) for org in {org for org, _ in terms}
+    }
+    return {
+        key: max(_hold_us(term, *holds[key[0]]) for term in history)
+        for key, history in terms.items()
+    }
+
+
+def _hold_us(term: Term, multiplier: int, floor_us: int) -> int:
+    probed = max(hold_us(term.interval_us), hold_us(term.interval_us, multiplier, floor_us))
+    return max(probed, term.interval_us + term.grace_us)

@@ -10,10 +10,11 @@ from ...pools import Tx
 from ...rules.instant import DAY, HOUR, SECOND, Instant
 from ...rules.schedule import LATE_ARRIVAL_US
 from ...rules.span import Span
-from ...tables import compositions, figures, seals
+from ...tables import compositions, declarations, figures, seals, services
 from ...tables.figures import Bucket, DueRestatement
 from ...tables.schedules import Shard
 from ...views.measured import Key, measure
+from .seal_services import restate_services
 
 MONITORS_AT_ONCE = 100
 
@@ -38,7 +39,7 @@ async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
 
 async def restate(tx: Tx, item: DueRestatement) -> None:
     """Makes the figures of a range again, all levels in this transaction, with those of every
-    composite that the monitor was part of in its hours.
+    composite and of every service that the monitor was part of in its hours.
 
     Held against a roll-up in progress: what that has written already is made again, and what it has
     not begun yet will be made from all that is known now. What else was learnt late of the same
@@ -47,16 +48,19 @@ async def restate(tx: Tx, item: DueRestatement) -> None:
     key = (item.org, item.monitor)
     start = Instant(item.from_at - item.from_at % HOUR)
     whole = Instant(item.to_at + (-item.to_at) % HOUR)
-    above = await compositions.select_above(tx, key, Span(start, whole))
+    above = await compositions.select_above(tx, item.org, [item.monitor], Span(start, whole))
+    part = [monitor for _, monitor in (key, *above)]
+    told = await services.lock_services(tx, await declarations.select_declaring(tx, item.org, part))
     types = await figures.lock_types(tx, sorted([key, *above]))
     await figures.delete_covered_restatements(tx, key, start, whole)
     by_figured: dict[Instant, dict[Key, str]] = {}
     for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
         by_figured.setdefault(figured, {})[one] = types[one]
-    for figured, part in by_figured.items():
+    for figured, group in by_figured.items():
         end = min(whole, figured)
         if start < end:
-            await _restate(tx, part, start, end, figured)
+            await _restate(tx, group, start, end, figured)
+    await restate_services(tx, told, Span(start, whole))
     await figures.delete_restatement(tx, item.org, item.id)
 
 

@@ -1,0 +1,1 @@
+"""Runs of canaries: who has one, and which window was refused."""

@@ -1,0 +1,1 @@
+"""Work for agents: what is handed out, and what came of it."""

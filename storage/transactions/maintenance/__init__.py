@@ -1,0 +1,1 @@
+"""Maintenance is announced, cut short, annulled; and checks are made once it is over."""

@@ -1,0 +1,1 @@
+"""Ladders and schedules change, and the people that they name are found."""

@@ -1,0 +1,1 @@
+"""What global admins set for the whole installation."""
