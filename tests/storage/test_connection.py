@@ -118,7 +118,7 @@ async def test_a_backend_that_does_not_answer_is_left_within_the_bound(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "END_SECONDS", 0.2)
-    with trio.fail_after(3), trio.move_on_after(0.1):
+    with trio.fail_after(15), trio.move_on_after(0.1):
         async with connection.transaction():
             with frozen(connection.info.backend_pid):
                 await rows(connection, "select 1")
@@ -130,7 +130,7 @@ async def test_a_backend_that_does_not_answer_begin_or_commit_is_left_too(
 ) -> None:
     monkeypatch.setattr(postgres, "END_SECONDS", 0.2)
     connection = await connect(empty_dsn)
-    with trio.fail_after(3), frozen(connection.info.backend_pid):
+    with trio.fail_after(30), frozen(connection.info.backend_pid):
         with pytest.raises(psycopg.OperationalError, match="BEGIN"):
             async with connection.transaction():
                 pass
@@ -138,7 +138,7 @@ async def test_a_backend_that_does_not_answer_begin_or_commit_is_left_too(
 
     connection = await connect(empty_dsn)
     freezing = frozen(connection.info.backend_pid)
-    with trio.fail_after(3), ExitStack() as stack:
+    with trio.fail_after(30), ExitStack() as stack:
         with pytest.raises(OutcomeUnknown):
             async with connection.transaction():
                 stack.enter_context(freezing)
@@ -182,6 +182,7 @@ async def selected(connection: Connection) -> None:
     await rows(connection, "select generate_series(1, 20000) from pg_sleep(0.005)")
 
 
+ROUNDS_MOST = 5
 WORKS = [copied_in, copied_out, piped, many, transacted, selected]
 
 
@@ -214,7 +215,8 @@ async def test_cancelled_at_every_await_it_is_usable_or_discarded(work, empty_ds
     connection = await connect(empty_dsn)
     await connection.command(b"create table things (n bigint, text text)")
     cancelled = 0
-    for step in range(1, 60):
+    # Where all that is waited for has come before it is asked for, nothing can be cancelled.
+    for step in [*range(1, 60)] * ROUNDS_MOST:
         at = CancelAt(step)
         trio.lowlevel.add_instrument(at)
         with at.scope:
@@ -226,7 +228,7 @@ async def test_cancelled_at_every_await_it_is_usable_or_discarded(work, empty_ds
             assert work not in (transacted, selected)
             connection = await connect(empty_dsn)
         await assert_in_order(connection, work)
-        if not at.scope.cancel_called:
+        if not at.scope.cancel_called and cancelled:
             break
     assert cancelled >= 1
     connection.discard()
@@ -332,7 +334,7 @@ async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
     async with listening(empty_dsn, "schedules", "Odd Name") as listener:
         await connection.command(b"notify schedules, 'a'; notify \"Odd Name\"; notify other")
         heard: list[Notice] = []
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             while len(heard) < 2:
                 heard += await listener.batch()
         assert [tuple(notice) for notice in heard] == [("schedules", "a"), ("Odd Name", "")]
@@ -340,14 +342,14 @@ async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
             await listener.batch()
         # A cancelled wait loses nothing.
         await connection.command(b"notify schedules, 'b'")
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             assert [notice.payload for notice in await listener.batch()] == ["b"]
         await rows(
             connection,
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where application_name = 'leadline listen' and datname = current_database()",
         )
-        with trio.fail_after(5), pytest.raises(Unavailable):
+        with trio.fail_after(30), pytest.raises(Unavailable):
             await listener.batch()
 
 
@@ -356,7 +358,7 @@ async def test_closing_wakes_who_waits(connection: Connection) -> None:
         await trio.testing.wait_all_tasks_blocked()
         connection.discard()
 
-    with trio.fail_after(2):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(close_soon)
             with pytest.raises((trio.ClosedResourceError, psycopg.OperationalError)):

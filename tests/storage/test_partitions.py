@@ -81,6 +81,23 @@ async def test_two_processes_at_once_make_each_of_them_once(pool: Pool) -> None:
     assert len(made) == 7
 
 
+async def test_a_row_type_that_another_process_is_just_making_is_waited_for(pool: Pool) -> None:
+    # Two makers in step: the second meets the first's row type and not yet its table.
+    async with pool.statement("meanwhile") as tx:
+        await tx.execute("create type beats_20260105 as (n int)")
+    made: list[str] = []
+
+    async def make() -> None:
+        made.extend(await make_days(pool, 0, 0))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(make)
+        await trio.sleep(0.3)
+        async with pool.statement("gone") as tx:
+            await tx.execute("drop type beats_20260105")
+    assert made == ["beats_20260105"]
+
+
 async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
     pool: Pool, empty_dsn: str
 ) -> None:

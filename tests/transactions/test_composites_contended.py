@@ -72,6 +72,6 @@ async def somebody_waits(watch: Watch) -> None:
         "select 1 from pg_stat_activity"
         " where wait_event_type = 'Lock' and datname = current_database()"
     )
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while not await watch.world.rows(query):  # noqa: ASYNC110 - another connection waits
             await trio.sleep(0.02)

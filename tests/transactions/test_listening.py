@@ -23,7 +23,7 @@ class Ears:
     def __init__(self, world: World) -> None:
         self.world = world
         self.recorder = Recorder(world.pool, Bus(), lambda: world.now)
-        who = Identity(uuid7(), "here", ["api"], None, "0", listens=True)
+        who = Identity(uuid7(), "here", ["api"], (), "0", listens=True)
         self.attendance = Attendance(
             world.pool,
             who,
@@ -135,7 +135,7 @@ async def test_an_unclean_end_just_before_a_heartbeat_is_remembered_after_it(
             Instant(START - 5 * SECOND),
             "there",
             ["api"],
-            None,
+            [],
             "0",
             listens=True,
         )

@@ -110,6 +110,20 @@ async def test_a_monitor_that_is_gone_is_ignored(world: World) -> None:
     assert answer.fate is Fate.IGNORED
 
 
+@pytest.mark.parametrize(("kind", "jobs"), [("http", [("confirm",)]), ("async_canary", [])])
+async def test_a_canary_is_never_confirmed_whatever_it_was_saved_with(
+    world: World, kind: str, jobs: list[tuple[str]]
+) -> None:
+    """Each of its runs is a transaction of somebody's."""
+    row = await world.monitor(failure_threshold=3, interval_seconds=3_600)
+    async with world.pool.transaction("make_it_that_kind") as tx:
+        await tx.execute("update monitors set type = %(t)s where id = %(id)s", t=kind, id=row.id)
+    await world.forget_jobs()
+    await record(world, world.result(row, world.now, False))
+    assert await world.state(row) == ("pending", 1)
+    assert await world.rows("select reason from jobs") == jobs
+
+
 async def test_a_failure_below_the_threshold_is_confirmed_soon(world: World) -> None:
     row = await world.monitor(failure_threshold=2, interval_seconds=60, confirm_interval_seconds=10)
     async with world.pool.transaction("no extra") as tx:
@@ -333,6 +347,6 @@ async def waiting_for_a_lock(world: World) -> None:
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
         " and datname = current_database()"
     )
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while await world.rows(query) == [(0,)]:  # noqa: ASYNC110 - another connection waits
             await trio.sleep(0.01)

@@ -69,12 +69,12 @@ async def both(world: World, first: Write, second: Write) -> list[str]:
             nursery.start_soon(write_first)
             nursery.start_soon(write_second)
             await wrote.wait()
-            await _until_somebody_waits(world)
+            await until_somebody_waits(world)
             blocked.set()
     return list(told.values())
 
 
-async def _until_somebody_waits(world: World) -> None:
+async def until_somebody_waits(world: World) -> None:
     while True:
         [(waits,)] = await world.rows(
             "select count(*) from pg_stat_activity "
