@@ -1,0 +1,1 @@
+"""An agent: checks made on another box, without a store, for a server that it asks."""

@@ -1,0 +1,246 @@
+"""Asks the server: the heartbeat that brings its time, the claim that brings jobs; and what the
+answers mean for the rest of the agent.
+
+A claim is made for what can be begun as soon as it is due, and for no more.
+"""
+
+import logging
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+import trio
+
+from ...probes.carrier import JOBS_MOST
+from ...probes.lag import Lag
+from ..wake import Wake
+from .backoff import Backoff
+from .clock import Heard, ServerClock
+from .counts import Counts
+from .jobs import CARRIER, RefusedJob, Task, micros, own_task, read_task
+from .known import Known
+from .link import ALONE_US_MOST, Link, Question, Standing
+from .ring import Ring
+from .runs import Runs
+from .server import NoAnswer, Refused, Server, TooLarge
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_PAUSE_SECONDS: Final = 10.0
+# A doubt about the time is settled by the next answer.
+DOUBT_SECONDS: Final = 1.0
+CLAIM_WAIT_SECONDS: Final = 20
+REFUSED_SECONDS: Final = 30.0
+WAITING_SECONDS: Final = 1.0
+# What is known is looked through this often at most, however much is due.
+PACE_SECONDS: Final = 0.25
+
+_UNWELCOME: Final = frozenset({401, 403})
+
+
+class Puller:
+    """Three loops, each until cancelled; they share how we stand with the server."""
+
+    def __init__(
+        self,
+        server: Server,
+        token: str,
+        version: str,
+        clock: ServerClock,
+        link: Link,
+        known: Known,
+        runs: Runs,
+        ring: Ring,
+        counts: Counts,
+        count_us: Callable[[], int] = Lag.now_us,
+    ) -> None:
+        self._server = server
+        self._token = token
+        self._version = version
+        self._clock = clock
+        self._link = link
+        self._known = known
+        self._runs = runs
+        self._ring = ring
+        self._counts = counts
+        # Of what silence is judged by; it runs on while the machine sleeps.
+        self._count_us = count_us
+        self._numbers = count()
+        self._most = JOBS_MOST
+        self._backoff = Backoff()
+        # Results up to this number were seen while the server's time was as we carried it.
+        self._sure_through = ring.last
+        self._heard_at = 0
+        self._told = Standing.NEW
+        self._claiming = trio.CancelScope()
+        self._claim_soon = Wake()
+        self.on_back: Callable[[], None] = lambda: None
+
+    # -- the heartbeat
+
+    async def keep_in_touch(self, beat: Callable[[], None]) -> None:
+        backoff = Backoff()
+        while True:
+            if await self.greet():
+                backoff.reset()
+                pause = DOUBT_SECONDS if self._clock.is_doubted else HEARTBEAT_PAUSE_SECONDS
+            elif self.standing() is Standing.REFUSED:
+                pause = REFUSED_SECONDS
+            else:
+                pause = min(backoff.seconds(), HEARTBEAT_PAUSE_SECONDS)
+            beat()
+            await trio.sleep(pause)
+
+    async def greet(self) -> bool:
+        """One heartbeat; False where it was refused or not answered."""
+        before, asked_at = self.standing(), self._clock.count()
+        try:
+            heard = await self._server.heartbeat(CARRIER, self._version)
+        except (NoAnswer, Refused) as error:
+            self._failed(Question.HEARTBEAT, error)
+            return False
+        answered_at = self._clock.count()
+        self._hear(self._clock.hear(micros(heard.now), asked_at, answered_at))
+        now = self._count_us()
+        self._link.answered(Question.HEARTBEAT, now)
+        if before is Standing.CONNECTED:
+            self._known.pass_connected(now - self._heard_at)
+        else:
+            # One that was asked before the line was cut may wait on it for ever.
+            self._claiming.cancel()
+            self._claim_soon.set()
+            self.on_back()
+        self._heard_at = now
+        return True
+
+    def _hear(self, heard: Heard) -> None:
+        if heard is Heard.DOUBTED:
+            log.warning("the server's time is not the one that was carried; results wait")
+            return
+        if heard is Heard.LEAPT:
+            dropped = self._ring.drop_after(self._sure_through)
+            self._counts.dropped["clock"] += dropped
+            # Instants of the old era mean nothing any more, those of windows included.
+            self._runs.clear()
+            self._known.forget_all()
+            log.error("the server's time has leapt", extra={"dropped": dropped})
+        self._sure_through = self._ring.last
+
+    # -- the claim
+
+    async def keep_claiming(self, beat: Callable[[], None]) -> None:
+        while True:
+            beat()
+            pause = await self.claim_once()
+            if pause:
+                await self._claim_soon.wait(pause)
+
+    async def claim_once(self) -> float:
+        """Takes jobs; how many seconds to wait before asking again."""
+        if not self._clock.is_set or self._clock.is_doubted:
+            return WAITING_SECONDS
+        if self.standing() is Standing.REFUSED:
+            return REFUSED_SECONDS
+        most = min(self._most, self._runs.room())
+        if most <= 0:
+            await self._runs.freed.wait(WAITING_SECONDS)
+            return 0.0
+        # After a failure what counts is that it answers, not that it has something.
+        wait = 0 if self._link.has_failed(Question.CLAIM) else CLAIM_WAIT_SECONDS
+        try:
+            with trio.CancelScope() as self._claiming:
+                raws = await self._server.claim(most, wait)
+        except (NoAnswer, Refused) as error:
+            if isinstance(error, TooLarge):
+                self._most = max(most // 2, 1)
+            self._failed(Question.CLAIM, error)
+            return (
+                REFUSED_SECONDS if self.standing() is Standing.REFUSED else self._backoff.seconds()
+            )
+        if self._claiming.cancelled_caught:
+            return 0.0
+        self._backoff.reset()
+        self._most = min(self._most * 2, JOBS_MOST)
+        self._link.answered(Question.CLAIM, self._count_us())
+        for raw in raws[:most]:
+            self._admit(raw)
+        self._counts.refused["surplus"] += max(len(raws) - most, 0)
+        return 0.0
+
+    def _admit(self, raw: dict[str, Any]) -> None:
+        try:
+            task = read_task(raw, self._token, next(self._numbers))
+        except RefusedJob as error:
+            self._counts.refused[error.reason] += 1
+            log.warning(
+                "a job cannot be run",
+                extra={"reason": error.reason, "said": str(error), "monitor": _monitor(raw)},
+            )
+            return
+        self._known.learn(task.definition)
+        if self._is_new(task):
+            self._runs.put(task)
+        else:
+            self._counts.refused["in_hand"] += 1
+
+    def _is_new(self, task: Task) -> bool:
+        if not task.is_window:
+            return True
+        return self._known.take(task.definition, task.due, self._clock.now())
+
+    # -- alone
+
+    async def keep_going_alone(self, beat: Callable[[], None]) -> None:
+        """Runs what is due of the monitors that we know, while the server cannot be reached."""
+        while True:
+            beat()
+            await trio.sleep(self.look_once())
+
+    def look_once(self) -> float:
+        """Takes up what is due without the server; how many seconds until there can be more."""
+        standing = self._tell_standing()
+        if standing is not Standing.CUT_OFF or not self._clock.is_set:
+            return WAITING_SECONDS / 2
+        if self._link.silent_us(self._count_us()) > ALONE_US_MOST:
+            if self._known.forget_all():
+                log.error("cut off for too long: what was known is forgotten")
+            return WAITING_SECONDS
+        now = self._clock.now()
+        for definition, due in self._known.take_due(now):
+            self._runs.put(own_task(definition, due, next(self._numbers)))
+        next_due = self._known.next_due(now)
+        left = WAITING_SECONDS if next_due is None else (next_due - self._clock.now()) / 1e6
+        return min(max(left, PACE_SECONDS), WAITING_SECONDS)
+
+    def _tell_standing(self) -> Standing:
+        standing = self.standing()
+        if standing is not self._told:
+            level = logging.INFO if standing is Standing.CONNECTED else logging.WARNING
+            extra = {"was": self._told.value, "is": standing.value, "results": len(self._ring)}
+            log.log(level, "how we stand with the server", extra=extra)
+            self._told = standing
+        return standing
+
+    # -- how we stand
+
+    def silent_seconds(self) -> int:
+        """Since the server last answered."""
+        return self._link.silent_us(self._count_us()) // 1_000_000
+
+    def standing(self) -> Standing:
+        return self._link.standing(self._count_us())
+
+    def _failed(self, question: Question, error: NoAnswer | Refused) -> None:
+        log.debug("a question failed", extra={"question": question.value, "cause": str(error)})
+        if isinstance(error, Refused) and error.status in _UNWELCOME:
+            self._link.refused()
+            forgotten = self._known.forget_all() + self._runs.clear()
+            if forgotten or self._told is not Standing.REFUSED:
+                log.error("the server refuses us", extra={"cause": str(error)})
+                self._told = Standing.REFUSED
+            return
+        self._link.failed(question)
+
+
+def _monitor(raw: dict[str, Any]) -> str:
+    return str(raw.get("monitor_id", ""))[:36]

@@ -1,0 +1,26 @@
+"""A process that keeps results for as long as it lives, and says which of them are on disk:
+`python keeping.py FOLDER`."""
+
+import sys
+from pathlib import Path
+
+import trio
+
+from leadline.daemon import limits
+from leadline.daemon.agent.ring import open_ring
+
+
+async def main(folder: Path) -> None:
+    ring = await open_ring(folder, limits.ring())
+    while True:
+        for _ in range(7):
+            seq = ring.keep(b'{"n":%d}' % (ring.last + 1), lease_until=ring.last)
+        if seq % 5 == 0:
+            ring.drop(ring.oldest(3))
+        assert await ring.flush()
+        sys.stdout.write(f"{ring.oldest(1)[0].seq} {seq}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    trio.run(main, Path(sys.argv[1]))
