@@ -13,8 +13,11 @@ from leadline.storage.rules.refusal import Unavailable
 from leadline.storage.rules.schedule import windows
 from leadline.storage.tables import push_marks, schedules
 from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.tables.services import move_seals, set_materialization_start
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.schedules import reserve_windows
+from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
+from leadline.storage.transactions.services.declare import DeclarationDraft, declare
 from tests.trouble import FlakyPool
 from tests.world import START, World
 
@@ -54,7 +57,9 @@ class Away:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.janitor = Janitor(world.pool, lambda: world.now, heartbeat_days=4, ledger_days=4)
+        self.janitor = Janitor(
+            world.pool, lambda: world.now, heartbeat_days=4, ledger_days=4, gate_days=90
+        )
 
     async def begin(self) -> None:
         for parent in ("heartbeats", "expected_runs"):
@@ -120,6 +125,37 @@ async def test_what_a_composite_was_made_of_is_kept_until_its_hours_are_rolled_u
         )
     await Away(world).janitor.pass_once()
     assert await world.rows(kept) == both[1:]
+
+
+async def test_what_a_past_is_to_be_told_of_is_kept_until_it_is_told(world: World) -> None:
+    leaves = [await world.monitor() for _ in range(2)]
+    configs = [{"children": [str(leaf.uid)]} for leaf in leaves]
+    row = await world.monitor(type="composite", target="", config=configs[0])
+    world.now = Instant(START + HOUR)
+    async with world.pool.transaction("edit") as tx:
+        given = {"config": configs[1]}
+        await edit_monitor(tx, world.editor, row.uid, given, world.keyring, frozenset({"core"}))
+    async with world.pool.transaction("declare") as tx:
+        draft = ServiceDraft(name="checkout")
+        service = await create_service(tx, world.editor, world.project_uid, draft)
+        declared = DeclarationDraft(
+            expected_revision=0, monitors=[row.uid], sli=[row.uid], backfill_from=START
+        )
+        await declare(tx, world.editor, world.project_uid, service.uid, declared, 30)
+    world.now = Instant(START + 40 * DAY)
+    async with world.pool.transaction("told since") as tx:
+        await tx.execute(
+            "update shards set figured_through = at(%(at)s), finished_through = at(%(at)s)",
+            at=world.now,
+        )
+        await move_seals(tx, {service.key: world.now})
+    kept = "select count(*) from composite_terms"
+    await Away(world).janitor.pass_once()
+    assert await world.rows(kept) == [(2,)]
+    async with world.pool.transaction("told") as tx:
+        await set_materialization_start(tx, service.key, START)
+    await Away(world).janitor.pass_once()
+    assert await world.rows(kept) == [(1,)]
 
 
 async def test_marks_are_kept_as_long_as_heartbeats_and_none_of_a_monitor_that_is_gone(

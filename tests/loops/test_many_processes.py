@@ -88,7 +88,7 @@ class Processes:
         world, process = self.world, uuid7()
         recorder = Recorder(world.pool, Bus(), lambda: world.now)
         prober = self._prober(process, recorder)
-        who = Identity(process, "here", ["worker"], "core", "0", listens=False)
+        who = Identity(process, "here", ["worker"], ("core",), "0", listens=False)
         attendance = Attendance(world.pool, who, lambda: world.now, recorder.heard_through)
         async with trio.open_nursery() as nursery:
             await attendance.pass_once()
@@ -144,7 +144,8 @@ async def test_whoever_is_killed_every_window_has_one_verdict_and_every_result_o
 ) -> None:
     processes = Processes(world, random.Random(seed))
     monkeypatch.setattr(prober_module, "run", processes.probe)
-    monkeypatch.setattr(prober_module, "_arrival", arrival_with_its_window(prober_module._arrival))
+    told = arrival_with_its_window(prober_module.arrival_of)
+    monkeypatch.setattr(prober_module, "arrival_of", told)
     for n in range(12):
         await world.monitor(
             interval_seconds=[5, 10, 20][n % 3],

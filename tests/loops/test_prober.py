@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops import prober as prober_module
 from leadline.daemon.loops.catalogue import Catalogue
 from leadline.daemon.loops.prober import Prober
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.ticker import AHEAD_US, Ticker
 from leadline.probes.check import Check
 from leadline.probes.reach.outward import Reach
 from leadline.probes.result import Outcome, Phases, Result
@@ -63,7 +63,7 @@ async def probing(
 
 async def settled(world: World, query: str, expected: list[tuple[Any, ...]]) -> None:
     """Waits until a query answers so; the test fails where it never does."""
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while await world.rows(query) != expected:  # noqa: ASYNC110 - another connection writes
             await trio.sleep(0.01)
 
@@ -91,6 +91,34 @@ async def test_each_failure_below_the_threshold_is_confirmed_and_not_only_the_fi
     ]
 
 
+async def test_who_has_done_what_it_took_asks_for_more_and_does_not_wait_for_the_clock(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    for _ in range(160):
+        await world.monitor(interval_seconds=60)
+    await world.forget_jobs()
+    ticker = Ticker(world.pool, lambda: world.now)
+    await ticker.pass_once()
+    world.now = Instant(world.now + 59 * SECOND)
+    await ticker.pass_once()
+    ((due,),) = await world.rows(
+        "select count(*) from slices s cross join unnest(s.dues) as due"
+        " where s.published and due <= at(%(now)s)",
+        now=world.now,
+    )
+    async with probing(world, uuid7(), permits=10) as prober, trio.open_nursery() as nursery:
+
+        async def look_only_when_woken() -> None:
+            while True:
+                await prober.pass_once()
+                await prober.wake.wait(3_600)
+
+        nursery.start_soon(look_only_when_woken)
+        await settled(world, "select count(*) from heartbeats", [(due,)])
+        nursery.cancel_scope.cancel()
+
+
 async def test_while_no_permit_is_free_edits_are_read_and_finished_slices_dropped(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +134,7 @@ async def test_while_no_permit_is_free_edits_are_read_and_finished_slices_droppe
 
         # The last permit goes between the question how many are free and the taking of one.
         monkeypatch.setattr(prober._catalogue, "find", taken_meanwhile)
-        with trio.fail_after(2):
+        with trio.fail_after(30):
             await prober.pass_once()
         for n in range(100):
             permits.release_on_behalf_of(n)
@@ -119,7 +147,7 @@ COVERED = "select count(*) from expected_runs where verdict = 'covered'"
 async def attend(world: World, process: UUID, through: Instant) -> None:
     async with world.pool.transaction("attend") as tx:
         await presences.begin_presence(
-            tx, process, through, "there", ["worker"], "core", "0", listens=False
+            tx, process, through, "there", ["worker"], ["core"], "0", listens=False
         )
 
 
@@ -225,7 +253,8 @@ async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
         await prober._catalogue.find([(row.org, row.id)])
         monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
         await world.forget_jobs()
-        world.now = Instant(START + 58 * SECOND)
+        # So that exactly one window is reserved, wherever the anchor lies.
+        world.now = Instant(START + 60 * SECOND - AHEAD_US)
         async with world.pool.transaction("edit") as tx:
             await edit_monitor(
                 tx, world.editor, row.uid, {"target": "http://mended/"}, world.keyring, REGIONS
@@ -282,8 +311,28 @@ async def test_a_pass_that_outlives_the_prober_begins_nothing(
             return found
 
         monkeypatch.setattr(prober._catalogue, "find", found_too_late)
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             async with world.pool.transaction("ask") as tx:
                 await run_now(tx, world.editor, world.made[0].uid)
             await prober.pass_once()
     assert prober.counts.started <= 1
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_jobs_that_are_taken_while_the_prober_ends_are_no_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """However far the end has come by then: they are taken again when their claim has run out."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor()
+
+    async def ending(*_given: Any) -> dict[Any, Any]:
+        prober.close()
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        return {}
+
+    async with probing(world, uuid7()) as prober:
+        monkeypatch.setattr(prober._catalogue, "find", ending)
+        await prober.pass_once()
+    assert await world.rows("select count(*) from jobs") == [(1,)]

@@ -116,7 +116,7 @@ async def run_a_window(world: World) -> None:
     """The windows that are due now are run, and what came of them is told at the next pass."""
     async with probing(world, uuid7()) as prober:
         await prober.pass_once()
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             while not prober.counts.unknown and not prober.counts.stored:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         await prober.pass_once()

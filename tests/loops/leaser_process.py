@@ -1,0 +1,41 @@
+"""A leaser in a process of its own, by the real clock, with leases and pauses of a tenth or less;
+until it is killed. Run by the chaos test: `python -m tests.loops.leaser_process DSN`."""
+
+import random
+import sys
+import time
+
+import trio
+
+from leadline.probes import senders
+from leadline.storage.rules import delivery
+
+# Before they are made part of statements.
+delivery.LEASE_US = 1_000_000  # type: ignore[misc]
+delivery.RETRY_FIRST_US = 20_000  # type: ignore[misc]
+delivery.RETRY_LONGEST_US = 300_000  # type: ignore[misc]
+delivery.REST_LONGEST_US = 100_000  # type: ignore[misc]
+vars(senders)["SEND_SECONDS"] = 0.4
+
+from leadline.storage.keyring import Keyring  # noqa: E402
+from leadline.storage.pools import open_pool  # noqa: E402
+from leadline.storage.rules.instant import Instant  # noqa: E402
+from tests.loops.leasing import lease_on, leaser_of  # noqa: E402
+
+
+def now() -> Instant:
+    return Instant(time.time_ns() // 1_000)
+
+
+async def main(dsn: str) -> None:
+    async with open_pool(dsn, name="leaser", size=2, clock=now) as pool:
+        leaser = leaser_of(
+            pool, Keyring(b"k" * 32), max_attempts=1_000_000, random=random.Random().random
+        )
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        await lease_on(leaser)
+
+
+if __name__ == "__main__":
+    trio.run(main, sys.argv[1])

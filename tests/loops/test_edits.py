@@ -1,0 +1,57 @@
+"""An edit that one process took is known to the others at once, and many are told as one."""
+
+import trio
+
+from leadline.daemon.loops.edits import Edits, hear
+from leadline.storage.pools import Pool
+from leadline.storage.tables.edits import EDITED
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.listens = trio.Event()
+        self.edited = trio.Event()
+        self.count = 0
+
+    def hear(self) -> None:
+        self.count += 1
+        self.edited.set()
+
+
+async def test_who_listens_hears_of_an_edit(pool: Pool, dsn: str) -> None:
+    heard, edits = Heard(), Edits(pool)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear, dsn, {EDITED: heard.hear}, heard.listens.set)
+        with trio.fail_after(30):
+            await heard.listens.wait()
+            await edits.pass_once()
+            for _ in range(5):
+                edits.note()
+            await edits.pass_once()
+            await heard.edited.wait()
+            # Told once more for nothing, it would be heard before this.
+            await edits.pass_once()
+            heard.edited = trio.Event()
+            edits.note()
+            await edits.pass_once()
+            await heard.edited.wait()
+        nursery.cancel_scope.cancel()
+    assert heard.count == 2
+
+
+async def test_what_was_told_while_nobody_listened_is_made_up_for(pool: Pool, dsn: str) -> None:
+    began: list[int] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear, dsn, {EDITED: lambda: None}, lambda: began.append(1))
+        with trio.fail_after(30):
+            while not began:  # noqa: ASYNC110 - the database says when
+                await trio.sleep(0.01)
+            async with pool.transaction("cut") as tx:
+                await tx.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where application_name = 'leadline listen'"
+                    " and datname = current_database()"
+                )
+            while len(began) < 2:  # noqa: ASYNC110
+                await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
