@@ -4,14 +4,19 @@ import base64
 import binascii
 import ipaddress
 import re
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
-RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,62}$")]
+_REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
+_SLUG = "^[a-z][a-z0-9-]{0,62}$"
+RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
+# An agent's token is a secret that nobody may guess: a random one has 43 characters.
+AGENT_TOKEN_SHORTEST: Final = 16
 # An address alone, or a name and then the address in angle brackets; no line ends in either.
 ADDRESS = re.compile(r"\A[^\r\n<>]*<?[^\s<>@]+@[^\s<>@]+>?\Z")
 Port = Annotated[int, Meta(ge=1, le=65_535)]
@@ -109,6 +114,7 @@ class Mail(Section, frozen=True):
 
 class PullRegion(Section, frozen=True):
     name: str
+    # Slugs of those it is reserved for; none: it is for all.
     organizations: tuple[str, ...] = ()
 
 
@@ -184,6 +190,8 @@ class Settings(Section, frozen=True):
             *_url_faults("server.public_base_url", self.server.public_base_url),
             *_key_faults(self.security),
             *_mail_faults(self.mail),
+            *_pull_region_faults(self.pull.regions),
+            *_pull_token_faults(self.pull),
             *_administrator_faults(self.security, self.local.min_password_length),
             *([] if self.prober.regions else ["prober.regions: at least one is needed"]),
         ]
@@ -249,6 +257,45 @@ def _mail_faults(mail: Mail) -> list[str]:
         faults.append("mail.from: must hold an e-mail address where mail is enabled")
     if bool(mail.smtp_username) != bool(mail.smtp_password):
         faults.append("mail: smtp_username and smtp_password belong together")
+    return faults
+
+
+def _pull_region_faults(regions: Sequence[PullRegion]) -> list[str]:
+    faults = []
+    seen: set[str] = set()
+    for n, region in enumerate(regions):
+        key = f"pull.regions[{n}]"
+        if not re.fullmatch(_REGION_NAME, region.name):
+            faults.append(f"{key}.name: must match {_REGION_NAME}")
+        if region.name in seen:
+            faults.append(f"{key}.name: {region.name!r} is named twice")
+        seen.add(region.name)
+        if not all(re.fullmatch(_SLUG, slug) for slug in region.organizations):
+            faults.append(f"{key}.organizations: must be slugs of organizations")
+    return faults
+
+
+def _pull_token_faults(pull: Pull) -> list[str]:
+    """Whose token it is must be plain, and what is wrong with one is told without it."""
+    faults = []
+    names: set[str] = set()
+    tokens = {pull.token} - {""}
+    if pull.token and len(pull.token) < AGENT_TOKEN_SHORTEST:
+        faults.append(f"pull.token: at least {AGENT_TOKEN_SHORTEST} characters")
+    for n, agent in enumerate(pull.agents):
+        key = f"pull.agents[{n}]"
+        if not agent.name.strip():
+            faults.append(f"{key}.name: must not be blank")
+        elif agent.name in names:
+            faults.append(f"{key}.name: {agent.name!r} is named twice")
+        if not re.fullmatch(_REGION_NAME, agent.region):
+            faults.append(f"{key}.region: must match {_REGION_NAME}")
+        if len(agent.token) < AGENT_TOKEN_SHORTEST:
+            faults.append(f"{key}.token: at least {AGENT_TOKEN_SHORTEST} characters")
+        elif agent.token in tokens:
+            faults.append(f"{key}.token: must be no other's too")
+        names.add(agent.name)
+        tokens.add(agent.token)
     return faults
 
 

@@ -14,6 +14,8 @@ COMMANDS: Final = {
     "version": "Print the version.",
     "admin": "Create people and reset passwords in the database.",
     "keys": "Make encryption keys, and change over to a new one.",
+    "gate": "Ask the release gate, from a pipeline.",
+    "change": "Record changes of a service, from a pipeline.",
 }
 
 
@@ -40,6 +42,7 @@ def main() -> None:
     """Leadline, a reliability platform: checks, an honest ledger of them, and what follows.
 
     \b
-    Exit status: 0 done, 1 it failed, 2 it was called wrongly.
+    Exit status: 0 done, 1 it failed, 2 it was called wrongly. Those of `gate check` and
+    `change record` say more: see their help.
     Shell completion: eval "$(_LEADLINE_COMPLETE=bash_source leadline)"
     """

@@ -1,4 +1,4 @@
-"""What several commands take: where the configuration is, and how its faults are told."""
+"""What several commands share: where the configuration is, how faults are told, what is printed."""
 
 import os
 from pathlib import Path
@@ -38,3 +38,12 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def print_out(data: bytes) -> None:
+    """In UTF-8 whatever this host's locale is, as files are made of it. Where it cannot be written,
+    the command has failed: who reads the file would read half of it."""
+    try:
+        click.echo(data.rstrip(b"\n"))
+    except OSError as error:
+        raise fail(f"the output cannot be written: {error.strerror}") from error

@@ -1,16 +1,14 @@
 """leadline run"""
 
+import os
 from pathlib import Path
 
 import click
 import trio
 
-from ...storage.embedded import CannotRun
-from ...storage.migrate import CannotMigrate
-from ...storage.rules.refusal import Unavailable
 from .. import config, logs
 from ..roles import Role
-from ..service import run_daemon
+from ..sections import Settings
 from .options import config_option, fail, first_cause, read_settings
 
 
@@ -26,18 +24,54 @@ from .options import config_option, fail, first_cause, read_settings
 def command(config_path: Path | None, role: str) -> None:
     """Run the daemon until SIGTERM.
 
-    Without database.dsn it brings its own PostgreSQL, which lives in data_dir.
+    Without database.dsn it brings its own PostgreSQL, which lives in data_dir. An agent has no
+    database: it asks pull.server_url what to check, and keeps its results in data_dir until they
+    are taken.
 
     \b
     Example:
       leadline run --config /etc/leadline/leadline.toml
       LEADLINE_DATA_DIR=./data leadline run
+      leadline run --role agent --config /etc/leadline/agent.toml
     """
     settings = read_settings(config_path)
     logs.configure(settings.log)
     try:
-        trio.run(run_daemon, settings, Role(role))
-    except* (CannotRun, CannotMigrate, Unavailable, config.BadConfig, OSError) as group:
-        raise fail(str(first_cause(group))) from group
+        if role == Role.AGENT.value:
+            _run_agent(settings)
+        else:
+            _run_daemon(settings, Role(role))
     except* KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _run_daemon(settings: Settings, role: Role) -> None:
+    # Imported here, since an agent's box has no use for a store and little memory for one.
+    from ...storage.embedded import CannotRun
+    from ...storage.migrate import CannotMigrate
+    from ...storage.rules.refusal import Unavailable
+    from ..service import run_daemon
+
+    try:
+        trio.run(run_daemon, settings, role)
+    except* (CannotRun, CannotMigrate, Unavailable, config.BadConfig, OSError) as group:
+        raise fail(str(first_cause(group))) from group
+
+
+def _run_agent(settings: Settings) -> None:
+    # Imported here, since no other role needs it.
+    from ..agent.place import BadPlace, read_place
+    from ..agent.ring import RingInUse
+    from ..agent.service import run_agent
+
+    folder = Path(settings.data_dir) if settings.data_dir else config.default_data_dir()
+    try:
+        place = read_place(settings, os.environ, folder)
+    except BadPlace as error:
+        for fault in error.faults:
+            click.echo(f"leadline: {fault}", err=True)
+        raise SystemExit(2) from error
+    try:
+        trio.run(run_agent, settings, place)
+    except* (RingInUse, OSError) as group:
+        raise fail(str(first_cause(group))) from group

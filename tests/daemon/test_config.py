@@ -49,6 +49,55 @@ def test_mail_is_told_whole(tmp_path: Path, text: str, key: str) -> None:
     assert [fault.split(":")[0] for fault in found] == [key]
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ('token = "short"', ["pull.token"]),
+        ('regions = [{ name = "The attic" }]', ["pull.regions[0].name"]),
+        ('regions = [{ name = "eu" }, { name = "eu" }]', ["pull.regions[1].name"]),
+        ('regions = [{ name = "eu", organizations = ["A b"] }]', ["pull.regions[0].organizations"]),
+        ('agents = [{ name = "a", region = "eu", token = "" }]', ["pull.agents[0].token"]),
+        (
+            'agents = [{ name = "a", region = "eu", token = "fifteen-letters" }]',
+            ["pull.agents[0].token"],
+        ),
+        (
+            'agents = [{ name = "a", region = "eu", token = "sixteen-letters-1" },'
+            ' { name = "a", region = "E", token = "sixteen-letters-2" }]',
+            ["pull.agents[1].name", "pull.agents[1].region"],
+        ),
+        (
+            'agents = [{ name = "a", region = "eu", token = "sixteen-letters-1" },'
+            ' { name = "b", region = "us", token = "sixteen-letters-1" }]',
+            ["pull.agents[1].token"],
+        ),
+        (
+            'token = "sixteen-letters-1"\n'
+            'agents = [{ name = " ", region = "eu", token = "sixteen-letters-1" }]',
+            ["pull.agents[0].name", "pull.agents[0].token"],
+        ),
+        ('regions = [{ name = "eu", orgs = ["a"] }]', ["pull.regions"]),
+    ],
+)
+def test_who_an_agent_is_must_be_plain(tmp_path: Path, text: str, keys: list[str]) -> None:
+    found = faults(tmp_path, f"[pull]\n{text}\n")
+    assert [fault.split(":")[0] for fault in found] == keys
+    assert "letters" not in str(found)
+
+
+def test_agents_and_their_regions_are_read(tmp_path: Path) -> None:
+    pull = load(
+        write(
+            tmp_path,
+            '[pull]\nregions = [{ name = "attic", organizations = ["acme"] }]\n'
+            'agents = [{ name = "a", region = "eu", token = "sixteen-letters-1" }]\n',
+        ),
+        {},
+    ).pull
+    assert (pull.regions[0].name, pull.regions[0].organizations) == ("attic", ("acme",))
+    assert pull.agents[0].region == "eu"
+
+
 def test_a_sender_may_have_a_name(tmp_path: Path) -> None:
     text = '[mail]\nenabled = true\nsmtp_host = "mx"\nfrom = "Lead Line <a@b.test>"\n'
     assert load(write(tmp_path, text), {}).mail.from_ == "Lead Line <a@b.test>"

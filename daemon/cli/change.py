@@ -1,0 +1,199 @@
+"""leadline change record"""
+
+import os
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import click
+import msgspec
+
+from ...storage.rules.instant import from_text
+from .options import print_out
+from .pipeline_client import (
+    Answer,
+    Client,
+    Unanswered,
+    read_json,
+    read_server,
+    refusal,
+    timeout_option,
+    within,
+)
+from .places import NoSuchPlace, Place, find_place, project_option, service_option
+from .shown import shown, shown_json
+
+KINDS: Final = ("deploy", "rollback", "flag")
+PHASES: Final = ("started", "succeeded", "failed", "cancelled")
+REFUSED: Final = 2
+UNANSWERED: Final = 1
+# What Leadline says no to a change by, and to whoever asks; anything else is about reaching it.
+_REFUSALS: Final = frozenset({400, 404, 409})
+_TURNED_AWAY: Final = frozenset({401, 403, 429})
+
+
+class RefusedChange(Exception):
+    """Leadline answered, and did not record it."""
+
+
+class NotAsked(Exception):
+    """It is not recorded, as it was not asked for, or whoever asked was turned away."""
+
+
+class ChangeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A phase as it is kept; what else it says is passed over."""
+
+    id: UUID
+    service_id: UUID
+    source: str
+    external_id: str
+    kind: str
+    phase: str
+    occurred_at: str
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    replayed: bool
+    change: ChangeRow
+
+
+class Words(click.ParamType[str]):
+    """Text that can be sent; a `name` is never blank."""
+
+    name = "text"
+
+    def __init__(self, *, is_name: bool = False) -> None:
+        self._is_name = is_name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail("is not UTF-8", param, ctx)
+        if self._is_name and not text.strip():
+            self.fail("is not empty", param, ctx)
+        return text
+
+
+class InstantText(click.ParamType[str]):
+    """An instant as RFC 3339 writes it."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            from_text(str(value))
+        except ValueError:
+            example = datetime.now(UTC).isoformat(timespec="seconds")
+            self.fail(f"is an instant with an offset, such as {example}", param, ctx)
+        return str(value)
+
+
+@click.group("change")
+def command() -> None:
+    """Tell Leadline what was changed of a service, and how it ended."""
+
+
+@command.command("record")
+@project_option
+@service_option
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="What sort of change.")
+@click.option("--phase", type=click.Choice(PHASES), required=True, help="How far it is.")
+@click.option(
+    "--source",
+    type=Words(is_name=True),
+    required=True,
+    help="Which system makes the change, such as github.",
+)
+@click.option(
+    "--external-id",
+    type=Words(is_name=True),
+    required=True,
+    help="What that system calls it, such as a run's id.",
+)
+@click.option("--ref", type=Words(), default="", help="What is released: a tag, a commit.")
+@click.option("--url", type=Words(), default="", help="Where people read of it, by https.")
+@click.option("--decision", type=click.UUID, help="The gate's decision that let it through.")
+@click.option("--occurred-at", type=InstantText(), help="When it happened.  [default: now]")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as the server gave it.")
+@timeout_option
+def record(project: str, service: str, as_json: bool, timeout_seconds: float, **given: Any) -> None:
+    """Record that a change of a service has started or ended.
+
+    Where Leadline is and as whom it is asked stands in LEADLINE_URL, LEADLINE_TOKEN and
+    LEADLINE_CA_FILE, as for `leadline gate check`; the action change:record is enough, with ids.
+    A phase that was recorded before with the same words is recorded no second time, so that a step
+    that failed on its way may be repeated. An empty --ref or --url is left out.
+
+    \b
+    Example:
+      leadline change record --project shop --service checkout --kind deploy \\
+        --phase started --source github --external-id 4711 --ref v1.4.2
+    Exit status:
+      0  recorded, or recorded before
+      1  it is not known: no connection, no permission, no answer in time
+      2  refused, such as a phase after the end; or called wrongly, and nothing was asked
+    """
+    client = read_server(os.environ).client()
+    body = _body(given)
+    try:
+        recorded, data = within(timeout_seconds, lambda: _ask(client, project, service, body))
+    except (RefusedChange, NoSuchPlace) as error:
+        click.echo(f"leadline: refused: {error}", err=True)
+        raise SystemExit(REFUSED) from error
+    except NotAsked as error:
+        click.echo(f"leadline: not recorded: {error}", err=True)
+        raise SystemExit(UNANSWERED) from error
+    except Unanswered as error:
+        click.echo(f"leadline: it is not known whether it was recorded: {error}", err=True)
+        raise SystemExit(UNANSWERED) from error
+    print_out(shown_json(data) if as_json else _told(recorded).encode())
+
+
+def _body(given: dict[str, Any]) -> dict[str, str]:
+    """What was given; the names are those of the wire."""
+    fields = {**given, "decision_id": given["decision"]}
+    del fields["decision"]
+    return {name: str(value) for name, value in fields.items() if value not in (None, "")}
+
+
+async def _ask(
+    client: Client, project: str, service: str, body: dict[str, str]
+) -> tuple[Recorded, bytes]:
+    try:
+        place = await find_place(client, project, service)
+    except NoSuchPlace:
+        raise
+    except Unanswered as error:
+        raise NotAsked(str(error)) from error
+    answer = await client.ask("POST", f"{place.path}/changes", body)
+    if answer.status in _REFUSALS and answer.error is not None:
+        raise RefusedChange(refusal(answer))
+    if answer.status in _TURNED_AWAY or 300 <= answer.status < 400:
+        raise NotAsked(refusal(answer))
+    if answer.status not in (200, 201):
+        raise Unanswered(refusal(answer))
+    return _read(answer, place, body), answer.body
+
+
+def _read(answer: Answer, place: Place, body: dict[str, str]) -> Recorded:
+    """Only what says that this very phase is kept counts."""
+    recorded = read_json(answer.body, Recorded)
+    if recorded is None:
+        raise Unanswered("what the server answered is no record of a change")
+    change = recorded.change
+    kept = (change.service_id, change.kind, change.phase)
+    if kept != (place.service, body["kind"], body["phase"]):
+        raise Unanswered("what the server answered is the record of something else")
+    if recorded.replayed != (answer.status == 200):
+        raise Unanswered("what the server answered contradicts itself")
+    return recorded
+
+
+def _told(recorded: Recorded) -> str:
+    change = recorded.change
+    word = "Recorded before" if recorded.replayed else "Recorded"
+    named = f"{shown(change.external_id, 128)} of {shown(change.source, 64)}"
+    at = shown(change.occurred_at, 40)
+    return f"{word}: {change.kind} {named} {change.phase} at {at}\nphase {change.id}"
