@@ -48,5 +48,10 @@ def delivering() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(DELIVERY_THREADS)
 
 
+def ring() -> trio.CapacityLimiter:
+    """The disk of an agent's results: one writer."""
+    return trio.CapacityLimiter(1)
+
+
 def hashing() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(HASHING_THREADS)

@@ -3,7 +3,7 @@
 Values that other parts keep are read when somebody asks, so that no hot path pays for a gauge.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client import (
@@ -13,10 +13,18 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.registry import Collector
 
+from ..http.change_counts import ChangeCounts
+from ..http.context import Context
+from ..http.gate_counts import BOUNDS, GateCounts
 from ..storage.pools import Outcome, Pool
+from .roles import PARTS, Part
 from .supervisor import Beats, Supervisor
 
 if TYPE_CHECKING:
@@ -61,12 +69,16 @@ class Metrics:
         """From now on what the parts of the house keep is told too."""
         self._registry.register(_HouseCollector(house, beats, supervisor))
 
+    def watch_asked(self, context: Context) -> None:
+        """From now on what people and pipelines ask is told too."""
+        self._registry.register(_AskedCollector(context))
+
     def render(self) -> bytes:
         """The Prometheus text format."""
         return generate_latest(self._registry)
 
 
-Family = CounterMetricFamily | GaugeMetricFamily
+Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
 class _HouseCollector(Collector):
@@ -78,7 +90,8 @@ class _HouseCollector(Collector):
     def collect(self) -> Iterator[Family]:
         house = self._house
         yield _gauge("leadline_recorder_waiting", "Results not yet stored.", house.recorder.waiting)
-        yield _gauge("leadline_event_listeners", "Open event streams.", len(house.bus))
+        if Part.HTTP in PARTS[house.role]:
+            yield _gauge("leadline_event_listeners", "Open event streams.", len(house.bus))
         yield _gauge(
             "leadline_clock_ahead_seconds",
             "How far the product's clock is ahead of the database's.",
@@ -88,7 +101,31 @@ class _HouseCollector(Collector):
         yield _gauge("leadline_loops_stale", "Loops that stand still.", len(self._beats.stale()))
         yield from self._scheduling()
         yield from self._probing()
+        yield from self._delivering()
+        yield from self._watching()
+        yield from self._evaluating()
+        yield from self._keeping()
+        yield from self._surveying()
+        yield from self._canaries()
         yield _pools(house.pools.loops, house.pools.http)
+
+    def _canaries(self) -> Iterator[Family]:
+        dispatcher = self._house.dispatcher
+        if dispatcher is None:
+            return
+        stages = CounterMetricFamily(
+            "leadline_canary_stages_total",
+            "Stages of canaries that have ended.",
+            labels=["stage", "outcome"],
+        )
+        for (stage, end), count in sorted(dispatcher.stages.items()):
+            stages.add_metric([stage, end], count)
+        yield stages
+        yield _counted(
+            "leadline_canary_dispatch_refused_total",
+            "Windows of canaries that were refused a run.",
+            dispatcher.refused,
+        )
 
     def _scheduling(self) -> Iterator[Family]:
         house = self._house
@@ -124,6 +161,12 @@ class _HouseCollector(Collector):
             yield _counter(
                 "leadline_pushes_missed_total", "Deadlines of pushes missed.", house.listener.missed
             )
+        if house.service_sealer is not None:
+            yield _counter(
+                "leadline_service_seals_total",
+                "How often a service's time was told further.",
+                house.service_sealer.sealed,
+            )
         if house.repairer is not None:
             yield _counter(
                 "leadline_restatements_total", "Stretches restated.", house.repairer.repaired
@@ -143,6 +186,204 @@ class _HouseCollector(Collector):
             unknown.add_metric([reason], count)
         yield unknown
 
+    def _watching(self) -> Iterator[Family]:
+        watcher = self._house.watcher
+        if watcher is None:
+            return
+        counts = watcher.counts
+        outages = CounterMetricFamily(
+            "leadline_outages_told_total", "Times people were told of outages.", labels=["what"]
+        )
+        for what in ("announced", "recovered", "reminded"):
+            outages.add_metric([what], getattr(counts, what))
+        yield outages
+        held = CounterMetricFamily(
+            "leadline_outages_held_total", "Looks that left people untold.", labels=["reason"]
+        )
+        for reason, count in sorted(counts.held.items()):
+            held.add_metric([reason], count)
+        yield held
+        steps = CounterMetricFamily(
+            "leadline_escalation_steps_total", "Steps of ladders taken.", labels=["subject"]
+        )
+        for subject, count in sorted(counts.escalated.items()):
+            steps.add_metric([subject], count)
+        yield steps
+        yield _counted(
+            "leadline_delegation_fail_open_total",
+            "Outages that monitors told though a service owns their paging, by why it could not.",
+            counts.failed_open,
+        )
+
+    def _evaluating(self) -> Iterator[Family]:
+        evaluator = self._house.evaluator
+        if evaluator is None:
+            return
+        yield _counter(
+            "leadline_services_evaluated_total", "Looks at services.", evaluator.evaluated
+        )
+        yield _counter(
+            "leadline_service_evaluation_errors_total",
+            "Looks at services that failed.",
+            evaluator.failed,
+        )
+        withheld = CounterMetricFamily(
+            "leadline_service_alert_withheld_total",
+            "Looks at services in trouble that paged nobody.",
+            labels=["signal", "reason"],
+        )
+        for (signal, reason), count in sorted(evaluator.withheld.items()):
+            withheld.add_metric([signal, reason], count)
+        yield withheld
+        yield _counted(
+            "leadline_service_incidents_total",
+            "What became of the episodes of services in trouble.",
+            evaluator.acts,
+            label="action",
+        )
+
+    def _keeping(self) -> Iterator[Family]:
+        """By the clock of who asks: the ledger's room shrinks while nobody makes more. Who does not
+        keep house saw it at its start only, and has nothing to say of it."""
+        kept, now = self._house.janitor.gate_ledger, self._house.clock.now()
+        if kept is None or Part.JANITOR not in PARTS[self._house.role]:
+            return
+        yield _gauge(
+            "leadline_gate_ledger_ahead_seconds",
+            "For how long there is room for decisions of the gate.",
+            (kept.until - now) / 1e6,
+        )
+        yield _gauge(
+            "leadline_gate_ledger_kept_seconds",
+            "How far back decisions of the gate are kept.",
+            (now - kept.from_) / 1e6,
+        )
+
+    def _surveying(self) -> Iterator[Family]:
+        """By region, as it was last looked at; none where that is too long ago."""
+        surveyor = self._house.surveyor
+        if surveyor is None or surveyor.seen is None:
+            return
+        seen = surveyor.seen
+        pending = GaugeMetricFamily(
+            "leadline_pull_pending_jobs",
+            "Runs that are due and claimed by nobody.",
+            labels=["region"],
+        )
+        lag = GaugeMetricFamily(
+            "leadline_pull_agent_lag_seconds",
+            "How long the oldest run has waited that is due and claimed by nobody.",
+            labels=["region"],
+        )
+        probing = GaugeMetricFamily(
+            "leadline_region_probing",
+            "Processes and agents that probe in a region.",
+            labels=["region", "kind"],
+        )
+        for load in seen.regions:
+            pending.add_metric([load.name], load.pending_jobs)
+            lag.add_metric([load.name], (load.lag_us(seen.at) or 0) / 1e6)
+            probing.add_metric([load.name, "worker"], load.workers)
+            probing.add_metric([load.name, "agent"], load.agents)
+        yield pending
+        yield lag
+        yield probing
+
+    def _delivering(self) -> Iterator[Family]:
+        leaser = self._house.leaser
+        if leaser is None:
+            return
+        ended = CounterMetricFamily(
+            "leadline_deliveries_total",
+            "Tries to deliver by kind and by how they ended, and what was given up (dead).",
+            labels=["kind", "outcome"],
+        )
+        for (kind, outcome), count in sorted(leaser.counts.items()):
+            ended.add_metric([kind, outcome], count)
+        yield ended
+        backlog = leaser.backlog
+        if backlog is None:
+            return
+        yield _gauge("leadline_outbox_pending", "Events not yet delivered.", backlog.pending)
+        yield _gauge("leadline_outbox_dead", "Events given up.", backlog.dead)
+        yield _gauge(
+            "leadline_outbox_destinations_failing",
+            "Destinations whose last delivery failed.",
+            backlog.failing,
+        )
+        yield _gauge(
+            "leadline_outbox_oldest_due_seconds",
+            "How long the oldest event has been due that nothing but us keeps from going.",
+            backlog.oldest_us / 1e6,
+        )
+
+
+class _AskedCollector(Collector):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def collect(self) -> Iterator[Family]:
+        yield from _gate(self._context.gate_counts)
+        yield from _changes(self._context.change_counts)
+
+
+def _gate(counts: GateCounts) -> Iterator[Family]:
+    decisions = CounterMetricFamily(
+        "leadline_gate_decisions_total",
+        "Decisions of the gate, and whether an override changed what is to be done.",
+        labels=["state", "action", "overridden"],
+    )
+    for (state, action, overridden), count in sorted(
+        counts.decisions.items(), key=lambda item: str(item[0])
+    ):
+        decisions.add_metric([state, action or "none", str(overridden).lower()], count)
+    yield decisions
+    buckets, sum_so_far = [], 0
+    for bound, count in zip((*map(str, BOUNDS), "+Inf"), counts.took, strict=True):
+        sum_so_far += count
+        buckets.append((bound, float(sum_so_far)))
+    yield HistogramMetricFamily(
+        "leadline_gate_decision_duration_seconds",
+        "Time that a decision of the gate took, kept row and all.",
+        buckets=buckets,
+        sum_value=counts.took_seconds,
+    )
+    yield _counted(
+        "leadline_gate_evaluate_rejected_total",
+        "Evaluations of the gate that were turned away.",
+        counts.rejected,
+    )
+    yield _counted(
+        "leadline_gate_errors_total",
+        "Evaluations of the gate that no answer could be given to.",
+        counts.errors,
+    )
+
+
+def _changes(counts: ChangeCounts) -> Iterator[Family]:
+    yield _counted(
+        "leadline_changes_recorded_total",
+        "Phases of changes that were told, new or known already.",
+        counts.recorded,
+        "outcome",
+    )
+    yield _counted(
+        "leadline_change_record_rejected_total",
+        "Phases of changes that were not taken.",
+        counts.rejected,
+    )
+    yield _counted(
+        "leadline_change_compares_total",
+        "Comparisons of the time before a change with that after it.",
+        counts.compares,
+        "outcome",
+    )
+    yield _counter(
+        "leadline_change_correlations_total",
+        "Changes and incidents that were told beside each other.",
+        counts.correlations,
+    )
+
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=value)
@@ -150,6 +391,15 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
 
 def _counter(name: str, text: str, value: float) -> CounterMetricFamily:
     return CounterMetricFamily(name, text, value=value)
+
+
+def _counted(
+    name: str, text: str, counts: Mapping[str, int], label: str = "reason"
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=[label])
+    for value, count in sorted(counts.items()):
+        family.add_metric([value], count)
+    return family
 
 
 def _pools(*pools: Pool) -> GaugeMetricFamily:

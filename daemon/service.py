@@ -21,11 +21,29 @@ from ..storage.clock import ProductClock
 from ..storage.migrate import migrate
 from ..storage.pools import open_pool
 from ..storage.rules.instant import Instant
+from ..storage.tables import presences
+from ..storage.tables.edits import EDITED
 from . import limits
 from .config import default_data_dir
 from .first_start import Founder, found, load_keyring
 from .garbage import set_aside
-from .loops import attendance, composer, janitor, listener, prober, repairer, sealer, ticker
+from .loops import (
+    attendance,
+    composer,
+    dispatcher,
+    edits,
+    evaluator,
+    janitor,
+    leaser,
+    listener,
+    prober,
+    repairer,
+    sealer,
+    service_sealer,
+    surveyor,
+    ticker,
+    watcher,
+)
 from .loops.pace import Wake, keep_going
 from .metrics import Metrics
 from .notify import keep_alive, notify
@@ -115,10 +133,8 @@ async def _run_on(
             keyring = await load_keyring(loops, settings, data_dir)
             founder = await found(loops, settings, passwords)
             house = build(settings, role, Pools(loops, pages), clock, keyring)
-            if Part.HTTP in PARTS[role]:
-                listen_dsn = settings.database.listen_dsn or dsn
-                clocks.start_soon(attendance.hear_asking, listen_dsn, house.attendance.wake)
-            await _run_house(house, passwords, metrics, founder, stopping)
+            listen_dsn = settings.database.listen_dsn or dsn
+            await _run_house(house, passwords, metrics, founder, listen_dsn, stopping)
             clocks.cancel_scope.cancel()
 
 
@@ -127,6 +143,7 @@ async def _run_house(
     passwords: Passwords,
     metrics: Metrics,
     founder: Founder | None,
+    listen_dsn: str,
     stopping: trio.Event,
 ) -> None:
     beats, supervisor = Beats(), Supervisor()
@@ -135,8 +152,13 @@ async def _run_house(
     context = context_of(
         house, passwords, readiness=lambda: _readiness(house, beats), metrics=metrics.render
     )
+    if Part.HTTP in PARTS[house.role]:
+        metrics.watch_asked(context)
     async with trio.open_nursery() as ground:
         await ground.start(house.reach.lag.watch)
+        if Part.HTTP in PARTS[house.role]:
+            heard = {presences.ASKED: house.attendance.wake.set, EDITED: context.forget}
+            ground.start_soon(edits.hear, listen_dsn, heard, context.forget)
         await house.attendance.pass_once()
         ground.start_soon(_attend, house, beats, supervisor)
         async with trio.open_nursery() as recording:
@@ -170,6 +192,10 @@ async def _run_loops(
     async with trio.open_nursery() as probing:
         if house.prober is not None:
             await probing.start(house.prober.run)
+        if house.dispatcher is not None:
+            await probing.start(house.dispatcher.run)
+        if house.leaser is not None:
+            await probing.start(house.leaser.run)
         async with trio.open_nursery() as loops:
             _start_loops(loops, house, beats, supervisor)
             loops.start_soon(keep_alive, lambda: not beats.stale())
@@ -186,6 +212,10 @@ async def _run_loops(
             loops.cancel_scope.cancel()
         if house.prober is not None:
             house.prober.close()
+        if house.dispatcher is not None:
+            house.dispatcher.close()
+        if house.leaser is not None:
+            house.leaser.close()
         probing.cancel_scope.deadline = trio.current_time() + limits.PROBES_FINISH_SECONDS
 
 
@@ -212,10 +242,25 @@ def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: 
         start("listener", house.listener.pass_once, listener.PAUSE_SECONDS)
     if house.prober is not None:
         start("prober", house.prober.pass_once, prober.PAUSE_SECONDS, house.prober.wake)
+    if house.dispatcher is not None:
+        start("dispatcher", house.dispatcher.pass_once, dispatcher.PAUSE_SECONDS)
     if house.sealer is not None:
         start("sealer", house.sealer.pass_once, sealer.PAUSE_SECONDS)
+    if house.service_sealer is not None:
+        seal = house.service_sealer
+        start("service_sealer", seal.pass_once, service_sealer.PAUSE_SECONDS)
     if house.repairer is not None:
         start("repairer", house.repairer.pass_once, repairer.PAUSE_SECONDS)
+    if house.leaser is not None:
+        start("leaser", house.leaser.pass_once, leaser.PAUSE_SECONDS, house.leaser.wake)
+    if house.watcher is not None:
+        start("watcher", house.watcher.pass_once, watcher.PAUSE_SECONDS, house.watcher.wake)
+    if house.evaluator is not None:
+        start("evaluator", house.evaluator.pass_once, evaluator.PAUSE_SECONDS)
+    if Part.HTTP in PARTS[house.role]:
+        start("edits", house.edits.pass_once, edits.PAUSE_SECONDS, house.edits.wake)
+    if house.surveyor is not None:
+        start("surveyor", house.surveyor.pass_once, surveyor.PAUSE_SECONDS)
     if Part.JANITOR in PARTS[house.role]:
         start("janitor", house.janitor.pass_once, janitor.PAUSE_SECONDS)
 

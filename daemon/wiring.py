@@ -1,7 +1,7 @@
 """Builds the parts of a process from its settings; nothing here runs yet."""
 
-import ipaddress
 import platform
+import random
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,31 +11,43 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ..http.auth.passwords import Passwords
-from ..http.context import Context, Options, Readiness
-from ..probes.reach.outward import Reach, make_reach
+from ..http.context import Context, Readiness
+from ..http.permits import Admission, Bounds
+from ..probes.reach.outward import Reach
 from ..probes.reach.policy import Policy, notify_policy, probe_policy
 from ..probes.senders import Means
 from ..probes.senders.delivery import Mail
 from ..storage.bus import Bus
 from ..storage.clock import ProductClock, Reading
-from ..storage.evaluator import Evaluator
+from ..storage.evaluator import Evaluator as CompositeEvaluator
 from ..storage.keyring import Keyring
 from ..storage.pools import Pool
 from ..storage.recorder import Recorder
+from ..storage.rules.delegation import STEADY_US
 from ..storage.rules.instant import Instant
 from ..storage.tables import presences
 from . import limits
+from .http_options import gate_bounds, options_of, record_bounds, regions_of
 from .loops.attendance import Attendance, Identity
 from .loops.catalogue import Catalogue
 from .loops.composer import Composer
+from .loops.dispatcher import Dispatcher
+from .loops.edits import Edits
+from .loops.evaluator import Evaluator
 from .loops.janitor import Janitor
+from .loops.leaser import Leaser
 from .loops.listener import Listener
 from .loops.prober import Prober
 from .loops.repairer import Repairer
 from .loops.sealer import Sealer
+from .loops.service_sealer import ServiceSealer
+from .loops.surveyor import Surveyor
 from .loops.ticker import Ticker
+from .loops.trials import Trials
+from .loops.watcher import Watcher
 from .roles import PARTS, Part, Role
-from .sections import Settings, split_address
+from .sections import Settings
+from .way_out import way_out
 
 
 @dataclass(slots=True)
@@ -61,13 +73,20 @@ class House:
     means: Means
     recorder: Recorder
     attendance: Attendance
+    edits: Edits
     janitor: Janitor
     ticker: Ticker | None
     composer: Composer | None
     listener: Listener | None
     sealer: Sealer | None
+    service_sealer: ServiceSealer | None
     repairer: Repairer | None
     prober: Prober | None
+    dispatcher: Dispatcher | None
+    leaser: Leaser | None
+    watcher: Watcher | None
+    evaluator: Evaluator | None
+    surveyor: Surveyor | None
 
 
 def version() -> str:
@@ -91,19 +110,23 @@ def build(
     recorder = Recorder(pools.loops, bus, clock.now)
     attendance = _attendance(settings, role, process, pools.loops, clock, recorder)
     recorder.on_deadline_waiting = attendance.ask
-    reach = _reach(settings)
+    reach = way_out(settings, f"leadline/{version()}")
+    means = means_of(settings, reach, clock.now)
+    catalogue = Catalogue(pools.loops, keyring, clock.now)
     prober = None
     if Part.PROBER in parts:
-        prober = Prober(
+        prober = _prober(settings, process, pools.loops, clock, keyring, recorder, reach, catalogue)
+    leaser = _leaser(settings, pools.loops, keyring, means) if Part.LEASER in parts else None
+    watcher = None
+    if Part.WATCHER in parts:
+        watcher = Watcher(
             pools.loops,
-            process,
-            settings.prober.regions,
-            Catalogue(pools.loops, keyring, clock.now),
-            recorder,
-            reach,
-            limits.probing(settings.prober.concurrency),
             clock.now,
+            _hastening(leaser),
+            _hastening(prober),
+            lambda: attendance.is_steady(STEADY_US),
         )
+        bus.on_change = watcher.wake.set
     return House(
         settings=settings,
         role=role,
@@ -113,16 +136,19 @@ def build(
         bus=bus,
         keyring=keyring,
         reach=reach,
-        means=means_of(settings, reach, clock.now),
+        means=means,
         recorder=recorder,
         attendance=attendance,
+        edits=Edits(pools.http),
         # Whoever stores results needs room for them, whichever process keeps house later.
         janitor=_janitor(settings, pools.loops, clock),
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if Part.TICKER in parts
         else None,
         composer=(
-            Composer(Evaluator(pools.loops, bus), clock.now) if Part.TICKER in parts else None
+            Composer(CompositeEvaluator(pools.loops, bus), clock.now)
+            if Part.TICKER in parts
+            else None
         ),
         listener=(
             Listener(pools.loops, bus, clock.now, attendance.ask)
@@ -130,9 +156,81 @@ def build(
             else None
         ),
         sealer=Sealer(pools.loops, clock.now) if Part.SEALER in parts else None,
+        service_sealer=ServiceSealer(pools.loops) if Part.SERVICE_SEALER in parts else None,
         repairer=Repairer(pools.loops) if Part.REPAIRER in parts else None,
         prober=prober,
+        dispatcher=_dispatcher(
+            settings, role, process, pools.loops, clock, recorder, reach, catalogue
+        ),
+        leaser=leaser,
+        watcher=watcher,
+        evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
+        surveyor=_surveyor(settings, role, pools.loops, clock),
     )
+
+
+def _prober(
+    settings: Settings,
+    process: UUID,
+    pool: Pool,
+    clock: ProductClock,
+    keyring: Keyring,
+    recorder: Recorder,
+    reach: Reach,
+    catalogue: Catalogue,
+) -> Prober:
+    regions, permits = settings.prober.regions, limits.probing(settings.prober.concurrency)
+    return Prober(
+        pool,
+        process,
+        regions,
+        catalogue,
+        recorder,
+        reach,
+        permits,
+        clock.now,
+        Trials(pool, process, regions, keyring, reach, permits, clock.now),
+    )
+
+
+def _dispatcher(
+    settings: Settings,
+    role: Role,
+    process: UUID,
+    pool: Pool,
+    clock: ProductClock,
+    recorder: Recorder,
+    reach: Reach,
+    catalogue: Catalogue,
+) -> Dispatcher | None:
+    parts = PARTS[role]
+    if Part.DISPATCHER not in parts:
+        return None
+    return Dispatcher(
+        pool,
+        process,
+        settings.prober.regions if Part.PROBER in parts else (),
+        settings.canary.concurrency_per_region,
+        catalogue,
+        recorder,
+        reach,
+        clock.now,
+        refuses=Part.TICKER in parts,
+    )
+
+
+def _evaluator(
+    role: Role, pool: Pool, clock: ProductClock, leaser: Leaser | None, attendance: Attendance
+) -> Evaluator | None:
+    if Part.EVALUATOR not in PARTS[role]:
+        return None
+    return Evaluator(pool, clock.now, _hastening(leaser), lambda: attendance.is_steady(STEADY_US))
+
+
+def _surveyor(settings: Settings, role: Role, pool: Pool, clock: ProductClock) -> Surveyor | None:
+    if Part.SURVEYOR not in PARTS[role]:
+        return None
+    return Surveyor(pool, clock.now, regions_of(settings))
 
 
 def context_of(
@@ -142,12 +240,6 @@ def context_of(
     readiness: Callable[[], Readiness],
     metrics: Callable[[], bytes],
 ) -> Context:
-    prober = house.prober
-
-    def on_edit() -> None:
-        if prober is not None:
-            prober.wake.set()
-
     return Context(
         pool=house.pools.http,
         clock=house.clock.now,
@@ -157,48 +249,24 @@ def context_of(
         reach=house.reach,
         means=house.means,
         passwords=passwords,
-        options=_options(house.settings),
+        options=options_of(house.settings, probes=house.prober is not None, version=version()),
         test_permits=limits.testing(),
-        on_edit=on_edit,
+        gate=Admission(gate_bounds(house.settings.gate)),
+        change_records=Admission(record_bounds(house.settings.change)),
+        change_reads=Admission(
+            Bounds(inflight_process=house.settings.change.read_inflight_process)
+        ),
+        on_edit=_hastening(house.prober),
+        on_told=_hastening(house.leaser),
+        on_written=house.edits.note,
         readiness=readiness,
         metrics=metrics,
     )
 
 
-def _options(settings: Settings) -> Options:
-    pulled = {region.name for region in settings.pull.regions}
-    pulled |= {agent.region for agent in settings.pull.agents}
-    return Options(
-        cookie_name=settings.session.cookie_name,
-        cookie_secure=settings.session.secure,
-        session_ttl_seconds=settings.session.ttl_seconds,
-        local_enabled=settings.local.enabled,
-        min_password_length=settings.local.min_password_length,
-        login_rate_limit_per_minute=settings.local.login_rate_limit_per_minute,
-        public_base_url=settings.server.public_base_url.rstrip("/"),
-        trusted_proxies=tuple(
-            ipaddress.ip_network(text, strict=False) for text in settings.server.trusted_proxies
-        ),
-        regions=frozenset(settings.prober.regions) | pulled | {"core"},
-        heartbeat_days=settings.heartbeats.retention_days,
-        ledger_days=settings.ledger.retention_days,
-        version=version(),
-    )
-
-
-def _reach(settings: Settings) -> Reach:
-    prober = settings.prober
-    policy = probe_policy(
-        tuple(ipaddress.ip_network(text, strict=False) for text in prober.deny_networks),
-        allow_private=prober.allow_private_ips,
-    )
-    check = split_address(prober.connectivity_check) if prober.connectivity_check else None
-    return make_reach(
-        policy,
-        connectivity_check=check,
-        user_agent=f"leadline/{version()}",
-        threads=limits.working(prober.concurrency),
-    )
+def _hastening(loop: Prober | Leaser | None) -> Callable[[], None]:
+    """What makes a loop of this process look for work at once; where it has none, nothing does."""
+    return (lambda: None) if loop is None else loop.wake.set
 
 
 def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Means:
@@ -222,7 +290,7 @@ def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Me
             reach=by(probe_policy(deny)),
         )
     notify = notify_policy(deny, allow_private=egress.allow_private_ips)
-    return Means(reach=by(notify), now=now, mail=server)
+    return Means(reach=by(notify), now=now, mail=server, stranger=by(notify_policy(deny)))
 
 
 def _attendance(
@@ -238,7 +306,7 @@ def _attendance(
         process=process,
         host=socket.gethostname() or platform.node(),
         roles=[role.value],
-        region=settings.prober.regions[0] if probes else None,
+        regions=settings.prober.regions if probes else (),
         version=version(),
         listens=Part.HTTP in PARTS[role],
     )
@@ -251,6 +319,18 @@ def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
         clock.now,
         heartbeat_days=settings.heartbeats.retention_days,
         ledger_days=settings.ledger.retention_days,
+        gate_days=settings.gate.decision_retention_days,
+    )
+
+
+def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: Means) -> Leaser:
+    return Leaser(
+        pool,
+        keyring,
+        means,
+        max_attempts=settings.outbox.max_attempts,
+        base_url=settings.server.public_base_url,
+        random=random.random,
     )
 
 
@@ -260,4 +340,6 @@ def _ticker(
     if prober is None:
         return Ticker(pool, clock.now)
     regions = settings.prober.regions
-    return Ticker(pool, clock.now, holder=process, hand_out=prober.hand_out, regions=regions)
+    ticker = Ticker(pool, clock.now, holder=process, hand_out=prober.hand_out, regions=regions)
+    ticker.on_resumed = prober.wake.set
+    return ticker

@@ -13,8 +13,7 @@ from uuid import UUID
 import trio
 
 from ...storage.pools import Pool, Tx
-from ...storage.postgres_connect import listening
-from ...storage.rules.instant import Instant
+from ...storage.rules.instant import SECOND, Instant
 from ...storage.rules.refusal import Unavailable
 from ...storage.tables import presences
 from .pace import Wake
@@ -23,6 +22,8 @@ log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 5.0
 GOODBYE_SECONDS: Final = 2.0
+# A renewal that is later than this begins a new presence.
+BREAK_US: Final = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Identity:
     process: UUID
     host: str
     roles: Sequence[str]
-    region: str | None
+    # Where it probes; none where it does not.
+    regions: tuple[str, ...]
     version: str
     listens: bool
 
@@ -59,6 +61,13 @@ class Attendance:
         self.wake = Wake()
         self._from_at: Instant | None = None
         self.renewed_through: Instant | None = None
+
+    def is_steady(self, us: int) -> bool:
+        """Whether this process was there without a break for so long, and is."""
+        if self._from_at is None or self.renewed_through is None:
+            return False
+        here = self._clock() - self.renewed_through <= BREAK_US
+        return here and self.renewed_through - self._from_at >= us
 
     def ask(self) -> None:
         """A deadline waits: this process says at once how far it has listened, and asks the
@@ -90,7 +99,7 @@ class Attendance:
             begun,
             who.host,
             who.roles,
-            who.region,
+            who.regions,
             who.version,
             listens=who.listens,
         )
@@ -112,16 +121,3 @@ class Attendance:
                     )
             except Unavailable:
                 log.warning("the store is away: this end will count as unclean")
-
-
-async def hear_asking(dsn: str, wake: Wake) -> None:
-    """Wakes this process's attendance whenever another asks for it. Nothing depends on it: what is
-    not heard here comes with the next renewal."""
-    while True:
-        try:
-            async with listening(dsn, presences.ASKED) as asked:
-                while True:
-                    await asked.batch()
-                    wake.set()
-        except Unavailable:
-            await trio.sleep(PAUSE_SECONDS)

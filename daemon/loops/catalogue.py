@@ -7,18 +7,15 @@ could not be made, and that is our trouble and not the target's.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
-
-import msgspec
 
 from ...probes.check import Check, make_check
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Pool
 from ...storage.rules.instant import SECOND, Instant
-from ...storage.rules.secret import references, referred_key
-from ...storage.transactions.monitors.secrets_of_config import join, unseal
-from ...storage.transactions.secrets.edit_secrets import place_of
+from ...storage.transactions.monitors.materials import open_material
+from ...storage.transactions.monitors.secrets_of_config import join
 from ...storage.views.definitions import (
     Definition,
     select_changed_definitions,
@@ -113,38 +110,20 @@ class Catalogue:
         )
 
     def _check(self, definition: Definition) -> tuple[Check | None, str]:
-        plain: dict[str, Any] = msgspec.json.decode(definition.config)
         try:
-            secret = unseal(self._keyring, definition.config_sealed, definition.uid)
-            values = self._referred(definition, plain)
+            material = open_material(self._keyring, definition)
         except CannotOpen as error:
             log.error("a monitor's secrets do not open", extra={"monitor": str(definition.uid)})
             return None, f"decrypt_failed: {error}"
+        # A value that is not there is left for the probe to miss.
         return make_check(
             definition.type,
             definition.target,
             definition.method,
-            join(plain, secret),
+            join(material.plain, material.secret),
             definition.conditions,
             retries=definition.retries,
             timeout_seconds=definition.timeout_seconds,
             interval_seconds=definition.interval_seconds,
-            secrets=values,
+            secrets=material.values,
         ), ""
-
-    def _referred(self, definition: Definition, plain: Mapping[str, Any]) -> dict[str, str]:
-        """The values that settings refer to; one that is not there is left for the probe to miss.
-        CannotOpen where the ring does not open one."""
-        sealed = dict(
-            zip(
-                definition.secret_names,
-                zip(definition.secret_uids, definition.secret_values, strict=True),
-                strict=True,
-            )
-        )
-        values: dict[str, str] = {}
-        for setting, name in references(plain).items():
-            if name in sealed:
-                uid, value = sealed[name]
-                values[referred_key(setting)] = self._keyring.open(value, place_of(uid)).decode()
-        return values

@@ -5,30 +5,48 @@ from collections.abc import Callable
 from typing import Final
 
 from ...storage.pools import Pool
-from ...storage.postgres_partitions import drop_partitions, make_partitions
+from ...storage.postgres_partitions import drop_partitions, make_partitions, partitions
 from ...storage.rules.instant import DAY, HOUR, Instant
+from ...storage.rules.span import Span
 from ...storage.tables import (
+    agents,
     compositions,
+    deliveries,
+    maintenance_series,
+    maintenances,
     presences,
     push_marks,
     queues,
-    results,
     schedules,
+    service_facts,
     sessions,
+    subscribers,
+    trials,
 )
+from ...storage.transactions.maintenance.repeat_maintenance import announce_ahead
+from ...storage.views.service_seals import select_least_open
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 600.0
 AHEAD_US: Final = 7 * DAY
+GATE_LEDGER: Final = "gate_decisions"
 # A result is never stored before the partition of its instant: yesterday's must be there on a
 # first start, as agents and slow runs bring what began before midnight.
 BEHIND_US: Final = DAY
 # How far behind the last sealing a window may still be open (a push's interval, grace and late
 # arrival), and how far a result may reach into the hours after it (three of the longest intervals).
 OPEN_BEHIND_US: Final = 4 * DAY
-SIGNALS_KEPT_US: Final = 7 * DAY
 PRESENCES_KEPT_US: Final = 40 * DAY
+# What was delivered, and whom a conversation was told by; what was given up stays.
+DELIVERED_KEPT_US: Final = 14 * DAY
+DELIVERED_AT_ONCE: Final = 10_000
+# Behind what is sealed of a service: the longest window is of 90, and a policy is tried on windows
+# that ended up to 31 days ago.
+MINUTES_KEPT_DAYS: Final = 125
+# Announced so far ahead at least; each time somewhat further.
+ANNOUNCED_AHEAD_US: Final = 30 * DAY
+SERIES_AT_ONCE: Final = 200
 
 
 class Janitor:
@@ -39,6 +57,7 @@ class Janitor:
         *,
         heartbeat_days: int,
         ledger_days: int,
+        gate_days: int,
     ) -> None:
         self._pool = pool
         self._clock = clock
@@ -46,6 +65,9 @@ class Janitor:
             ("heartbeats", "ts"): heartbeat_days,
             ("expected_runs", "due_at"): ledger_days,
         }
+        self._gate_days = gate_days
+        # What of the gate's ledger there is room for, as it was last seen.
+        self.gate_ledger: Span | None = None
 
     async def make_room(self) -> None:
         """Partitions from yesterday to a week ahead; needed before anything can be stored. After
@@ -61,12 +83,22 @@ class Janitor:
                 from_=min(Instant(now - BEHIND_US), open_from),
                 through=Instant(now + AHEAD_US),
             )
+        await self._make_room_for_decisions(now)
+
+    async def _make_room_for_decisions(self, now: Instant) -> None:
+        """A decision is of the moment in which it is made: nothing of a time before is to come."""
+        from_, through = Instant(now - BEHIND_US), Instant(now + AHEAD_US)
+        await make_partitions(self._pool, GATE_LEDGER, "evaluated_at", from_=from_, through=through)
+        found = await partitions(self._pool, GATE_LEDGER)
+        self.gate_ledger = Span(found[0].from_, found[-1].until)
 
     async def _open_from(self) -> Instant:
-        """Before this instant every window is settled and every hour rolled up."""
+        """Before this instant every window is settled, every hour rolled up, every service told."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await schedules.select_shards(tx)
+            told = await select_least_open(tx)
         ends = [min(shard.finished_through, shard.figured_through) for shard in shards]
+        ends += [told] if told is not None else []
         return min(ends, default=self._clock())
 
     async def pass_once(self) -> None:
@@ -76,10 +108,13 @@ class Janitor:
         for (parent, _), days in self._kept.items():
             before = min(Instant(now - days * DAY), Instant(open_from - OPEN_BEHIND_US))
             dropped = await drop_partitions(self._pool, parent, before=before)
-            for name in dropped:
-                log.info("dropped what was kept long enough", extra={"partition": name})
+            _tell(dropped)
+        kept_from = Instant(now - self._gate_days * DAY)
+        _tell(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
         async with self._pool.transaction("sweep") as tx:
             await queues.drop_stale_jobs(tx, Instant(now - HOUR))
+            await trials.drop_trials(tx, Instant(now - HOUR))
+            await agents.drop_agents(tx, Instant(now - agents.KEPT_DAYS * DAY))
             await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
             await push_marks.drop_marks(tx, raw_from)
@@ -87,5 +122,31 @@ class Janitor:
             # is still to be rolled up, is done with.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
             await compositions.forget(tx, oldest)
-            await results.drop_signals(tx, Instant(now - SIGNALS_KEPT_US))
+            await maintenances.drop_expired_previews(tx)
             await sessions.drop_expired(tx)
+            await subscribers.drop_unconfirmed(tx)
+            await service_facts.forget_minutes(tx, MINUTES_KEPT_DAYS)
+        await self._announce_ahead(now)
+        await self._drop_delivered(Instant(now - DELIVERED_KEPT_US))
+
+    async def _announce_ahead(self, now: Instant) -> None:
+        """Maintenance that comes again is announced long before it is on."""
+        async with self._pool.transaction("series_behind", read_only=True) as tx:
+            through = Instant(now + ANNOUNCED_AHEAD_US)
+            series = await maintenance_series.select_behind(tx, through, SERIES_AT_ONCE)
+        for uid in series:
+            async with self._pool.transaction("announce_ahead") as tx:
+                await announce_ahead(tx, uid)
+
+    async def _drop_delivered(self, before: Instant) -> None:
+        dropped = DELIVERED_AT_ONCE
+        while dropped == DELIVERED_AT_ONCE:
+            async with self._pool.transaction("drop_delivered") as tx:
+                dropped = await deliveries.drop_delivered(tx, before, DELIVERED_AT_ONCE)
+        async with self._pool.transaction("drop_conversations") as tx:
+            await deliveries.drop_conversations(tx, before)
+
+
+def _tell(dropped: list[str]) -> None:
+    for name in dropped:
+        log.info("dropped what was kept long enough", extra={"partition": name})

@@ -8,29 +8,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import trio
-
 from ...storage.rules.refusal import Unavailable
+from ..wake import Wake
+
+__all__ = ["Wake", "keep_going"]
 
 log = logging.getLogger(__name__)
 
 AWAY_FIRST_SECONDS: Final = 0.5
 AWAY_LAST_SECONDS: Final = 5.0
-
-
-class Wake:
-    """Ends a loop's pause early. Waking twice before it looks is waking once."""
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-
-    def set(self) -> None:
-        self._event.set()
-
-    async def wait(self, seconds: float) -> None:
-        with trio.move_on_after(seconds):
-            await self._event.wait()
-        self._event = trio.Event()
 
 
 async def keep_going(

@@ -30,6 +30,7 @@ from ...storage.tables.probe_troubles import Trouble, note_troubles
 from ...storage.tables.queues import LeasedJob, LeasedSlice
 from .catalogue import Catalogue, Entry
 from .pace import Wake
+from .trials import Trials
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +38,9 @@ PAUSE_SECONDS: Final = 1.0
 # Windows that wait for their instant or for a permit in this process; over it the ticker waits,
 # and the ledger says why.
 WINDOWS_WAITING: Final = 5_000
-# What a worker takes at a time for each 25 permits that are free.
+# What a worker takes at a time for each 25 permits that are free, and how often in one pass.
 PERMITS_A_SLICE: Final = 25
+LEASES_A_PASS: Final = 5
 # So many runs are begun before others have their turn: all at once would falsify each other.
 STARTS_AT_ONCE: Final = 5
 JOBS_AT_ONCE: Final = 20
@@ -90,8 +92,10 @@ class Prober:
         reach: Reach,
         permits: trio.CapacityLimiter,
         clock: Callable[[], Instant],
+        trials: Trials | None = None,
     ) -> None:
         self._pool = pool
+        self._trials = trials
         self._process = process
         self._regions = regions
         self._catalogue = catalogue
@@ -102,6 +106,8 @@ class Prober:
         self._waiting: list[Waiting] = []
         self._numbers = count()
         self._is_closed = False
+        # Not all that could be had was taken: there was no room for it.
+        self._wants_more = False
         # Set when there is something to look at: a window, room for more, or the end.
         self._news = Wake()
         self._room = Wake()
@@ -123,14 +129,15 @@ class Prober:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Starts each window when it is due, as permits allow; after `close` it ends with the last
         run that had begun."""
-        try:
-            async with trio.open_nursery() as nursery:
-                self._running = nursery
-                task_status.started()
+        async with trio.open_nursery() as nursery:
+            self._running = nursery
+            task_status.started()
+            try:
                 await self._start_what_is_due(nursery)
-        finally:
-            # A pass that is under way finds that nothing can be begun any more.
-            self._running = None
+            finally:
+                # A pass that is under way finds that nothing can be begun any more: once the last
+                # run has ended, the nursery takes nobody.
+                self._running = None
 
     async def _start_what_is_due(self, nursery: trio.Nursery) -> None:
         started = 0
@@ -140,6 +147,10 @@ class Prober:
                 continue
             window = heappop(self._waiting)
             self._room.set()
+            if self._wants_more and len(self._waiting) < self._permits.total_tokens:
+                # A pass by the clock alone would keep us waiting for what others wait to give.
+                self._wants_more = False
+                self.wake.set()
             await self._start(nursery, window)
             started += 1
             if started % STARTS_AT_ONCE == 0:
@@ -164,21 +175,42 @@ class Prober:
         await self._drop_done()
         await self._tell_troubles()
         await self._take_jobs()
+        await self._take_trials()
         await self._lease()
 
-    async def _lease(self) -> None:
-        free = int(self._permits.available_tokens) - len(self._waiting)
-        if free <= 0 or not self._shards:
+    async def _take_trials(self) -> None:
+        if self._trials is None or self._running is None or self._is_closed:
             return
-        # Rounded up: who has few permits takes a slice too, and its windows wait here for them.
-        most = -(-free // PERMITS_A_SLICE)
-        async with self._pool.transaction("lease_slices") as tx:
-            leased = await queues.lease_slices(
-                tx, self._process, self._shards, [*self._in_hand, *self._done], most
-            )
-            settled = await queues.select_settled(tx, [item.id for item in leased])
-        for item in leased:
-            await self._take(_without(item, settled))
+        for trial in await self._trials.lease():
+            if self._running is not None and not self._is_closed:
+                self._running.start_soon(self._trials.answer, trial)
+
+    async def _lease(self) -> None:
+        """Some slices at a time, for as long as there are more and nothing waits for a permit. What
+        is not due yet waits for its instant and is in nobody's way; but others may want some too.
+        """
+        for _ in range(LEASES_A_PASS):
+            free = int(self._permits.available_tokens) - self._count_due()
+            if free <= 0 or not self._shards or len(self._waiting) >= WINDOWS_WAITING:
+                self._wants_more = True
+                return
+            # Rounded up: who has few permits takes a slice too, and its windows wait for them.
+            most = -(-free // PERMITS_A_SLICE)
+            async with self._pool.transaction("lease_slices") as tx:
+                leased = await queues.lease_slices(
+                    tx, self._process, self._shards, [*self._in_hand, *self._done], most
+                )
+                settled = await queues.select_settled(tx, [item.id for item in leased])
+            for item in leased:
+                await self._take(_without(item, settled))
+            if len(leased) < most:
+                return
+        self._wants_more = True
+
+    def _count_due(self) -> int:
+        """Windows in hand whose instant has come, and that have no permit yet."""
+        now = self._clock()
+        return sum(window.due <= now for window in self._waiting)
 
     async def _take(self, leased: LeasedSlice) -> None:
         batch = Batch(leased.id, leased.shard, len(leased.dues))
@@ -232,7 +264,7 @@ class Prober:
             self._note_unknown(key, entry, result)
             self._settle(batch, stored=stored)
             return
-        arrival = _arrival(key, batch.shard, entry, result, due)
+        arrival = arrival_of(key, batch.shard, entry, result, due)
 
         def answered(recorded: Recorded) -> None:
             if recorded.fate is Fate.OUTDATED:
@@ -262,7 +294,7 @@ class Prober:
         for key in keys:
             self._catalogue.forget(key)
         entries = await self._catalogue.find(keys)
-        if self._running is None:
+        if self._running is None or self._is_closed:
             # Leased and not begun: the lease ends with us.
             return
         for job in jobs:
@@ -296,7 +328,7 @@ class Prober:
         if result.outcome is Outcome.UNKNOWN:
             self._note_unknown((job.org, job.monitor), entry, result)
             return True
-        arrival = _arrival((job.org, job.monitor), job.shard, entry, result, None)
+        arrival = arrival_of((job.org, job.monitor), job.shard, entry, result, None)
         recorded = await self._recorder.record(arrival)
         if recorded.fate is not Fate.OUTDATED:
             self._note_stored(entry, recorded)
@@ -372,7 +404,7 @@ def _stalled(result: Result) -> bool:
     return result.unknown_reason is UnknownReason.LOOP_STALLED
 
 
-def _arrival(
+def arrival_of(
     key: tuple[int, int], shard: int, entry: Entry, result: Result, due: Instant | None
 ) -> Arrival:
     instant = Instant(result.started_at)

@@ -19,7 +19,9 @@ from ...storage.rules.slice import DueWindow, Slice
 from ...storage.rules.span import Span
 from ...storage.rules.timetable import Timetable
 from ...storage.tables import schedules
+from ...storage.tables.maintenances import is_any_over
 from ...storage.tables.schedules import Shard
+from ...storage.transactions.maintenance.resume_after import resume_after
 from ...storage.transactions.schedules.reserve_windows import reserve_windows, step_end
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Plan:
     orgs: dict[int, int] = field(default_factory=dict)
     manners: dict[int, Manner] = field(default_factory=dict)
     maintenance: dict[int, list[Span]] = field(default_factory=dict)
+    canaries: set[int] = field(default_factory=set)
 
     @property
     def stands_at(self) -> Instant | None:
@@ -57,7 +60,8 @@ class Plan:
             manner = self.manners[monitor]
             spans = self.maintenance.get(monitor, ())
             off = bool(spans) and withholds(window, manner, spans)
-            found.append(DueWindow(self.orgs[monitor], monitor, manner, window, off))
+            canary = monitor in self.canaries
+            found.append(DueWindow(self.orgs[monitor], monitor, manner, window, off, canary))
         return found
 
 
@@ -80,6 +84,8 @@ class Ticker:
         self._hand_out = hand_out
         self._regions = frozenset(regions)
         self._plans: dict[int, Plan] = {}
+        # When checks were asked for that nothing of this process looks for.
+        self.on_resumed: Callable[[], None] = lambda: None
         self.reserved = 0
         self.lag_us = 0
 
@@ -90,7 +96,16 @@ class Ticker:
         before = self.reserved
         for shard in shards:
             await self._follow(shard)
+        await self._resume()
         return self.reserved - before
+
+    async def _resume(self) -> None:
+        """What is out of maintenance is checked at once."""
+        async with self._pool.statement("is_maintenance_over") as tx:
+            if not await is_any_over(tx, self._clock()):
+                return
+        if await self._pool.transact("resume_after", resume_after):
+            self.on_resumed()
 
     async def _follow(self, shard: Shard) -> None:
         plan = self._plans.get(shard.id)
@@ -138,15 +153,18 @@ async def _load_plan(tx: Tx, key: int) -> Plan:
     terms: dict[int, list[Term]] = {}
     orgs: dict[int, int] = {}
     manners: dict[int, Manner] = {}
+    canaries: set[int] = set()
     for org, monitor, kind, term in await schedules.select_terms_after(
         tx, key, shard.reserved_through
     ):
         terms.setdefault(monitor, []).append(term)
         orgs[monitor] = org
         manners[monitor] = manner_of(MonitorType(kind))
+        if kind == MonitorType.ASYNC_CANARY:
+            canaries.add(monitor)
     maintenance = await schedules.select_maintenances(tx, shard.reserved_through, shard=key)
     timetable = Timetable(key, shard.reserved_through, terms)
-    return Plan(shard, timetable, orgs, manners, maintenance)
+    return Plan(shard, timetable, orgs, manners, maintenance, canaries)
 
 
 def _moved(shard: Shard, through: Instant) -> Shard:

@@ -1,0 +1,176 @@
+"""Looks at services when they are due, so that their members may leave the speaking to them.
+
+Any number of processes may: each look is taken under the lock of how the service speaks, and one
+that another holds is left to it. What cannot be evaluated is halved until it stands alone; its
+error stands beside it, and no other waits for it.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Final, TypeVar
+
+from ...storage.pools import Pool, Tx
+from ...storage.rules.episode import EVERY_US, Act
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Unavailable
+from ...storage.tables import burn_rules, service_alertings
+from ...storage.tables.service_alertings import Key
+from ...storage.transactions.alerts.evaluate_burns import (
+    Burned,
+    evaluate_monitor_burns,
+    evaluate_service_burns,
+)
+from ...storage.transactions.alerts.evaluate_services import Evaluated, evaluate_services
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAUSE_SECONDS: Final = 1.0
+# A transaction holds how these speak, and their members wait for it.
+BATCH_MOST: Final = 20
+AT_ONCE: Final = 200
+ROUNDS_MOST: Final = 10
+ERROR_LONGEST: Final = 500
+
+
+# As metrics call what became of an episode.
+_DONE: Final = {
+    Act.OPEN: "opened",
+    Act.ADOPT: "adopted",
+    Act.ANNOUNCE: "announced",
+    Act.REMIND: "reminded",
+    Act.END: "resolved",
+}
+
+
+def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    """Of one organization each: no lock is needed in two of them at once."""
+    for _, group in groupby(sorted(keys), key=lambda key: key[0]):
+        own = list(group)
+        yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
+
+
+class Evaluator:
+    """`on_told` is called when something waits to be delivered; `is_steady` as the watcher's."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Callable[[], Instant],
+        on_told: Callable[[], None],
+        is_steady: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._on_told = on_told
+        self._is_steady = is_steady
+        # Monitors whose budgets cannot be evaluated, until when they are left alone.
+        self._put_off: dict[Key, Instant] = {}
+        self.evaluated = 0
+        self.failed = 0
+        # For metrics: what became of episodes, and why somebody was not paged, by signal.
+        self.acts: Counter[str] = Counter()
+        self.withheld: Counter[tuple[str, str]] = Counter()
+
+    async def pass_once(self) -> int:
+        """How many services were looked at, or could not be."""
+        total = 0
+        for _ in range(ROUNDS_MOST):
+            now = self._clock()
+            async with self._pool.statement("due_services") as tx:
+                keys = await service_alertings.select_due_alertings(tx, now, AT_ONCE)
+            looked = 0
+            for batch in _batches(keys):
+                looked += await self._evaluate(batch)
+                await self._burn(batch)
+            total += looked
+            if not looked:
+                break
+        return total + await self._look_at_monitors()
+
+    async def _look_at_monitors(self) -> int:
+        """At the budgets of those that have rules of their own."""
+        now = self._clock()
+        self._put_off = {key: until for key, until in self._put_off.items() if until > now}
+        async with self._pool.statement("due_monitor_burns") as tx:
+            found = await burn_rules.select_due_monitors(tx, Instant(now - EVERY_US), AT_ONCE)
+        keys = [key for key in found if key not in self._put_off]
+        for batch in _batches(keys):
+            await self._burn_of_monitors(batch)
+        return len(keys)
+
+    async def _evaluate(self, keys: Sequence[Key]) -> int:
+        async def work(tx: Tx) -> Evaluated:
+            return await evaluate_services(tx, keys)
+
+        return await self._try("evaluate_services", work, self._count, keys, self._evaluate)
+
+    async def _burn(self, keys: Sequence[Key]) -> int:
+        async def work(tx: Tx) -> Burned:
+            return await evaluate_service_burns(tx, keys)
+
+        return await self._try("evaluate_service_burns", work, self._count_burned, keys, self._burn)
+
+    async def _burn_of_monitors(self, keys: Sequence[Key]) -> int:
+        async def work(tx: Tx) -> Burned:
+            return await evaluate_monitor_burns(tx, keys, is_steady=self._is_steady())
+
+        name, again = "evaluate_monitor_burns", self._burn_of_monitors
+        return await self._try(name, work, self._count_burned, keys, again)
+
+    async def _try(
+        self,
+        name: str,
+        work: Callable[[Tx], Awaitable[T]],
+        count: Callable[[T], int],
+        keys: Sequence[Key],
+        again: Callable[[Sequence[Key]], Awaitable[int]],
+    ) -> int:
+        """What fails is halved until it stands alone, and its error is noted beside it."""
+        fault: Exception | None = None
+        try:
+            return count(await self._pool.transact(name, work))
+        except Unavailable:
+            raise
+        except Exception as error:
+            fault = error
+        if len(keys) > 1:
+            middle = len(keys) // 2
+            return await again(keys[:middle]) + await again(keys[middle:])
+        log.error("it cannot be evaluated", extra={"step": name, "key": keys[0]}, exc_info=fault)
+        self.failed += 1
+        text = f"{type(fault).__name__}: {fault}".replace("\0", "")
+        await self._note(name, keys[0], text[:ERROR_LONGEST])
+        return 1
+
+    async def _note(self, name: str, key: Key, text: str) -> None:
+        due = Instant(self._clock() + EVERY_US)
+        if name == "evaluate_monitor_burns":
+            self._put_off[key] = due
+            return
+        async with self._pool.transaction("note_service_error") as tx:
+            if name == "evaluate_services":
+                await service_alertings.write_failed(tx, key, text, due)
+            else:
+                await service_alertings.write_burn_failed(tx, key, text)
+
+    def _count_burned(self, done: Burned) -> int:
+        for reason, count in done.withheld.items():
+            self.withheld["burn", reason] += count
+        if done.told:
+            self._on_told()
+        return done.rules
+
+    def _count(self, done: Evaluated) -> int:
+        self.evaluated += done.services
+        for act, word in _DONE.items():
+            if done.acts[act]:
+                self.acts[word] += done.acts[act]
+        for reason, count in done.withheld.items():
+            self.withheld["live", reason] += count
+        if done.told:
+            self._on_told()
+        return done.services

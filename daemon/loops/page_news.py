@@ -1,0 +1,143 @@
+"""What a status page tells its subscribers: passed on to each of them, and carried to each alone.
+
+Whoever has not confirmed is sent nothing but the question whether they want it. An address that
+refuses for good is counted, and after too many refusals left alone.
+"""
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from ...http.publicpage.addresses import Addresses, addresses_at
+from ...http.publicpage.letters import (
+    confirm_document,
+    confirm_letter,
+    notice_document,
+    notice_letter,
+)
+from ...probes.senders import Means, NotDelivered, Verdict
+from ...probes.senders.letter import send_letter
+from ...probes.senders.stranger import post_to_stranger
+from ...storage.keyring import Keyring
+from ...storage.pools import Pool
+from ...storage.rules.delivery import Outcome
+from ...storage.rules.page import Visibility
+from ...storage.rules.refusal import Unavailable
+from ...storage.rules.subscription import CONFIRM_EVENT, Kind, Notice
+from ...storage.rules.telling import BadPayload
+from ...storage.tables.deliveries import Leased
+from ...storage.tables.subscribers import SubscriberRow
+from ...storage.transactions.notifications.lease_deliveries import Delivery
+from ...storage.transactions.subscriptions.confirm import confirm
+from ...storage.transactions.subscriptions.materials import opened_page_token, opened_token
+from ...storage.transactions.subscriptions.note_bounce import note_bounce, note_reached
+from ...storage.transactions.subscriptions.pass_on import LeaseLost, pass_on
+
+log = logging.getLogger(__name__)
+
+# A page became internal, or there is no address to link to: nothing is said then.
+NOT_PUBLIC: Final = "page_not_public"
+_OURS: Final = "not_ready"
+_NO_SUCH_PERSON: Final = "recipient_refused"
+
+
+async def pass_on_all(pool: Pool, delivery: Delivery) -> Outcome:
+    """An event of a page, to all of its subscribers, from where it was left."""
+    event, after = delivery.event, delivery.event.told_through
+    try:
+        while True:
+            ask = partial(pass_on, event=event, lease=delivery.lease, after=after)
+            through = await pool.transact("pass_on", ask)
+            if through is None:
+                return Outcome()
+            after = through
+    except LeaseLost:
+        return Outcome("lease_lost", is_ours=True)
+    except BadPayload as fault:
+        extra = {"outbox_event": str(event.uid), "cause": str(fault)[:500]}
+        log.error("what a page tells cannot be read", extra=extra)
+        return Outcome("bad_payload", is_ours=True)
+    except Unavailable:
+        return Outcome(_OURS, is_ours=True)
+
+
+def is_their_no(to: SubscriberRow, why: NotDelivered) -> bool:
+    """Whether the subscriber refuses for good, or may not be told any more. What a mail server has
+    against us, be it our password or what we say, is nothing of whom it was for."""
+    if why.reason == NOT_PUBLIC:
+        return True
+    if to.kind == Kind.MAIL:
+        return why.verdict is Verdict.REFUSED and why.reason.startswith(_NO_SUCH_PERSON)
+    return why.verdict is not Verdict.RETRY
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Carries one event to one subscriber. NotDelivered, CannotOpen, BadPayload."""
+
+    keyring: Keyring
+    means: Means
+    base_url: str
+
+    async def carry(self, event: Leased, to: SubscriberRow) -> None:
+        base = self.base_url.rstrip("/")
+        if to.page_visibility == Visibility.INTERNAL or not base:
+            raise NotDelivered(Verdict.BLOCKED, NOT_PUBLIC)
+        token = opened_token(to, self.keyring)
+        opens = opened_page_token(to, self.keyring)
+        page = addresses_at(base, to.page_slug, opens, to.page_domain)
+        if event.event == CONFIRM_EVENT:
+            await self._ask(event, to, page, token)
+        else:
+            await self._tell(event, to, page, token)
+
+    async def _ask(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
+        if to.kind == Kind.MAIL:
+            letter = confirm_letter(str(event.uid), to.address, to.page_title, page.base, token)
+            await send_letter(letter, self.means)
+            return
+        challenge = sha256(f"{event.uid} {token}".encode()).hexdigest()
+        document = confirm_document(to.page_title, challenge, page, token)
+        uid = str(event.uid)
+        await post_to_stranger(to.address, event.event, uid, document, self.means, echo=challenge)
+
+    async def _tell(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
+        notice, uid = _notice_of(event), str(event.uid)
+        if to.kind == Kind.MAIL:
+            letter = notice_letter(uid, to.address, to.page_title, notice, page, token)
+            await send_letter(letter, self.means)
+            return
+        document = notice_document(to.page_title, notice, page, token)
+        await post_to_stranger(to.address, event.event, uid, document, self.means)
+
+
+async def note_end(pool: Pool, keyring: Keyring, delivery: Delivery, outcome: Outcome) -> Outcome:
+    """What the end of a delivery to a subscriber means for the subscription. Where that cannot be
+    stored, the event is tried again."""
+    to = delivery.subscriber
+    assert to is not None, "it goes to a subscriber"
+    try:
+        if outcome.is_over and outcome.reason != NOT_PUBLIC:
+            if await pool.transact("note_bounce", lambda tx: note_bounce(tx, to)):
+                extra = {"subscriber": str(to.uid), "reason": outcome.reason}
+                log.warning("a subscriber is left alone: its address refuses", extra=extra)
+        elif outcome.is_delivered:
+            if to.bounces:
+                await pool.transact("note_reached", lambda tx: note_reached(tx, to))
+            if to.kind == Kind.WEBHOOK and delivery.event.event == CONFIRM_EVENT:
+                token = opened_token(to, keyring)
+                await pool.transact("confirm_webhook", lambda tx: confirm(tx, token))
+    except Unavailable:
+        return Outcome(_OURS, is_ours=True)
+    return outcome
+
+
+def _notice_of(event: Leased) -> Notice:
+    try:
+        return msgspec.json.decode(event.payload, type=Notice)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise BadPayload(str(error)) from error

@@ -1,0 +1,119 @@
+"""Closes the time of services, minute by minute, behind that of the monitors they are made of.
+
+Any number of processes may: each service is held while its time is written, and one that somebody
+else holds is left to them. What is found to be far from its next minute is not looked at before.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from ...storage.pools import Pool, Rejected
+from ...storage.rules.instant import MINUTE, Instant
+from ...storage.rules.refusal import Unavailable
+from ...storage.tables.services import Key
+from ...storage.transactions.sealing.seal_services import Sealed, reconstruct, seal_services
+from ...storage.views.service_seals import Behind, select_behind, select_to_reconstruct
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 2.0
+# A transaction holds so many services.
+AT_ONCE: Final = 50
+# After an absence a pass comes back to a service so often at most, and then to the others.
+ROUNDS_MOST: Final = 8
+PUT_OFF_US: Final = MINUTE
+# A past that could not be told is left alone for so many.
+PASSES_PUT_OFF: Final = 30
+
+
+class ServiceSealer:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        # When the fence will have let the next minute of a service be sealed, or what the database
+        # refused may be tried again.
+        self._not_before: dict[Key, Instant] = {}
+        self._passes = 0
+        # Until which pass.
+        self._pasts_put_off: dict[Key, int] = {}
+        self.sealed = 0
+
+    async def pass_once(self) -> int:
+        """How many times a service was sealed further."""
+        count = 0
+        for _ in range(ROUNDS_MOST):
+            async with self._pool.transaction("services_behind", read_only=True) as tx:
+                behind = await select_behind(tx)
+            self._forget_gone(behind)
+            due = [one for one in behind if self._not_before.get(one.key, 0) <= one.fence]
+            moved = 0
+            for part in _batches(due):
+                moved += await self._seal(part)
+            count += moved
+            if not moved:
+                break
+        self.sealed += count
+        await self._reconstruct()
+        return count
+
+    async def _seal(self, part: Sequence[Behind]) -> int:
+        """What the database refuses, or is too long about, is halved until it stands alone."""
+        keys = [one.key for one in part]
+        failed: Rejected | Unavailable | None = None
+        done: dict[Key, Sealed] = {}
+        try:
+            done = await self._pool.transact("seal_services", lambda tx: seal_services(tx, keys))
+        except (Rejected, Unavailable) as error:
+            failed = error
+        if failed is not None and len(part) > 1:
+            middle = len(part) // 2
+            return await self._seal(part[:middle]) + await self._seal(part[middle:])
+        if failed is not None:
+            self._not_before[keys[0]] = Instant(part[0].fence + PUT_OFF_US)
+            if isinstance(failed, Unavailable):
+                raise failed
+            log.error("a service cannot be sealed", extra={"cause": str(failed), "key": keys[0]})
+        return self._moved(part, done)
+
+    def _moved(self, part: Sequence[Behind], done: Mapping[Key, Sealed]) -> int:
+        moved = 0
+        for one in part:
+            if one.key in done:
+                sealed = done[one.key]
+                moved += sealed.to > one.sealed_through
+                # Marks move with the fence: so far it is still to the next whole minute.
+                ahead_us = max(sealed.to + MINUTE - sealed.mark, 0)
+                self._not_before[one.key] = Instant(one.fence + ahead_us)
+        return moved
+
+    async def _reconstruct(self) -> None:
+        self._passes += 1
+        put_off = {key for key, until in self._pasts_put_off.items() if until > self._passes}
+        async with self._pool.transaction("to_reconstruct", read_only=True) as tx:
+            keys = await select_to_reconstruct(tx, AT_ONCE + len(put_off))
+        self._pasts_put_off = {key: self._pasts_put_off[key] for key in put_off.intersection(keys)}
+        for key in keys:
+            if key not in put_off:
+                await self._reconstruct_one(key)
+
+    async def _reconstruct_one(self, key: Key) -> None:
+        try:
+            async with self._pool.transaction("reconstruct") as tx:
+                await reconstruct(tx, key)
+        except (Rejected, Unavailable) as error:
+            self._pasts_put_off[key] = self._passes + PASSES_PUT_OFF
+            if isinstance(error, Unavailable):
+                raise
+            log.error("a past cannot be told", extra={"cause": str(error), "key": key})
+
+    def _forget_gone(self, behind: Sequence[Behind]) -> None:
+        known = {one.key for one in behind}
+        self._not_before = {k: at for k, at in self._not_before.items() if k in known}
+
+
+def _batches(behind: Sequence[Behind]) -> Iterator[Sequence[Behind]]:
+    """Of one organization each."""
+    for _, group in groupby(sorted(behind, key=lambda one: one.key), key=lambda one: one.key[0]):
+        own = list(group)
+        yield from (own[start : start + AT_ONCE] for start in range(0, len(own), AT_ONCE))

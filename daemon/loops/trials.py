@@ -1,0 +1,84 @@
+"""Tries checks before they are saved, for processes that do not probe where those are to run.
+
+A trial is run once, by the process that took it, under the same permits as any run; where it cannot
+be opened or made here, the answer says that this is no fault of the target's.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import trio
+
+from ...probes.check import make_check, target_host
+from ...probes.condition import BadCondition
+from ...probes.reach.outward import Reach
+from ...probes.result import Result, UnknownReason, unobtained
+from ...probes.run import run
+from ...storage.keyring import CannotOpen, Keyring
+from ...storage.pools import Pool
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Unavailable
+from ...storage.tables.trials import Trial, answer_trial, lease_trials
+from ...storage.transactions.jobs.trial_document import TrialDocument, open_document
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 5
+
+
+@dataclass(slots=True)
+class Trials:
+    pool: Pool
+    process: UUID
+    regions: tuple[str, ...]
+    keyring: Keyring
+    reach: Reach
+    permits: trio.CapacityLimiter
+    clock: Callable[[], Instant]
+
+    async def lease(self) -> list[Trial]:
+        """Those that wait in its regions, as permits allow; each is to be given to `answer`."""
+        most = min(AT_ONCE, int(self.permits.available_tokens))
+        if most <= 0:
+            return []
+        async with self.pool.statement("lease_trials") as tx:
+            return await lease_trials(tx, self.process, self.regions, most)
+
+    async def answer(self, trial: Trial) -> None:
+        """Runs it, and says what was found."""
+        async with self.permits:
+            result = await self._run(trial)
+        try:
+            async with self.pool.statement("answer_trial") as tx:
+                await answer_trial(tx, trial.uid, msgspec.json.encode(result).decode())
+        except Unavailable:
+            log.warning("a trial was not answered: the store is away")
+
+    async def _run(self, trial: Trial) -> Result:
+        try:
+            document = open_document(trial, self.keyring)
+        except CannotOpen:
+            return unobtained(self.clock(), "", UnknownReason.DECRYPT_FAILED)
+        try:
+            check = make_check(
+                document.type,
+                document.target,
+                document.method,
+                document.config,
+                document.conditions,
+                retries=document.retries,
+                timeout_seconds=document.timeout_seconds,
+                interval_seconds=document.interval_seconds,
+                secrets=document.values,
+            )
+        except BadCondition:
+            return unobtained(self.clock(), _host(document), UnknownReason.BAD_DEFINITION)
+        return await run(check, self.reach, self.clock)
+
+
+def _host(document: TrialDocument) -> str:
+    return target_host(document.type, document.target)
