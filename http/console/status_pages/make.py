@@ -1,0 +1,72 @@
+"""The form that makes a status page: what it is called, where it is read, and by whom."""
+
+from dataclasses import replace
+from typing import Final
+
+from msgspec import UNSET
+
+from ....storage.rules.incident import TITLE_LONGEST
+from ....storage.rules.page import Visibility
+from ....storage.rules.refusal import Refused
+from ....storage.tables.projects import select_project
+from ...errors import Problem
+from ...route import Ask, Reply, Route
+from ...routes import status_pages as api
+from ...shapes.status_pages import CreateStatusPage
+from ..frame import frame_of
+from ..render import page, redirect
+from .listing import WHO
+from .reached import ALL, first, route
+from .said import NOTHING_TYPED, Typed, typed_of
+
+SCOPES: Final = ("project", "organization")
+
+
+async def show(ask: Ask) -> Reply:
+    return await _form(ask)
+
+
+async def send(ask: Ask) -> Reply:
+    """By the very handler of the API: its rules are the only ones."""
+    scope = first(ask, "scope")
+    if scope not in SCOPES:
+        raise Problem("the form names no scope")
+    try:
+        visibility = Visibility(first(ask, "visibility"))
+    except ValueError:
+        raise Problem("the form names no visibility") from None
+    project = ask.ids["projectID"]
+    body = CreateStatusPage(
+        slug=first(ask, "slug"),
+        title=first(ask, "title"),
+        visibility=visibility,
+        project_id=project if scope == "project" else UNSET,
+    )
+    async with ask.context.pool.transaction("console_page_scope", read_only=True) as tx:
+        home = await select_project(tx, project)
+    if home is None:
+        raise Problem("not_found")
+    try:
+        made = await api.create(replace(ask, body=body, ids={"orgID": home.org_uid}))
+    except Refused as refused:
+        return await _form(ask, typed_of("page", ask.form, refused))
+    return redirect(f"/projects/{project}/status-pages/{made.id}")
+
+
+async def _form(ask: Ask, typed: Typed = NOTHING_TYPED) -> Reply:
+    async with ask.context.pool.transaction("console_page_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+    return page(
+        "status_page_new.html",
+        status=400 if typed.fault else 200,
+        frame=frame,
+        typed=typed,
+        visibilities=WHO,
+        title_longest=TITLE_LONGEST,
+    )
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", f"{ALL}/new", show, "The form of a new status page."),
+    route("POST", f"{ALL}/new", send, "Makes a status page."),
+)

@@ -1,0 +1,38 @@
+"""What the public reads of a page, for those who edit it: of an internal one too.
+
+The bytes are made by what makes the public page. Only the editor may frame them, and only here.
+"""
+
+from typing import Final
+
+from ....storage.pools import Isolation
+from ....storage.rules.page import Audience, render
+from ....storage.transactions.pages.edit_pages import page_token
+from ....storage.views.branding import shown_branding
+from ....storage.views.pages import select_page_facts
+from ...publicpage.html import page_html, policy
+from ...publicpage.reading import addresses_of
+from ...publicpage.subscriptions import can_mail
+from ...route import Ask, Reply, Route
+from ..render import HEADERS, HTML
+from .reached import ONE, reached, route
+
+
+async def show(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction(
+        "console_page_preview", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        found = await reached(ask, tx)
+        facts = await select_page_facts(tx, found.shown, Audience.PUBLIC)
+        branding = await shown_branding(tx)
+    addresses = addresses_of(ask, found.shown, page_token(found.row, ask.context.keyring))
+    told = render(facts, Audience.PUBLIC)
+    framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+    headers = {**HEADERS, "Content-Security-Policy": framed}
+    body = page_html(told, branding, addresses, framed=True, can_mail=can_mail(ask.context))
+    return Reply(body=body, headers=headers, content_type=HTML)
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", f"{ONE}/preview", show, "What the public reads of a status page."),
+)
