@@ -1,0 +1,1 @@
+"""The changes of a service beside what was measured: what came before what, and nothing more."""
