@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -12,6 +13,9 @@ from leadline.http.console.plots.days import HEIGHT as DAY_HEIGHT
 from leadline.http.console.plots.days import Day, bar, days, has_gap
 from leadline.http.console.plots.latency import Point, Step, Tick, ceiling, latency
 from leadline.http.console.plots.ledger import Run, ledger, worst
+from leadline.http.console.plots.oncall import ROW as CALENDAR_ROW
+from leadline.http.console.plots.oncall import TINTS, Span, Week, calendar
+from leadline.http.console.plots.oncall import TOP as CALENDAR_TOP
 from leadline.http.console.plots.phases import Part, phases
 from leadline.http.console.plots.strip import SLOT, Beat, strip
 from leadline.http.console.plots.svg import HATCH, element, title
@@ -228,3 +232,86 @@ def test_every_value_is_escaped_as_text_and_as_attribute(text: str) -> None:
     root = parsed(element("g", title(text), text, aria_label=text))
     assert root[0].attrib["aria-label"].replace("\x85", " ").split() == text.split()
     assert root[0][0].text == text or not text
+
+
+@st.composite
+def weeks_of_turns(draw: st.DrawFn) -> list[Week]:
+    """Weeks that are cut into turns, of which overrides cover some."""
+    found = []
+    for number in range(draw(st.integers(1, 4))):
+        cuts = sorted(draw(st.sets(st.integers(1, 99), max_size=6)))
+        edges = [0, *cuts, 100]
+        turns = [
+            Span(from_=a / 100, to=b / 100, name=NASTY, person=draw(st.integers(0, 9)), said=NASTY)
+            for a, b in pairwise(edges)
+        ]
+        covered = draw(st.sets(st.sampled_from(turns), max_size=3)) if turns else set()
+        found.append(
+            Week(
+                days=[(day / 7, f"{day}") for day in range(7)],
+                turns=turns,
+                seen=[turn for turn in turns if turn not in covered],
+                overrides=[turn for turn in turns if turn in covered],
+                hand_offs=[cut / 100 for cut in cuts],
+                now=0.5 if number == 0 else None,
+            )
+        )
+    return found
+
+
+@given(weeks_of_turns(), st.booleans())
+def test_a_calendar_draws_every_turn_and_override_once_in_its_week(
+    weeks: list[Week], dense: bool
+) -> None:
+    markup = calendar(weeks, NASTY, dense=dense)
+    (image,) = parsed(markup)
+    assert (image.attrib["role"], image.attrib["aria-label"]) == ("img", NASTY)
+    assert is_inline_free(markup)
+    for number, week in enumerate(weeks):
+        top = CALENDAR_TOP + number * CALENDAR_ROW
+        inside = [r for r in image.iter("rect") if top <= float(r.attrib["y"]) < top + CALENDAR_ROW]
+        turns = [r for r in inside if r.attrib["class"] != "override"]
+        # They fill the week, and touch without lying on each other.
+        assert sum(percent(r.attrib["width"]) for r in turns) == pytest.approx(100, abs=0.1)
+        places = [(percent(r.attrib["x"]), r.attrib["class"]) for r in turns]
+        assert [class_ for _, class_ in places] == [
+            f"p{turn.person % TINTS + 1}" for turn in week.turns
+        ]
+        assert [at for at, _ in places] == [
+            pytest.approx(100 * turn.from_, abs=0.01) for turn in week.turns
+        ]
+        assert len(inside) - len(turns) == len(week.overrides)
+        ticks = [
+            line
+            for line in image.iter("line")
+            if line.attrib["class"] == "hand-off"
+            and top <= float(line.attrib["y1"]) < top + CALENDAR_ROW
+        ]
+        assert len(ticks) == (0 if dense else len(week.hand_offs))
+    assert len([line for line in image.iter("line") if line.attrib["class"] == "now"]) == 1
+
+
+def test_a_name_stands_where_it_has_room_and_nowhere_under_an_override() -> None:
+    def span(from_: float, to: float, name: str) -> Span:
+        return Span(from_=from_, to=to, name=name, person=0, said="")
+
+    long = "A name that is far too long for a part of a week"
+    week = Week(
+        days=[(0.0, "5 January")],
+        turns=[span(0, 1, "Mara")],
+        seen=[span(0, 0.05, "Mara"), span(0.3, 0.75, "Mara"), span(0.75, 1, long)],
+        overrides=[span(0.05, 0.3, "Tomás")],
+    )
+    (image,) = parsed(calendar([week], "said"))
+    names = [t for t in image.iter("text") if "who-name" in t.attrib.get("class", "")]
+    told = [(text.text or "", percent(text.attrib["x"])) for text in names]
+    assert [at for _, at in told] == [31.2, 76.2, 6.2]
+    assert [name for name, _ in told][::2] == ["Mara", "Tomás"]
+    assert told[1][0].startswith("A name")
+    assert told[1][0].endswith("…")
+    # On a phone only what lasts most of a week is named.
+    assert [text.attrib["class"] for text in names] == [
+        "who-name",
+        "who-name wide",
+        "who-name wide",
+    ]

@@ -1,0 +1,243 @@
+"""What happened over one stretch of time, lane under lane on one axis: changes of a service, its
+state, its incidents, announced maintenance, and the revisions that cut through all of it.
+
+The lane of the state is covered wholly: what is not known is hatched, and nothing is left blank but
+what lies before the service's time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from markupsafe import Markup
+
+from . import svg
+from .latency import Tick
+
+LANE = 42
+HEAD = 14
+FOOT = 24
+# Narrower than this nothing is seen: a share of the width.
+THINNEST = 0.004
+NAME_APART = 0.05
+EDGE = 0.03
+
+
+class Was(StrEnum):
+    """What a stretch was, the worst first: where several meet in one, it shows this one."""
+
+    DOWN = "down"
+    UNKNOWN = "unknown"
+    DEGRADED = "degraded"
+    MAINTENANCE = "maintenance"
+    HEALTHY = "healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """From and to are shares of the width; `said` is told on hover."""
+
+    from_: float
+    to: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class State(Band):
+    was: Was
+
+
+class Kind(StrEnum):
+    """Each value is the symbol that draws it."""
+
+    DEPLOY = "c-deploy"
+    ROLLBACK = "c-rollback"
+    FLAG = "c-flag"
+
+
+class Outcome(StrEnum):
+    """Each value is the class that draws it."""
+
+    GOING = "going"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(Band):
+    """A change from when it began; `to` is there too where it is known how long it went on."""
+
+    kind: Kind
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An instant that cuts through all lanes, and what it is called."""
+
+    at: float
+    name: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Without maintenance or cuts there is no lane of it; with none of it there is an empty one."""
+
+    changes: Sequence[Mark]
+    states: Sequence[State]
+    incidents: Sequence[Band]
+    maintenance: Sequence[Band] | None = None
+    cuts: Sequence[Cut] | None = None
+    ticks: Sequence[Tick]
+
+
+_HIGH = {Was.HEALTHY: 8, Was.DEGRADED: 12, Was.UNKNOWN: 12, Was.DOWN: 16}
+_SIZE: Final = 12
+# Beside its shape and its colour: what ended otherwise than well has a sign of its own.
+_SIGNS: Final = {Outcome.FAILED: "c-failed", Outcome.CANCELLED: "c-cancelled"}
+
+
+def lanes(drawn: Lanes, said: str) -> Markup:
+    named = _named(drawn)
+    height = LANE * len(named)
+    parts: list[Markup] = []
+    for n, (name, _) in enumerate(named):
+        parts.append(svg.element("text", name, x=0, y=n * LANE + HEAD - 2))
+        y = (n + 1) * LANE
+        parts.append(svg.element("line", class_="grid", x1="0", x2="100%", y1=y, y2=y))
+    for tick in drawn.ticks:
+        parts.append(_line(tick.at, "grid", HEAD + 4, height))
+    for n, (_, shapes) in enumerate(named):
+        if shapes:
+            parts.append(svg.element("svg", *shapes, y=n * LANE, height=LANE))
+    parts += _cuts(drawn.cuts or (), height)
+    parts += [_tick(tick, height) for tick in drawn.ticks]
+    return svg.element("svg", *parts, height=height + FOOT, role="img", aria_label=said)
+
+
+def _named(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
+    """What stands in each lane, by places within it."""
+    found = [
+        ("Changes", [shape for mark in drawn.changes for shape in _mark(mark)]),
+        ("State", [shape for state in drawn.states for shape in _state(state)]),
+        ("Incidents", [_bar(band, 24, "f-ink") for band in drawn.incidents]),
+    ]
+    if drawn.maintenance is not None:
+        planned = [shape for band in drawn.maintenance for shape in _planned(band)]
+        found.append(("Maintenance", planned))
+    if drawn.cuts is not None:
+        found.append(("Revisions", []))
+    return found
+
+
+def change_sign(kind: Kind, outcome: Outcome) -> list[str]:
+    """The symbols that are drawn on each other for one change."""
+    return [kind.value, *([_SIGNS[outcome]] if outcome in _SIGNS else [])]
+
+
+def _mark(mark: Mark) -> list[Markup]:
+    """Its middle stands where it began, and under it a band for as long as it went on."""
+    signs = [svg.element("use", href=f"#{sign}") for sign in change_sign(mark.kind, mark.outcome)]
+    found = [
+        svg.element(
+            "svg",
+            svg.title(mark.said),
+            *signs,
+            class_=f"change {mark.outcome.value}",
+            x=svg.share(mark.from_, 1),
+            y=17,
+            width=_SIZE,
+            height=_SIZE,
+            viewBox=f"{_SIZE // 2} 0 {_SIZE} {_SIZE}",
+        )
+    ]
+    if mark.to > mark.from_:
+        found.append(_bar(mark, 32, "f-data", 4, said=False))
+    return found
+
+
+def _planned(band: Band) -> list[Markup]:
+    return [
+        _bar(band, 20, "f-mtint", 14, said=True),
+        _bar(band, 20, "f-maint", 2, said=False),
+        _bar(band, 32, "f-maint", 2, said=False),
+    ]
+
+
+def worst(found: Sequence[Was]) -> Was | None:
+    order = list(Was)
+    return min(found, key=order.index, default=None)
+
+
+def _state(state: State) -> list[Markup]:
+    place = {"x": svg.share(state.from_, 1), "width": _width(state)}
+    title = svg.title(state.said)
+    if state.was is Was.MAINTENANCE:
+        return [
+            svg.element("rect", title, **place, y=22, height=12, class_="f-mtint"),
+            svg.element("rect", **place, y=22, height=3, class_="f-maint"),
+        ]
+    high = _HIGH[state.was]
+    fill = svg.HATCH if state.was is Was.UNKNOWN else None
+    class_ = {Was.DOWN: "f-down", Was.DEGRADED: "f-degraded", Was.HEALTHY: "f-up"}.get(state.was)
+    y = 28 - high // 2
+    return [svg.element("rect", title, **place, y=y, height=high, class_=class_, fill=fill)]
+
+
+def _width(band: Band) -> str:
+    """Seen, and within the axis."""
+    return svg.share(min(max(band.to - band.from_, THINNEST), 1 - band.from_), 1)
+
+
+def _bar(band: Band, y: int, class_: str, height: int = 8, *, said: bool = True) -> Markup:
+    title = [svg.title(band.said)] if said else []
+    return svg.element(
+        "rect",
+        *title,
+        class_=class_,
+        x=svg.share(min(band.from_, 1 - THINNEST), 1),
+        width=_width(band) if band.from_ < 1 - THINNEST else svg.share(THINNEST, 1),
+        y=y,
+        height=height,
+    )
+
+
+def _cuts(cuts: Sequence[Cut], height: int) -> list[Markup]:
+    """Each with its name, unless that touches the one before."""
+    found = []
+    free_from = 0.0
+    for cut in cuts:
+        x = svg.share(cut.at, 1)
+        found.append(
+            svg.element(
+                "line", svg.title(cut.said), class_="lead", x1=x, x2=x, y1=HEAD + 4, y2=height
+            )
+        )
+        if cut.at >= free_from:
+            free_from = cut.at + NAME_APART
+            at_edge = cut.at > 1 - NAME_APART
+            found.append(
+                svg.element(
+                    "text",
+                    cut.name,
+                    class_="halo end" if at_edge else "halo",
+                    x=svg.share(cut.at - 0.006 if at_edge else cut.at + 0.006, 1),
+                    y=height - 8,
+                )
+            )
+    return found
+
+
+def _line(at: float, class_: str, y1: int, y2: int) -> Markup:
+    x = svg.share(at, 1)
+    return svg.element("line", class_=class_, x1=x, x2=x, y1=y1, y2=y2)
+
+
+def _tick(tick: Tick, height: int) -> Markup:
+    # At an edge a name grows inwards.
+    class_ = "start" if tick.at < EDGE else "end" if tick.at > 1 - EDGE else "mid"
+    class_ = f"{class_} wide" if tick.minor else class_
+    return svg.element("text", tick.text, class_=class_, x=svg.share(tick.at, 1), y=height + 18)

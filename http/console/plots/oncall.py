@@ -1,0 +1,134 @@
+"""Who is on call, week under week: a tint and a name a person, a thick tick at each hand-off,
+overrides dashed on top, and a line for now. All places are shares of a week.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from . import svg
+
+ROW = 64
+TOP = 20
+BAR = 28
+TINTS = 6
+# A share of the width below which a name has no room, and below which a phone has none for it.
+_NAMED = 0.1
+_NAMED_ON_PHONES = 0.4
+# How many letters the whole width has room for, about, on a desk and on a phone.
+_LETTERS = 110
+_LETTERS_ON_PHONES = 45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From and to are shares of the week; `person` counts from 0, and `said` is told on hover."""
+
+    from_: float
+    to: float
+    name: str
+    person: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Week:
+    """`days` are where days begin and what they are called; `turns` are whole, as if there were no
+    overrides, and `seen` is what of them no override covers."""
+
+    days: Sequence[tuple[float, str]]
+    turns: Sequence[Span]
+    seen: Sequence[Span]
+    overrides: Sequence[Span] = field(default=())
+    hand_offs: Sequence[float] = field(default=())
+    now: float | None = None
+
+
+def calendar(weeks: Sequence[Week], said: str, *, dense: bool = False) -> Markup:
+    """`dense`: too many turns for a word and a tick each."""
+    rows = [_row(week, TOP + number * ROW, dense) for number, week in enumerate(weeks)]
+    heads = [
+        svg.element("text", name, x=svg.share(at + 0.005, 1), y=12)
+        for (at, _), name in zip(weeks[0].days, _DAYS, strict=False)
+    ]
+    return svg.element(
+        "svg",
+        *heads,
+        *rows,
+        class_="turns",
+        height=TOP + ROW * len(weeks),
+        role="img",
+        aria_label=said,
+    )
+
+
+def tint(person: int) -> str:
+    """The class of a person's tint; they come round."""
+    return f"p{person % TINTS + 1}"
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def _row(week: Week, top: int, dense: bool) -> Markup:
+    bar = top + 24
+    drawn = [
+        svg.element("line", class_="grid", x1="0", x2="100%", y1=top, y2=top),
+        *(_tick(at, top, top + ROW - 8, "grid") for at, _ in week.days[1:]),
+        *(
+            svg.element(
+                "text",
+                text,
+                # A phone has room for the first of a week only.
+                class_="wide" if number else None,
+                x=svg.share(at + 0.005, 1),
+                y=top + 15,
+            )
+            for number, (at, text) in enumerate(week.days)
+        ),
+        *(_bar(span, bar, tint(span.person), BAR, said=not dense) for span in week.turns),
+    ]
+    if not dense:
+        drawn += [_tick(at, bar - 2, bar + BAR + 2, "hand-off") for at in week.hand_offs]
+        drawn += [_name(span, bar) for span in week.seen if _has_room(span)]
+    drawn += [_bar(span, bar - 1, "override", BAR + 2) for span in week.overrides]
+    drawn += [_name(span, bar) for span in week.overrides if _has_room(span)]
+    if week.now is not None:
+        drawn.append(_tick(week.now, top + 4, bar + BAR + 4, "now"))
+    return svg.joined(*drawn)
+
+
+def _has_room(span: Span) -> bool:
+    return span.to - span.from_ >= _NAMED
+
+
+def _bar(span: Span, y: int, class_: str, height: int, *, said: bool = True) -> Markup:
+    return svg.element(
+        "rect",
+        *([svg.title(span.said)] if said else []),
+        class_=class_,
+        x=svg.share(span.from_, 1),
+        width=svg.share(span.to - span.from_, 1),
+        y=y,
+        height=height,
+    )
+
+
+def _name(span: Span, bar: int) -> Markup:
+    share = span.to - span.from_
+    on_phones = share >= _NAMED_ON_PHONES
+    room = int(share * (_LETTERS_ON_PHONES if on_phones else _LETTERS))
+    text = span.name if len(span.name) <= room else f"{span.name[: room - 1]}…"
+    return svg.element(
+        "text",
+        text,
+        class_="who-name" if on_phones else "who-name wide",
+        x=svg.share(span.from_ + 0.012, 1),
+        y=bar + 18,
+    )
+
+
+def _tick(at: float, y1: int, y2: int, class_: str) -> Markup:
+    x = svg.share(at, 1)
+    return svg.element("line", class_=class_, x1=x, x2=x, y1=y1, y2=y2)

@@ -1,0 +1,122 @@
+"""The forms of what a service needs, and of its deletion."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.rules.dependency import DEPTH_MOST, UPSTREAMS_MOST
+from ....storage.rules.refusal import Refused
+from ....storage.tables.service_edges import select_edges, select_generation
+from ....storage.tables.services import ServiceRow, select_service, select_services_of_project
+from ....storage.transactions.services.delete_service import delete_service
+from ....storage.transactions.services.edit_dependencies import put_dependencies
+from ...errors import Problem
+from ...route import Ask, Reply
+from ..form_route import form_route
+from ..frame import Frame, frame_of
+from ..render import page, redirect
+from .typed import NONE, Fault, fault_of, first, uuids, whole
+
+OFFERED_MOST: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    frame: Frame
+    row: ServiceRow
+    others: Sequence[ServiceRow]
+    needed: Sequence[UUID]
+    generation: int
+
+
+async def show(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    return _form(ground, [str(uid) for uid in ground.needed])
+
+
+async def send(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    wanted = ask.form.get("needs", [])
+    try:
+        generation = whole("generation", first(ask, "generation"))
+        async with ask.context.pool.transaction("console_put_dependencies") as tx:
+            row = ground.row
+            await put_dependencies(tx, ask.who, row.project_uid, row.uid, uuids(wanted), generation)
+    except Refused as refused:
+        return _form(ground, wanted, fault_of(refused))
+    return redirect(f"/services/{ground.row.uid}")
+
+
+async def _ground(ask: Ask) -> Ground:
+    async with ask.context.pool.transaction("console_dependencies", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+        rows = await select_services_of_project(tx, row.org, row.project)
+        edges = await select_edges(tx, row.org, row.project)
+        generation = await select_generation(tx, row.org, row.project)
+    needed = [one.uid for one in rows if one.id in edges.get(row.id, ())]
+    others = sorted((one for one in rows if one.id != row.id), key=lambda one: one.name.lower())
+    return Ground(frame, row, others, needed, generation)
+
+
+def _form(ground: Ground, ticked: Sequence[str], fault: Fault = NONE) -> Reply:
+    mine = [one for one in ground.others if str(one.uid) in ticked]
+    rest = [one for one in ground.others if str(one.uid) not in ticked]
+    shown = [*mine, *rest][:OFFERED_MOST]
+    return page(
+        "service_dependencies.html",
+        status=400 if fault.text else 200,
+        frame=ground.frame,
+        row=ground.row,
+        offered=shown,
+        further=len(ground.others) - len(shown),
+        ticked=set(ticked),
+        generation=ground.generation,
+        fault=fault,
+        most=UPSTREAMS_MOST,
+        deepest=DEPTH_MOST,
+    )
+
+
+async def ask_to_delete(ask: Ask) -> Reply:
+    return await _asked(ask)
+
+
+async def delete(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_service_named", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+    if row is None:
+        raise Problem("not_found")
+    try:
+        async with ask.context.pool.transaction("console_delete_service") as tx:
+            await delete_service(tx, ask.who, row.project_uid, row.uid)
+    except Refused as refused:
+        return await _asked(ask, fault_of(refused))
+    return redirect(f"/projects/{row.project_uid}/services")
+
+
+async def _asked(ask: Ask, fault: Fault = NONE) -> Reply:
+    async with ask.context.pool.transaction("console_delete_asked", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+    status = 409 if fault.text else 200
+    return page("service_delete.html", status=status, frame=frame, row=row, error=fault.text)
+
+
+_SERVICE: Final = ("service", "serviceID")
+
+
+_NEEDS: Final = "/services/{serviceID}/dependencies"
+_DELETE: Final = "/services/{serviceID}/delete"
+
+ROUTES: Final = (
+    form_route("GET", _NEEDS, _SERVICE, show, "The form of what a service needs."),
+    form_route("POST", _NEEDS, _SERVICE, send, "Says what a service needs."),
+    form_route("GET", _DELETE, _SERVICE, ask_to_delete, "Asks whether to delete a service."),
+    form_route("POST", _DELETE, _SERVICE, delete, "Deletes a service."),
+)

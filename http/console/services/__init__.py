@@ -1,0 +1,1 @@
+"""The services of a project, those with the least budget left first."""

@@ -1,0 +1,1 @@
+"""The report of what was promised and what was kept, by service and by monitor."""
