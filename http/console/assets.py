@@ -6,6 +6,7 @@ import msgspec
 
 from ...storage.rules.access import Action, Need
 from ..errors import Problem
+from ..etags import is_known
 from ..route import Ask, Reply, Route
 from .render import static_file
 
@@ -28,14 +29,9 @@ async def read(ask: Ask) -> Reply:
         # Under any other version these bytes must not be kept: they may be newer than the page.
         "Cache-Control": _FOR_GOOD if ask.query.v == version else _ASK_AGAIN,
     }
-    known = [item.strip().removeprefix("W/") for item in _known(ask).split(",")]
-    if tag in known or known == ["*"]:
+    if is_known(ask.headers, tag):
         return Reply(status=304, headers=headers)
     return Reply(body=data, headers=headers, content_type=content_type)
-
-
-def _known(ask: Ask) -> str:
-    return ask.headers.get("if-none-match", "")
 
 
 ROUTES: Final = (

@@ -6,6 +6,7 @@ It adds nothing to what is stored of a check: a class, a host and a number.
 from typing import Final
 
 from ...probes.result import FailureClass, UnknownReason
+from ...storage.rules.ledger import WithheldReason
 from ...storage.rules.monitor import MonitorType
 
 FAILURES: Final[dict[str, str]] = {
@@ -28,6 +29,17 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.RESPONSE_TOO_LARGE: "The answer is larger than what is read of one.",
     FailureClass.PUSH_MISSED: "Nothing reported in time.",
 }
+# What kept a canary from being run. Each counts as a failure, though the target was not asked.
+REFUSALS: Final[dict[str, str]] = {
+    WithheldReason.REGION_SATURATED: "Every place for canaries in its region was taken until its "
+    "time was over: spread them out, or raise canary.concurrency_per_region.",
+    WithheldReason.ALREADY_IN_FLIGHT: "The run before it was still under way: a transaction takes "
+    "longer than the interval leaves it.",
+    WithheldReason.NO_CAPABLE_RUNNER: "Nobody in its region was there to run it: no worker probes "
+    "there, and no agent that is live runs canaries.",
+    WithheldReason.CAPABILITY_MISMATCH: "In its region there are only agents that run "
+    "workflows of another version than the server asks for.",
+}
 TROUBLES: Final = {
     UnknownReason.RESOLVER_DEAD: "this host's own name server does not answer",
     UnknownReason.PROBER_OFFLINE: "this host seems to be off the network",
@@ -39,6 +51,7 @@ TROUBLES: Final = {
     UnknownReason.LOCAL_RESOURCES: "this host has no descriptors, ports, threads or memory left",
     UnknownReason.NO_TRUST_STORE: "this host holds no certificate authorities",
     UnknownReason.BAD_DEFINITION: "its settings were stored by another version: save it anew",
+    UnknownReason.NO_WORKER: "no worker of that region answers just now",
     UnknownReason.UNKNOWN_KIND: "this version has no check of that kind",
     UnknownReason.MISSING_REFERENCE: "a secret that it refers to is not there",
     UnknownReason.BAD_SECRET: "a secret holds what this protocol cannot carry",
@@ -59,7 +72,12 @@ _NUMBERS: Final[dict[str, str]] = {
 
 def explain_failure(failure: str) -> str:
     """Empty for what is none of the classes, as another version may have stored it."""
-    return FAILURES.get(failure, "")
+    return FAILURES.get(failure) or REFUSALS.get(failure, "")
+
+
+def is_refusal(failure: str) -> bool:
+    """Whether nothing was run: the dispatch was refused."""
+    return failure in REFUSALS
 
 
 def explain_trouble(reason: UnknownReason | None) -> str:

@@ -29,6 +29,8 @@ class Frame:
     at: str
     at_iso: str
     q: str = ""
+    # Whoever runs the installation may go to its own pages.
+    runs_all: bool = False
 
 
 async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
@@ -49,4 +51,5 @@ async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
         at=clock(tx.now),
         at_iso=to_text(Instant(tx.now)),
         q=q,
+        runs_all=ask.who.is_everywhere_org_admin,
     )

@@ -4,19 +4,66 @@ from typing import Final
 
 from ..route import Route
 from . import assets
+from .changes import listing as changes
+from .changes import one as change
 from .channels import page as channels
+from .dead_letters import page as dead_letters
+from .fleet import page as fleet
+from .gate import ledger as gate_ledger
+from .gate import page as gate
+from .gate import policy_form as gate_policy_form
+from .incidents import listing as incidents
+from .incidents import one as incident
+from .maintenance import page as maintenance
 from .monitor import page as monitor
 from .monitor_form import page as monitor_form
+from .oncall import ladder_form, schedule_form
+from .oncall import page as oncall
 from .overview import page as overview
 from .secrets import page as secrets
+from .service import page as service
+from .service_form import declare as service_declare
+from .service_form import edges as service_edges
+from .service_form import promise as service_promise
+from .services import page as services
 from .signin import page as signin
+from .sla import page as sla
+from .status_pages import editor as status_page
+from .status_pages import listing as status_pages
+from .status_pages import make as status_page_make
+from .status_pages import preview as status_page_preview
+from .status_pages import removal as status_page_removal
 
 ROUTES: Final[tuple[Route, ...]] = (
     *signin.ROUTES,
     *overview.ROUTES,
     *monitor.ROUTES,
     *monitor_form.ROUTES,
+    *incidents.ROUTES,
+    *incident.ROUTES,
     *secrets.ROUTES,
     *channels.ROUTES,
+    *services.ROUTES,
+    *service_declare.ROUTES,
+    *service.ROUTES,
+    *service_edges.ROUTES,
+    *service_promise.ROUTES,
+    *changes.ROUTES,
+    *change.ROUTES,
+    *gate.ROUTES,
+    *gate_policy_form.ROUTES,
+    *gate_ledger.ROUTES,
+    *sla.ROUTES,
+    *maintenance.ROUTES,
+    *oncall.ROUTES,
+    *schedule_form.ROUTES,
+    *ladder_form.ROUTES,
+    *status_pages.ROUTES,
+    *status_page_make.ROUTES,
+    *status_page.ROUTES,
+    *status_page_removal.ROUTES,
+    *status_page_preview.ROUTES,
+    *dead_letters.ROUTES,
+    *fleet.ROUTES,
     *assets.ROUTES,
 )

@@ -35,6 +35,7 @@ _SAID: Final = {
     "channel_quota": f"A project has at most {CHANNELS_OF_PROJECT_MOST} channels.",
     "encryption_key_missing": "No encryption key is configured, so its secrets cannot be kept.",
     "not_found": "It is not there any more.",
+    "in_use": "A ladder, a schedule or an override counts on it, so it stays: see On-call.",
 }
 
 

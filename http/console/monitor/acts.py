@@ -11,6 +11,8 @@ from ...shapes.monitors import UpdateMonitor
 from ..frame import frame_of
 from ..render import page, redirect
 
+_IN_USE = "Another monitor waits for it, or a service is declared with it. Change that first."
+
 
 async def act(ask: Ask) -> Reply:
     """One of the buttons; a form that names none changes nothing."""
@@ -51,7 +53,7 @@ async def delete(ask: Ask) -> Reply:
     except Refused as refused:
         if refused.code != "in_use":
             raise
-        return await _asked(ask, error="Another monitor waits for it. Change that one first.")
+        return await _asked(ask, error=_IN_USE)
     assert row is not None, "what was deleted was there"
     return redirect(f"/projects/{row.project_uid}")
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from ....probes.result import FailureClass
 from ....storage.rules.instant import MILLISECOND
 from ....storage.views.results import HeartbeatRow
-from ..explained import explain_failure, number_name
+from ..explained import explain_failure, is_refusal, number_name
 from ..plots.phases import Part, phases
 from ..words import GAP, NOTHING, milliseconds, number
 
@@ -58,6 +58,9 @@ class CheckView:
 
 
 def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) -> CheckView:
+    if not last.up and is_refusal(class_of(last)):
+        # There is no time of which a part could be told.
+        return CheckView(False, verdict(last, kind), explain_failure(class_of(last)), [], [])
     bars = [_bar("Last check", last)]
     compared = last_good if last_good is not None and last_good.ts != last.ts else None
     if compared is not None:
@@ -75,6 +78,8 @@ def verdict(beat: HeartbeatRow, kind: str) -> str:
     answered = f"Answered with {_number(beat.code, kind)}" if beat.code is not None else ""
     if beat.up:
         return answered or "Answered"
+    if is_refusal(class_of(beat)):
+        return "Was not run"
     ended = ended_in(beat)
     return f"Failed in {ended}" if ended else answered or "Failed after the answer"
 
@@ -88,7 +93,7 @@ def ended_in(beat: HeartbeatRow) -> str:
     if beat.up:
         return ""
     failure = class_of(beat)
-    if failure in _ANSWERED:
+    if failure in _ANSWERED or is_refusal(failure):
         return ""
     if failure in _ENDED_IN:
         return _ENDED_IN[FailureClass(failure)]

@@ -13,6 +13,7 @@ from ....storage.rules.schedule import term_at
 from ....storage.rules.sli import Split
 from ....storage.views.console_course import LatencyBin
 from ....storage.views.measured import Measured
+from ..explained import REFUSALS
 from ..overview.facts import held_us
 from ..plots.days import Day, days, has_gap
 from ..plots.latency import Point, Step, Tick, latency
@@ -59,6 +60,8 @@ class CoursePlot:
     times: Sequence[str]
     totals: Sequence[tuple[Run, str]]
     table: Table
+    # Of the runs that were refused: the reason, and what it means.
+    refused: Sequence[tuple[str, str]]
 
 
 def course_plot(facts: MonitorFacts) -> CoursePlot:
@@ -94,7 +97,17 @@ def course_plot(facts: MonitorFacts) -> CoursePlot:
         _times(axis),
         [(run, number(totals[run])) for run in SAID if totals.get(run)],
         _course_table(facts),
+        _refused(facts),
     )
+
+
+def _refused(facts: MonitorFacts) -> list[tuple[str, str]]:
+    many = Counter(row.reason for row in facts.runs)
+    return [
+        (f"{number(many[reason])} {reason.replace('_', ' ')}", said)
+        for reason, said in REFUSALS.items()
+        if many[reason]
+    ]
 
 
 def _sealed_to(facts: MonitorFacts) -> str:

@@ -12,6 +12,7 @@ from ....storage.rules.schedule import anchor_for, next_window
 from ....storage.rules.span import Span
 from ....storage.tables.monitors import MonitorRow
 from ....storage.tables.probe_troubles import select_troubles
+from ....storage.views.alerting_state import Delegation, select_delegations
 from ....storage.views.availability import Days, select_days, select_windows
 from ....storage.views.console_course import (
     Course,
@@ -21,6 +22,7 @@ from ....storage.views.console_course import (
     select_maintenance,
 )
 from ....storage.views.console_monitors import select_shown_monitor
+from ....storage.views.console_outages import OpenOutage, select_open_outage
 from ....storage.views.measured import Measured
 from ....storage.views.monitors import (
     Standing,
@@ -82,6 +84,9 @@ class MonitorFacts:
     heartbeat_days: int
     # Why no check could be made of it since the last result.
     trouble: str
+    outage: OpenOutage | None
+    # Who pages for it.
+    delegation: Delegation
 
 
 async def select_facts(ask: Ask, range_name: str) -> MonitorFacts:
@@ -130,6 +135,8 @@ async def _facts(ask: Ask, tx: Tx, row: MonitorRow, range_name: str) -> MonitorF
         waits_for=[uids[other] for other in row.depends_on if other in uids],
         heartbeat_days=ask.context.options.heartbeat_days,
         trouble=trouble.reason if trouble is not None else "",
+        outage=await select_open_outage(tx, *key),
+        delegation=(await select_delegations(tx, [key], now))[key],
     )
 
 

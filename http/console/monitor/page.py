@@ -12,7 +12,7 @@ from ....storage.rules.state import Status
 from ....storage.views.console_monitors import select_names
 from ...route import Ask, Reply, Route
 from ...routes.monitors import push_token_of, push_url
-from ..explained import explain_trouble
+from ..explained import explain_failure, explain_trouble, is_refusal
 from ..render import page
 from ..standing import Shown, sentence
 from ..words import Moment, ago, clock, count, milliseconds, moment
@@ -22,6 +22,8 @@ from .evidence import course_plot, days_plot, latency_plot
 from .facts import RANGES, MonitorFacts, is_probed, select_facts
 from .figures import figures
 from .settings import settings
+from .told import told
+from .voices import voices
 
 NAMES_MOST: Final = 2_000
 RANGE_WORDS: Final = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d"}
@@ -49,6 +51,8 @@ async def show(ask: Ask) -> Reply:
         since=_since(facts),
         why=why(facts),
         upcoming=_upcoming(facts),
+        told=told(facts.outage, facts.now),
+        voices=voices(facts.delegation),
         said=ask.query.said,
         probed=probed,
         figures=figures(facts.window_24h, facts.days, facts.day, facts.now, probed=probed),
@@ -90,7 +94,9 @@ def why(facts: MonitorFacts) -> str:
         return f"It cannot be checked: {told}. This says nothing about the target."
     match facts.state:
         case Shown.DOWN if standing is not None:
-            return f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
+            said = f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
+            failure = standing.msg or ""
+            return f"{said} {explain_failure(failure)}" if is_refusal(failure) else said
         case Shown.UP if standing is not None:
             if not standing.last_up:
                 need = facts.row.failure_threshold
@@ -124,9 +130,10 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
             moment(beat.ts, facts.now),
             class_of(beat),
             where_of(beat, facts.row.type),
-            milliseconds(beat.latency_ms) if is_probed(facts.row) else "",
+            milliseconds(beat.latency_ms) if was_run else "",
         )
         for beat in facts.failures
+        for was_run in [is_probed(facts.row) and not is_refusal(class_of(beat))]
     ]
 
 

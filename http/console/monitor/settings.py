@@ -12,6 +12,7 @@ from ....storage.tables.monitors import MonitorRow
 from ..words import count, label, setting
 
 Line = tuple[str, str, bool]
+_UNCONFIRMED = (MonitorType.PUSH, MonitorType.COMPOSITE, MonitorType.ASYNC_CANARY)
 
 
 def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
@@ -57,7 +58,7 @@ def _schedule(row: MonitorRow) -> list[Line]:
     down = count(row.failure_threshold, "failure")
     in_a_row = " in a row" if row.failure_threshold > 1 else ""
     found.append(("Down after", f"{down}{in_a_row}", False))
-    is_confirmed = row.type not in (MonitorType.PUSH, MonitorType.COMPOSITE)
+    is_confirmed = row.type not in _UNCONFIRMED
     if row.failure_threshold > 1 and row.confirm_interval_seconds and is_confirmed:
         found.append(("Confirmed after", setting(row.confirm_interval_seconds), False))
     return found

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from ....probes.spec import HEADERS_MOST, Field, FieldType, MonitorType, Spec, TargetForm
-from ....storage.rules.monitor import NUMBERS, TAG, TAGS, TEXTS, Bound
+from ....storage.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
 from ....storage.transactions.monitors.draft import MonitorDraft
 from ..words import label, number
+from .examples import EXAMPLES
 
 Typed = Mapping[str, list[str]]
 CONFIG = "config."
@@ -32,6 +33,8 @@ class Row:
     checked: bool = False
     mono: bool = False
     tall: bool = False
+    # There is a document to start from, and nothing stands here yet.
+    example: bool = False
     placeholder: str = ""
     # (value, text, whether it is chosen)
     choices: Sequence[tuple[str, str, bool]] = field(default=())
@@ -61,6 +64,14 @@ _NOTES = {
     "failure_threshold": "failures in a row",
     "confirm_interval_seconds": "how soon a failure below that is looked at again; 0 is off",
     "retries": "further attempts inside one check; the last counts",
+}
+# A run of a canary is a transaction: it takes long, and costs somebody something.
+_CANARY_NOTES = {
+    "interval_seconds": "each run is a transaction at the service, and one at a time: "
+    "what is due while one is under way is refused, and counts as a failure",
+    "timeout_seconds": "for all of it, from the submission to the verified end; "
+    "never above the interval",
+    "retries": "further transactions inside one check, all by one key; the last counts",
 }
 _TARGETS = {
     TargetForm.URL: ("Address", ""),
@@ -95,13 +106,16 @@ def sections(
     others: Sequence[tuple[UUID, str]],
     stored: frozenset[str],
     secrets: Sequence[str] = (),
+    ladders: Sequence[tuple[UUID, str]] = (),
+    channels: Sequence[tuple[UUID, str]] = (),
 ) -> list[Section]:
     """`others` are the project's other monitors; `stored` names the settings whose secret value is
-    kept, `secrets` the project's own that may be referred to."""
+    kept, `secrets` the project's own that may be referred to; `ladders` and `channels` are those
+    of the project."""
     fields = own_fields(spec, typed)
     about = [*_target(spec, typed, errors), _name(typed, errors), *_schedule(spec, typed, errors)]
     own = [
-        _choosing(item, typed, errors, others, secrets) or _own(item, typed, errors, stored)
+        _choosing(item, typed, errors, others, secrets) or _own(spec, item, typed, errors, stored)
         for item in fields
     ]
     found = [Section(title="", rows=about)]
@@ -115,6 +129,11 @@ def sections(
         section = Section(title=title, rows=own, folded=not (touched or needed))
         # What a kind cannot do without comes before what may be left out.
         found.insert(1 if needed else len(found), section)
+    alerts = _alerts(typed, errors, ladders, channels)
+    told = any(row.value not in ("", "0") or row.error for row in alerts)
+    told = told or any(chosen for row in alerts for value, _, chosen in row.choices if value)
+    told = told or not alerts[0].checked
+    found.append(Section(title="When it is down", rows=alerts, folded=not told))
     more = _more(typed, errors, regions, others)
     set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
     chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
@@ -160,13 +179,17 @@ def _schedule(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
     names = ["interval_seconds", *(["grace_seconds"] if push else [])]
     names += ["timeout_seconds"] if spec.probed else []
     names.append("failure_threshold")
-    names += ["confirm_interval_seconds", "retries"] if spec.probed else []
+    canary = spec.type == MonitorType.ASYNC_CANARY
+    # Nothing is run to confirm a canary's failure, whatever is stored of it.
+    names += ["confirm_interval_seconds"] if spec.probed and not canary else []
+    names += ["retries"] if spec.probed else []
+    notes = _NOTES | _CANARY_NOTES if canary else _NOTES
     rows = []
     for name in names:
-        bound = NUMBERS[name]
+        bound = CANARY_TIMEOUT if canary and name == "timeout_seconds" else NUMBERS[name]
         default = getattr(_DEFAULTS, name)
         told = f"{_bounds(bound)}, default {default}"
-        hint = f"{_NOTES[name]}; {told}" if name in _NOTES else told
+        hint = f"{notes[name]}; {told}" if name in notes else told
         rows.append(
             Row(
                 name=name,
@@ -199,7 +222,9 @@ def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> Row:
     )
 
 
-def _own(item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]) -> Row:
+def _own(
+    spec: Spec, item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]
+) -> Row:
     name = CONFIG + item.name
     value = first(typed, name)
     error = errors.get(name, "")
@@ -221,6 +246,7 @@ def _own(item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset
                 value=value,
                 mono=True,
                 tall=True,
+                example=required and not value.strip() and (spec.type, item.name) in EXAMPLES,
                 required=required,
                 **common,  # type: ignore[arg-type]
             )
@@ -301,6 +327,62 @@ def _select(
         error=errors.get(name, ""),
         choices=[(str(value), str(value), str(value) == chosen) for value in values],
     )
+
+
+def _alerts(
+    typed: Typed,
+    errors: Mapping[str, str],
+    ladders: Sequence[tuple[UUID, str]],
+    channels: Sequence[tuple[UUID, str]],
+) -> list[Row]:
+    """Who is told, and how often."""
+    rows = [
+        Row(
+            name="auto_incident",
+            label="Opens an incident",
+            control="check",
+            checked=first(typed, "auto_incident") == "true",
+            hint="and resolves it when it is up again",
+            error=errors.get("auto_incident", ""),
+        ),
+        Row(
+            name="renotify_seconds",
+            label="Remind every",
+            control="number",
+            value=first(typed, "renotify_seconds"),
+            hint=f"while it is down and nobody has acknowledged; "
+            f"{_bounds(NUMBERS['renotify_seconds'])}, 0 is off",
+            unit="s",
+            error=errors.get("renotify_seconds", ""),
+        ),
+    ]
+    if ladders:
+        chosen = first(typed, "escalation_policy_id")
+        offered = [("", "none", not chosen)]
+        offered += [(str(uid), text, str(uid) == chosen) for uid, text in ladders]
+        rows.append(
+            Row(
+                name="escalation_policy_id",
+                label="Ladder",
+                control="select",
+                hint="whom its incidents page, step after step",
+                error=errors.get("escalation_policy_id", ""),
+                choices=offered,
+            )
+        )
+    if channels:
+        tells = set(typed.get("channels", ()))
+        rows.append(
+            Row(
+                name="channels",
+                label="Tells",
+                control="several",
+                hint="at once, and again when it is up; besides the ladder",
+                error=errors.get("channels", ""),
+                choices=[(str(uid), text, str(uid) in tells) for uid, text in channels],
+            )
+        )
+    return rows
 
 
 def _more(

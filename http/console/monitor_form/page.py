@@ -1,4 +1,6 @@
-"""Adding and editing a monitor: three buttons on one form, to save, to test, to change the kind."""
+"""Adding and editing a monitor: buttons on one form, to save, to test, to change the kind, and to
+start from an example.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +15,8 @@ from ....storage.pools import Tx
 from ....storage.rules.access import Action, Need
 from ....storage.rules.monitor import MonitorType
 from ....storage.rules.refusal import Refused
+from ....storage.tables.channels import select_channels_of, select_channels_of_monitor
+from ....storage.tables.escalation_policies import select_policies_of
 from ....storage.tables.monitors import MonitorRow
 from ....storage.transactions.monitors.draft import MonitorDraft
 from ....storage.transactions.monitors.edit_monitor import with_stored_secrets
@@ -21,10 +25,13 @@ from ....storage.views.monitors import select_uids
 from ....storage.views.secret_list import select_secrets
 from ...errors import Problem
 from ...route import Ask, Reply, Route
+from ...routes import channels as channels_api
 from ...routes import monitors as api
 from ...shapes.monitors import CreateMonitor, UpdateMonitor
+from ...shapes.notifications import AttachChannel
 from ..frame import Frame, frame_of
 from ..render import page, redirect
+from .examples import with_examples
 from .fields import Typed, first, sections
 from .reading import Read, fresh, kinds, of_row, read, stored_secrets
 from .trial import Trial, is_testable, trial_of
@@ -48,6 +55,11 @@ class Ground:
     others: Sequence[tuple[UUID, str]]
     regions: Sequence[str]
     secrets: Sequence[str]
+    ladders: Sequence[tuple[UUID, str]]
+    channels: Sequence[tuple[UUID, str]]
+    # What the monitor has of them.
+    ladder: UUID | None
+    tells: list[UUID]
 
 
 async def show_new(ask: Ask) -> Reply:
@@ -61,7 +73,10 @@ async def show_edit(ask: Ask) -> Reply:
     assert ground.row is not None
     spec = _spec(ground.row.type)
     config = api.visible_config(ground.row, ask.context.keyring, may_write=True)
-    return _form(ground, spec, of_row(ground.row, spec, ground.waits_for, config))
+    typed = of_row(ground.row, spec, ground.waits_for, config)
+    typed["escalation_policy_id"] = [str(ground.ladder or "")]
+    typed["channels"] = [str(uid) for uid in ground.tells]
+    return _form(ground, spec, typed)
 
 
 async def send_new(ask: Ask) -> Reply:
@@ -81,12 +96,16 @@ async def send_edit(ask: Ask) -> Reply:
 
 async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
     stored = stored_secrets(ground.row, spec) if ground.row else frozenset()
+    if act == "example":
+        return _form(ground, spec, with_examples(spec.type, ask.form))
     found = read(spec, ask.form, stored)
     trial = None
     if not found.errors:
         try:
             if act != "test":
-                return redirect(f"/monitors/{await _save(ask, ground, spec, found)}")
+                saved = await _save(ask, ground, spec, found)
+                await _follow_channels(ask, ground, saved)
+                return redirect(f"/monitors/{saved}")
             if is_testable(spec):
                 trial = await trial_of(ask, _draft(ask, ground, spec, found))
         except Refused as refused:
@@ -116,6 +135,23 @@ async def _save(ask: Ask, ground: Ground, spec: Spec, found: Read) -> UUID:
     return ground.row.uid
 
 
+async def _follow_channels(ask: Ask, ground: Ground, monitor: UUID) -> None:
+    """Attaches and detaches what was chosen otherwise, of those that the form offered. The monitor
+    is saved by now: what is gone meanwhile is passed over."""
+    offered = {str(uid): uid for uid, _ in ground.channels}
+    chosen = {offered[text] for text in ask.form.get("channels", ()) if text in offered}
+    for uid in sorted(chosen ^ set(ground.tells)):
+        ids = {**ask.ids, "monitorID": monitor, "channelID": uid}
+        try:
+            if uid in chosen:
+                await channels_api.attach(replace(ask, ids=ids, body=AttachChannel(channel_id=uid)))
+            else:
+                await channels_api.detach(replace(ask, ids=ids))
+        except Refused as refused:
+            if refused.code not in ("invalid", "not_found"):
+                raise
+
+
 def _field(name: str) -> str:
     """The form's field of a fault: a single header's is the headers' own."""
     parts = name.split(".")
@@ -142,9 +178,28 @@ async def _ground(ask: Ask) -> Ground:
         org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
         names = await select_names(tx, org, project, OTHERS_MOST)
         others = [item for item in names if row is None or item[0] != row.uid]
-        regions = sorted(ask.context.options.regions)
+        kept = {row.region} if row is not None else set()
+        regions = sorted(await api.usable_regions(ask, tx) | kept)
         secrets = [secret.name for secret in await select_secrets(tx, org, project)]
-        return Ground(await frame_of(ask, tx), row, waits_for, others, regions, secrets)
+        ladder, tells = None, list[UUID]()
+        if row is not None:
+            tells = [one.uid for one in await select_channels_of_monitor(tx, org, row.id)]
+        rows = await select_policies_of(tx, org, project)
+        if row is not None and row.escalation_policy is not None:
+            ladder = next((one.uid for one in rows if one.id == row.escalation_policy), None)
+        channels = await select_channels_of(tx, org, project)
+        return Ground(
+            frame=await frame_of(ask, tx),
+            row=row,
+            waits_for=waits_for,
+            others=others,
+            regions=regions,
+            secrets=secrets,
+            ladders=[(one.uid, one.name) for one in rows],
+            channels=[(one.uid, f"{one.name}, {one.type}") for one in channels],
+            ladder=ladder,
+            tells=tells,
+        )
 
 
 async def _waits_for(tx: Tx, row: MonitorRow) -> list[UUID]:
@@ -178,6 +233,8 @@ def _form(
         others=ground.others,
         stored=stored_secrets(row, spec) if row else frozenset(),
         secrets=ground.secrets,
+        ladders=ground.ladders,
+        channels=ground.channels,
     )
     told = {item.name for section in found for item in section.rows}
     values: dict[str, Any] = {

@@ -44,9 +44,13 @@ def fresh(spec: Spec, typed: Typed | None = None) -> dict[str, list[str]]:
     values = {name: [str(getattr(draft, name))] for name in NUMBERS}
     values["method"] = [draft.method]
     values["region"] = [draft.region]
+    values["auto_incident"] = ["true"] if draft.auto_incident else []
     for item in spec.fields:
         values[CONFIG + item.name] = [_spelt(item, item.default)]
     kept = {k: v for k, v in (typed or {}).items() if not k.startswith(CONFIG)}
+    if typed is not None and "fields" in typed:
+        # A box that was left open is not sent, and was open all the same.
+        values["auto_incident"] = []
     return {**values, **kept}
 
 
@@ -58,6 +62,7 @@ def of_row(
     values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
     values["conditions"] = ["\n".join(row.conditions)]
     values["tags"] = [", ".join(row.tags)]
+    values["auto_incident"] = ["true"] if row.auto_incident else []
     values["depends_on"] = [str(uid) for uid in waits_for]
     for item in spec.fields:
         value = config.get(item.name, item.default)
@@ -94,6 +99,9 @@ def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read
     _read_numbers(typed, found)
     values["conditions"] = [line.strip() for line in _lines(first(typed, "conditions"))]
     values["tags"] = [tag.strip() for tag in first(typed, "tags").split(",") if tag.strip()]
+    values["auto_incident"] = first(typed, "auto_incident") == "true"
+    if "escalation_policy_id" in typed:
+        values["escalation_policy_id"] = first(typed, "escalation_policy_id") or None
     if first(typed, "region"):
         values["region"] = first(typed, "region")
     _read_dependencies(typed, found)
@@ -168,7 +176,8 @@ def _lines(text: str) -> list[str]:
 
 def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> list[tuple[str, str]]:
     """Of the rules that concern the form's fields; the transaction asks them all again."""
-    given = {k: v for k, v in values.items() if k != "config"}
+    apart = ("config", "auto_incident", "escalation_policy_id")
+    given = {k: v for k, v in values.items() if k not in apart}
     # A stored secret is there, though the form does not hold it.
     config = {k: v or ("stored" if k in stored else v) for k, v in values["config"].items()}
     found = [

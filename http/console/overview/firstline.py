@@ -68,6 +68,11 @@ def under(tally: Mapping[Shown, int], unknown_regions: Sequence[str]) -> str:
     return " ".join(said)
 
 
+def incidents_open(many: int) -> str:
+    """What leads to them; empty where none is open."""
+    return f"{count(many, 'incident')} {'is' if many == 1 else 'are'} open" if many else ""
+
+
 def _are(many: int, what: str) -> str:
     return f"{count(many, 'monitor')} {'is' if many == 1 else 'are'} {what}"
 

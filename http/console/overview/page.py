@@ -19,7 +19,7 @@ from .facts import (
     select_silent_regions,
     select_watched,
 )
-from .firstline import first_line, tallied, under
+from .firstline import first_line, incidents_open, tallied, under
 from .rows import ATTENTION_MOST, concerns, groups, rows
 
 PAGE_ROWS: Final = 100
@@ -108,6 +108,7 @@ def _summary(
         "frame": frame,
         "line": first_line(tally),
         "under": under(tally, unknown_in),
+        "incidents": incidents_open(frame.place.incidents),
         "tally": tallied(tally),
         "concerns": found[:ATTENTION_MOST],
         "further": max(len(found) - ATTENTION_MOST, 0),

@@ -17,7 +17,7 @@ let lostAt = 0;
 let retryAt = 0;
 let gathering = 0;
 let asking = false;
-let again = false;
+let wholly = false; // the next look is at all of the page, whoever asks for it
 let ended = false; // signed out: there is nothing to try again
 let waiting = null; // what is held back while the pointer is over what it would move
 
@@ -115,15 +115,14 @@ function hide() {
 async function refresh(whole) {
   clearTimeout(gathering);
   gathering = 0;
-  if (asking) {
-    again = again || whole || wanted.size > 0;
-    return 0;
-  }
+  wholly ||= whole;
+  if (asking) return 0; // who asks now looks once more when it has its answer
   asking = true;
   try {
     const ids = [...wanted];
+    const some = !wholly && page.rows && ids.length <= ROWS_MOST;
     wanted.clear();
-    const some = !whole && page.rows && ids.length <= ROWS_MOST;
+    wholly = false;
     const query = ids.map((id) => `monitor=${id}`).join("&");
     const answer = await fetch(some ? `${page.rows}?${query}` : location.href, {
       headers: { Accept: "text/html" },
@@ -137,10 +136,7 @@ async function refresh(whole) {
     return 0; // the stream says so itself
   } finally {
     asking = false;
-    if (again) {
-      again = false;
-      gathering ||= setTimeout(() => refresh(true), GATHER_MS);
-    }
+    if (wholly || wanted.size > 0) gathering ||= setTimeout(() => refresh(false), GATHER_MS);
   }
 }
 

@@ -1,0 +1,1 @@
+"""What could not be delivered, for those who run the installation."""

@@ -1,0 +1,1 @@
+"""What probes, where, and with whose token, for those who run the installation."""

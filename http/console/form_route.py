@@ -1,0 +1,28 @@
+"""The routes of an editor's form: it is shown by GET, and sent by POST to where it was shown."""
+
+import msgspec
+
+from ...storage.rules.access import Action, Need
+from ..route import Handler, NoQuery, Route
+
+
+def form_route(
+    method: str,
+    path: str,
+    scope: tuple[str, str],
+    handler: Handler,
+    summary: str,
+    query: type[msgspec.Struct] = NoQuery,
+) -> Route:
+    return Route(
+        method=method,
+        path=path,
+        action=Action(Need.EDITOR),
+        scope=scope,
+        handler=handler,
+        summary=summary,
+        query=query,
+        form=method == "POST",
+        page=True,
+        in_document=False,
+    )

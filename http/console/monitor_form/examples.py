@@ -1,0 +1,63 @@
+"""A document of a kind that a person can start from: it may be saved as it is, and names nobody.
+
+It stands beside no field: a button puts it into one that is empty.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from ....probes.spec import MonitorType
+from ....storage.rules.monitor import DEFAULT_TIMEOUT_SECONDS
+
+_WORKFLOW: Final = {
+    "kind": "async_transaction_v1",
+    "secrets": {},
+    "submit": {
+        "kind": "http_json",
+        "url": "https://jobs.example.com/v1/jobs",
+        "submit_timeout": 10,
+        "accepted_status": [201, 202],
+        "headers": [{"name": "X-Purpose", "value": "canary"}],
+        "body": {"kind": "canary"},
+    },
+    "correlate": {"source": "response_json", "path": "id"},
+    "completion": {
+        "kind": "poll_json",
+        "url": "https://jobs.example.com/v1/jobs/{{ correlation_id }}",
+        "timeout": 45,
+        "poll": {
+            "interval": 2,
+            "max_attempts": 20,
+            "success": {"path": "state", "value": "done"},
+            "failure": {"path": "state", "values": ["failed"]},
+        },
+    },
+    "result": {
+        "max_latency": 30,
+        "required_json_fields": ["result"],
+        "lifecycle_path": "result.name",
+    },
+    "cleanup": {"kind": "lifecycle_prefix", "prefix": "canary-"},
+}
+# As long as the example may take.
+_TIMEOUT_SECONDS: Final = 60
+# By the kind, and the setting that holds the document.
+EXAMPLES: Final[Mapping[tuple[str, str], str]] = {
+    (MonitorType.ASYNC_CANARY, "workflow"): json.dumps(_WORKFLOW, indent=2),
+}
+
+
+def with_examples(kind: str, typed: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """What was typed, with examples where a document is still empty; where the time-out is still
+    the default, it becomes one in which the example can end."""
+    filled = dict(typed)
+    for (of, name), text in EXAMPLES.items():
+        key = f"config.{name}"
+        if of == kind and not "".join(filled.get(key, [])).strip():
+            filled[key] = [text]
+            interval = "".join(filled.get("interval_seconds", []))
+            untouched = filled.get("timeout_seconds") == [str(DEFAULT_TIMEOUT_SECONDS)]
+            if untouched and interval.isdecimal() and int(interval) >= _TIMEOUT_SECONDS:
+                filled["timeout_seconds"] = [str(_TIMEOUT_SECONDS)]
+    return filled
