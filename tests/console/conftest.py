@@ -20,8 +20,9 @@ from playwright.sync_api import (
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.pools import Pool
 from tests.conftest import FROZEN_NOW
-from tests.daemon_process import Daemon, daemon, free_port
+from tests.daemon_process import Daemon, daemon
 from tests.http.cast import Api, open_api
+from tests.ports import free_port
 
 # Nothing that the browser does by itself may reach out of the machine.
 QUIET = [

@@ -2,6 +2,7 @@
 
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 import pytest
 
@@ -93,3 +94,12 @@ async def test_a_viewer_sees_no_form_and_sends_none(api: Api, act: str) -> None:
     page = await seen(api)
     assert "config." not in page
     assert (await send(api, "viewer", act, channel=channel)).status_code == 403
+
+
+async def test_one_that_is_counted_on_stays_and_the_page_says_by_what(api: Api) -> None:
+    channel = await ntfy(api)
+    await api.new_policy(UUID(channel))
+    refused = await send(api, "editor", "delete", channel=channel)
+    assert refused.status_code == 400
+    assert "counts on it, so it stays" in await text_of(refused)
+    assert "1 notification channel" in await seen(api)

@@ -1,10 +1,12 @@
 """Every page in light and dark, on a desk and on a phone: readable by everybody, and small."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import axe_core_python
+import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -27,9 +29,55 @@ PAGES = [
     "/monitors/{bad}/edit",
     "/monitors/{bad}/delete",
     "/projects/{project}/channels",
+    "/projects/{project}/on-call",
+    "/projects/{project}/on-call?schedule={hourly}",
+    "/oncall-schedules/{hourly}/edit",
+    "/projects/{project}/oncall-schedules/new",
+    "/projects/{project}/escalation-policies/new",
+    "/escalation-policies/{ladder}/edit",
+    "/projects/{project}/incidents",
+    "/incidents/{open}",
+    "/incidents/{over}",
+    "/incidents/{after}",
+    "/projects/{project}/services",
+    "/projects/{project}/services/new",
+    "/services/{service}",
+    "/services/{service}?window=7d&range=30d",
+    "/services/{undeclared}",
+    "/services/{service}/declaration",
+    "/services/{service}/dependencies",
+    "/services/{service}/objective",
+    "/services/{service}/alerting",
+    "/services/{service}/delete",
+    "/services/{service}/changes",
+    "/services/{service}/changes?range=7d&kind=flag",
+    "/services/{undeclared}/changes",
+    "/services/{service}/changes/{change}",
+    "/services/{service}/changes/{change}?horizon=15m",
+    "/services/{service}/gate",
+    "/services/{undeclared}/gate",
+    "/services/{service}/gate/policy",
+    "/projects/{project}/gate",
+    "/projects/{project}/gate?state=ALLOW",
+    "/projects/{project}/gate/policy",
+    "/projects/{project}/gate/decisions/{decision}",
+    "/projects/{project}/sla",
+    "/projects/{project}/sla?show=monitors",
+    "/projects/{project}/maintenance",
     "/projects/{project}/monitors/new",
     "/projects/{project}/monitors/new?type=tcp",
     "/projects/{project}/monitors/new?type=push",
+    "/projects/{project}/status-pages",
+    "/projects/{project}/status-pages/new",
+    "/projects/{project}/status-pages/{page}",
+    "/projects/{project}/status-pages/{page}?find=&edit={part}",
+    "/projects/{project}/status-pages/{page}/delete",
+    "/projects/{project}/status-pages/{page}/preview",
+    "/admin/fleet",
+    "/status/quality",
+    "/status/quality/history",
+    "/status/quality/subscribe",
+    f"/status/unsubscribe/leadline_subscription_{'0' * 43}",
     "/monitors/01a20031-f412-7194-981b-2db4350507bf",
 ]
 
@@ -44,7 +92,55 @@ def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
     ):
         channel = {"type": kind, "name": f"Operators by {kind}", "config": config}
         leadline.api("POST", f"/projects/{project}/notification-channels", channel)
+    people = [
+        leadline.api("POST", f"/projects/{project}/notification-channels", channel)["id"]
+        for channel in (
+            {"type": "ntfy", "name": name, "config": {"topic": "ops"}}
+            for name in ("Mara Lind", "Somebody-whose-name-has-no-place-to-break-and-is-very-long")
+        )
+    ]
+    schedules = [
+        leadline.api(
+            "POST",
+            f"/projects/{project}/oncall-schedules",
+            {
+                "name": f"By {seconds}",
+                "shift_seconds": seconds,
+                "anchor_at": "2026-01-05T08:00:00Z",
+                "timezone": "Europe/Berlin",
+                "participants": people,
+            },
+        )["id"]
+        for seconds in (604_800, 3_600)
+    ]
+    for name in ("The attic", "Somewhere-whose-name-has-no-place-to-break-and-is-very-long"):
+        made = leadline.api("POST", "/agent-tokens", {"name": name, "region": "core"})
+    leadline.api("DELETE", f"/agent-tokens/{made['id']}")
+    now = datetime.now(UTC).replace(microsecond=0)
+    leadline.api(
+        "POST",
+        f"/oncall-schedules/{schedules[0]}/overrides",
+        {
+            "channel_id": people[1],
+            "starts_at": (now - timedelta(hours=2)).isoformat(),
+            "ends_at": (now + timedelta(hours=40)).isoformat(),
+        },
+    )
+    ladder = leadline.api(
+        "POST",
+        f"/projects/{project}/escalation-policies",
+        {
+            "name": "Pages",
+            "repeat_last": True,
+            "steps": [
+                {"after_seconds": 0, "targets": [{"type": "schedule", "id": schedules[0]}]},
+                {"after_seconds": 300, "targets": [{"type": "channel", "id": people[1]}]},
+            ],
+        },
+    )
     made = {
+        "hourly": schedules[1],
+        "ladder": ladder["id"],
         "project": project,
         "good": make_monitor(leadline, project, server.url, name="Good", tags=["Shop"]),
         "bad": make_monitor(
@@ -57,8 +153,166 @@ def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
         "push": make_monitor(leadline, project, "", name="Push", type="push"),
         "paused": make_monitor(leadline, project, server.url, name="Paused", enabled=False),
     }
+    made.update(_services(leadline, project, made, ladder["id"]))
+    words = "Longer than any line of a telephone, certainly-and-without-a-place-to-break-it-at-all"
+    incidents = f"/projects/{project}/incidents"
+    for name, status in (("open", "identified"), ("over", "resolved")):
+        body = {"title": f"{name}: {words}", "status": status, "body": f"{words}\n{words}"}
+        made[name] = leadline.api("POST", incidents, body)["id"]
+        leadline.api("POST", f"/incidents/{made[name]}/updates", {"body": words})
+    leadline.api("POST", f"/incidents/{made['open']}/acknowledge")
+    leadline.api("PUT", f"/incidents/{made['over']}/postmortem", {"body": words})
+    _published(leadline, project, made)
     yield made
     server.stop()
+
+
+def _services(leadline: Daemon, project: str, made: dict[str, str], ladder: str) -> dict[str, str]:
+    """One that is declared, aimed at and speaks, and one that it needs and nobody declared."""
+    there = f"/projects/{project}/services"
+    long = "A service whose name is longer than any line of a telephone has room for"
+    undeclared = leadline.api("POST", there, {"name": "Accounts", "slug": "accounts"})["id"]
+    body = {
+        "name": long,
+        "slug": "long",
+        "depends_on": [undeclared],
+        "escalation_policy_id": ladder,
+    }
+    service = leadline.api("POST", there, body)["id"]
+    members = [made[name] for name in ("good", "bad", "push", "paused")]
+    declaration = {"expected_revision": 0, "monitors": members, "sli": members[:2]}
+    leadline.api("PUT", f"{there}/{service}/declaration", declaration)
+    for window in ("7d", "30d"):
+        target = {"window": window, "objective": 99.9}
+        leadline.api("PUT", f"{there}/{service}/sla-target", target)
+    leadline.api("PATCH", f"{there}/{service}/alerting", {"owns_paging": True})
+    now = datetime.now(UTC).replace(microsecond=0)
+    for hours, monitor in ((30, None), (200, made["paused"])):
+        planned = {
+            "starts_at": (now + timedelta(hours=hours)).isoformat(),
+            "ends_at": (now + timedelta(hours=hours + 20)).isoformat(),
+            "reason": "A reason-that-is-longer-than-any-line-and-has-no-place-to-break-it-at-all",
+        }
+        if monitor is not None:
+            planned["monitor_id"] = monitor
+        leadline.api("POST", f"/projects/{project}/maintenance", planned)
+    again = {
+        "rrule": "FREQ=WEEKLY;INTERVAL=2",
+        "starts_at": (now + timedelta(hours=60)).isoformat(),
+        "duration_seconds": 3_600,
+    }
+    leadline.api("POST", f"/projects/{project}/maintenance-series", again)
+    decision = _asked(leadline, there, service)
+    return {
+        "service": service,
+        "undeclared": undeclared,
+        "decision": decision,
+        "change": _changed(leadline, f"{there}/{service}", decision),
+        "after": _fallen(leadline, project, service),
+    }
+
+
+def _published(leadline: Daemon, project: str, made: dict[str, str]) -> None:
+    """A status page of every source, with bars, the project's incidents and its maintenance."""
+    organization = leadline.api("GET", "/organizations")[0]["id"]
+    body = {"slug": "quality", "title": "A title-without-a-place-to-break-it-at-all-certainly"}
+    page = leadline.api(
+        "POST", f"/organizations/{organization}/status-pages", {**body, "project_id": project}
+    )
+    for n, (name, bound) in enumerate(
+        (
+            ("Good", {"monitor_id": made["good"]}),
+            (
+                "A part whose name is longer than any line of a telephone",
+                {"monitor_id": made["bad"]},
+            ),
+            ("Paused", {"monitor_id": made["paused"]}),
+            ("Service", {"service_id": made["service"]}),
+            (
+                "By-hand-and-without-a-place-to-break-it-at-all-certainly",
+                {"manual_status": "degraded"},
+            ),
+        )
+    ):
+        component = {"name": name, "description": name, "group": f"Group {n // 2}", **bound}
+        part = leadline.api("POST", f"/status-pages/{page['id']}/components", component)
+    made.update(page=page["id"], part=part["id"])
+    with psycopg.connect(leadline.dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into monitor_days (org, monitor, day, good_us, bad_us, unknown_us, excluded_us,"
+            " up, total) select m.org, m.id,"
+            " date_trunc('day', now(), 'UTC') - n * interval '1 day',"
+            " 86400000000 - n * 10000000, n * 5000000, n * 5000000, 0, 90, 100"
+            " from monitors m, generate_series(1, 60) n where m.uid = %s",
+            (made["good"],),
+        )
+
+
+def _asked(leadline: Daemon, there: str, service: str) -> str:
+    """By a policy that blocks, with an override that has a long reason."""
+    clauses = {
+        "budget_exhausted": "block",
+        "budget_consumed": "warn",
+        "page_burn_firing": "block",
+        "ticket_burn_firing": "ignore",
+        "service_incident_open": "block",
+    }
+    policy = {
+        "expected_revision": None,
+        "schema_version": 2,
+        "window_mode": "all",
+        "clauses": clauses,
+        "budget_consumed_percent": 75,
+        "max_seal_lag_seconds": 900,
+        "unknown_behavior": "block",
+    }
+    leadline.api("PUT", f"{there}/{service}/gate/policy", policy)
+    leadline.api("POST", f"{there}/{service}/gate")
+    override = {
+        "policy_revision": 1,
+        "reason": "A reason-that-is-longer-than-any-line-and-has-no-place-to-break-it " * 4,
+        "expires_at": (datetime.now(UTC) + timedelta(days=6)).isoformat(),
+    }
+    leadline.api("POST", f"{there}/{service}/gate/override", override)
+    return str(leadline.api("POST", f"{there}/{service}/gate")["decision_id"])
+
+
+def _changed(leadline: Daemon, service: str, decision: str) -> str:
+    """A dozen of every kind and end, with texts as long as they may be."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    first = ""
+    for n in range(12):
+        told = {
+            "kind": ("deploy", "rollback", "flag")[n % 3],
+            "source": "a-source-whose-name-is-long",
+            "external_id": f"{n}-{'x' * 120}",
+            "ref": f"{n}-{'r' * 120}",
+            "url": f"https://ci.example.com/{'u' * 200}",
+            "decision_id": decision,
+        }
+        began = now - timedelta(hours=1 + 40 * n)
+        for phase, at in (
+            ("started", began),
+            (("succeeded", "failed", "cancelled", "")[n % 4], began + timedelta(minutes=20)),
+        ):
+            if phase:
+                body = {**told, "phase": phase, "occurred_at": at.isoformat()}
+                made = leadline.api("POST", f"{service}/changes", body)
+                first = first or str(made["change"]["id"])
+    return first
+
+
+def _fallen(leadline: Daemon, project: str, service: str) -> str:
+    """An incident of a service, which began after some of its changes."""
+    body = {"title": "It is down-and-its-name-has-no-place-to-break-at-all", "impact": "major"}
+    made = str(leadline.api("POST", f"/projects/{project}/incidents", body)["id"])
+    with psycopg.connect(leadline.dsn, autocommit=True) as connection:
+        connection.execute(
+            "update incidents set service = (select id from services where uid = %s) "
+            "where uid = %s",
+            (service, made),
+        )
+    return made
 
 
 @pytest.fixture(scope="module")

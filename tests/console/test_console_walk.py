@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.daemon_process import Daemon, daemon
 
@@ -40,7 +40,7 @@ def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
 
     # An interval that a test can wait for, by the form that a person would use.
     page.get_by_role("link", name="Edit").first.click()
-    page.get_by_label("Every").fill("5")
+    page.get_by_label("Every", exact=True).fill("5")
     page.get_by_label("Time-out").fill("2")
     page.get_by_label("Name", exact=True).fill("Corner <shop>")
     page.get_by_role("button", name="Save", exact=True).last.click()
@@ -115,11 +115,11 @@ def test_a_test_shows_its_phases_and_stores_nothing(
     expect(page.locator("#trial svg[role=img]")).to_have_attribute(
         "aria-label", re.compile("connect")
     )
-    page.get_by_label("Every").fill("soon")
+    page.get_by_label("Every", exact=True).fill("soon")
     page.get_by_role("button", name="Test", exact=True).click()
-    expect(page.get_by_label("Every")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Every", exact=True)).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_role("alert")).to_contain_text("has to be mended")
-    page.get_by_label("Every").fill("30")
+    page.get_by_label("Every", exact=True).fill("30")
     target.stop()
     page.get_by_role("button", name="Test", exact=True).click()
     # What was mended is no longer called wrong.
@@ -152,7 +152,7 @@ def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
     page = open_page(f"/projects/{project}/monitors/new")
     page.get_by_label("Address").fill("https://user:secret@example.com/")
     page.get_by_label("Name", exact=True).fill("Kept as it was typed")
-    page.get_by_label("Every").fill("soon")
+    page.get_by_label("Every", exact=True).fill("soon")
     page.get_by_label("Time-out").fill("900")
     page.get_by_label("Conditions").fill("[STATUS] == 200\n[RESULT] == 1")
     page.get_by_role("button", name="Add monitor").click()
@@ -167,7 +167,7 @@ def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
         error = (control.get_attribute("aria-describedby") or "").split()[0]
         expect(page.locator(f"#{error}")).to_contain_text(words)
     expect(page.get_by_label("Name", exact=True)).to_have_value("Kept as it was typed")
-    expect(page.get_by_label("Every")).to_have_value("soon")
+    expect(page.get_by_label("Every", exact=True)).to_have_value("soon")
     expect(page.get_by_label("Conditions")).to_have_value("[STATUS] == 200\n[RESULT] == 1")
 
 
@@ -290,6 +290,35 @@ def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
     overview.get_by_role("link", name="Show it anew").click()
     expect(row_of(overview, "Added elsewhere")).to_be_visible()
     expect(row_of(overview, "Deleted elsewhere")).to_have_count(0)
+
+
+def test_a_look_at_all_of_the_page_is_not_forgotten_for_a_change_told_meanwhile(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    known = make_monitor(leadline, project, target.url, name="There before")
+    page = open_page("about:blank")
+    page.add_init_script(
+        "window.EventSource = class extends EventTarget {"
+        " static OPEN = 1; readyState = 1; constructor() { super(); window.stream = this; }"
+        " close() {} tell(name, data) {"
+        " this.dispatchEvent(new MessageEvent(name, {data: JSON.stringify(data)})); } };"
+    )
+    page.goto(f"{leadline.url}/projects/{project}?q=before")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        held.append(route)
+
+    page.route("**/rows?*", hold)
+    change = {"project_id": project, "monitor_id": known}
+    with page.expect_request("**/rows?*"):
+        page.evaluate("change => stream.tell('status', change)", change)
+    make_monitor(leadline, project, target.url, name="Made before long")
+    page.evaluate("change => { stream.tell('ping', {}); stream.tell('status', change); }", change)
+    held[0].continue_()
+    expect(page.locator("#stream")).to_contain_text("The list has changed")
 
 
 def test_whoever_is_signed_out_meanwhile_is_told_and_sees_nothing_called_live(

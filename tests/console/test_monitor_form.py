@@ -1,5 +1,6 @@
 """The form takes any SPEC: what it shows can be read back, and every fault lands at its field."""
 
+import json
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from leadline.probes.kinds import FILES, spec_of
 from leadline.probes.spec import Field, FieldType, MonitorType, Spec, TargetForm
 from leadline.storage.rules.instant import Instant
 from leadline.storage.tables.monitors import MonitorRow
+from tests.probes.job_queue import polled
 
 # A kind as a later one may be, with a field of every type.
 LATER = Spec(
@@ -41,6 +43,8 @@ LATER = Spec(
     placeholders=frozenset({"RESULT"}),
 )
 EVERY = [*kinds(), LATER]
+# The least that may be saved as one, without a secret.
+WORKFLOW = json.dumps({**polled(submit={"headers": []}, completion={"headers": []}), "secrets": {}})
 TYPED = {
     FieldType.TEXT: "up",
     FieldType.DOCUMENT: '{"steps": [{"url": "https://example.com/"}]}',
@@ -272,7 +276,9 @@ def filled(spec: Spec) -> dict[str, list[str]]:
         typed["target"] = [GOOD[spec.target].replace("https", scheme)]
     for item in spec.fields:
         if item.required:
-            typed[f"config.{item.name}"] = [TYPED[item.type]]
+            typed[f"config.{item.name}"] = [
+                WORKFLOW if item.name == "workflow" else TYPED[item.type]
+            ]
         elif item.name == "password" and "config.username" in typed:
             typed["config.password"] = ["hunter2"]
     return typed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.explained import FAILURES, TROUBLES, explain_failure
+from leadline.http.console.explained import FAILURES, REFUSALS, TROUBLES, explain_failure
 from leadline.http.console.first.page import read_address
 from leadline.http.console.monitor.check import ended_in, parts_of, verdict
 from leadline.http.console.monitor.facts import (
@@ -108,6 +108,7 @@ def test_phases_add_up_to_the_whole_and_only_a_failure_has_a_part_that_did_not_f
         ("tls_error example.com", None, "Failed in tls"),
         ("http_status example.com", 503, "Answered with 503"),
         ("condition_failed example.com", None, "Failed after the answer"),
+        ("region_saturated", None, "Was not run"),
     ],
 )
 def test_the_verdict_says_where_it_ended(msg: str, code: int | None, said: str) -> None:
@@ -144,6 +145,7 @@ def test_every_class_and_every_trouble_of_ours_is_explained() -> None:
     # probe_error is said of nothing that is stored: an unknown run has no heartbeat.
     assert set(FAILURES) == set(FailureClass) - {FailureClass.PROBE_ERROR}
     assert set(TROUBLES) == set(UnknownReason)
+    assert all(explain_failure(reason) == said for reason, said in REFUSALS.items())
     assert explain_failure("what_another_version_says") == ""
 
 

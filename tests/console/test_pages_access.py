@@ -1,5 +1,6 @@
 """Every page × everybody, through the real app: the sign-in, nothing to see, no, or the page."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -8,13 +9,36 @@ from uuid_utils.compat import uuid7
 
 from leadline.http.route import Route
 from leadline.http.table import ROUTES
+from leadline.storage.pools import Isolation
+from leadline.storage.postgres_partitions import make_partitions
+from leadline.storage.rules.change import Kind, Phase, Record
+from leadline.storage.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.rules.gate_policy import Document, WindowMode
+from leadline.storage.transactions.changes.record_change import record_change
+from leadline.storage.transactions.gate.edit_policy import put_policy
+from leadline.storage.transactions.gate.evaluate import evaluate_gate
+from tests.conftest import FROZEN_NOW
 from tests.http.cast import PEOPLE, Api
 
+POLICY = (
+    "windows=30d&percent=75&lag=900&unknown=block&budget_exhausted=block&budget_consumed=warn"
+    "&page_burn_firing=block&ticket_burn_firing=warn&service_incident_open=block"
+)
 # As the interface's roles have it: to look is a viewer's, to write an editor's.
 STATED = """
 - GET /sign-in
 - POST /sign-in
 - GET /static/{file}
+- GET /theme/{color}
+- GET /status/{slug}
+- GET /status/{slug}/history
+- GET /status/{slug}/widget
+- GET /status/{slug}/subscribe
+- POST /status/{slug}/subscribe
+- GET /status/confirm/{token}
+- POST /status/confirm/{token}
+- GET /status/unsubscribe/{token}
+- POST /status/unsubscribe/{token}
 * GET /
 V GET /projects/{projectID}
 E POST /projects/{projectID}
@@ -29,8 +53,61 @@ V GET /projects/{projectID}/secrets
 E POST /projects/{projectID}/secrets
 V GET /projects/{projectID}/channels
 E POST /projects/{projectID}/channels
+V GET /projects/{projectID}/incidents
+E POST /projects/{projectID}/incidents
+V GET /incidents/{incidentID}
+E POST /incidents/{incidentID}
+V GET /projects/{projectID}/services
+V GET /services/{serviceID}
+V GET /services/{serviceID}/changes
+V GET /services/{serviceID}/changes/{changeID}
+V GET /services/{serviceID}/gate
+A POST /services/{serviceID}/gate
+E GET /services/{serviceID}/gate/policy
+E POST /services/{serviceID}/gate/policy
+V GET /projects/{projectID}/gate
+V GET /projects/{projectID}/gate/decisions/{decisionID}
+E GET /projects/{projectID}/gate/policy
+E POST /projects/{projectID}/gate/policy
+V GET /projects/{projectID}/sla
+E GET /projects/{projectID}/services/new
+E POST /projects/{projectID}/services/new
+E GET /services/{serviceID}/declaration
+E POST /services/{serviceID}/declaration
+E GET /services/{serviceID}/dependencies
+E POST /services/{serviceID}/dependencies
+E GET /services/{serviceID}/objective
+E POST /services/{serviceID}/objective
+E GET /services/{serviceID}/alerting
+E POST /services/{serviceID}/alerting
+E GET /services/{serviceID}/delete
+E POST /services/{serviceID}/delete
+V GET /projects/{projectID}/maintenance
+E POST /projects/{projectID}/maintenance
+V GET /projects/{projectID}/on-call
+E POST /projects/{projectID}/on-call
+V GET /projects/{projectID}/status-pages
+O GET /projects/{projectID}/status-pages/new
+O POST /projects/{projectID}/status-pages/new
+V GET /projects/{projectID}/status-pages/{pageID}
+O POST /projects/{projectID}/status-pages/{pageID}
+O GET /projects/{projectID}/status-pages/{pageID}/delete
+O POST /projects/{projectID}/status-pages/{pageID}/delete
+O GET /projects/{projectID}/status-pages/{pageID}/preview
+E GET /projects/{projectID}/oncall-schedules/new
+E POST /projects/{projectID}/oncall-schedules/new
+E GET /oncall-schedules/{scheduleID}/edit
+E POST /oncall-schedules/{scheduleID}/edit
+E GET /projects/{projectID}/escalation-policies/new
+E POST /projects/{projectID}/escalation-policies/new
+E GET /escalation-policies/{policyID}/edit
+E POST /escalation-policies/{policyID}/edit
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
+G GET /admin/dead-letters
+G POST /admin/dead-letters
+G GET /admin/fleet
+G POST /admin/fleet
 """
 LETTERS = {
     (method, path): letter
@@ -38,20 +115,51 @@ LETTERS = {
 }
 PAGES = [route for route in ROUTES if route.page]
 GUARDED = [route for route in PAGES if route.action.need.value != "-"]
+SCHEDULE = "act=save&name=S&shift=1&unit=weeks&anchor=2026-01-05T09:00&participant={channel}"
+POLICIES = (
+    "mode=all&healthy_min=1&degraded_min=1&region_mode=all_regions&healthy_min_regions=1&"
+    "degraded_min_regions=1&missing_data=unknown&active_multiplier=3&active_floor=90s"
+)
 FORMS = {
+    "/projects/{projectID}/services/new": f"act=save&revision=0&name=New&{POLICIES}",
+    "/services/{serviceID}/declaration": f"act=save&revision=0&{POLICIES}",
+    "/services/{serviceID}/dependencies": "generation=0",
+    "/services/{serviceID}/objective": "window=30d&objective=99.5",
+    "/services/{serviceID}/alerting": "confirm=2&renotify=0&down=on",
+    "/services/{serviceID}/delete": "",
+    "/services/{serviceID}/gate": "act=override&reason=New&until=1h&source=service&revision=1",
+    "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
+    "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
+    "/admin/dead-letters": "act=replay-all",
+    "/admin/fleet": "act=make&name=attic&region=eu",
     "/projects/{projectID}": "target=http://127.0.0.1:1/",
     "/monitors/{monitorID}": "act=pause",
     "/monitors/{monitorID}/delete": "",
     "/projects/{projectID}/monitors/new": "type=push&fields=push&act=save&name=New&"
     "interval_seconds=60&grace_seconds=60&failure_threshold=1",
     "/projects/{projectID}/channels": "act=add&type=ntfy&name=New&config.topic=ops",
+    "/projects/{projectID}/incidents": "title=New&impact=minor&status=investigating",
+    "/incidents/{incidentID}": "act=note&body=New",
+    "/projects/{projectID}/maintenance": "act=plan&starts=2026-01-06T00:00&ends=2026-01-06T01:00",
+    "/projects/{projectID}/status-pages/new": "title=New&slug=new-{n}&visibility=listed&"
+    "scope=project",
+    "/projects/{projectID}/status-pages/{pageID}": "act=page&title=New&visibility=internal",
+    "/projects/{projectID}/status-pages/{pageID}/delete": "",
     "/projects/{projectID}/secrets": "act=add&name=new-{n}&value=x",
+    "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
+    "/projects/{projectID}/oncall-schedules/new": SCHEDULE,
+    "/oncall-schedules/{scheduleID}/edit": SCHEDULE,
+    "/projects/{projectID}/escalation-policies/new": "act=save&name=L&targets-0=channel:{channel}",
+    "/escalation-policies/{policyID}/edit": "act=save&name=L&targets-0=channel:{channel}",
     "/monitors/{monitorID}/edit": "type=http&fields=http&act=save&name=New&"
     "target=http://127.0.0.1:1/&interval_seconds=60&failure_threshold=1",
 }
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 SEES_SHOP = {"shopkeeper", "viewer", "editor", "project_admin", "org_admin", "global_admin"}
 WRITES_SHOP = SEES_SHOP - {"viewer"}
+RUNS_SHOP = {"shopkeeper", "project_admin", "org_admin", "global_admin"}
+OWNS_ACME = {"org_admin", "global_admin"}
+MAY = {"A": RUNS_SHOP, "E": WRITES_SHOP, "O": OWNS_ACME}
 
 
 def test_the_table_holds_exactly_the_pages_that_are_stated_with_their_letters() -> None:
@@ -59,10 +167,63 @@ def test_the_table_holds_exactly_the_pages_that_are_stated_with_their_letters() 
     assert not any(route.in_document for route in PAGES)
 
 
-async def call(api: Api, who: str, route: Route, monitor: UUID) -> Any:
+async def decided(api: Api, service: UUID) -> UUID:
+    """The project has no policy, the service one, and was asked about."""
+    document = Document(
+        schema_version=2,
+        window_mode=WindowMode.ALL,
+        window=None,
+        clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+        budget_consumed_percent=75,
+        max_seal_lag_seconds=900,
+        unknown_behavior=UnknownBehavior.BLOCK,
+    )
+    await make_partitions(
+        api.pool, "gate_decisions", "evaluated_at", from_=FROZEN_NOW, through=FROZEN_NOW
+    )
+    async with api.pool.transaction("policy") as tx:
+        await tx.execute("delete from gate_policies")
+        await put_policy(tx, api.editor, api.project, service, None, document)
+    async with api.pool.transaction("ask", isolation=Isolation.REPEATABLE_READ) as tx:
+        return (await evaluate_gate(tx, api.editor, api.project, service)).row.uid
+
+
+async def changed(api: Api, service: UUID) -> UUID:
+    """By a deploy that was told of."""
+    record = Record(kind=Kind.DEPLOY, phase=Phase.STARTED, source="ci", external_id="1")
+    async with api.pool.transaction("change") as tx:
+        return (await record_change(tx, api.editor, api.project, service, record)).phase.uid
+
+
+async def named_by(api: Api) -> dict[str, str]:
+    """A channel, a schedule and a ladder that name it, and a service with what is known of it."""
+    channel = await api.new_channel()
+    schedule, policy = await api.new_schedule(channel), await api.new_policy(channel)
+    named = {"channel": channel, "schedule": schedule, "policy": policy}
+    named["service"] = service = await api.new_service(aims=True)
+    named["decision"] = await decided(api, service)
+    named["change"] = await changed(api, service)
+    named["page"] = await api.new_status_page()
+    return {name: str(uid) for name, uid in named.items()}
+
+
+async def call(
+    api: Api,
+    who: str,
+    route: Route,
+    monitor: UUID,
+    incident: UUID,
+    named: Mapping[str, str],
+) -> Any:
     path = route.path.replace("{projectID}", str(api.project))
     path = path.replace("{monitorID}", str(monitor))
-    form = FORMS[route.path].replace("{n}", str(next(api.numbers))).encode() if route.form else None
+    path = path.replace("{incidentID}", str(incident))
+    for name, uid in named.items():
+        path = path.replace(f"{{{name}ID}}", uid)
+    text = FORMS.get(route.path, "").replace("{n}", str(next(api.numbers)))
+    for name, uid in named.items():
+        text = text.replace(f"{{{name}}}", uid)
+    form = text.encode() if route.form else None
     return await api.ask(who, route.method, path, data=form, headers=FORM if route.form else None)
 
 
@@ -71,16 +232,20 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
     letter = LETTERS[route.method, route.path]
     for who in ["nobody", *PEOPLE]:
         monitor = await api.new_monitor(interval_seconds=3600)
+        incident = await api.new_incident()
+        named = await named_by(api)
         audited = await api.rows("select count(*) from audit_entries")
-        answer = await call(api, who, route, monitor.uid)
+        answer = await call(api, who, route, monitor.uid, incident, named)
         body = await answer.get_data()
         assert b'{"error"' not in body, "a person is answered with a page"
         if who == "nobody":
             assert answer.status_code == 303
             assert answer.headers["Location"].startswith("/sign-in?next=%2F")
-        elif letter != "*" and who not in SEES_SHOP:
+        elif letter == "G" and who != "global_admin":
+            assert answer.status_code == 403, who
+        elif letter not in "*G" and who not in SEES_SHOP:
             assert answer.status_code == 404, who
-        elif letter == "E" and who not in WRITES_SHOP:
+        elif who not in MAY.get(letter, PEOPLE):
             assert answer.status_code == 403, who
         else:
             assert answer.status_code in (200, 303), (who, body[-600:])
@@ -96,8 +261,12 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
 )
 async def test_a_stranger_sees_the_page_of_what_does_not_exist(api: Api, route: Route) -> None:
     monitor = await api.new_monitor()
-    there = await call(api, "stranger", route, monitor.uid)
+    named = await named_by(api)
+    there = await call(api, "stranger", route, monitor.uid, await api.new_incident(), named)
     path = route.path.replace("{projectID}", str(uuid7())).replace("{monitorID}", str(uuid7()))
+    path = path.replace("{incidentID}", str(uuid7())).replace("{policyID}", str(uuid7()))
+    path = path.replace("{scheduleID}", str(uuid7())).replace("{serviceID}", str(uuid7()))
+    path = path.replace("{pageID}", str(uuid7()))
     form = FORMS[route.path].encode() if route.form else None
     nowhere = await api.ask(
         "org_admin", route.method, path, data=form, headers=FORM if route.form else None
@@ -112,13 +281,19 @@ async def test_a_form_of_another_site_changes_nothing(api: Api, route: Route) ->
     monitor = await api.new_monitor()
     path = route.path.replace("{projectID}", str(api.project))
     path = path.replace("{monitorID}", str(monitor.uid))
-    before = await api.rows("select count(*), count(*) filter (where enabled) from monitors")
+    path = path.replace("{incidentID}", str(await api.new_incident()))
+    path = path.replace("{scheduleID}", str(await api.new_schedule()))
+    path = path.replace("{policyID}", str(await api.new_policy()))
+    path = path.replace("{serviceID}", str(await api.new_service()))
+    path = path.replace("{pageID}", str(await api.new_status_page()))
+    query = "select count(*), count(*) filter (where enabled), (select sum(seq) from incidents) "
+    before = await api.rows(f"{query} from monitors")
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://elsewhere.test"}):
         answer = await api.ask(
             "org_admin", "POST", path, data=FORMS[route.path].encode(), headers={**FORM, **headers}
         )
         assert answer.status_code == 403
-    after = await api.rows("select count(*), count(*) filter (where enabled) from monitors")
+    after = await api.rows(f"{query} from monitors")
     assert after == before
 
 
@@ -149,7 +324,20 @@ async def test_only_those_who_may_write_are_given_secrets_and_buttons(api: Api, 
 async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
     nasty = "<img src=x onerror=alert(1)>\"'&"
     made = await api.new_monitor(name=nasty, description=nasty, tags=[nasty])
-    for path in (f"/projects/{api.project}", f"/monitors/{made.uid}", f"/monitors/{made.uid}/edit"):
+    incident = await api.new_incident(title=nasty, body=nasty)
+    channel = await api.new_channel(name=nasty)
+    schedule = await api.new_schedule(channel, name=nasty)
+    policy = await api.new_policy(channel)
+    for path in (
+        f"/projects/{api.project}",
+        f"/monitors/{made.uid}",
+        f"/monitors/{made.uid}/edit",
+        f"/projects/{api.project}/incidents",
+        f"/incidents/{incident}",
+        f"/projects/{api.project}/on-call",
+        f"/oncall-schedules/{schedule}/edit",
+        f"/escalation-policies/{policy}/edit",
+    ):
         page = await (await api.ask("editor", "GET", path)).get_data(as_text=True)
         assert "<img" not in page
         assert "&lt;img src=x onerror=alert(1)&gt;" in page
@@ -165,6 +353,8 @@ async def test_every_page_has_nothing_inline_that_its_policy_would_refuse(api: A
         f"/monitors/{made.uid}/delete",
         f"/projects/{api.project}/monitors/new",
         f"/projects/{api.project}/secrets",
+        f"/projects/{api.project}/incidents",
+        f"/incidents/{await api.new_incident()}",
     ):
         page = await (await api.ask("editor", "GET", path)).get_data(as_text=True)
         assert " style=" not in page
