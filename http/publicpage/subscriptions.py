@@ -1,0 +1,68 @@
+"""Somebody asks to be told of a page, says yes, or says no more: what the API and the pages share.
+
+Nothing that is answered tells whether an address is known. Links are made of the address that is
+configured, never of what a request says of itself.
+"""
+
+from ...storage.rules.subscription import Asked, Kind
+from ...storage.rules.token import TokenKind, kind_of
+from ...storage.transactions.subscriptions.confirm import confirm
+from ...storage.transactions.subscriptions.leave import unsubscribe
+from ...storage.transactions.subscriptions.subscribe import subscribe
+from ..context import Context
+from ..errors import Problem
+from ..permits import ClientTries
+from ..route import Ask
+from .reading import public_page
+
+
+def can_link(context: Context) -> bool:
+    """Whether there is an address to link to: without one nobody can be asked."""
+    return bool(context.options.public_base_url)
+
+
+def can_mail(context: Context) -> bool:
+    return context.means.mail is not None and can_link(context)
+
+
+def demand_means(context: Context, kind: Kind) -> None:
+    """Problem mail_unavailable."""
+    if not can_link(context) or (kind is Kind.MAIL and not can_mail(context)):
+        raise Problem("mail_unavailable")
+
+
+async def ask_for(ask: Ask, asked: Asked) -> None:
+    """Problem not_found where the page is not open to who asks; mail_unavailable; rate_limited;
+    Refused as `subscribe`."""
+    async with public_page(ask) as (_, page):
+        pass
+    demand_means(ask.context, asked.kind)
+    _take(ask, ask.context.subscribing)
+    keyring = ask.context.keyring
+    await ask.context.pool.transact("subscribe", lambda tx: subscribe(tx, page, asked, keyring))
+    ask.context.on_told()
+
+
+async def say_yes(ask: Ask, token: str) -> None:
+    """Problem not_found where nothing was asked for by that token within a day; rate_limited."""
+    demand_token(token)
+    _take(ask, ask.context.confirming)
+    if not await ask.context.pool.transact("confirm", lambda tx: confirm(tx, token)):
+        raise Problem("not_found")
+
+
+async def say_no_more(ask: Ask, token: str) -> None:
+    """As often as anybody likes: what has ended stays so. Problem not_found of what is no token."""
+    demand_token(token)
+    await ask.context.pool.transact("unsubscribe", lambda tx: unsubscribe(tx, token))
+
+
+def demand_token(token: str) -> None:
+    if kind_of(token) is not TokenKind.SUBSCRIPTION:
+        raise Problem("not_found")
+
+
+def _take(ask: Ask, tries: ClientTries) -> None:
+    wait_seconds = tries.take(ask.client, ask.context.clock())
+    if wait_seconds:
+        raise Problem("rate_limited", headers={"Retry-After": str(wait_seconds)})

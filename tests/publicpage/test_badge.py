@@ -1,0 +1,58 @@
+"""A badge says what the page says, and is an image whatever a name holds."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.http.publicpage.badge import (
+    TEXT_LONGEST,
+    component_badge,
+    page_badge,
+    uptime_badge,
+)
+from leadline.http.publicpage.legal import legal
+from leadline.http.publicpage.words import STATUS
+from leadline.storage.rules.page import Audience, Status, render
+from tests.publicpage.test_html import shop
+
+SVG = "{http://www.w3.org/2000/svg}"
+MEASURED = [one for one in Status if one is not Status.NO_DATA]
+
+
+def said(badge: str) -> tuple[str, str]:
+    root = ElementTree.fromstring(badge)
+    name, status = (element.text or "" for element in root.iter(f"{SVG}text"))
+    assert root.attrib["aria-label"] == f"{name}: {status}"
+    return name, status
+
+
+@pytest.mark.parametrize("status", MEASURED)
+def test_a_component_s_badge_says_how_it_is(status: Status) -> None:
+    page = render(shop(status), Audience.PUBLIC)
+    assert said(component_badge(page.components[0])) == ("Part number 0", STATUS[status])
+    assert said(page_badge(page)) == ("Shop", STATUS[status])
+
+
+def test_an_uptime_has_its_coverage_beside_it() -> None:
+    page = render(shop(Status.OPERATIONAL), Audience.PUBLIC)
+    _, figure = said(uptime_badge(page.components[0]))
+    assert figure.startswith("99.9")
+    assert "coverage 100" in figure
+
+
+def test_a_page_without_components_is_not_said_to_work() -> None:
+    page = render(shop(), Audience.PUBLIC)
+    assert said(page_badge(page)) == ("Shop", "No data")
+
+
+@given(st.text(max_size=200) | st.sampled_from(["\ufffe", "a\0b", "\ud800", "<&>"]))
+def test_whatever_a_name_holds_it_is_an_image_with_that_name(title: str) -> None:
+    facts = shop(Status.OPERATIONAL)
+    badge = page_badge(render(replace(facts, title=title), Audience.PUBLIC))
+    name, _ = said(badge)
+    assert len(name) <= TEXT_LONGEST
+    shown = " ".join(legal(title).split())
+    assert name == shown or name[:-1] == shown[: TEXT_LONGEST - 1]

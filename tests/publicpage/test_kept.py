@@ -1,0 +1,144 @@
+"""Answers that are kept for a moment, held against a clock that is set."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from leadline.http.publicpage import kept as kept_module
+from leadline.http.publicpage.kept import FRESH_SECONDS, RENEWED_SECONDS, Answer, Kept, Read
+
+
+class Shelf:
+    """What there is to be read, how often it was, and how long that takes."""
+
+    def __init__(self) -> None:
+        self.says = "one"
+        self.reads = 0
+        self.takes_seconds = 0.0
+        self.fails = False
+
+    async def read(self) -> Read:
+        said = self.says
+        self.reads += 1
+        number = self.reads
+        await trio.sleep(self.takes_seconds)
+        if self.fails:
+            raise OSError("the store is away")
+        return Read(said, f"{said} {number}".encode)
+
+
+Reading = Callable[[], Awaitable[Read]]
+
+
+async def test_what_was_read_is_told_again_for_a_moment(autojump_clock: MockClock) -> None:
+    kept, shelf = Kept(), Shelf()
+    first = await kept.answer("a", shelf.read)
+    await trio.sleep(FRESH_SECONDS * 0.9)
+    assert await kept.answer("a", shelf.read) is first
+    shelf.says = "two"
+    await trio.sleep(FRESH_SECONDS * 0.2)
+    assert (await kept.answer("a", shelf.read)).body == b"two 2"
+
+
+async def test_what_says_the_same_stays_the_same_bytes_for_a_minute(
+    autojump_clock: MockClock,
+) -> None:
+    kept, shelf = Kept(), Shelf()
+    first = await kept.answer("a", shelf.read)
+    began = trio.current_time()
+    while trio.current_time() - began < RENEWED_SECONDS - FRESH_SECONDS:
+        assert await kept.answer("a", shelf.read) is first
+        await trio.sleep(FRESH_SECONDS)
+    await trio.sleep(2 * FRESH_SECONDS)
+    later = await kept.answer("a", shelf.read)
+    assert later.body != first.body
+    assert later.tag != first.tag
+    assert shelf.reads > 50, "it was looked at all the while"
+
+
+async def test_many_who_ask_together_read_once(autojump_clock: MockClock) -> None:
+    kept, shelf = Kept(), Shelf()
+    shelf.takes_seconds = 5
+    found: list[Answer] = []
+
+    async def ask() -> None:
+        found.append(await kept.answer("a", shelf.read))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(ask)
+    assert shelf.reads == 1, "also where that takes longer than an answer is fresh"
+    assert len(set(found)) == 1
+
+
+async def test_who_wrote_reads_what_was_written(autojump_clock: MockClock) -> None:
+    kept, shelf = Kept(), Shelf()
+    await kept.answer("a", shelf.read)
+    shelf.says = "two"
+    kept.forget()
+    assert (await kept.answer("a", shelf.read)).body == b"two 2"
+
+
+async def test_what_began_before_a_write_is_told_to_nobody_after_it(
+    autojump_clock: MockClock,
+) -> None:
+    kept, shelf = Kept(), Shelf()
+    shelf.takes_seconds = 0.5
+    told: dict[str, bytes] = {}
+
+    async def ask(name: str) -> None:
+        told[name] = (await kept.answer("a", shelf.read)).body
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, "before")
+        await trio.sleep(0.1)
+        shelf.says = "two"
+        kept.forget()
+        await ask("after")
+    assert told == {"before": b"one 1", "after": b"two 2"}
+    assert (await kept.answer("a", shelf.read)).body == b"two 2"
+
+
+async def test_a_failure_is_told_to_who_read_and_kept_by_nobody(autojump_clock: MockClock) -> None:
+    kept, shelf = Kept(), Shelf()
+    shelf.fails = True
+    with pytest.raises(OSError, match="away"):
+        await kept.answer("a", shelf.read)
+    shelf.fails = False
+    assert (await kept.answer("a", shelf.read)).body == b"one 2"
+
+
+async def test_who_waited_for_one_that_went_away_reads(autojump_clock: MockClock) -> None:
+    kept, shelf = Kept(), Shelf()
+    shelf.takes_seconds = 0.5
+    async with trio.open_nursery() as nursery:
+        scope = trio.CancelScope()
+
+        async def impatient() -> None:
+            with scope:
+                await kept.answer("a", shelf.read)
+
+        nursery.start_soon(impatient)
+        await trio.sleep(0.1)
+        nursery.start_soon(kept.answer, "a", shelf.read)
+        await trio.sleep(0.1)
+        scope.cancel()
+    assert shelf.reads == 2
+
+
+async def test_what_is_kept_is_bounded(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_module, "ANSWERS_MOST", 10)
+    kept, shelf = Kept(), Shelf()
+    for n in range(30):
+        await kept.answer(n, shelf.read)
+    assert len(kept) == 10
+    reads = shelf.reads
+    await kept.answer(29, shelf.read)
+    assert shelf.reads == reads
+    monkeypatch.setattr(kept_module, "BYTES_MOST", 12)
+    await kept.answer(30, shelf.read)
+    assert len(kept) == 2
