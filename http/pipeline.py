@@ -16,6 +16,7 @@ from quart import Request, Response
 from ..storage.rules.access import Answer, Need, Principal, Scope, may
 from ..storage.rules.refusal import Refused, Unavailable
 from ..storage.views.scopes import select_scope
+from .auth.agent_credential import AgentCredential, identify_agent
 from .auth.crosssite import is_cross_site
 from .auth.identify import Identified, identify_in
 from .client_address import client_address
@@ -37,7 +38,12 @@ async def answer(
     """Answers a request; every refusal is one field, and nothing else leaves."""
     try:
         ask = await _admit(route, context, request, parameters)
-        return _respond(route, await route.handler(ask))
+        found = await route.handler(ask)
+        if route.method != "GET" and ask.principal is not None:
+            # Whoever wrote something reads it on the public pages at once.
+            context.forget()
+            context.on_written()
+        return _respond(route, found)
     except Problem as caught:
         problem = caught
     except Refused as refused:
@@ -59,9 +65,13 @@ async def _admit(
 ) -> Ask:
     headers = {name.lower(): value for name, value in request.headers.items()}
     identified: Identified | None = None
+    agent: AgentCredential | None = None
     scope: Scope | None = None
     ids, words, malformed = _read_parameters(parameters)
-    if route.action.need is not Need.NOBODY:
+    by_token = route.token_opens and bool(request.args.get("token"))
+    if route.action.need is Need.AGENT:
+        agent = await _demand_agent(context, headers)
+    elif route.action.need is not Need.NOBODY and not by_token:
         identified = await _demand_credential(context, headers, request.method)
         scope = await _demand_access(context, route, identified.principal, ids, malformed)
     elif malformed:
@@ -69,6 +79,7 @@ async def _admit(
     return Ask(
         context=context,
         principal=identified.principal if identified else None,
+        agent=agent,
         scope=scope,
         ids=ids,
         words=words,
@@ -92,6 +103,13 @@ async def _demand_credential(
     if identified.by_cookie and is_cross_site(method, headers, context.options.public_base_url):
         raise Problem("forbidden")
     return identified
+
+
+async def _demand_agent(context: Context, headers: Mapping[str, str]) -> AgentCredential:
+    found = await identify_agent(context.pool, headers, context.options.agents)
+    if found is None:
+        raise Problem("unauthorized")
+    return found
 
 
 async def _demand_access(
@@ -145,7 +163,7 @@ async def _read_body(route: Route, request: Request) -> Any:
         return None
     media_type = request.mimetype
     data = await read_limited(request, route.body_largest)
-    if not data and route.body_optional:
+    if data == b"" and route.body_optional:
         return None
     if media_type != "application/json":
         raise Problem("unsupported_media_type")

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.http.permits import ClientBuckets
+from leadline.http.permits import ClientBuckets, ClientTries
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 
 ZERO = Instant(0)
@@ -72,3 +72,22 @@ def test_full_buckets_go_first() -> None:
     buckets.take("slow", 60, ZERO)
     buckets.take("new", 1, Instant(2 * SECOND))
     assert buckets.take("spent", 1, Instant(2 * SECOND)) == 58
+
+
+def test_tries_of_a_minute_and_of_an_hour_bound_each_other() -> None:
+    """Twenty at most at once however slowly, five at once however long ago the last; who is refused
+    for one is not charged for the other."""
+    tries, now = ClientTries(5, 20), ZERO
+    taken = 0
+    for minute in range(4):
+        at = Instant(now + minute * MINUTE)
+        assert [tries.take("a", at) == 0 for _ in range(6)] == [True] * 5 + [False]
+        taken += 5
+    # Four minutes gave one and a third back of the hour's twenty.
+    later = Instant(now + 4 * MINUTE)
+    assert tries.take("a", later) == 0
+    wait_seconds = tries.take("a", later)
+    assert 60 < wait_seconds <= 180
+    assert tries.take("a", Instant(later + (wait_seconds - 1) * SECOND)) == 1
+    assert tries.take("a", Instant(later + wait_seconds * SECOND)) == 0
+    assert tries.take("b", later) == 0
