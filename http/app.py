@@ -5,7 +5,9 @@ from typing import Any
 
 from quart import Response, request
 from quart_trio import QuartTrio
+from werkzeug.exceptions import MethodNotAllowed
 
+from ..storage.rules.access import Need
 from .console.problems import problem_page
 from .context import Context
 from .errors import Problem, body_of
@@ -26,7 +28,8 @@ def make_app(context: Context, routes: Iterable[Route]) -> QuartTrio:
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     for route in routes:
-        _add(app, context, route)
+        if route.action.need is not Need.AGENT or context.options.has_agents:
+            _add(app, context, route)
     for status, code in ((404, "not_found"), (405, "method_not_allowed"), (413, "body_too_large")):
         app.register_error_handler(status, _teller(code))
     return app
@@ -39,6 +42,9 @@ def _add(app: QuartTrio, context: Context, route: Route) -> None:
         methods.append("HEAD")
 
     async def view(**parameters: str) -> Response:
+        if request.method not in methods:
+            # Whoever routes GET routes HEAD with it.
+            raise MethodNotAllowed(valid_methods=methods)
         request.scope["leadline.route"] = route.path  # type: ignore[typeddict-unknown-key]
         return await answer(route, context, request._get_current_object(), parameters)  # type: ignore[attr-defined]
 

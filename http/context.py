@@ -1,8 +1,9 @@
 """What every route is given: the parts of the house that HTTP reaches, made once at the start."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
+from typing import Final
 
 import trio
 
@@ -14,8 +15,28 @@ from ..storage.pools import Pool
 from ..storage.recorder import Recorder
 from ..storage.rules.instant import Instant
 from ..storage.views.push_targets import PushTarget
+from .auth.agent_credential import ConfiguredAgents
 from .auth.passwords import Passwords
-from .permits import ClientBuckets
+from .change_counts import ChangeCounts
+from .gate_counts import GateCounts
+from .lookout import Lookout
+from .permits import Admission, Bounds, ClientBuckets, ClientTries
+from .publicpage.domains import Domains
+from .publicpage.kept import Kept
+
+# What the interface states, where the configuration says nothing else. Of one principal's records
+# at once it says nothing: a quarter of all, so that one pipeline cannot keep out the others.
+GATE: Final = Bounds(
+    inflight_process=8, inflight_principal=2, principal_per_minute=10, process_per_minute=60
+)
+CHANGE_RECORDS: Final = Bounds(
+    inflight_process=32, inflight_principal=8, principal_per_minute=30, process_per_minute=300
+)
+SUBSCRIBE_PER_MINUTE: Final = 5
+SUBSCRIBE_PER_HOUR: Final = 20
+CHANGE_READS: Final = Bounds(inflight_process=64)
+# Public histories of status pages that are told at once, whoever asks.
+HISTORIES: Final = Bounds(inflight_process=8, busy="history_busy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +53,15 @@ class Options:
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     # Regions that the configuration knows; a monitor may stand in no other.
     regions: frozenset[str] = frozenset({"core"})
+    # Of those that are not for everybody, the slugs of the organizations that they are for.
+    reserved: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # Those that this process probes in itself.
+    probed_here: frozenset[str] = frozenset({"core"})
+    # Agents that the configuration names; their routes are there only where it says so.
+    agents: ConfiguredAgents = field(default_factory=ConfiguredAgents)
+    has_agents: bool = False
+    # How many canaries a region may run at once.
+    canary_places: int = 4
     heartbeat_days: int = 30
     ledger_days: int = 14
     version: str = ""
@@ -64,9 +94,42 @@ class Context:
     test_permits: trio.CapacityLimiter
     # Of signing in and changing a password: how often a client may try.
     logins: ClientBuckets = field(default_factory=ClientBuckets)
+    gate: Admission = field(default_factory=lambda: Admission(GATE))
+    gate_counts: GateCounts = field(default_factory=GateCounts)
+    change_records: Admission = field(default_factory=lambda: Admission(CHANGE_RECORDS))
+    change_reads: Admission = field(default_factory=lambda: Admission(CHANGE_READS))
+    histories: Admission = field(default_factory=lambda: Admission(HISTORIES))
+    # Of asking to be told of a status page, and of confirming it, each: how often a client may.
+    subscribing: ClientTries = field(
+        default_factory=lambda: ClientTries(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    )
+    confirming: ClientTries = field(
+        default_factory=lambda: ClientTries(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    )
+    # Public answers, told again for a moment.
+    kept: Kept = field(default_factory=Kept)
+    # Host names of status pages.
+    domains: Domains = field(init=False)
+    change_counts: ChangeCounts = field(default_factory=ChangeCounts)
     on_edit: Callable[[], None] = lambda: None
+    # After a commit that told somebody: what sends it need not wait for its next look.
+    on_told: Callable[[], None] = lambda: None
+    # After somebody wrote something: other processes may have kept what it changes.
+    on_written: Callable[[], None] = lambda: None
     readiness: Callable[[], Readiness] = Readiness
     metrics: Callable[[], bytes] = lambda: b""
     stopping: trio.Event = field(default_factory=trio.Event)
+    # Agents' claims that wait for work.
+    lookout: Lookout = field(init=False)
     # Push tokens looked up lately, with until when that may be gone by.
     push_targets: dict[bytes, tuple[float, PushTarget]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lookout", Lookout(self.stopping))
+        object.__setattr__(self, "domains", Domains(self.pool))
+
+    def forget(self) -> None:
+        """Somebody wrote something, here or elsewhere: nothing that the public was told before is
+        told any more."""
+        self.kept.forget()
+        self.domains.forget()

@@ -1,35 +1,57 @@
-"""Cursors of keyset lists: opaque, versioned, and good only for the list they were made by."""
+"""Cursors of keyset lists: opaque, versioned, and good only for the list they were made by. How
+many a page may hold is judged here too, as all such lists answer alike.
+"""
 
 import base64
 import binascii
 import hashlib
+from collections.abc import Sequence
+from typing import Final
 
-from ..storage.rules.instant import Instant
 from .errors import Problem
+
+PAGE_MOST: Final = 200
 
 _VERSION = 1
 _BOUND_BYTES = 8
-_KEY_BYTES = 8
+_NUMBER_BYTES = 8
+_PAGE_DIGITS_MOST = 10
 
 
-def write_cursor(after: Instant, bound: tuple[object, ...]) -> str:
-    """`bound` is the route with its filters; a cursor of another is refused."""
-    raw = bytes([_VERSION]) + _digest(bound) + after.to_bytes(_KEY_BYTES, signed=True)
+def write_cursor(after: Sequence[int], bound: tuple[object, ...]) -> str:
+    """`after` is the key of the last that was told, in numbers of 64 bits with a sign. `bound` is
+    the route with its filters; a cursor of another is refused."""
+    key = b"".join(number.to_bytes(_NUMBER_BYTES, signed=True) for number in after)
+    raw = bytes([_VERSION]) + _digest(bound) + key
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def read_cursor(text: str | None, bound: tuple[object, ...]) -> Instant | None:
-    """Where to go on; None at the start. Problem cursor_invalid for anything else."""
+def read_cursor(
+    text: str | None, bound: tuple[object, ...], numbers: int
+) -> tuple[int, ...] | None:
+    """The key of so many numbers after which to go on; None at the start. Problem cursor_invalid
+    for anything else."""
     if text is None:
         return None
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise Problem("cursor_invalid") from None
-    fits = len(raw) == 1 + _BOUND_BYTES + _KEY_BYTES and raw[0] == _VERSION
-    if not fits or raw[1 : 1 + _BOUND_BYTES] != _digest(bound):
+    start = 1 + _BOUND_BYTES
+    fits = len(raw) == start + numbers * _NUMBER_BYTES and raw[0] == _VERSION
+    if not fits or raw[1:start] != _digest(bound):
         raise Problem("cursor_invalid")
-    return Instant(int.from_bytes(raw[1 + _BOUND_BYTES :], signed=True))
+    places = range(start, len(raw), _NUMBER_BYTES)
+    return tuple(int.from_bytes(raw[at : at + _NUMBER_BYTES], signed=True) for at in places)
+
+
+def page_limit(text: str) -> int:
+    """How many a page may hold; there is one answer for every size that is none."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _PAGE_DIGITS_MOST):
+        raise Problem("limit_invalid")
+    if not 1 <= int(text) <= PAGE_MOST:
+        raise Problem("limit_invalid")
+    return int(text)
 
 
 def _digest(bound: tuple[object, ...]) -> bytes:

@@ -36,6 +36,9 @@ _WHO: Final = {
 }
 
 
+_BY_TOKEN: Final = " Open to whoever gives its own token, without a credential."
+
+
 def describe(routes: Iterable[Route]) -> Json:
     """The document; of routes that are in it, each exactly once."""
     told = [route for route in routes if route.in_document]
@@ -111,9 +114,9 @@ def _operation(route: Route, schemas: Mapping[Any, Json], components: Mapping[st
     operation: Json = {
         "operationId": operation_id(route),
         "summary": route.summary,
-        "description": _who(route.action),
+        "description": _who(route.action) + (_BY_TOKEN if route.token_opens else ""),
         "tags": [route.handler.__module__.rpartition(".")[2]],
-        "security": _security(route.action.need),
+        "security": [*_security(route.action.need), *([{}] if route.token_opens else [])],
     }
     if route.query is not NoQuery:
         operation["parameters"] = _query_parameters(
@@ -122,7 +125,10 @@ def _operation(route: Route, schemas: Mapping[Any, Json], components: Mapping[st
     if route.body is not None:
         content = {"application/json": {"schema": schemas[route.body]}}
         operation["requestBody"] = {"required": not route.body_optional, "content": content}
-    operation["responses"] = {str(route.status): _answer(route, schemas)} | {
+    operation["responses"] = {
+        str(status): _answer(route, status, schemas)
+        for status in (route.status, *route.statuses_too)
+    } | {
         str(status): {"$ref": f"#/components/responses/{_response_name(status)}"}
         for status in refusals_of(route)
     }
@@ -162,11 +168,11 @@ def _query_parameters(schema: Json) -> list[Json]:
     ]
 
 
-def _answer(route: Route, schemas: Mapping[Any, Json]) -> Json:
-    answer: Json = {"description": HTTPStatus(route.status).phrase}
+def _answer(route: Route, status: int, schemas: Mapping[Any, Json]) -> Json:
+    answer: Json = {"description": HTTPStatus(status).phrase}
     if route.answer is not None:
         answer["content"] = {route.content_type: {"schema": schemas[route.answer]}}
-    if route.status == 302:
+    if status == 302:
         answer["headers"] = {"Location": {"schema": {"type": "string"}}}
     return answer
 

@@ -8,12 +8,14 @@ from uuid import UUID
 import msgspec
 
 from ..storage.rules.access import Action, Principal, Scope
+from .auth.agent_credential import AgentCredential
 from .context import Context
 
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
 FORM_LARGEST = 64 << 10
-FORM_FIELDS_MOST = 200
+# A ladder has up to 20 steps, each with a time and 20 of whom it pages.
+FORM_FIELDS_MOST = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,7 @@ class Ask:
     """One request, once it may be answered: who asks, for what, and what they gave."""
 
     context: Context
-    # None on routes that ask nobody.
+    # None on routes that ask nobody, and where a token in the query is to open one.
     principal: Principal | None
     scope: Scope | None
     ids: Mapping[str, UUID]
@@ -31,6 +33,8 @@ class Ask:
     query: Any = field(repr=False)
     method: str
     client: str
+    # On what only agents call: whose token it was.
+    agent: AgentCredential | None = None
     # The SHA-256 of the session cookie, where that is the credential.
     session_hash: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -80,7 +84,9 @@ class Route:
     query: type[msgspec.Struct] = NoQuery
     answer: Any = None
     status: int = 200
-    # What else it may answer, beyond what any route may.
+    # Other statuses that come with the same answer.
+    statuses_too: tuple[int, ...] = ()
+    # What else it may refuse with, beyond what any route may.
     also: tuple[int, ...] = ()
     content_type: str = "application/json"
     body_largest: int = BODY_LARGEST
@@ -89,6 +95,9 @@ class Route:
     page: bool = False
     # The body is a form (application/x-www-form-urlencoded): `ask.form`.
     form: bool = False
+    # A `token` in the query opens it without a credential; the handler judges it, and finds in
+    # `ask.principal` whether there was one.
+    token_opens: bool = False
     # HEAD works wherever GET does, but on what changes something.
     head: bool = True
 

@@ -11,6 +11,7 @@ from . import ops
 from .app import make_app
 from .context import Context
 from .front import Front
+from .publicpage.domains import PageDomains
 from .table import ROUTES
 
 BACKLOG: Final = 1_024
@@ -29,7 +30,8 @@ async def serve(
 ) -> None:
     """Serves until `context.stopping`; started with the address it listens on."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
-    front = Front(cast("Any", make_app(context, routes)))
+    app = cast("Any", make_app(context, routes))
+    front = Front(PageDomains(app, context.domains) if with_api else app)
     listening = _listen(address)
     host, port = listening.getsockname()[:2]
     config = Config()

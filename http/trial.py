@@ -1,14 +1,36 @@
-"""A check before it is saved: run once, from this process, and stored nowhere."""
+"""A check before it is saved: run once, from where its monitor would be, and stored nowhere.
 
-from ..probes.check import make_check
+Where this process does not probe in the region, a worker that does is asked; where there is none,
+the answer says that this is no fault of the target's.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import trio
+from uuid_utils.compat import uuid7
+
+from ..probes.check import make_check, target_host
 from ..probes.kinds import spec_of
-from ..probes.result import Result
+from ..probes.result import Result, UnknownReason, unobtained
 from ..probes.run import run
 from ..storage.rules.access import Scope
-from ..storage.rules.refusal import Refused
+from ..storage.rules.instant import SECOND, Instant
+from ..storage.rules.refusal import Refused, Unavailable
+from ..storage.tables import trials
+from ..storage.transactions.jobs.trial_document import close_document, document_of
 from ..storage.transactions.monitors.draft import MonitorDraft, check_draft
 from ..storage.transactions.secrets.follow_references import open_references
+from ..storage.views.region_list import select_usable_regions
+from ..storage.views.region_workers import has_worker
 from .context import Context
+
+# How long a worker of the region may take to begin, and how often we look for what it found.
+BEGIN_SECONDS: Final = 10
+LOOK_SECONDS: Final = 0.25
+# No answer takes longer than this, whatever the check's own time-out: requests have a bound.
+ANSWER_SECONDS_MOST: Final = 50
 
 
 def _refuse_bindings(draft: MonitorDraft) -> None:
@@ -26,11 +48,16 @@ async def try_out(context: Context, draft: MonitorDraft, home: Scope) -> Result:
 
     `home` is the project whose secrets the draft may refer to: its editors may use them all.
     """
-    check_draft(draft, context.options.regions)
-    _refuse_bindings(draft)
+    options = context.options
     org, project = int(str(home.organization)), int(str(home.project))
     async with context.pool.transaction("open_references", read_only=True) as tx:
+        regions = await select_usable_regions(tx, org, options.regions, options.reserved)
+        check_draft(draft, regions)
+        _refuse_bindings(draft)
         values = await open_references(tx, org, project, draft.config, context.keyring)
+    if draft.region not in context.options.probed_here:
+        async with context.test_permits:
+            return await _try_elsewhere(context, draft, values)
     check = make_check(
         draft.type,
         draft.target,
@@ -44,3 +71,33 @@ async def try_out(context: Context, draft: MonitorDraft, home: Scope) -> Result:
     )
     async with context.test_permits:
         return await run(check, context.reach, context.clock)
+
+
+async def _try_elsewhere(context: Context, draft: MonitorDraft, values: dict[str, str]) -> Result:
+    uid = uuid7()
+    text, sealed = close_document(document_of(draft, values), context.keyring, uid)
+    async with context.pool.transaction("ask_for_trial") as tx:
+        if not await has_worker(tx, draft.region):
+            return _nobody(context, draft)
+        until = Instant(tx.now + BEGIN_SECONDS * SECOND)
+        await trials.insert_trial(tx, uid, draft.region, text, sealed, until)
+    try:
+        seconds = min(BEGIN_SECONDS + draft.timeout_seconds, ANSWER_SECONDS_MOST)
+        with trio.move_on_after(seconds):
+            while True:
+                await trio.sleep(LOOK_SECONDS)
+                async with context.pool.statement("take_trial_answer") as tx:
+                    found = await trials.take_answer(tx, uid)
+                if found is not None:
+                    return msgspec.json.decode(found, type=Result)
+        return _nobody(context, draft)
+    finally:
+        # Whoever keeps house finds it too: what was found is not lost for a row that stays.
+        with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
+            async with context.pool.statement("forget_trial") as tx:
+                await trials.delete_trial(tx, uid)
+
+
+def _nobody(context: Context, draft: MonitorDraft) -> Result:
+    host = target_host(draft.type, draft.target)
+    return unobtained(context.clock(), host, UnknownReason.NO_WORKER)

@@ -197,8 +197,9 @@ ROUTES: Final = (
         action=_EDIT,
         scope=_CHANNEL,
         handler=delete,
-        summary="Remove a channel; monitors no longer tell it.",
+        summary="Remove a channel that no ladder or schedule names; monitors tell it no more.",
         status=204,
+        also=(409,),
     ),
     Route(
         method="POST",

@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -13,6 +14,7 @@ from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
 from ...storage.rules.instant import Instant, to_text
 from ...storage.rules.monitor import MonitorType, default_timeout_seconds
 from ...storage.rules.refusal import Refused
+from ...storage.tables.escalation_policies import select_policy_uids
 from ...storage.tables.monitors import MonitorRow, select_monitor
 from ...storage.tables.probe_troubles import Trouble, TroubleRow, select_troubles
 from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
@@ -20,6 +22,7 @@ from ...storage.transactions.monitors.draft import MonitorDraft
 from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from ...storage.transactions.monitors.run_now import renew_push_token, run_now
 from ...storage.transactions.monitors.secrets_of_config import readable, unseal
+from ...storage.views.alerting_state import Delegation, SignalDelegation, select_delegations
 from ...storage.views.monitors import (
     Standing,
     select_monitors_of_project,
@@ -28,6 +31,7 @@ from ...storage.views.monitors import (
     status_of,
     still_troubled,
 )
+from ...storage.views.region_list import select_usable_regions
 from ..errors import Problem
 from ..route import Ask, Reply, Route
 from ..shapes.base import instant_text, known
@@ -35,15 +39,18 @@ from ..shapes.monitors import (
     CreateMonitor,
     JobAsked,
     Monitor,
+    MonitorDelegation,
     MonitorManagement,
+    MonitorSignalDelegation,
+    OwningService,
     PushToken,
     TestResult,
     UpdateMonitor,
 )
 from ..trial import try_out
+from .scoped import org_of
 
 PUSH_PATH: Final = "/api/v1/public/push/"
-_NEEDS_NO_POLICY = (None, "")
 
 
 async def list_monitors(ask: Ask) -> list[Monitor]:
@@ -66,8 +73,9 @@ async def create(ask: Ask) -> Reply:
     context = ask.context
     draft = draft_of(ask.body)
     async with context.pool.transaction("create_monitor") as tx:
+        regions = await usable_regions(ask, tx)
         row = await create_monitor(
-            tx, ask.who, ask.ids["projectID"], draft, context.keyring, context.options.regions
+            tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
         )
         shape = (await _shapes(ask, tx, [row]))[0]
     context.on_edit()
@@ -81,7 +89,6 @@ async def update(ask: Ask) -> Monitor:
         for name, value in msgspec.structs.asdict(ask.body).items()
         if value is not msgspec.UNSET
     }
-    _refuse_policy(given.pop("escalation_policy_id", None))
 
     async def edit(tx: Tx) -> tuple[MonitorRow, Monitor]:
         row = await edit_monitor(
@@ -90,7 +97,7 @@ async def update(ask: Ask) -> Monitor:
             ask.ids["monitorID"],
             given,
             context.keyring,
-            context.options.regions,
+            await usable_regions(ask, tx),
         )
         return row, (await _shapes(ask, tx, [row]))[0]
 
@@ -99,6 +106,12 @@ async def update(ask: Ask) -> Monitor:
     context.recorder.forget((row.org, row.id))
     context.on_edit()
     return shape
+
+
+async def usable_regions(ask: Ask, tx: Tx) -> frozenset[str]:
+    """Those that monitors of the scope's organization may be put into."""
+    options = ask.context.options
+    return await select_usable_regions(tx, org_of(ask), options.regions, options.reserved)
 
 
 async def delete(ask: Ask) -> None:
@@ -150,17 +163,10 @@ def draft_of(body: CreateMonitor) -> MonitorDraft:
         for name, value in msgspec.structs.asdict(body).items()
         if value is not msgspec.UNSET
     }
-    _refuse_policy(given.pop("escalation_policy_id", None))
     given["type"] = str(given["type"])
     interval = given.setdefault("interval_seconds", 60)
     given.setdefault("timeout_seconds", default_timeout_seconds(interval))
     return MonitorDraft(**given)
-
-
-def _refuse_policy(policy: object) -> None:
-    # One answer for one that is missing and for one of another tenant.
-    if policy not in _NEEDS_NO_POLICY:
-        raise Problem("escalation_policy_id: names no escalation policy of this project")
 
 
 def push_url(ask: Ask, token: str) -> str:
@@ -172,8 +178,11 @@ async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:
     standings = await select_standings(tx, [(row.org, row.id) for row in rows])
     wanted = sorted({key for row in rows for key in row.depends_on})
     uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
+    climbed = {row.escalation_policy for row in rows if row.escalation_policy is not None}
+    policies = await select_policy_uids(tx, rows[0].org, climbed) if climbed else {}
     may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
     troubles = await select_troubles(tx, [(row.org, row.id) for row in rows])
+    delegations = await select_delegations(tx, [(row.org, row.id) for row in rows], tx.now)
     return [
         _shape(
             ask,
@@ -181,6 +190,8 @@ async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:
             standings.get((row.org, row.id)),
             troubles.get((row.org, row.id)),
             uids,
+            policies.get(row.escalation_policy or 0),
+            delegations[row.org, row.id],
             tx.now,
             may_write=may_write,
         )
@@ -194,6 +205,8 @@ def _shape(
     standing: Standing | None,
     trouble: TroubleRow | None,
     uids: dict[int, Any],
+    policy: UUID | None,
+    delegation: Delegation,
     now: Instant,
     *,
     may_write: bool,
@@ -224,14 +237,29 @@ def _shape(
         config=visible_config(row, ask.context.keyring, may_write=may_write),
         enabled=row.enabled,
         auto_incident=row.auto_incident,
+        escalation_policy_id=known(policy),
         status=status_of(standing, row.type, now).value,
         push_token=known(token),
         push_url=known(push_url(ask, token) if token else None),
         last_probe_error_reason=known(Trouble(trouble.reason) if trouble else None),
         last_probe_error_at=instant_text(trouble.at if trouble else None),
         management=MonitorManagement(source="ui", read_only=False),
+        delegation=_delegation(delegation),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
+    )
+
+
+def _delegation(delegation: Delegation) -> MonitorDelegation:
+    return MonitorDelegation(live=_signal(delegation.live), burn=_signal(delegation.burn))
+
+
+def _signal(signal: SignalDelegation) -> MonitorSignalDelegation:
+    owners = [OwningService(id=one.uid, slug=one.slug, name=one.name) for one in signal.owners]
+    return MonitorSignalDelegation(
+        delegated=signal.delegated,
+        owners=known(owners or None),
+        reason=known(signal.reason),
     )
 
 

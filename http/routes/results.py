@@ -13,7 +13,7 @@ from ...storage.rules.refusal import Refused
 from ...storage.tables.monitors import MonitorRow, select_monitor
 from ...storage.views.availability import Days, select_days
 from ...storage.views.results import RunRow, select_heartbeats, select_latency, select_ledger
-from ..cursor import read_cursor, write_cursor
+from ..cursor import page_limit, read_cursor, write_cursor
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import known
@@ -30,8 +30,6 @@ from ..shapes.monitors import (
 HEARTBEATS_MOST: Final = 1_000
 POINTS_MOST: Final = 500
 DAYS_MOST: Final = 365
-PAGE_MOST: Final = 200
-PAGE_DIGITS_MOST: Final = 10
 _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
@@ -134,13 +132,13 @@ def daily(found: Days, latency_kept_from: Instant) -> list[DailyAvailability]:
 
 
 async def expected_runs(ask: Ask) -> ExpectedRuns:
-    limit = _limit(ask.query.limit)
+    limit = page_limit(ask.query.limit)
     from_at = _instant("from", ask.query.from_) or Instant(0)
     to_at = _instant("to", ask.query.to) or LATEST
     if to_at <= from_at:
         raise Problem("range_invalid")
     bound = ("expected-runs", str(ask.ids["monitorID"]), from_at, to_at, *ask.query.verdict)
-    before = read_cursor(ask.query.cursor, bound)
+    before = read_cursor(ask.query.cursor, bound, 1)
     async with ask.context.pool.transaction("expected_runs", read_only=True) as tx:
         row = await _monitor(ask, tx)
         if row.project_uid != ask.ids["projectID"]:
@@ -151,7 +149,7 @@ async def expected_runs(ask: Ask) -> ExpectedRuns:
             (row.org, row.id),
             max(from_at, ledger_from),
             # Windows are reserved a moment ahead; what is not due yet is no run that was due.
-            min(to_at, before or to_at, Instant(tx.now + 1)),
+            min(to_at, Instant(max(before[0], 0)) if before else to_at, Instant(tx.now + 1)),
             ask.query.verdict or None,
             limit + 1,
         )
@@ -160,7 +158,7 @@ async def expected_runs(ask: Ask) -> ExpectedRuns:
     return ExpectedRuns(
         ledger_from=to_text(ledger_from),
         items=[_run(item) for item in page],
-        next_cursor=write_cursor(page[-1].due_at, bound) if more else None,
+        next_cursor=write_cursor([page[-1].due_at], bound) if more else None,
     )
 
 
@@ -178,15 +176,6 @@ async def _monitor(ask: Ask, tx: Tx) -> MonitorRow:
     if row is None:
         raise Refused("not_found")
     return row
-
-
-def _limit(text: str) -> int:
-    """The interface has one answer for every page size that is none."""
-    if not (text.isascii() and text.isdigit() and len(text) <= PAGE_DIGITS_MOST):
-        raise Problem("limit_invalid")
-    if not 1 <= int(text) <= PAGE_MOST:
-        raise Problem("limit_invalid")
-    return int(text)
 
 
 def _instant(field: str, text: str | None) -> Instant | None:

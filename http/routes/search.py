@@ -54,7 +54,7 @@ ROUTES: Final = (
         path="/api/v1/search",
         action=_ANYONE,
         handler=find,
-        summary="Monitors and projects that the caller sees, by part of a name.",
+        summary="Monitors, projects and incidents that the caller sees, by part of a name.",
         query=SearchQuery,
         answer=SearchResult,
     ),

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
+from ...storage.rules.delegation import SignalReason
 from ...storage.rules.monitor import MonitorType
 from ...storage.tables.probe_troubles import Trouble
 from .base import Given, InstantText, Shape
@@ -69,6 +70,25 @@ class MonitorManagement(Shape, frozen=True, kw_only=True):
     read_only: bool
 
 
+class OwningService(Shape, frozen=True, kw_only=True):
+    id: UUID
+    slug: str
+    name: str
+
+
+class MonitorSignalDelegation(Shape, frozen=True, kw_only=True):
+    """Whether services speak for the monitor, and which; where not, why it speaks for itself."""
+
+    delegated: bool
+    owners: list[OwningService] | UnsetType = UNSET
+    reason: SignalReason | UnsetType = UNSET
+
+
+class MonitorDelegation(Shape, frozen=True, kw_only=True):
+    live: MonitorSignalDelegation
+    burn: MonitorSignalDelegation
+
+
 class Monitor(Shape, frozen=True, kw_only=True):
     """`push_token` and `push_url` are for those who may write the monitor.
 
@@ -99,12 +119,14 @@ class Monitor(Shape, frozen=True, kw_only=True):
     config: dict[str, Any]
     enabled: bool
     auto_incident: bool
+    escalation_policy_id: UUID | UnsetType = UNSET
     status: Status
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
     last_probe_error_reason: Trouble | UnsetType = UNSET
     last_probe_error_at: InstantText | UnsetType = UNSET
     management: MonitorManagement
+    delegation: MonitorDelegation
     created_at: InstantText
     updated_at: InstantText
 
