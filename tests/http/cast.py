@@ -18,6 +18,7 @@ from quart.typing import TestClientProtocol
 from uuid_utils.compat import uuid7
 
 from leadline.http.app import make_app
+from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Context, Options
 from leadline.http.table import ROUTES
@@ -28,19 +29,63 @@ from leadline.probes.senders.webhook import secret_from
 from leadline.storage.bus import Bus
 from leadline.storage.keyring import Keyring
 from leadline.storage.pools import Pool, Tx
+from leadline.storage.postgres_partitions import make_partitions
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.instant import HOUR, Instant
+from leadline.storage.rules.change import Kind as ChangeKind
+from leadline.storage.rules.change import Phase, Record
+from leadline.storage.rules.escalation import TargetKind
+from leadline.storage.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.rules.gate_policy import Document, WindowMode
+from leadline.storage.rules.incident import Status
+from leadline.storage.rules.instant import DAY, HOUR, Instant
+from leadline.storage.rules.page import Status as PageStatus
+from leadline.storage.rules.page_edit import ComponentDraft, PageDraft, Target
+from leadline.storage.rules.recurrence import Recurrence
+from leadline.storage.rules.subscription import Asked
+from leadline.storage.rules.subscription import Kind as SubscriberKind
+from leadline.storage.rules.telling import Page, Topic
 from leadline.storage.rules.token import RANDOM_BYTES, TokenKind, digest, token_from
 from leadline.storage.tables import projects, sessions, tokens, users
+from leadline.storage.tables.agent_tokens import insert_agent_token
+from leadline.storage.tables.gate_policies import select_governing
 from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.tables.services import select_service
+from leadline.storage.transactions.changes.record_change import record_change
+from leadline.storage.transactions.gate.edit_policy import put_policy
+from leadline.storage.transactions.gate.evaluate import evaluate_gate
+from leadline.storage.transactions.gate.override import create_override as create_gate_override
+from leadline.storage.transactions.incidents.edit_incidents import (
+    IncidentDraft,
+    create_incident,
+    put_postmortem,
+)
+from leadline.storage.transactions.maintenance.plan_maintenance import Plan, announce
+from leadline.storage.transactions.maintenance.repeat_maintenance import SeriesPlan, begin_series
 from leadline.storage.transactions.monitors.create_monitor import create_monitor
 from leadline.storage.transactions.monitors.draft import MonitorDraft
 from leadline.storage.transactions.notifications.edit_channels import attach_channel, create_channel
 from leadline.storage.transactions.notifications.edit_webhooks import create_webhook
+from leadline.storage.transactions.notifications.tell import page_channels
+from leadline.storage.transactions.oncall.edit_overrides import create_override
+from leadline.storage.transactions.oncall.edit_policies import (
+    PolicyDraft,
+    StepDraft,
+    create_policy,
+)
+from leadline.storage.transactions.oncall.edit_schedules import ScheduleDraft, create_schedule
+from leadline.storage.transactions.pages.edit_components import create_component
+from leadline.storage.transactions.pages.edit_pages import create_page
 from leadline.storage.transactions.secrets.edit_secrets import create_secret
+from leadline.storage.transactions.services.aim import put_target
+from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
+from leadline.storage.transactions.subscriptions.subscribe import subscribe
+from leadline.storage.transactions.targets.aim import aim_for_project
+from leadline.storage.views.pages import select_page
+from leadline.storage.views.subscribers import select_subscribers
 
 COOKIE = "leadline_session"
+AGENT_TOKEN = "catch-all-token-of-the-cast"
 # name → (tenant, project, role), None for no membership; a global admin needs none.
 PEOPLE: dict[str, tuple[str, str | None, Role] | None] = {
     "stranger": ("other", None, Role.ORG_ADMIN),
@@ -137,6 +182,12 @@ class Api:
             uid, _ = await insert_token(tx, self.orgs["acme"][0], None, Role.VIEWER, None)
         return uid
 
+    async def new_agent_token(self, region: str = "eu") -> UUID:
+        uid, secret = uuid7(), secrets.token_bytes(RANDOM_BYTES)
+        async with self.pool.transaction("new_agent_token") as tx:
+            await insert_agent_token(tx, uid, "attic", region, secret, None)
+        return uid
+
     async def new_secret(self, value: str = "hunter2", name: str = "") -> str:
         """Of the shop, by its name."""
         name = name or f"secret-{next(self.numbers)}"
@@ -145,6 +196,32 @@ class Api:
         async with self.pool.transaction("new_secret") as tx:
             await create_secret(tx, editor, self.project, name, value, self.context.keyring)
         return name
+
+    async def new_dead_letter(self, title: str = "Shop is down") -> UUID:
+        """A page of the shop's that was given up."""
+        org, channel, uid = self.orgs["acme"][0], await self.new_channel(), uuid7()
+        async with self.pool.transaction("new_dead_letter") as tx:
+            key = await tx.value(
+                "select id from notification_channels where uid = %(c)s", c=channel
+            )
+            page = Page(
+                event="incident.opened",
+                status="down",
+                severity="major",
+                title=title,
+                lines=(),
+                why="",
+                since=None,
+                path="/incidents/1",
+            )
+            project = self.projects["acme/shop"][0]
+            await page_channels(tx, org, project, uid, uid, Topic.INCIDENT, [key], page)
+            found: UUID = await tx.value(
+                "update outbox set status = 'dead', attempts = 24, last_error = 'http_status 503' "
+                "where stream = %(stream)s returning uid",
+                stream=uid,
+            )
+        return found
 
     async def new_channel(self, **given: Any) -> UUID:
         """A channel of the shop's, by default one that leads to where no channel may."""
@@ -163,14 +240,168 @@ class Api:
             )
         return row.uid
 
+    async def new_policy(self, channel: UUID | None = None, schedule: UUID | None = None) -> UUID:
+        """A ladder of the shop's, of one step."""
+        channel = channel or await self.new_channel()
+        targets = [(TargetKind.CHANNEL, str(channel))]
+        if schedule is not None:
+            targets = [(TargetKind.SCHEDULE, str(schedule))]
+        draft = PolicyDraft(f"p{next(self.numbers)}", [StepDraft(0, targets)])
+        async with self.pool.transaction("new_policy") as tx:
+            return (await create_policy(tx, self.editor, self.project, draft)).uid
+
+    async def new_schedule(self, *channels: UUID, **given: Any) -> UUID:
+        """A schedule of the shop's, by weeks from now."""
+        people = [str(channel) for channel in channels] or [str(await self.new_channel())]
+        values = {
+            "name": f"s{next(self.numbers)}",
+            "shift_seconds": 604_800,
+            "anchor_at": self.context.clock(),
+            "participants": people,
+            **given,
+        }
+        async with self.pool.transaction("new_schedule") as tx:
+            draft = ScheduleDraft(**values)
+            return (await create_schedule(tx, self.editor, self.project, draft)).uid
+
+    async def new_service(self, *, aims: bool = False, **given: Any) -> UUID:
+        """Of the shop; one that aims does so at 99.9 % over 30 days."""
+        draft = ServiceDraft(**{"name": f"service {next(self.numbers)}", **given})
+        async with self.pool.transaction("new_service") as tx:
+            uid = (await create_service(tx, self.editor, self.project, draft)).uid
+            if aims:
+                await put_target(tx, self.editor, self.project, uid, "30d", 99.9)
+        return uid
+
+    async def keep_decisions(self, days: int = 1) -> None:
+        """There is room for what the gate decides on so many days, from now on."""
+        now = self.context.clock()
+        through = Instant(now + (days - 1) * DAY)
+        await make_partitions(
+            self.pool, "gate_decisions", "evaluated_at", from_=now, through=through
+        )
+
+    async def new_gate_policy(self, service: UUID | None = None) -> int:
+        """Its revision; of a service, or of the shop. Everything blocks."""
+        document = Document(
+            schema_version=1,
+            window_mode=WindowMode.ONE,
+            window="30d",
+            clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+            budget_consumed_percent=80,
+            max_seal_lag_seconds=3_600,
+            unknown_behavior=UnknownBehavior.BLOCK,
+        )
+        async with self.pool.transaction("new_gate_policy") as tx:
+            row = await put_policy(tx, self.editor, self.project, service, None, document)
+        return row.revision
+
+    async def new_gate_override(self, service: UUID) -> UUID:
+        """For an hour, of a service whose policy, or the shop's, is there."""
+        org = self.orgs["acme"][0]
+        admin = Principal(Kind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin")
+        async with self.pool.transaction("new_gate_override") as tx:
+            row = await select_service(tx, service)
+            assert row is not None
+            policy = await select_governing(tx, row.org, row.project, row.id)
+            assert policy is not None
+            until = Instant(tx.now + HOUR)
+            made = await create_gate_override(
+                tx, admin, self.project, service, policy.revision, "It mends it.", until
+            )
+        return made.uid
+
+    async def new_decision(self, service: UUID) -> UUID:
+        """What the gate says of a service just now; there is room for it."""
+        async with self.pool.transaction("new_decision") as tx:
+            return (await evaluate_gate(tx, self.editor, self.project, service)).row.uid
+
+    async def new_change(self, service: UUID, external_id: str = "1") -> UUID:
+        """One that is over, told by ci; the id of its only phase."""
+        told = Record(
+            kind=ChangeKind.DEPLOY, phase=Phase.SUCCEEDED, source="ci", external_id=external_id
+        )
+        async with self.pool.transaction("new_change") as tx:
+            made = await record_change(tx, self.editor, self.project, service, told)
+        return made.phase.uid
+
+    async def new_override(self) -> UUID:
+        """Of a new schedule, from now on for an hour."""
+        schedule, channel = await self.new_schedule(), str(await self.new_channel())
+        now = self.context.clock()
+        async with self.pool.transaction("new_override") as tx:
+            row = await create_override(
+                tx, self.editor, schedule, channel, now, Instant(now + HOUR)
+            )
+        return row.uid
+
+    async def aim_for_project(self) -> None:
+        """The shop, over thirty days."""
+        async with self.pool.transaction("aim_for_project") as tx:
+            await aim_for_project(tx, self.editor, self.project, "30d", 99.0)
+
+    async def new_maintenance(self) -> UUID:
+        """Of the shop, an hour from now."""
+        now = self.context.clock()
+        plan = Plan(starts_at=Instant(now + HOUR), ends_at=Instant(now + 2 * HOUR))
+        async with self.pool.transaction("new_maintenance") as tx:
+            return (await announce(tx, self.editor, self.project, plan, None, 30)).uid
+
+    async def new_series(self) -> UUID:
+        """Maintenance of the shop at this time of each day, from tomorrow on."""
+        starts = Instant(self.context.clock() + DAY)
+        plan = SeriesPlan(recurrence=Recurrence("FREQ=DAILY", starts, HOUR))
+        async with self.pool.transaction("new_series") as tx:
+            return (await begin_series(tx, self.editor, self.project, plan)).uid
+
+    @property
+    def editor(self) -> Principal:
+        org = self.orgs["acme"][0]
+        return Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+
+    @property
+    def admin(self) -> Principal:
+        org = self.orgs["acme"][0]
+        return Principal(Kind.SESSION, (Membership(org, None, Role.ORG_ADMIN),), label="admin")
+
+    async def new_status_page(self, **given: Any) -> UUID:
+        """Of the shop, listed, without components."""
+        number = next(self.numbers)
+        values = {"slug": f"page-{number}", "title": f"Page {number}", "project": self.project}
+        draft = PageDraft(**{**values, **given})
+        async with self.pool.transaction("new_status_page") as tx:
+            row = await create_page(tx, self.admin, self.org, draft, self.context.keyring)
+        return row.uid
+
+    async def new_subscriber(self, page: UUID) -> UUID:
+        """By mail, not confirmed."""
+        address = f"reader-{next(self.numbers)}@example.com"
+        async with self.pool.transaction("new_subscriber") as tx:
+            shown = await select_page(tx, page)
+            assert shown is not None
+            asked = Asked(kind=SubscriberKind.MAIL, address=address)
+            await subscribe(tx, shown, asked, self.context.keyring)
+            rows = await select_subscribers(tx, shown.org, shown.id)
+        return next(row.uid for row in rows if row.address == address)
+
+    async def new_component(
+        self, page: UUID | None = None, *, name: str = "", group: str = "", **bound: Any
+    ) -> UUID:
+        """Of a page, or of a new one of the shop's; set by hand where nothing else is named."""
+        page = page or await self.new_status_page()
+        target = Target(**(bound or {"manual_status": PageStatus.OPERATIONAL}))
+        name = name or f"component {next(self.numbers)}"
+        draft = ComponentDraft(name=name, target=target, group=group)
+        async with self.pool.transaction("new_component") as tx:
+            return (await create_component(tx, self.admin, page, draft)).uid
+
     async def new_webhook(self) -> UUID:
-        org, uid = self.orgs["acme"]
-        admin = Principal(Kind.SESSION, (Membership(org, None, Role.ORG_ADMIN),), label="admin")
+        uid = self.org
         secret = secret_from(b"s" * 32)
         async with self.pool.transaction("new_webhook") as tx:
             row = await create_webhook(
                 tx,
-                admin,
+                self.admin,
                 uid,
                 "http://127.0.0.1:1/",
                 secret,
@@ -178,6 +409,20 @@ class Api:
                 self.context.keyring,
                 enabled=True,
             )
+        return row.uid
+
+    async def new_incident(self, *, explained: bool = False, **given: Any) -> UUID:
+        """Of the shop. One that is explained is resolved and has a postmortem."""
+        org = self.orgs["acme"][0]
+        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        if explained:
+            given["status"] = Status.RESOLVED
+        draft = IncidentDraft(**{"title": f"i{next(self.numbers)}", **given})
+        async with self.pool.transaction("new_incident") as tx:
+            row = await create_incident(tx, editor, self.project, draft)
+        if explained:
+            async with self.pool.transaction("explain") as tx:
+                await put_postmortem(tx, editor, row.uid, "It was DNS.", None)
         return row.uid
 
     async def attach(self, monitor: UUID, channel: UUID) -> None:
@@ -207,11 +452,13 @@ class Api:
 
 
 @asynccontextmanager
-async def open_api(pool: Pool, now: Instant, passwords: Passwords) -> AsyncIterator[Api]:
-    """The app with its recorder running, and the cast."""
+async def open_api(
+    pool: Pool, now: Instant, passwords: Passwords, **parts: Any
+) -> AsyncIterator[Api]:
+    """The app with its recorder running, and the cast. `parts` are of the context."""
     bus = Bus()
     reach = make_reach(probe_policy(), nameservers=())
-    context = Context(
+    usual = Context(
         pool=pool,
         clock=lambda: now,
         recorder=Recorder(pool, bus, lambda: now),
@@ -220,9 +467,15 @@ async def open_api(pool: Pool, now: Instant, passwords: Passwords) -> AsyncItera
         reach=reach,
         means=Means(reach=replace(reach, policy=notify_policy()), now=lambda: now),
         passwords=passwords,
-        options=Options(version="0.3.8", regions=frozenset({"core", "eu"})),
+        options=Options(
+            version="0.3.8",
+            regions=frozenset({"core", "eu"}),
+            agents=configured_agents(AGENT_TOKEN),
+            has_agents=True,
+        ),
         test_permits=trio.CapacityLimiter(4),
     )
+    context = replace(usual, **parts)
     app = make_app(context, ROUTES)
     api = Api(pool, context, app.test_client(use_cookies=False))
     async with pool.transaction("cast") as tx:
@@ -261,6 +514,7 @@ async def _make_people(tx: Tx, api: Api) -> None:
             await users.insert_membership(tx, org, uuid7(), key, project, role)
         _, secret = await insert_session(tx, key)
         api.credentials[name] = {"Cookie": f"{COOKIE}={secret}"}
+    api.credentials["agent"] = {"Authorization": f"Bearer {AGENT_TOKEN}"}
     for name, (tenant, project_name, role, actions) in TOKENS.items():
         org, project, _ = _place(api, tenant, project_name, role)
         _, token = await insert_token(tx, org, project, role, actions)

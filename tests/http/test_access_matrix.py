@@ -4,7 +4,8 @@ Who may do what is written down a second time here, in the letters of the interf
 rules of this file's own: neither the route table nor rules/access is believed.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +42,9 @@ O DELETE /projects/{projectID}
 O GET /organizations/{orgID}/tokens
 O POST /organizations/{orgID}/tokens
 O DELETE /tokens/{tokenID}
+G GET /agent-tokens
+G POST /agent-tokens
+G DELETE /agent-tokens/{tokenID}
 * GET /regions
 V GET /projects/{projectID}/monitors
 E POST /projects/{projectID}/monitors
@@ -68,12 +72,113 @@ E POST /projects/{projectID}/notification-channels
 E PATCH /notification-channels/{channelID}
 E DELETE /notification-channels/{channelID}
 E POST /notification-channels/{channelID}/test
+V GET /projects/{projectID}/escalation-policies
+E POST /projects/{projectID}/escalation-policies
+E PUT /escalation-policies/{policyID}
+E DELETE /escalation-policies/{policyID}
+V GET /projects/{projectID}/oncall-schedules
+E POST /projects/{projectID}/oncall-schedules
+E PUT /oncall-schedules/{scheduleID}
+E DELETE /oncall-schedules/{scheduleID}
+V GET /oncall-schedules/{scheduleID}/current
+V GET /oncall-schedules/{scheduleID}/overrides
+E POST /oncall-schedules/{scheduleID}/overrides
+E DELETE /oncall-overrides/{overrideID}
+V GET /oncall-schedules/{scheduleID}/calendar.ics
+E POST /oncall-schedules/{scheduleID}/calendar-token
 V GET /monitors/{monitorID}/notifications
 E POST /monitors/{monitorID}/notifications
 E DELETE /monitors/{monitorID}/notifications/{channelID}
+V GET /projects/{projectID}/maintenance
+E POST /projects/{projectID}/maintenance
+E POST /projects/{projectID}/maintenance/preview
+E DELETE /maintenance/{maintenanceID}
+E POST /maintenance/{maintenanceID}/annul
+V GET /projects/{projectID}/maintenance-series
+E POST /projects/{projectID}/maintenance-series
+E DELETE /maintenance-series/{seriesID}
+V GET /organizations/{orgID}/status-pages
+O POST /organizations/{orgID}/status-pages
+V GET /status-pages/{pageID}
+O PATCH /status-pages/{pageID}
+O PUT /status-pages/{pageID}/domain
+O GET /status-pages/{pageID}/subscribers
+O DELETE /status-pages/{pageID}/subscribers/{subscriberID}
+O DELETE /status-pages/{pageID}
+V GET /status-pages/{pageID}/components
+V GET /status-pages/{pageID}/render
+V GET /status-pages/{pageID}/feed
+V GET /status-pages/{pageID}/history
+O POST /status-pages/{pageID}/components
+O PATCH /components/{componentID}
+O DELETE /components/{componentID}
+O POST /components/{componentID}/conversion/preview
+O POST /components/{componentID}/conversion
+V GET /monitors/{monitorID}/sla
+E PUT /monitors/{monitorID}/sla-target
+V GET /projects/{projectID}/sla
+V GET /projects/{projectID}/availability
+V GET /projects/{projectID}/sla-target
+E PUT /projects/{projectID}/sla-target
+E DELETE /projects/{projectID}/sla-target
+E PUT /projects/{projectID}/sla-report
+V GET /projects/{projectID}/services
+E POST /projects/{projectID}/services
+V GET /projects/{projectID}/services/{serviceID}
+E DELETE /projects/{projectID}/services/{serviceID}
+E PUT /projects/{projectID}/services/{serviceID}/declaration
+V GET /projects/{projectID}/services/{serviceID}/dependencies
+E PUT /projects/{projectID}/services/{serviceID}/dependencies
+V GET /projects/{projectID}/services/{serviceID}/reliability
+V GET /projects/{projectID}/services/{serviceID}/health
+V GET /projects/{projectID}/services/{serviceID}/reliability/series
+E PUT /projects/{projectID}/services/{serviceID}/sla-target
+V GET /projects/{projectID}/services/{serviceID}/alerting
+V GET /projects/{projectID}/services/{serviceID}/alerting/state
+E PATCH /projects/{projectID}/services/{serviceID}/alerting
+E PUT /projects/{projectID}/services/{serviceID}/escalation-policy
+E PUT /projects/{projectID}/services/{serviceID}/sla-target/burn-alerting
+V POST /projects/{projectID}/services/{serviceID}/gate
+V GET /projects/{projectID}/services/{serviceID}/gate/policy
+E PUT /projects/{projectID}/services/{serviceID}/gate/policy
+E DELETE /projects/{projectID}/services/{serviceID}/gate/policy
+V GET /projects/{projectID}/gate/policy
+E PUT /projects/{projectID}/gate/policy
+E DELETE /projects/{projectID}/gate/policy
+V GET /projects/{projectID}/services/{serviceID}/gate/override
+A POST /projects/{projectID}/services/{serviceID}/gate/override
+V GET /projects/{projectID}/services/{serviceID}/gate/overrides
+V GET /projects/{projectID}/services/{serviceID}/gate/overrides/{overrideID}
+A DELETE /projects/{projectID}/services/{serviceID}/gate/overrides/{overrideID}
+V POST /projects/{projectID}/services/{serviceID}/gate/policy/replay
+V GET /projects/{projectID}/gate/decisions
+V GET /projects/{projectID}/gate/decisions/{decisionID}
+E POST /projects/{projectID}/services/{serviceID}/changes
+V GET /projects/{projectID}/services/{serviceID}/changes
+V GET /projects/{projectID}/services/{serviceID}/changes/compare
+V GET /projects/{projectID}/incidents/{incidentID}/changes
+V GET /projects/{projectID}/incidents
+E POST /projects/{projectID}/incidents
+E POST /projects/{projectID}/alerts/alertmanager
+V GET /incidents/{incidentID}
+V GET /incidents/{incidentID}/updates
+E POST /incidents/{incidentID}/updates
+V GET /incidents/{incidentID}/postmortem
+E PUT /incidents/{incidentID}/postmortem
+E POST /incidents/{incidentID}/acknowledge
 * GET /search
 * GET /events
+T GET /agent/jobs
+T POST /agent/heartbeat
+T POST /agent/results
+T POST /agent/backfill
+G GET /settings/branding
+G PUT /settings/branding
 G GET /admin/audit
+G GET /admin/outbox/dead
+G POST /admin/outbox/dead/replay-all
+G POST /admin/outbox/dead/{eventID}/replay
+G GET /admin/fleet
 G GET /admin/users
 G POST /admin/users
 G PATCH /admin/users/{userID}
@@ -87,10 +192,52 @@ LADDER = ["viewer", "editor", "project_admin", "org_admin"]
 LEAST = {"V": "viewer", "E": "editor", "A": "project_admin", "O": "org_admin"}
 # What a token narrowed by its actions may still do, whatever its role.
 FOR_NARROW_TOKENS = {("GET", "/api/v1/me"), ("GET", "/api/v1/version")}
-MAKES_TOKENS = ("POST", "/api/v1/organizations/{orgID}/tokens")
+# To ask the gate, and to read by what it answers.
+FOR_GATE_TOKENS = {
+    (method, path)
+    for method, path in LETTERS
+    if "/gate" in path and (method == "GET" or path.endswith(("/gate", "/replay")))
+}
+# To tell of changes, and to read what is known of them.
+FOR_CHANGE_TOKENS = {(method, path) for method, path in LETTERS if "/changes" in path}
+MAKES_TOKENS = (
+    ("POST", "/api/v1/organizations/{orgID}/tokens"),
+    ("POST", "/api/v1/agent-tokens"),
+)
 # Pages have a matrix of their own: they answer people, with pages and with ways to the sign-in.
 API = [route for route in ROUTES if not route.page]
 ASKED = [route for route in API if route.action.need.value != "-"]
+LADDER_GIVEN: dict[str, Any] = {
+    "name": "ladder",
+    "steps": [{"after_seconds": 0, "targets": [{"type": "channel", "id": "{channelID}"}]}],
+}
+SCHEDULE_GIVEN: dict[str, Any] = {
+    "name": "schedule",
+    "shift_seconds": 604_800,
+    "anchor_at": "2026-01-05T00:00:00Z",
+    "participants": ["{channelID}"],
+}
+MAINTENANCE_GIVEN: dict[str, Any] = {
+    "starts_at": "2026-06-01T00:00:00Z",
+    "ends_at": "2026-06-01T01:00:00Z",
+}
+BY_HAND: dict[str, Any] = {"source": "manual", "manual_status": "degraded"}
+SERVICE = "/projects/{projectID}/services/{serviceID}"
+GATE_POLICY: dict[str, Any] = {
+    "expected_revision": 1,
+    "schema_version": 1,
+    "window": "30d",
+    "clauses": {
+        "budget_exhausted": "block",
+        "budget_consumed": "warn",
+        "page_burn_firing": "block",
+        "ticket_burn_firing": "warn",
+        "service_incident_open": "block",
+    },
+    "budget_consumed_percent": 80,
+    "max_seal_lag_seconds": 3600,
+    "unknown_behavior": "block",
+}
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/organizations"): {"slug": "new-{n}", "name": "New"},
     ("PATCH", "/organizations/{orgID}"): {"name": "Renamed"},
@@ -99,6 +246,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/organizations/{orgID}/members"): {"email": "someone-{n}@x", "role": "viewer"},
     ("PATCH", "/organizations/{orgID}/members/{membershipID}"): {"role": "editor"},
     ("POST", "/organizations/{orgID}/tokens"): {"name": "ci", "role": "viewer"},
+    ("POST", "/agent-tokens"): {"name": "attic {n}", "region": "eu"},
     ("POST", "/admin/users"): {"email": "new-{n}@example.com"},
     ("PATCH", "/admin/users/{userID}"): {"is_global_admin": True},
     ("POST", "/me/password"): {"current_password": "x" * 12, "new_password": "y" * 12},
@@ -119,9 +267,89 @@ BODIES: dict[tuple[str, str], Any] = {
         "config": {"url": "https://hook.example.com/"},
     },
     ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
+    ("POST", "/projects/{projectID}/incidents"): {"title": "new {n}"},
+    ("POST", "/projects/{projectID}/alerts/alertmanager"): {
+        "version": "4",
+        "alerts": [{"status": "firing", "fingerprint": "new-{n}"}],
+    },
+    ("POST", "/incidents/{incidentID}/updates"): {"body": "new {n}"},
+    ("PUT", "/incidents/{incidentID}/postmortem"): {"body": "new {n}"},
+    ("POST", "/projects/{projectID}/maintenance"): MAINTENANCE_GIVEN,
+    ("POST", "/projects/{projectID}/maintenance/preview"): MAINTENANCE_GIVEN,
+    ("POST", "/maintenance/{maintenanceID}/annul"): {},
+    ("POST", "/projects/{projectID}/maintenance-series"): {
+        "rrule": "FREQ=DAILY",
+        "starts_at": "2026-01-06T00:00:00Z",
+        "duration_seconds": 3600,
+    },
+    ("PUT", "/settings/branding"): {"product_name": "New"},
+    ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
+    ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
+    ("PUT", "/status-pages/{pageID}/domain"): {"domain": "status-{n}.example.com"},
+    ("POST", "/status-pages/{pageID}/components"): {
+        "name": "new {n}",
+        "manual_status": "operational",
+    },
+    ("PATCH", "/components/{componentID}"): {"name": "renamed {n}"},
+    ("POST", "/components/{componentID}/conversion/preview"): BY_HAND,
+    ("POST", "/components/{componentID}/conversion"): {
+        **BY_HAND,
+        "revision": 1,
+        "page_generation": 2,
+    },
+    ("PUT", "/monitors/{monitorID}/sla-target"): {"objective": 99.9},
+    ("PUT", "/projects/{projectID}/sla-target"): {"objective": 99.9},
+    ("PUT", "/projects/{projectID}/sla-report"): {"enabled": True},
+    ("POST", "/projects/{projectID}/services"): {"slug": "new-{n}"},
+    ("PUT", f"{SERVICE}/declaration"): {
+        "expected_revision": 0,
+        "monitors": ["{monitorID}"],
+        "sli": ["{monitorID}"],
+    },
+    ("PUT", f"{SERVICE}/dependencies"): {"depends_on": [], "graph_generation": 0},
+    ("PUT", f"{SERVICE}/sla-target"): {"objective": 99.9},
+    ("PATCH", f"{SERVICE}/alerting"): {"renotify_seconds": 60},
+    ("PUT", f"{SERVICE}/escalation-policy"): {"escalation_policy_id": ""},
+    ("PUT", f"{SERVICE}/sla-target/burn-alerting"): {"burn_alert_enabled": True},
+    ("PUT", f"{SERVICE}/gate/policy"): GATE_POLICY,
+    ("POST", f"{SERVICE}/gate/policy/replay"): GATE_POLICY,
+    ("PUT", "/projects/{projectID}/gate/policy"): GATE_POLICY,
+    ("POST", f"{SERVICE}/changes"): {
+        "kind": "deploy",
+        "phase": "started",
+        "source": "ci",
+        "external_id": "new-{n}",
+    },
+    ("POST", f"{SERVICE}/gate/override"): {
+        "policy_revision": 1,
+        "reason": "It mends it.",
+        "expires_at": "2026-01-06T00:00:00Z",
+    },
     ("POST", "/monitors/{monitorID}/notifications"): {"channel_id": "{channelID}"},
+    ("POST", "/projects/{projectID}/escalation-policies"): LADDER_GIVEN,
+    ("PUT", "/escalation-policies/{policyID}"): LADDER_GIVEN,
+    ("POST", "/projects/{projectID}/oncall-schedules"): SCHEDULE_GIVEN,
+    ("PUT", "/oncall-schedules/{scheduleID}"): SCHEDULE_GIVEN,
+    ("POST", "/oncall-schedules/{scheduleID}/overrides"): {
+        "channel_id": "{channelID}",
+        "starts_at": "2026-01-05T00:00:00Z",
+        "ends_at": "2026-01-06T00:00:00Z",
+    },
 }
 QUERIES: dict[str, dict[str, str]] = {
+    f"{SERVICE}/reliability/series": {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+        "step": "hour",
+    },
+    f"{SERVICE}/changes": {"from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00Z"},
+    f"{SERVICE}/changes/compare": {"source": "ci", "external_id": "1"},
+    f"{SERVICE}/gate/policy": {"expected_revision": "1"},
+    "/projects/{projectID}/gate/policy": {"expected_revision": "1"},
+    "/projects/{projectID}/gate/decisions": {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-02-01T00:00:00Z",
+    },
     "/search": {"q": "shop"},
     "/monitors/{monitorID}/latency": {
         "from": "2026-01-01T00:00:00Z",
@@ -133,21 +361,23 @@ REFUSED_LATER = {
     ("POST", "/me/password"): 400,
     ("DELETE", "/organizations/{orgID}"): 409,
     ("DELETE", "/projects/{projectID}"): 409,
+    ("GET", f"{SERVICE}/gate/override"): 404,
 }
 
 
 def stated(who: str, method: str, path: str) -> int:
     """The status by the text; 0 where an answer is due."""
     letter = LETTERS[method, path]
-    if who == "nobody":
+    if who == "nobody" or letter == "T":
+        # No person and no token of people is an agent.
         return 401
     hidden = _is_hidden(who, path)
     if hidden:
         return 404
-    narrow = who in TOKENS and TOKENS[who][3] is not None
-    if narrow and (method, path) not in FOR_NARROW_TOKENS:
+    actions = TOKENS[who][3] if who in TOKENS else None
+    if actions is not None and (method, path) not in _open_to(actions):
         return 403
-    if who in TOKENS and (method, path) == MAKES_TOKENS:
+    if who in TOKENS and (method, path) in MAKES_TOKENS:
         return 403
     if letter == "S" and who not in PEOPLE:
         return 403
@@ -158,6 +388,11 @@ def stated(who: str, method: str, path: str) -> int:
     return 0
 
 
+def _open_to(actions: list[str]) -> set[tuple[str, str]]:
+    opened = {"gate:evaluate": FOR_GATE_TOKENS, "change:record": FOR_CHANGE_TOKENS}
+    return FOR_NARROW_TOKENS.union(*(opened[action] for action in actions))
+
+
 def _membership(who: str) -> tuple[str, str | None, str] | None:
     if who in TOKENS:
         tenant, project, role, _ = TOKENS[who]
@@ -166,12 +401,29 @@ def _membership(who: str) -> tuple[str, str | None, str] | None:
     return (place[0], place[1], place[2].value) if place else None
 
 
+OF_THE_SHOP = (
+    "projectID",
+    "monitorID",
+    "channelID",
+    "incidentID",
+    "policyID",
+    "scheduleID",
+    "overrideID",
+    "decisionID",
+    "maintenanceID",
+    "seriesID",
+    "pageID",
+    "componentID",
+)
+
+
 def _scope(path: str) -> str:
     """What the path names, of what the ids in it stand for: all are Acme's, and its shop's."""
+    if path.endswith("/agent-tokens/{tokenID}"):
+        return ""
     if any(name in path for name in ("{orgID}", "{tokenID}", "{webhookID}")):
         return "organization"
-    in_shop = any(name in path for name in ("{projectID}", "{monitorID}", "{channelID}"))
-    return "shop" if in_shop else ""
+    return "shop" if any(f"{{{name}}}" in path for name in OF_THE_SHOP) else ""
 
 
 def _is_hidden(who: str, path: str) -> bool:
@@ -202,34 +454,97 @@ def test_the_table_holds_exactly_the_routes_that_are_stated_with_their_letters()
 
 def test_what_asks_for_no_credential_stands_apart() -> None:
     open_paths = {r.path for r in API if r not in ASKED}
-    assert all(path.startswith(("/auth/", "/api/v1/public/")) for path in open_paths)
+    assert all(path.startswith(("/auth/", "/api/v1/public/", "/status/")) for path in open_paths)
 
 
 async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
-    """Fresh ones of what a write may remove."""
+    """Fresh ones of what a write may remove, of what the path or its bodies name."""
+    named = _named(path)
     owner = who if who in PEOPLE else "viewer"
-    kind = {"type": "push", "target": ""} if path.endswith("/push-token") else {}
-    monitor, channel = (await api.new_monitor(**kind)).uid, await api.new_channel()
-    if path.endswith("/notifications/{channelID}"):
-        await api.attach(monitor, channel)
-    return {
-        "orgID": api.org,
-        "projectID": api.project,
-        "membershipID": await api.new_membership(),
-        "tokenID": await api.new_token(),
-        "sessionID": (await api.new_session(owner))[0],
-        "userID": await api.new_user(),
-        "monitorID": monitor,
-        "channelID": channel,
-        "webhookID": await api.new_webhook(),
-        "name": await api.new_secret(),
+    made: dict[str, UUID | str] = {"orgID": api.org, "projectID": api.project}
+    if "monitorID" in named:
+        kind = {"type": "push", "target": ""} if path.endswith("/push-token") else {}
+        made["monitorID"] = (await api.new_monitor(**kind)).uid
+    if "channelID" in named:
+        made["channelID"] = channel = await api.new_channel()
+        if path.endswith("/notifications/{channelID}"):
+            await api.attach(UUID(str(made["monitorID"])), channel)
+    if "sessionID" in named:
+        made["sessionID"] = (await api.new_session(owner))[0]
+    if "incidentID" in named:
+        made["incidentID"] = await api.new_incident(explained=path.endswith("/postmortem"))
+    makers: dict[str, Callable[[], Awaitable[UUID | str]]] = {
+        "membershipID": api.new_membership,
+        "tokenID": api.new_agent_token if "/agent-tokens/" in path else api.new_token,
+        "userID": api.new_user,
+        "webhookID": api.new_webhook,
+        "name": api.new_secret,
+        "eventID": api.new_dead_letter,
+        "pageID": api.new_status_page,
+        "componentID": api.new_component,
     }
+    for name, make in makers.items():
+        if name in named:
+            made[name] = await make()
+    if "subscriberID" in named:
+        made["subscriberID"] = await api.new_subscriber(UUID(str(made["pageID"])))
+    return made | await _routing(api, path)
 
 
-def _filled(value: Any, number: int) -> Any:
+def _named(path: str) -> set[str]:
+    short = path.removeprefix("/api/v1")
+    bodies = [str(body) for (_, of), body in BODIES.items() if of == short]
+    return set(re.findall(r"\{([A-Za-z]+)\}", " ".join([path, *bodies])))
+
+
+async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
+    """Ladders and schedules that nothing names, only where they are asked for."""
+    made: dict[str, UUID | str] = {}
+    if path.endswith("/projects/{projectID}/sla-target"):
+        await api.aim_for_project()
+    if "{serviceID}" in path:
+        made["serviceID"] = service = await api.new_service(aims=path.endswith("/burn-alerting"))
+        if path.endswith("/compare"):
+            await api.new_change(service)
+    if "{policyID}" in path:
+        made["policyID"] = await api.new_policy()
+    if "{scheduleID}" in path:
+        made["scheduleID"] = await api.new_schedule()
+    if "{maintenanceID}" in path:
+        made["maintenanceID"] = await api.new_maintenance()
+    if "{seriesID}" in path:
+        made["seriesID"] = await api.new_series()
+    if "/gate" in path:
+        made |= await _gating(api, path, made.get("serviceID"))
+    elif "{overrideID}" in path:
+        made["overrideID"] = await api.new_override()
+    return made
+
+
+async def _gating(api: Api, path: str, service: UUID | str | None) -> dict[str, UUID | str]:
+    """The first revision of a policy, whoever was there before, and what hangs on it."""
+    made: dict[str, UUID | str] = {}
+    await api.keep_decisions()
+    uid = UUID(str(service)) if service is not None else None
+    async with api.pool.transaction("forget_policies") as tx:
+        await tx.execute("delete from gate_policies")
+    await api.new_gate_policy(uid)
+    if "{overrideID}" in path and uid is not None:
+        made["overrideID"] = await api.new_gate_override(uid)
+    if "{decisionID}" in path:
+        made["decisionID"] = await api.new_decision(await api.new_service())
+    return made
+
+
+def _filled(value: Any, known: Mapping[str, object]) -> Any:
     if isinstance(value, dict):
-        return {key: _filled(inner, number) for key, inner in value.items()}
-    return value.replace("{n}", str(number)) if isinstance(value, str) else value
+        return {key: _filled(inner, known) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, known) for inner in value]
+    if isinstance(value, str):
+        for name, found in known.items():
+            value = value.replace(f"{{{name}}}", str(found))
+    return value
 
 
 async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str]) -> Any:
@@ -238,9 +553,7 @@ async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str])
     for name, uid in ids.items():
         path = path.replace(f"{{{name}}}", str(uid))
     short = route.path.removeprefix("/api/v1")
-    body = _filled(BODIES.get((route.method, short)), number)
-    if body is not None and "channel_id" in body:
-        body = {"channel_id": str(ids["channelID"])}
+    body = _filled(BODIES.get((route.method, short)), {**ids, "n": number})
     if short == "/organizations/{orgID}/members" and route.method == "POST":
         await api.new_user(f"someone-{number}@x")
     # A stream would not end by itself; HEAD is its GET without it.

@@ -37,7 +37,7 @@ class Heard:
         self.send, self._receive = trio.open_memory_channel[bytes](1_000)
 
     async def chunk(self) -> str:
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             try:
                 return (await self._receive.receive()).decode()
             except trio.EndOfChannel:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from leadline.http.cursor import write_cursor
 from leadline.storage.rules.arrival import Arrival
-from leadline.storage.rules.instant import MINUTE, Instant, to_text
+from leadline.storage.rules.instant import LATEST, MINUTE, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 
@@ -61,7 +62,7 @@ async def test_what_is_left_out_has_the_defaults_of_the_interface(api: Api) -> N
         ({"description": "x" * 201}, "description"),
         ({"target": "https://user:hunter2@shop.example/"}, "target"),
         ({"target": "gopher://shop.example/"}, "target"),
-        ({"type": "async_canary"}, "type"),
+        ({"type": "async_canary", "target": ""}, "config.workflow"),
         ({"type": "nonsense"}, "type"),
         ({"region": "moon"}, "region"),
         ({"slug": "Not A Slug"}, "slug"),
@@ -247,6 +248,18 @@ async def test_a_bad_page_is_refused_in_the_words_of_the_interface(
     path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs?{query}"
     answer = await api.ask("viewer", "GET", path)
     assert (answer.status_code, await answer.get_json()) == (400, {"error": error})
+
+
+@pytest.mark.parametrize("instant", [-(2**63), 2**63 - 1])
+async def test_a_cursor_that_somebody_made_up_leads_nowhere_and_breaks_nothing(
+    api: Api, instant: int
+) -> None:
+    made = await create(api)
+    forged = write_cursor([instant], ("expected-runs", made["id"], 0, LATEST))
+    path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs?cursor={forged}"
+    answer = await api.ask("viewer", "GET", path)
+    assert answer.status_code == 200
+    assert (await answer.get_json())["items"] == []
 
 
 async def test_what_is_reserved_ahead_is_not_told_before_it_is_due(api: Api) -> None:

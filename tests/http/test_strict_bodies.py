@@ -6,11 +6,16 @@ import pytest
 
 from leadline.http.route import Route
 from leadline.http.table import ROUTES
+from leadline.storage.rules.access import Need
 from tests.http.cast import Api
 
 INVALID = "invalid JSON body"
 # Every route that takes a body, by somebody who may call it.
 BODIED = [route for route in ROUTES if route.body is not None]
+
+# The one body that its owner may extend; tests/http/test_alertmanager.py says what becomes of it.
+PASSES_OVER = "/alerts/alertmanager"
+UNKNOWN_FIELD = (b'{"nobody', b'{"name"')
 
 
 async def send(
@@ -27,6 +32,22 @@ async def send(
         path = path.replace("{webhookID}", str(await api.new_webhook()))
     if "{monitorID}" in path:
         path = path.replace("{monitorID}", str((await api.new_monitor()).uid))
+    if "{incidentID}" in path:
+        path = path.replace("{incidentID}", str(await api.new_incident()))
+    if "{serviceID}" in path:
+        path = path.replace("{serviceID}", str(await api.new_service()))
+    if "{policyID}" in path:
+        path = path.replace("{policyID}", str(await api.new_policy()))
+    if "{scheduleID}" in path:
+        path = path.replace("{scheduleID}", str(await api.new_schedule()))
+    if "{maintenanceID}" in path:
+        path = path.replace("{maintenanceID}", str(await api.new_maintenance()))
+    if "{seriesID}" in path:
+        path = path.replace("{seriesID}", str(await api.new_series()))
+    if "{pageID}" in path:
+        path = path.replace("{pageID}", str(await api.new_status_page()))
+    if "{componentID}" in path:
+        path = path.replace("{componentID}", str(await api.new_component()))
     if "{membershipID}" in path:
         path = path.replace("{membershipID}", str(await api.new_membership()))
     if "{userID}" in path:
@@ -34,6 +55,8 @@ async def send(
     path = path.replace("{orgID}", str(api.org)).replace("{projectID}", str(api.project))
     if content_type is not None:
         headers["Content-Type"] = content_type
+    if route.action.need is Need.AGENT:
+        return await api.ask("agent", route.method, f"{path}?region=eu", data=data, headers=headers)
     return await api.ask("global_admin", route.method, path, data=data, headers=headers)
 
 
@@ -46,7 +69,14 @@ async def told(response: Any) -> tuple[int, str]:
 async def everything(api: Api) -> Any:
     return [
         await api.rows(f"select t::text from {table} t order by 1")
-        for table in ("organizations", "projects", "users", "memberships", "api_tokens")
+        for table in (
+            "organizations",
+            "projects",
+            "users",
+            "memberships",
+            "api_tokens",
+            "agent_tokens",
+        )
     ]
 
 
@@ -68,6 +98,10 @@ async def test_every_body_is_refused_for_what_it_is_not(api: Api, route: Route) 
         b'{"a":' * 12_000,
     ]
     for data in undecodable:
+        if route.body_optional and not data:
+            continue
+        if route.path.endswith(PASSES_OVER) and data.startswith(UNKNOWN_FIELD):
+            continue
         assert await told(await send(api, route, data)) == (400, INVALID), data[:40]
     for data in (b"[]", b"1", b'"x"', b"null", b"true"):
         status, error = await told(await send(api, route, data))

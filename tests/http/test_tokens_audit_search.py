@@ -203,9 +203,19 @@ async def test_a_region_is_live_where_something_probes_just_now(api: Api) -> Non
                 Instant(now - ago_seconds * SECOND),
                 "host",
                 [role],
-                region,
+                [region],
                 "0",
                 listens=True,
+            )
+
+    async def heard(region: str, ago_seconds: int) -> None:
+        async with api.pool.transaction("heard") as tx:
+            await tx.execute(
+                "insert into agents (credential, region, instance, name, holder, first_heard_at,"
+                " heard_at) values ('catch-all', %(region)s, gen_random_uuid(), '',"
+                " gen_random_uuid(), at(%(at)s), at(%(at)s))",
+                region=region,
+                at=now - ago_seconds * SECOND,
             )
 
     assert await live() == {"core": False, "eu": False}
@@ -213,5 +223,22 @@ async def test_a_region_is_live_where_something_probes_just_now(api: Api) -> Non
     await present("eu", "api", 0)
     assert await live() == {"core": False, "eu": False}
     await present("core", "worker", 5)
-    await present("moon", "agent", 5)
+    await present("moon", "worker", 5)
     assert await live() == {"core": True, "eu": False, "moon": True}
+    await heard("eu", 46)
+    assert await live() == {"core": True, "eu": False, "moon": True}
+    await heard("eu", 44)
+    await heard("mars", 0)
+    assert await live() == {"core": True, "eu": True, "mars": True, "moon": True}
+
+
+async def test_all_regions_of_a_process_are_live_and_the_one_of_an_older_process(api: Api) -> None:
+    async with api.pool.transaction("present") as tx:
+        for regions in (["core", "eu"], []):
+            await presences.begin_presence(
+                tx, uuid7(), tx.now, "host", ["worker"], regions, "0", listens=False
+            )
+        # As a process of the version before writes it.
+        await tx.execute("update presences set region = 'moon' where regions = '{}'")
+    found = await (await api.ask("viewer", "GET", "/api/v1/regions")).get_json()
+    assert found["regions"] == [{"name": name, "live": True} for name in ("core", "eu", "moon")]

@@ -1,0 +1,100 @@
+"""The real server on a real socket, and clients as plain as can be: one request a connection."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import trio
+
+from leadline.http.context import Context
+from leadline.http.server import serve
+from leadline.storage.pools import Pool, open_pool
+
+_BLOCKED = """
+select count(*) from pg_locks l join pg_database d on d.oid = l.database
+where not l.granted and d.datname = current_database()
+"""
+
+
+class Told(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+@asynccontextmanager
+async def served(context: Context) -> AsyncIterator[int]:
+    """The port that the application listens on."""
+    async with trio.open_nursery() as nursery:
+        address: str = await nursery.start(serve, context, ("127.0.0.1", 0), True)
+        yield int(address.rpartition(":")[2])
+        context.stopping.set()
+
+
+def request(
+    method: str,
+    path: str,
+    credential: Mapping[str, str],
+    body: bytes = b"",
+    host: str = "localhost",
+) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in credential.items()]
+    lines += ["Content-Type: application/json"] if body else []
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode() + body
+
+
+async def asked(port: int, sent: bytes) -> Told:
+    with trio.fail_after(30):
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        async with stream:
+            await stream.send_all(sent)
+            return await _answer(stream)
+
+
+async def _answer(stream: trio.SocketStream) -> Told:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await _some(stream)
+    head, _, body = data.partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    while len(body) < int(headers["content-length"]):
+        body += await _some(stream)
+    is_json = headers.get("content-type", "").startswith("application/json")
+    said = json.loads(body) if is_json and body else body.decode() or None
+    return Told(int(status.split()[1]), headers, said)
+
+
+async def _some(stream: trio.SocketStream) -> bytes:
+    data = await stream.receive_some()
+    assert data, "the server hung up in its answer"
+    return bytes(data)
+
+
+@asynccontextmanager
+async def held(dsn: str, table: str) -> AsyncIterator[Pool]:
+    """Nobody reads the table meanwhile; the pool is beside that of the application."""
+    async with open_pool(dsn, name="beside", size=2, clock=lambda: 0) as beside:  # type: ignore[arg-type,return-value]
+        async with beside.transaction("hold") as tx:
+            await tx.execute(f"lock table {table} in access exclusive mode")
+            yield beside
+
+
+async def blocked(beside: Pool, count: int) -> None:
+    """Until so many wait for a lock; asked by a task of its own, as one holds one connection."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_until, beside, count)
+
+
+async def _until(beside: Pool, count: int) -> None:
+    with trio.fail_after(30):
+        while True:
+            async with beside.statement("count_blocked") as tx:
+                if await tx.value(_BLOCKED) == count:
+                    return
+            await trio.sleep(0.005)
