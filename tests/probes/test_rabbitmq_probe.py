@@ -22,8 +22,9 @@ import trustme
 from leadline.probes.check import validate
 from leadline.probes.reach.tls import Contexts
 from leadline.probes.result import FailureClass, message
+from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
-from tests.probes.real_servers import HOST, free_port, open_folder, running, write_certificate
+from tests.probes.real_servers import HOST, open_folder, running, write_certificate
 from tests.probes.servers import Names, Prober
 
 PASSWORD = "canary-ü-" + secrets.token_hex(8)

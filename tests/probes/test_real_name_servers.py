@@ -13,10 +13,10 @@ import pytest
 import trustme
 
 from leadline.probes.result import FailureClass, Outcome, Result, message
+from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import (
     HOST,
-    free_port,
     listens,
     open_folder,
     running,

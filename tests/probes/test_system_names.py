@@ -1,0 +1,68 @@
+"""Names as the host reads them, for calling a server of ours."""
+
+import socket
+from typing import Any
+
+import pytest
+import trio
+import trio.abc
+
+from leadline.probes.failure import Failed, Unobtainable
+from leadline.probes.phases import Stopwatch
+from leadline.probes.reach.resolve import Family
+from leadline.probes.reach.system_names import SystemNames
+from leadline.probes.result import FailureClass, UnknownReason
+
+
+async def look_up(host: str, family: Family = Family.ANY) -> tuple[str, ...]:
+    return await SystemNames().lookup(host, family, Stopwatch())
+
+
+async def test_names_and_addresses_of_this_host_are_read() -> None:
+    assert "127.0.0.1" in await look_up("localhost")
+    assert await look_up("192.0.2.1") == ("192.0.2.1",)
+    assert await look_up("2001:db8::1") == ("2001:db8::1",)
+    assert await look_up("localhost", Family.IPV4) == ("127.0.0.1",)
+
+
+async def test_an_address_of_one_link_keeps_its_zone() -> None:
+    index = socket.if_nametoindex("lo")
+    assert await look_up(f"fe80::1%{index}") == (f"fe80::1%{index}",)
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..b", "\udc80"])
+async def test_what_is_no_name_has_no_address(host: str) -> None:
+    with pytest.raises(Failed) as caught:
+        await look_up(host)
+    assert caught.value.failure is FailureClass.DNS_ERROR
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (socket.EAI_NONAME, FailureClass.DNS_ERROR),
+        (socket.EAI_NODATA, FailureClass.DNS_ERROR),
+        (socket.EAI_AGAIN, UnknownReason.RESOLVER_DEAD),
+        (socket.EAI_FAIL, UnknownReason.RESOLVER_DEAD),
+    ],
+)
+async def test_no_such_name_and_no_name_server_are_told_apart(
+    number: int, expected: object
+) -> None:
+    trio.socket.set_custom_hostname_resolver(Host(number))
+    with pytest.raises((Failed, Unobtainable)) as caught:
+        await look_up("leadline.example")
+    assert expected in caught.value.args
+
+
+class Host(trio.abc.HostnameResolver):
+    """One that knows no name; it is forgotten with the run that set it."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    async def getaddrinfo(self, *_: Any, **__: Any) -> Any:
+        raise socket.gaierror(self._number, "said the host")
+
+    async def getnameinfo(self, *_: Any) -> Any:
+        raise AssertionError("not asked for")
