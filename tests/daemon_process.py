@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,16 +16,12 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
+from tests.memory import in_memory
+from tests.ports import free_port
+
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 READY_SECONDS = 60.0
 STOP_SECONDS = 40.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Refusal(Exception):
@@ -58,16 +53,9 @@ class Daemon:
     def start(self, *, role: str = "all") -> float:
         """Starts it and waits until it is ready; the seconds that took."""
         began = time.monotonic()
-        with self.log.open("ab") as log:
-            offset = log.tell()
-            self.process = subprocess.Popen(
-                [LEADLINE, "run", "--role", role],
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-            )
+        offset = self.begin(role)
         while not self._is_ready():
+            assert self.process is not None
             assert self.process.poll() is None, self.log.read_text()[-4_000:]
             assert time.monotonic() - began < READY_SECONDS, self.log.read_text()[-4_000:]
             time.sleep(0.02)
@@ -76,6 +64,20 @@ class Daemon:
         if found:
             self.password = found[1]
         return took
+
+    def begin(self, role: str, *program: str) -> int:
+        """Starts it, by `program` where it is not to run here, and waits for nothing; where in its
+        log that is."""
+        with self.log.open("ab") as log:
+            offset = log.tell()
+            self.process = subprocess.Popen(
+                [*(program or (LEADLINE,)), "run", "--role", role],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+            )
+        return offset
 
     def _is_ready(self) -> bool:
         try:
@@ -135,9 +137,10 @@ class Daemon:
 
 
 @contextmanager
-def daemon(**environment: str) -> Iterator[Daemon]:
-    """A data directory that other users can reach, as PostgreSQL runs as one when we are root."""
-    folder = Path(tempfile.mkdtemp(prefix="leadline-"))
+def daemon(*, on_disk: bool = False, **environment: str) -> Iterator[Daemon]:
+    """A data directory that other users can reach, as PostgreSQL runs as one when we are root; in
+    memory, where what is measured is not its writing."""
+    folder = Path(tempfile.mkdtemp(prefix="leadline-", dir=None if on_disk else in_memory()))
     folder.chmod(0o755)
     running = Daemon(folder / "data", **environment)
     try:

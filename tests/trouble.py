@@ -1,6 +1,6 @@
 """Trouble of our own, made on purpose: a store that is away for chosen transactions."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +25,10 @@ class FlakyPool:
                 raise Unavailable(f"{name}: the store is away")
         if name in self.fail_after:
             raise Unavailable(f"{name}: the answer was lost")
+
+    async def transact(self, name: str, work: Callable[[Tx], Awaitable[Any]]) -> Any:
+        async with self.transaction(name) as tx:
+            return await work(tx)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)

@@ -1,10 +1,15 @@
 """A value that carries a secret does not spell it, wherever a traceback or a log may show it."""
 
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from leadline.daemon.agent.place import Place
+from leadline.daemon.agent.ring import Row
 from leadline.http.route import Ask, Reply
+from leadline.http.shapes.agent_tokens import CreatedAgentToken
 from leadline.http.shapes.monitors import CreateMonitor, UpdateMonitor
 from leadline.http.shapes.secrets import CreateSecretRequest, UpdateSecretRequest
 from leadline.probes.check import make_check
@@ -14,7 +19,7 @@ from leadline.probes.kinds.synthetic.scenario import read_scenario
 from leadline.probes.kinds.synthetic.template import Values
 from leadline.probes.reach.exchange import RawResponse, Request, Response
 from leadline.probes.reach.ssh_session import Login
-from leadline.probes.reach.tls import Identity
+from leadline.probes.reach.tls import Contexts, Identity
 from leadline.probes.target import read_url
 from leadline.storage.rules.monitor import MonitorType
 from leadline.storage.transactions.monitors.draft import MonitorDraft
@@ -23,6 +28,7 @@ SECRET = "tr0ub4dor"
 BYTES = SECRET.encode()
 URL = read_url(f"https://api.example/?key={SECRET}")
 TARGET = "https://api.example/"
+URL_ALONE = read_url(TARGET)
 CONFIG = {"password": SECRET, "headers": {"Authorization": SECRET}}
 STEP = {"url": URL.__str__(), "headers": {"X": SECRET}, "body": SECRET, "method": "POST"}
 ASKED: dict[str, Any] = {"context": None, "principal": None, "scope": None, "ids": {}}
@@ -41,11 +47,14 @@ ASKED: dict[str, Any] = {"context": None, "principal": None, "scope": None, "ids
         read_scenario({"steps": [STEP]}),
         Login("root", SECRET, SECRET, ""),
         Identity("", SECRET),
+        Place(URL_ALONE, Contexts(), SECRET, "hut", Path()),
+        Row(1, 0, BYTES),
         MonitorDraft(name="a", type="http", target=TARGET, config=CONFIG),
         CreateMonitor(name="a", type=MonitorType.HTTP, target=TARGET, config=CONFIG),
         UpdateMonitor(config=CONFIG),
         CreateSecretRequest(name="a", value=SECRET),
         UpdateSecretRequest(value=SECRET),
+        CreatedAgentToken(id=UUID(int=1), name="a", region="core", token=SECRET),
         Reply(body=SECRET, headers={"Set-Cookie": SECRET}),
         Ask(
             **ASKED,

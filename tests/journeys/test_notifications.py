@@ -13,7 +13,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from tests.daemon_process import Daemon, daemon
-from tests.probes.real_servers import HOST, free_port
+from tests.ports import free_port
+from tests.probes.real_servers import HOST
 
 from .conftest import project_of
 

@@ -49,7 +49,7 @@ def test_a_stop_ends_streams_finishes_runs_and_keeps_what_they_brought(
     time.sleep(0.5)
     before = leadline.api("GET", f"/monitors/{made['id']}/heartbeats")
     took = leadline.stop()
-    assert took < 20
+    assert took < 40
     assert stream.wait(5) is not None, "the stream was ended"
     assert leadline.process is not None
     assert leadline.process.returncode == 0

@@ -1,0 +1,120 @@
+"""Each role says whether it is well and what it does, and nothing of what only others do."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.conftest import Databases
+from tests.daemon_process import Daemon, Refusal, daemon
+from tests.ports import free_port
+
+from .conftest import eventually, project_of
+
+KEY = base64.b64encode(b"k" * 32).decode()
+# What tells a role's metrics from another's.
+SCHEDULES = "leadline_windows_reserved_total"
+PROBES = "leadline_runs_started_total"
+ANSWERS = "leadline_gate_decision_duration_seconds_count"
+SENDS = "leadline_outbox_pending"
+SURVEYS = "leadline_pull_pending_jobs"
+KEEPS_HOUSE = "leadline_gate_ledger_ahead_seconds"
+OF_ROLE = {
+    "api": {ANSWERS, SENDS, SURVEYS},
+    "scheduler": {SCHEDULES, SENDS, SURVEYS, KEEPS_HOUSE},
+    "worker": {PROBES},
+}
+ALL = set().union(*OF_ROLE.values())
+
+
+@pytest.fixture(scope="module")
+def roles(databases: Databases, template: str) -> Iterator[dict[str, Daemon]]:
+    dsn = databases.make(template)
+    with ExitStack() as stack:
+        stack.callback(databases.drop, dsn)
+        running: dict[str, Daemon] = {}
+        for role in ("scheduler", "api", "worker"):
+            process = stack.enter_context(
+                daemon(
+                    LEADLINE_DATABASE__DSN=dsn,
+                    LEADLINE_SECURITY__ENCRYPTION_KEY=KEY,
+                    LEADLINE_SECURITY__ADMIN_EMAIL="admin@localhost",
+                    LEADLINE_SECURITY__ADMIN_PASSWORD="correct-horse",
+                    LEADLINE_DATABASE__POOL_SIZE="6",
+                    LEADLINE_PROBER__REGIONS="core,attic",
+                    LEADLINE_PULL__REGIONS='[{name = "cellar"}]',
+                )
+            )
+            process.password = "correct-horse"
+            if role != "api":
+                process.environment["LEADLINE_SERVER__OPS_LISTEN"] = f"127.0.0.1:{process.port}"
+                process.environment["LEADLINE_SERVER__LISTEN"] = f"127.0.0.1:{free_port()}"
+            process.start(role=role)
+            running[role] = process
+        yield running
+
+
+def metrics_of(process: Daemon) -> str:
+    status, headers, body = process.raw("GET", "/metrics")
+    assert status == 200
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    return body.decode()
+
+
+@pytest.mark.parametrize("role", OF_ROLE)
+def test_every_role_answers_for_its_health(roles: dict[str, Daemon], role: str) -> None:
+    process = roles[role]
+    for path, said in (("/healthz", "ok"), ("/readyz", "ready")):
+        status, _, body = process.raw("GET", path)
+        assert (status, json.loads(body)["status"]) == (200, said)
+
+
+@pytest.mark.parametrize("role", OF_ROLE)
+def test_its_metrics_are_of_what_it_does(roles: dict[str, Daemon], role: str) -> None:
+    def told() -> set[str]:
+        names = set(re.findall(r"^(\w+)", metrics_of(roles[role]), re.MULTILINE))
+        return names & ALL
+
+    # The first look at the fleet and at the outbox comes soon after the start.
+    eventually(lambda: told() == OF_ROLE[role], 20)
+
+
+@pytest.mark.parametrize("role", ["scheduler", "worker"])
+def test_where_health_is_told_there_is_no_api(roles: dict[str, Daemon], role: str) -> None:
+    for path in ("/api/v1/version", "/api/v1/admin/fleet", "/admin/fleet", "/sign-in"):
+        with pytest.raises(Refusal) as refused:
+            roles[role].raw("GET", path)
+        assert refused.value.status == 404, path
+
+
+def test_the_fleet_tells_who_is_there_and_what_waits(roles: dict[str, Daemon]) -> None:
+    api = roles["api"]
+    api.sign_in()
+    fleet = api.api("GET", "/admin/fleet")
+    assert {one["roles"][0]: one.get("region") for one in fleet["processes"]} == {
+        "api": None,
+        "scheduler": None,
+        "worker": "core",
+    }
+    found = {one["name"]: (one["live"], one["workers"]) for one in fleet["regions"]}
+    assert found == {"core": (True, 1), "attic": (True, 1), "cellar": (False, 0)}
+    api.api(
+        "POST",
+        f"/projects/{project_of(api)}/monitors",
+        {"name": "Far", "type": "tcp", "target": "127.0.0.1:1", "region": "cellar"},
+    )
+
+    def waits() -> bool:
+        found = re.search(
+            r'^leadline_pull_pending_jobs\{region="cellar"\} (\S+)', metrics_of(api), re.MULTILINE
+        )
+        return found is not None and float(found[1]) >= 1
+
+    # Nobody probes there: what is due is seen by the look that comes every quarter of a minute.
+    eventually(waits, 40)
+    (cellar,) = [r for r in api.api("GET", "/admin/fleet")["regions"] if r["name"] == "cellar"]
+    assert cellar["pending_jobs"] >= 1
+    assert cellar["lag_seconds"] > 0

@@ -1,0 +1,197 @@
+"""A pipeline and a real daemon: the gate asked, changes recorded, the recipes of the page run."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon.recipes import Host
+from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
+
+from .conftest import eventually, project_of
+
+CLAUSES = (
+    "budget_exhausted",
+    "budget_consumed",
+    "page_burn_firing",
+    "ticket_burn_firing",
+    "service_incident_open",
+)
+DEPLOY = ("--kind", "deploy", "--source", "shell")
+
+
+@dataclass
+class Pipeline:
+    """A service without anything to judge it by, and tokens to ask with."""
+
+    leadline: Daemon
+    organization: str
+    project: str
+    service: str
+
+    def token(self, *actions: str, role: str = "editor") -> str:
+        body = {"name": "ci", "role": role, **({"actions": actions} if actions else {})}
+        path = f"/organizations/{self.organization}/tokens"
+        return str(self.leadline.api("POST", path, body)["token"])
+
+    def policy(self, assignment: str, unknown: str = "block", seen: int | None = None) -> int:
+        body = {
+            "expected_revision": seen,
+            "schema_version": 2,
+            "window_mode": "one",
+            "window": "30d",
+            "clauses": dict.fromkeys(CLAUSES, assignment),
+            "budget_consumed_percent": 80,
+            "max_seal_lag_seconds": 900,
+            "unknown_behavior": unknown,
+        }
+        path = f"/projects/{self.project}/services/{self.service}/gate/policy"
+        return int(self.leadline.api("PUT", path, body)["revision"])
+
+    def call(self, token: str, *arguments: str, by: tuple[str, str] | None = None) -> Any:
+        project, service = by or (self.project, self.service)
+        environment = {**os.environ, "LEADLINE_URL": self.leadline.url, "LEADLINE_TOKEN": token}
+        command = [LEADLINE, *arguments, "--project", project, "--service", service]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Those of today, the newest first."""
+        now = datetime.now(UTC)
+        ends = [f"{now + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-1, 1)]
+        path = f"/projects/{self.project}/services/{self.service}/changes"
+        answer = self.leadline.api("GET", f"{path}?from={ends[0]}&to={ends[1]}")
+        return list(answer["items"])
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Daemon]:
+    with daemon() as leadline:
+        leadline.start()
+        leadline.sign_in()
+        yield leadline
+
+
+@pytest.fixture
+def pipeline(running: Daemon, request: pytest.FixtureRequest) -> Pipeline:
+    """Each test has a service of its own."""
+    (organization,) = running.api("GET", "/organizations")
+    project = project_of(running)
+    slug = f"s{abs(hash(request.node.name))}"
+    service = running.api("POST", f"/projects/{project}/services", {"slug": slug, "name": slug})
+    return Pipeline(running, organization["id"], project, service["id"])
+
+
+def test_the_gate_is_asked_and_the_end_says_what_it_said(pipeline: Pipeline) -> None:
+    token = pipeline.token("gate:evaluate")
+    done = pipeline.call(token, "gate", "check")
+    assert done.returncode == 4, done.stderr
+    revision = pipeline.policy("ignore")
+    assert pipeline.call(token, "gate", "check").returncode == 0
+    revision = pipeline.policy("block", "warn", revision)
+    assert pipeline.call(token, "gate", "check").returncode == 0
+    revision = pipeline.policy("block", "block", revision)
+    done = pipeline.call(token, "gate", "check")
+    assert done.returncode == 2
+    assert done.stdout.startswith("BLOCK (UNKNOWN): ")
+    # What is printed is what is kept.
+    done = pipeline.call(token, "gate", "check", "--json")
+    said = json.loads(done.stdout)
+    path = f"/projects/{pipeline.project}/gate/decisions/{said['decision_id']}"
+    assert pipeline.leadline.api("GET", path) == said
+    for form in ("github", "gitlab", "junit"):
+        assert pipeline.call(token, "gate", "check", "--format", form).returncode == 2
+    tomorrow = {"reason": "the fix", "policy_revision": revision, "expires_at": _tomorrow(said)}
+    path = f"/projects/{pipeline.project}/services/{pipeline.service}/gate/override"
+    pipeline.leadline.api("POST", path, tomorrow)
+    done = pipeline.call(token, "gate", "check")
+    assert done.returncode == 0
+    assert ": the fix" in done.stdout
+
+
+def _tomorrow(decision: dict[str, Any]) -> str:
+    at = datetime.fromisoformat(decision["evaluated_at"])
+    return (at + timedelta(days=1)).isoformat()
+
+
+def test_who_may_not_ask_gets_no_decision(pipeline: Pipeline) -> None:
+    narrow = pipeline.token("change:record")
+    wrong = pipeline.call("leadline_nobody", "gate", "check")
+    assert (wrong.returncode, "401 unauthorized" in wrong.stderr) == (1, True)
+    refused = pipeline.call(narrow, "gate", "check")
+    assert (refused.returncode, "403 forbidden" in refused.stderr) == (1, True)
+    nowhere = pipeline.call(narrow, "gate", "check", by=(pipeline.service, pipeline.project))
+    assert (nowhere.returncode, "404 not_found" in nowhere.stderr) == (1, True)
+
+
+def test_slugs_are_looked_up_by_a_token_that_may(pipeline: Pipeline) -> None:
+    path = f"/projects/{pipeline.project}/services/{pipeline.service}"
+    slugs = ("default", str(pipeline.leadline.api("GET", path)["service"]["slug"]))
+    done = pipeline.call(pipeline.token(role="viewer"), "gate", "check", by=slugs)
+    assert done.returncode == 4, done.stderr
+    done = pipeline.call(pipeline.token("gate:evaluate"), "gate", "check", by=slugs)
+    assert (done.returncode, "give the ids" in done.stderr) == (1, True)
+
+
+def test_a_change_is_recorded_once_however_often_it_is_told(pipeline: Pipeline) -> None:
+    token = pipeline.token("change:record")
+    started = ("change", "record", *DEPLOY, "--external-id", "1", "--phase", "started")
+    for word in ("Recorded: ", "Recorded before: "):
+        done = pipeline.call(token, *started)
+        assert (done.returncode, done.stdout.startswith(word)) == (0, True), done.stderr
+    ended = (*started[:-1], "succeeded")
+    assert pipeline.call(token, *ended).returncode == 0
+    for more, code in (((*started[:-1], "failed"), "order"), ((*started, "--ref", "b"), "exists")):
+        done = pipeline.call(token, *more)
+        assert (done.returncode, f"refused: 409 phase_{code}" in done.stderr) == (2, True)
+    done = pipeline.call(token, *started, "--source", "Not A Source")
+    assert (done.returncode, "refused: 400 source_invalid" in done.stderr) == (2, True)
+    done = pipeline.call(pipeline.token("gate:evaluate"), *started)
+    assert (done.returncode, "not recorded: 403" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("recipe", ["shell", "github", "gitlab"])
+def test_a_recipe_deploys_when_it_may_and_tells_both_ends(
+    pipeline: Pipeline, recipe: str, tmp_path: Path
+) -> None:
+    token = pipeline.token("gate:evaluate", "change:record")
+    host = Host(tmp_path, pipeline.leadline.url, token, pipeline.project, pipeline.service)
+    host.prepare()
+    assert getattr(host, recipe)() == 4, host.said
+    revision = pipeline.policy("block")
+    assert getattr(host, recipe)() == 2, host.said
+    assert host.argo() == 2
+    assert not host.deployed
+    pipeline.policy("ignore", seen=revision)
+    assert getattr(host, recipe)() == 0, host.said
+    assert host.deployed
+    (change,) = pipeline.changes()
+    assert [phase["phase"] for phase in change["phases"]] == ["started", "succeeded"]
+    assert change["decision"]["state"] == "ALLOW"
+    assert host.argo() == 0
+
+
+def test_one_that_is_too_many_in_a_minute_gets_no_decision(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = pipeline.token("gate:evaluate")
+    monkeypatch.setattr(pipeline.leadline, "cookie", "")
+    path = f"/projects/{pipeline.project}/services/{pipeline.service}/gate"
+
+    def spend() -> None:
+        for _ in range(100):
+            pipeline.leadline.api("POST", path, {}, Authorization=f"Bearer {token}")
+
+    def turned_away() -> str:
+        """What the command says right after the API had none left; empty where one came back."""
+        with pytest.raises(Refusal):
+            spend()
+        done = pipeline.call(token, "gate", "check")
+        return str(done.stderr) if done.returncode == 1 else ""
+
+    assert "429 principal_rate: to be tried again after " in eventually(turned_away, 60)
