@@ -7,9 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from . import api, disk, pushes, starts
+from .changes import changes_10_000
 from .checks import at_rate
+from .gate import gate_90_days, gate_refused
 from .kinds import kinds
 from .loop import loop
+from .outbox import outbox
+from .pages import pages
+from .services import services_90_days
+from .split import claims, idle_agents, with_workers
+from .subscribers import subscribers
+from .told import told
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "starts": starts.starts,
@@ -24,10 +32,25 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "tls-50": at_rate(1_500, 40, tls=True),
     "tls-333": at_rate(10_000, 60, tls=True),
     "tls-full": at_rate(20_000, 60, tls=True),
+    "split-60000": with_workers(1, 60_000),
+    "split-90000": with_workers(2, 90_000),
+    "workers-1": with_workers(1, 150_000),
+    "workers-2": with_workers(2, 150_000),
+    "workers-3": with_workers(3, 150_000),
+    "claims": claims,
+    "idle-agents": idle_agents,
     "push": pushes.one_process,
     "push-two": pushes.two_processes,
     "alarms": pushes.alarms,
+    "told": told,
+    "outbox": outbox,
     "api": api.reads,
+    "services": services_90_days,
+    "gate": gate_90_days,
+    "gate-refused": gate_refused,
+    "changes": changes_10_000,
+    "pages": pages,
+    "subscribers": subscribers,
     "disk": disk.million,
 }
 

@@ -26,7 +26,7 @@ Figures = dict[str, Any]
 
 
 def reads() -> Figures:
-    with daemon(LEADLINE_LOG__LEVEL="warning") as running:
+    with daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running:
         running.start()
         running.sign_in()
         add_monitors(running.dsn, MONITORS, target="http://127.0.0.1:9/", interval_seconds=86_400)

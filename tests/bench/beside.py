@@ -17,7 +17,8 @@ from urllib.parse import urlencode
 
 import trio
 
-from ..probes.real_servers import HOST, free_port, listens, running
+from ..ports import free_port
+from ..probes.real_servers import HOST, listens, running
 from ..probes.test_mysql_probe import PASSWORD as MYSQL_PASSWORD
 from ..probes.test_postgres_probe import PASSWORD as POSTGRES_PASSWORD
 from .peers import NAME, Peers

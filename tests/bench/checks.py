@@ -25,7 +25,7 @@ def at_rate(count: int, seconds: float, *, tls: bool = False) -> Callable[[], Fi
     def bench() -> Figures:
         with nginx() as target:
             environment = {"LEADLINE_LOG__LEVEL": "warning", "SSL_CERT_FILE": target.authority}
-            with daemon(**environment) as running:
+            with daemon(on_disk=True, **environment) as running:
                 running.start()
                 return _watched(running, target.tls if tls else target.plain, count, seconds)
 

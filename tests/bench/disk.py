@@ -31,7 +31,7 @@ Figures = dict[str, Any]
 
 def million() -> Figures:
     """200 000 results of 2 000 monitors at a minute, scaled."""
-    with daemon(LEADLINE_LOG__LEVEL="warning") as running:
+    with daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running:
         running.start()
         add_monitors(running.dsn, MONITORS, target="http://127.0.0.1:9/", interval_seconds=86_400)
         running.stop()

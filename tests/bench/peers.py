@@ -13,7 +13,8 @@ import dns.message
 import dns.rrset
 import trustme
 
-from ..probes.real_servers import HOST, free_port, listens, open_folder, running
+from ..ports import free_port
+from ..probes.real_servers import HOST, listens, open_folder, running
 from ..probes.test_grpc_probe import Health, health_server
 from ..probes.test_mysql_probe import Maria, mariadb
 from ..probes.test_postgres_probe import Postgres, postgres

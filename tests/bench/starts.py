@@ -13,7 +13,7 @@ IDLE_SECONDS = 20.0
 def starts() -> dict[str, Any]:
     cold, warm = [], []
     for _ in range(STARTS):
-        with daemon() as running:
+        with daemon(on_disk=True) as running:
             cold.append(round(running.start(), 2))
             running.stop()
             warm.append(round(running.start(), 2))
@@ -22,7 +22,7 @@ def starts() -> dict[str, Any]:
 
 
 def idle() -> dict[str, Any]:
-    with daemon() as running:
+    with daemon(on_disk=True) as running:
         running.start()
         running.stop()
         running.start()

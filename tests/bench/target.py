@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trustme
 
-from ..daemon_process import free_port
+from ..ports import free_port
 
 
 @dataclass(frozen=True, slots=True)
