@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from ...storage.rules.branding import Branding, origin_of
 from ...storage.rules.instant import DAY, Instant
-from ...storage.rules.page import Component, Incident, Maintenance, Page, Visibility
+from ...storage.rules.page import Component, Day, Incident, Maintenance, Page, Visibility
 from ...storage.rules.page_history import Month, months_shown
 from ..console.render import POLICY, static_url
 from ..console.words import Moment, clock, moment
@@ -65,6 +65,7 @@ class Part:
     note: str
     figure: words.Told | None
     bars: Markup | None
+    rows: Sequence[tuple[str, str]]
 
 
 def policy(branding: Branding) -> str:
@@ -103,7 +104,7 @@ def page_html(
         maintenance=[_maintenance(one, page) for one in page.maintenance],
         # In the order of the page; a group is told where it begins.
         groups=[(name, list(members)) for name, members in groupby(parts, lambda p: p.group)],
-        table=[(one.name, _rows(one, now)) for one in page.components],
+        table=[(part.name, part.rows) for part in parts],
         past=[_incident(one, now) for one in page.recent],
         more=page.recent_more,
         framed=framed,
@@ -223,11 +224,11 @@ def _part(one: Component, now: Instant) -> Part:
     why = words.why_no_data(one)
     note = " ".join(text for text in (one.description, f"No data: {why}." if why else "") if text)
     days = () if one.measured is None else one.measured.days
+    said = [_day_said(day, now) for day in days]
     drawn = None
     if days and figure is not None:
         label = f"{one.name}, {len(days)} days: {figure.text}, {figure.note}"
-        told = _days_said(one, now)
-        drawn = bars(days, [name for name, _ in told], [said for _, said in told], label)
+        drawn = bars(days, [name for name, _ in said], [text for _, text in said], label)
     return Part(
         name=one.name,
         group=one.group,
@@ -236,23 +237,20 @@ def _part(one: Component, now: Instant) -> Part:
         note=note,
         figure=figure,
         bars=drawn,
+        rows=_rows(said),
     )
 
 
-def _days_said(one: Component, now: Instant) -> list[tuple[str, str]]:
-    assert one.measured is not None, "it is measured"
-    today = now - now % DAY
-    return [
-        (day_name(day.day), "" if is_plain(day) else words.day_said(day, is_today=day.day == today))
-        for day in one.measured.days
-    ]
+def _day_said(day: Day, now: Instant) -> tuple[str, str]:
+    """Its name, and what was out of the ordinary."""
+    is_today = day.day == now - now % DAY
+    return day_name(day.day), "" if is_plain(day) else words.day_said(day, is_today=is_today)
 
 
-def _rows(one: Component, now: Instant) -> list[tuple[str, str]]:
+def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """What was out of the ordinary, the last first; days that are alike are one row."""
-    if one.measured is None:
+    if not said:
         return [("all days", "not measured")]
-    said = _days_said(one, now)
     found: list[tuple[str, str]] = []
     for text, group in groupby(reversed(said), lambda item: item[1]):
         if not text:

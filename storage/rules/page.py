@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from .figure import Figure, Withheld
 from .incident import Impact
 from .incident import Source as IncidentSource
@@ -89,8 +91,7 @@ class Now:
         assert (self.status is Status.NO_DATA) is (self.reason is not None), self
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(msgspec.Struct, frozen=True, gc=False):
     """A day in UTC by its midnight, with its time by condition; `degraded_us` lies within the good
     time. `total` counts results, or sealed minutes of a service."""
 

@@ -10,9 +10,11 @@ One function says so for an instant; time is cut where a member changes, and ask
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+
+import msgspec
 
 from .composite import Line
 from .instant import Instant
@@ -245,8 +247,7 @@ def _seen(member: MemberLine, within: Span) -> Iterable[tuple[Span, Seen]]:
             yield from ((each, Seen.MISSING) for each in without([part], paused))
 
 
-@dataclass(frozen=True, slots=True)
-class Durations:
+class Durations(msgspec.Struct, frozen=True, gc=False):
     """A range in whole microseconds: by condition, and by health where it is not excluded."""
 
     good_us: int = 0
@@ -271,7 +272,7 @@ class Durations:
         )
 
     def times(self, count: int) -> "Durations":
-        return Durations(*(count * us for us in astuple(self)))
+        return Durations(*(count * us for us in msgspec.structs.astuple(self)))
 
     @property
     def split(self) -> Split:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+import msgspec
+
 from .instant import Instant
 from .span import Span, clipped, merged, without
 
@@ -31,8 +33,7 @@ class Condition(StrEnum):
     EXCLUDED = "excluded"
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(msgspec.Struct, frozen=True, gc=False):
     """A range in whole microseconds of each condition."""
 
     good_us: int = 0

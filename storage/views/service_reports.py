@@ -105,8 +105,7 @@ group by p.service
 REPAIRS_MOST = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(msgspec.Struct, frozen=True, gc=False):
     """Of minutes under one epoch."""
 
     minutes: int
