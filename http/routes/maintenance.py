@@ -1,7 +1,8 @@
 """Maintenance of a project: announced, ended early, annulled; the past only after a preview."""
 
-from dataclasses import asdict
 from typing import Final
+
+import msgspec
 
 from ...storage.rules.access import Action, Need
 from ...storage.rules.instant import to_text
@@ -132,7 +133,7 @@ def _previewed(each: Previewed) -> PreviewedService:
 
 
 def _split(durations: Durations) -> ReliabilitySplit:
-    return ReliabilitySplit(**asdict(durations))
+    return ReliabilitySplit(**msgspec.structs.asdict(durations))
 
 
 _READ: Final = Action(Need.VIEWER)

@@ -2,8 +2,9 @@
 is left out with its reason.
 """
 
-from dataclasses import asdict
 from typing import Final
+
+import msgspec
 
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need
@@ -153,7 +154,7 @@ def _segment(segment: Segment) -> ReliabilitySegment:
 
 
 def _durations(durations: Durations) -> ReliabilityDurations:
-    return ReliabilityDurations(**asdict(durations))
+    return ReliabilityDurations(**msgspec.structs.asdict(durations))
 
 
 async def series(ask: Ask) -> ServiceSeries:
