@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 import feedparser
 import pytest
 from hypothesis import given, settings
+from lxml import etree
 
 from leadline.http.publicpage.feeds import feed_text
 from leadline.storage.rules.incident import Source
@@ -25,6 +27,10 @@ from tests.rules.test_page import outage, shop
 PAGE_URL = "https://status.example/status/shop?token=leadline_page_x"
 FEED_URL = "https://status.example/api/v1/public/status-pages/shop/feed?format=%s&token=x&y=<z>"
 FORMS = ("rss", "atom", "json")
+SCHEMAS = {
+    form: etree.RelaxNG(etree.parse(Path(__file__).parent / "schemas" / f"{form}.rng"))
+    for form in ("rss", "atom")
+}
 ATOM = "{http://www.w3.org/2005/Atom}"
 STATUS = {
     "investigating": "Investigating",
@@ -293,6 +299,36 @@ def test_a_feed_reader_takes_them(page: Page) -> None:
             updated = to_datetime(incident.updated_at)
             assert tuple(entry.updated_parsed)[:6] == updated.timetuple()[:6]
             assert [tag.term for tag in entry.tags] == [STATUS[incident.status]]
+
+
+@given(pages)
+@settings(deadline=None, max_examples=50)
+def test_they_are_valid_by_their_schemas(page: Page) -> None:
+    written = texts(page)
+    for form, schema in SCHEMAS.items():
+        schema.assertValid(etree.fromstring(written[form].encode()))
+
+
+@pytest.mark.parametrize(
+    ("form", "was", "became"),
+    [
+        ("atom", "<updated>", "<updated>x"),
+        ("atom", "<id>", "<ids>"),
+        ("atom", ' type="html"', ' type="markup"'),
+        ("atom", ' href="https', ' src="https'),
+        ("rss", ' version="2.0"', ' version="2.1"'),
+        ("rss", "<pubDate>", "<pubDate>x"),
+        ("rss", ' isPermaLink="false"', ' isPermaLink="no"'),
+        ("rss", "<description>", "<summary>"),
+    ],
+)
+def test_the_schemas_refuse_what_is_wrong(form: str, was: str, became: str) -> None:
+    text = texts(render(shop(outage("Checkout is down")), Audience.PUBLIC))[form]
+    assert was in text
+    wrong = text.replace(was, became)
+    if was.startswith("<") and became.endswith(">"):
+        wrong = wrong.replace(was.replace("<", "</"), became.replace("<", "</"))
+    assert not SCHEMAS[form].validate(etree.fromstring(wrong.encode()))
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "x\ry", "tab\there", "&lt;b&gt;"])
