@@ -29,6 +29,7 @@ from .services import page as services
 from .signin import page as signin
 from .sla import page as sla
 from .status_pages import editor as status_page
+from .status_pages import followers as status_page_followers
 from .status_pages import listing as status_pages
 from .status_pages import make as status_page_make
 from .status_pages import preview as status_page_preview
@@ -61,6 +62,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_pages.ROUTES,
     *status_page_make.ROUTES,
     *status_page.ROUTES,
+    *status_page_followers.ROUTES,
     *status_page_removal.ROUTES,
     *status_page_preview.ROUTES,
     *dead_letters.ROUTES,

@@ -15,6 +15,9 @@ select s.uid, g.uid, s.kind, s.address, s.confirmed_at, s.created_at, s.bounces,
 from subscribers s join status_pages g on g.org = s.org and g.id = s.page
 where s.org = %(org)s and s.page = %(page)s order by s.id
 """
+_FOUND: Final = _OF_PAGE.replace(
+    "order by", "and position(lower(%(part)s) in lower(s.address)) > 0 order by"
+) + " limit %(most)s"
 _BY_TOKEN: Final = f"""
 select g.title, g.slug, s.kind, s.address, s.confirmed_at,
   array(select c.name from status_components c
@@ -58,6 +61,13 @@ class Subscription(msgspec.Struct, frozen=True):
 async def select_subscribers(tx: Tx, org: int, page: int) -> list[Subscriber]:
     """The longest first."""
     return await tx.structs(Subscriber, _OF_PAGE, org=org, page=page)
+
+
+async def find_subscribers(
+    tx: Tx, org: int, page: int, part: str, most: int
+) -> list[Subscriber]:
+    """Those with a part in their address, in any case; an empty one is in all."""
+    return await tx.structs(Subscriber, _FOUND, org=org, page=page, part=part, most=most)
 
 
 async def select_subscription(tx: Tx, token: str) -> Subscription | None:

@@ -73,6 +73,7 @@ PAGES = [
     "/projects/{project}/status-pages/{page}?find=&edit={part}",
     "/projects/{project}/status-pages/{page}/delete",
     "/projects/{project}/status-pages/{page}/preview",
+    "/projects/{project}/status-pages/{page}/subscribers",
     "/admin/fleet",
     "/status/quality",
     "/status/quality/history",

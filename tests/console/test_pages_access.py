@@ -94,6 +94,8 @@ O POST /projects/{projectID}/status-pages/{pageID}
 O GET /projects/{projectID}/status-pages/{pageID}/delete
 O POST /projects/{projectID}/status-pages/{pageID}/delete
 O GET /projects/{projectID}/status-pages/{pageID}/preview
+O GET /projects/{projectID}/status-pages/{pageID}/subscribers
+O POST /projects/{projectID}/status-pages/{pageID}/subscribers
 E GET /projects/{projectID}/oncall-schedules/new
 E POST /projects/{projectID}/oncall-schedules/new
 E GET /oncall-schedules/{scheduleID}/edit
@@ -145,6 +147,7 @@ FORMS = {
     "scope=project",
     "/projects/{projectID}/status-pages/{pageID}": "act=page&title=New&visibility=internal",
     "/projects/{projectID}/status-pages/{pageID}/delete": "",
+    "/projects/{projectID}/status-pages/{pageID}/subscribers": "remove={subscriber}",
     "/projects/{projectID}/secrets": "act=add&name=new-{n}&value=x",
     "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
     "/projects/{projectID}/oncall-schedules/new": SCHEDULE,
@@ -204,6 +207,7 @@ async def named_by(api: Api) -> dict[str, str]:
     named["decision"] = await decided(api, service)
     named["change"] = await changed(api, service)
     named["page"] = await api.new_status_page()
+    named["subscriber"] = await api.new_subscriber(named["page"])
     return {name: str(uid) for name, uid in named.items()}
 
 

@@ -445,3 +445,51 @@ async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
         assert "&lt;img src=x onerror=alert(1)&gt;" in page
         assert " style=" not in page
         assert page.count("<script") == page.count('<script type="module" src="/static/')
+
+
+async def test_a_host_name_is_set_refused_at_its_field_and_given_up(api: Api) -> None:
+    uid = await api.new_status_page(title="Harbour")
+    one = f"{all_of(api)}/{uid}"
+    answer = await send(api, one, act="domain", domain="Status.Harbour.example")
+    assert answer.status_code == 303
+    assert value_of(await seen(api, one), "domain") == "status.harbour.example"
+    for wrong in ("not a name", "http://status.example", "127.0.0.1"):
+        answer = await send(api, one, act="domain", domain=wrong)
+        page = await text_of(answer)
+        assert answer.status_code == 400
+        assert "Host name" in page
+        assert value_of(page, "domain") == wrong
+    other = await api.new_status_page(title="Mill", slug="mill")
+    answer = await send(
+        api, f"{all_of(api)}/{other}", act="domain", domain="status.harbour.example"
+    )
+    assert answer.status_code == 400
+    assert "another page has it" in await text_of(answer)
+    assert (await send(api, one, act="domain", domain="")).status_code == 303
+    assert await api.rows("select domain from status_page_domains") == []
+
+
+async def test_subscribers_are_found_by_a_part_of_the_address_and_removed(api: Api) -> None:
+    uid = await api.new_status_page(title="Harbour")
+    here = f"{all_of(api)}/{uid}/subscribers"
+    assert first_line(await seen(api, here)) == "0 are told of Harbour"
+    subscriber = await api.new_subscriber(uid)
+    ((address,),) = await api.rows("select address from subscribers")
+    page = await seen(api, here)
+    assert address in page
+    assert "not confirmed yet" in page
+    async with api.pool.transaction("confirm") as tx:
+        await tx.execute("update subscribers set confirmed_at = created_at")
+    assert first_line(await seen(api, here)) == "1 is told of Harbour"
+    part = address[1:6].upper()
+    assert address in await seen(api, f"{here}?find={part}")
+    page = await seen(api, f"{here}?find=%25")
+    assert address not in page
+    assert "No subscriber has an address with that in it." in page
+    for _ in range(2):
+        assert (await send(api, here, remove=str(subscriber))).status_code == 303
+    assert await api.rows("select 1 from subscribers") == []
+    other = await api.new_status_page(title="Mill", slug="mill")
+    kept = await api.new_subscriber(other)
+    assert (await send(api, here, remove=str(kept))).status_code == 303
+    assert await api.rows("select uid from subscribers") == [(kept,)]

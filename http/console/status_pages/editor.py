@@ -16,7 +16,12 @@ from msgspec import UNSET
 from ....storage.rules.access import Scope, sees
 from ....storage.rules.incident import TITLE_LONGEST
 from ....storage.rules.page import COMPONENTS_MOST, Status, Visibility
-from ....storage.rules.page_edit import COMPONENT_NAME_LONGEST, DESCRIPTION_LONGEST, GROUP_LONGEST
+from ....storage.rules.page_edit import (
+    COMPONENT_NAME_LONGEST,
+    DESCRIPTION_LONGEST,
+    DOMAIN_LONGEST,
+    GROUP_LONGEST,
+)
 from ....storage.rules.refusal import Refused
 from ....storage.tables.status_components import (
     ComponentRow,
@@ -30,7 +35,12 @@ from ...publicpage.words import STATUS
 from ...route import Ask, Reply, Route
 from ...routes import status_pages as api
 from ...shapes.base import given
-from ...shapes.status_pages import CreateComponent, UpdateComponent, UpdateStatusPage
+from ...shapes.status_pages import (
+    CreateComponent,
+    PageDomain,
+    UpdateComponent,
+    UpdateStatusPage,
+)
 from ..frame import Frame, frame_of
 from ..render import POLICY, page, redirect
 from .listing import WHO
@@ -114,6 +124,9 @@ async def _do(ask: Ask, form: str, name: str) -> str:
             edit = UpdateStatusPage(title=first(ask, "title"), visibility=_visibility(ask))
             await api.update(replace(ask, body=edit))
             return "main"
+        case "domain":
+            await api.name(replace(ask, body=PageDomain(domain=first(ask, "domain"))))
+            return "domain"
         case "add-monitor" | "add-service" | "add-manual":
             body = _new(ask, form, name)
             there = await _added_already(ask, body)
@@ -241,6 +254,7 @@ async def _page(ask: Ask, query: EditorQuery, typed: Typed = NOTHING_TYPED) -> R
         name_longest=COMPONENT_NAME_LONGEST,
         group_longest=GROUP_LONGEST,
         description_longest=DESCRIPTION_LONGEST,
+        domain_longest=DOMAIN_LONGEST,
     )
     return replace(reply, headers={**reply.headers, "Content-Security-Policy": FRAMES})
 

@@ -17,9 +17,11 @@ _LABELS: Final = {
     "group": "Group",
     "description": "Description",
     "manual_status": "Status",
+    "domain": "Host name",
 }
 _SAID: Final = {
     "slug_taken": ("slug", "Address: another page has it."),
+    "domain_taken": ("domain", "Host name: another page has it."),
     "page_quota": ("", f"An organization has at most {number(PAGES_OF_ORGANIZATION_MOST)} pages."),
     "component_quota": ("name", f"A page shows at most {number(COMPONENTS_MOST)} components."),
     BINDING_NOT_FOUND: ("name", "It is not there any more, or out of the page's project."),
