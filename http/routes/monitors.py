@@ -12,7 +12,8 @@ from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
 from ...storage.rules.instant import Instant, to_text
-from ...storage.rules.monitor import MonitorType, default_timeout_seconds
+from ...storage.rules.monitor import MonitorType
+from ...storage.rules.monitor_defaults import MonitorDefaults, completed
 from ...storage.rules.refusal import Refused
 from ...storage.tables.escalation_policies import select_policy_uids
 from ...storage.tables.monitors import MonitorRow, select_monitor
@@ -23,6 +24,7 @@ from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_m
 from ...storage.transactions.monitors.run_now import renew_push_token, run_now
 from ...storage.transactions.monitors.secrets_of_config import readable, unseal
 from ...storage.views.alerting_state import Delegation, SignalDelegation, select_delegations
+from ...storage.views.monitor_defaults import monitor_defaults_in_force
 from ...storage.views.monitors import (
     Standing,
     select_monitors_of_project,
@@ -71,8 +73,8 @@ async def show_monitor(ask: Ask) -> Monitor:
 
 async def create(ask: Ask) -> Reply:
     context = ask.context
-    draft = draft_of(ask.body)
     async with context.pool.transaction("create_monitor") as tx:
+        draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
         regions = await usable_regions(ask, tx)
         row = await create_monitor(
             tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
@@ -123,7 +125,8 @@ async def delete(ask: Ask) -> None:
 
 async def test(ask: Ask) -> TestResult:
     """Runs a check that is not stored, once, from this process."""
-    draft = draft_of(ask.body)
+    async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
+        draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
         raise Problem(f"type: {draft.type} has nothing to test")
     assert ask.scope is not None
@@ -156,17 +159,15 @@ async def new_push_token(ask: Ask) -> PushToken:
     return PushToken(push_token=token, push_url=push_url(ask, token))
 
 
-def draft_of(body: CreateMonitor) -> MonitorDraft:
+def draft_of(body: CreateMonitor, defaults: MonitorDefaults) -> MonitorDraft:
     """The draft of a request, with the defaults of what it leaves out."""
     given = {
         name: value
         for name, value in msgspec.structs.asdict(body).items()
         if value is not msgspec.UNSET
     }
-    given["type"] = str(given["type"])
-    interval = given.setdefault("interval_seconds", 60)
-    given.setdefault("timeout_seconds", default_timeout_seconds(interval))
-    return MonitorDraft(**given)
+    given["type"] = kind = str(given["type"])
+    return MonitorDraft(**completed(given, kind, defaults))
 
 
 def push_url(ask: Ask, token: str) -> str:

@@ -30,7 +30,7 @@ class CreateMonitor(Given, frozen=True, kw_only=True):
     failure_threshold: int | UnsetType = UNSET
     confirm_interval_seconds: int = 10
     depends_on: list[UUID] = []
-    renotify_seconds: int = 0
+    renotify_seconds: int | UnsetType = UNSET
     grace_seconds: int = 60
     conditions: list[str] = []
     tags: list[str] = []

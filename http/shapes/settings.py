@@ -3,6 +3,7 @@
 from msgspec import UNSET, UnsetType
 
 from ...storage.rules.branding import Level
+from ...storage.rules.monitor_defaults import BUILT_IN
 from .base import Given, Shape
 
 
@@ -48,3 +49,27 @@ class PutBranding(Given, frozen=True, kw_only=True):
     footer_text: str = ""
     support_url: str = ""
     announcement: GivenAnnouncement | UnsetType = UNSET
+
+
+class MonitorDefaults(Shape, frozen=True, kw_only=True):
+    """`configured` says that somebody has set them."""
+
+    configured: bool
+    interval_seconds: int
+    timeout_seconds: int
+    retries: int
+    failure_threshold: int
+    renotify_seconds: int
+    auto_incident: bool
+
+
+class PutMonitorDefaults(Given, frozen=True, kw_only=True):
+    """All of them: what is left out is as Leadline has it. `configured` is passed over."""
+
+    configured: bool | UnsetType = UNSET
+    interval_seconds: int = BUILT_IN.interval_seconds
+    timeout_seconds: int = BUILT_IN.timeout_seconds
+    retries: int = BUILT_IN.retries
+    failure_threshold: int = BUILT_IN.failure_threshold
+    renotify_seconds: int = BUILT_IN.renotify_seconds
+    auto_incident: bool = BUILT_IN.auto_incident

@@ -110,11 +110,6 @@ class Fault:
         return f"{self.field}: {self.rule}"
 
 
-def default_timeout_seconds(interval_seconds: int) -> int:
-    """The time-out where none is given: the usual one, but never above the interval."""
-    return max(min(DEFAULT_TIMEOUT_SECONDS, interval_seconds), 1)
-
-
 def faults(draft: Draft) -> list[Fault]:
     """Everything that is wrong with a monitor's common fields; empty when it may be stored."""
     return [

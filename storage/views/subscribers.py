@@ -15,9 +15,10 @@ select s.uid, g.uid, s.kind, s.address, s.confirmed_at, s.created_at, s.bounces,
 from subscribers s join status_pages g on g.org = s.org and g.id = s.page
 where s.org = %(org)s and s.page = %(page)s order by s.id
 """
-_FOUND: Final = _OF_PAGE.replace(
-    "order by", "and position(lower(%(part)s) in lower(s.address)) > 0 order by"
-) + " limit %(most)s"
+_FOUND: Final = (
+    _OF_PAGE.replace("order by", "and position(lower(%(part)s) in lower(s.address)) > 0 order by")
+    + " limit %(most)s"
+)
 _BY_TOKEN: Final = f"""
 select g.title, g.slug, s.kind, s.address, s.confirmed_at,
   array(select c.name from status_components c
@@ -63,9 +64,7 @@ async def select_subscribers(tx: Tx, org: int, page: int) -> list[Subscriber]:
     return await tx.structs(Subscriber, _OF_PAGE, org=org, page=page)
 
 
-async def find_subscribers(
-    tx: Tx, org: int, page: int, part: str, most: int
-) -> list[Subscriber]:
+async def find_subscribers(tx: Tx, org: int, page: int, part: str, most: int) -> list[Subscriber]:
     """Those with a part in their address, in any case; an empty one is in all."""
     return await tx.structs(Subscriber, _FOUND, org=org, page=page, part=part, most=most)
 

@@ -331,3 +331,11 @@ def test_the_monitors_that_one_is_made_of_are_chosen_and_stay_chosen() -> None:
 def test_a_kind_may_be_unlike_all_others_and_needs_no_form_of_its_own() -> None:
     odd = replace(LATER, methods=("GET",), placeholders=frozenset(), fields=())
     assert {"method", "target", "name"} <= set(shown(odd, fresh(odd)))
+
+
+def test_a_box_that_was_left_open_stays_open_when_the_kind_changes() -> None:
+    spec = spec_of("tcp")
+    assert spec is not None
+    typed = {"fields": ["http"], "name": ["Till"]}
+    assert shown(spec, fresh(spec, typed))["auto_incident"].checked is False
+    assert shown(spec, fresh(spec))["auto_incident"].checked is True

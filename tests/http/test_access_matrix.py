@@ -174,6 +174,9 @@ T POST /agent/results
 T POST /agent/backfill
 G GET /settings/branding
 G PUT /settings/branding
+* GET /monitor-defaults
+G GET /settings/monitor-defaults
+G PUT /settings/monitor-defaults
 G GET /admin/audit
 G GET /admin/outbox/dead
 G POST /admin/outbox/dead/replay-all
@@ -283,6 +286,7 @@ BODIES: dict[tuple[str, str], Any] = {
         "duration_seconds": 3600,
     },
     ("PUT", "/settings/branding"): {"product_name": "New"},
+    ("PUT", "/settings/monitor-defaults"): {"retries": 1},
     ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
     ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
     ("PUT", "/status-pages/{pageID}/domain"): {"domain": "status-{n}.example.com"},

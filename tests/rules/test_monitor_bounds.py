@@ -8,7 +8,6 @@ import pytest
 from leadline.storage.rules.monitor import (
     Draft,
     MonitorType,
-    default_timeout_seconds,
     faults,
     manner_of,
     text_rule_broken,
@@ -65,8 +64,6 @@ def test_a_timeout_is_never_above_the_interval_and_a_canary_has_more_of_it() -> 
     canary = replace(long, type=MonitorType.ASYNC_CANARY, timeout_seconds=3_600)
     assert faults(canary) == []
     assert fields(replace(canary, interval_seconds=3_599)) == ["timeout_seconds"]
-    assert default_timeout_seconds(5) == 5
-    assert default_timeout_seconds(60) == 10
 
 
 @pytest.mark.parametrize("field", ["name", "description", "target", "region"])

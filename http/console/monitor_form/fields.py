@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ....probes.spec import HEADERS_MOST, Field, FieldType, MonitorType, Spec, TargetForm
 from ....storage.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
+from ....storage.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ....storage.transactions.monitors.draft import MonitorDraft
 from ..words import label, number
 from .examples import EXAMPLES
@@ -79,11 +80,10 @@ _TARGETS = {
     TargetForm.HOST: ("Host", "a name or an address"),
     TargetForm.NAME: ("Name to look up", ""),
 }
-_DEFAULTS = MonitorDraft(name="", type="http")
 
 
 def first(typed: Typed, name: str) -> str:
-    return typed.get(name, [""])[0]
+    return (typed.get(name) or [""])[0]
 
 
 def own_fields(spec: Spec, typed: Typed) -> list[Field]:
@@ -108,12 +108,17 @@ def sections(
     secrets: Sequence[str] = (),
     ladders: Sequence[tuple[UUID, str]] = (),
     channels: Sequence[tuple[UUID, str]] = (),
+    defaults: MonitorDefaults = BUILT_IN,
 ) -> list[Section]:
     """`others` are the project's other monitors; `stored` names the settings whose secret value is
     kept, `secrets` the project's own that may be referred to; `ladders` and `channels` are those
     of the project."""
     fields = own_fields(spec, typed)
-    about = [*_target(spec, typed, errors), _name(typed, errors), *_schedule(spec, typed, errors)]
+    about = [
+        *_target(spec, typed, errors),
+        _name(typed, errors),
+        *_schedule(spec, typed, errors, defaults),
+    ]
     own = [
         _choosing(item, typed, errors, others, secrets) or _own(spec, item, typed, errors, stored)
         for item in fields
@@ -174,7 +179,11 @@ def _name(typed: Typed, errors: Mapping[str, str]) -> Row:
     )
 
 
-def _schedule(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
+def _schedule(
+    spec: Spec, typed: Typed, errors: Mapping[str, str], defaults: MonitorDefaults
+) -> list[Row]:
+    values_of = {"name": "", "type": str(spec.type)}
+    usual = MonitorDraft(**completed(values_of, spec.type, defaults))
     push = spec.type == MonitorType.PUSH
     names = ["interval_seconds", *(["grace_seconds"] if push else [])]
     names += ["timeout_seconds"] if spec.probed else []
@@ -187,7 +196,7 @@ def _schedule(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
     rows = []
     for name in names:
         bound = CANARY_TIMEOUT if canary and name == "timeout_seconds" else NUMBERS[name]
-        default = getattr(_DEFAULTS, name)
+        default = getattr(usual, name)
         told = f"{_bounds(bound)}, default {default}"
         hint = f"{notes[name]}; {told}" if name in notes else told
         rows.append(

@@ -14,6 +14,7 @@ from ....probes.spec import Spec
 from ....storage.pools import Tx
 from ....storage.rules.access import Action, Need
 from ....storage.rules.monitor import MonitorType
+from ....storage.rules.monitor_defaults import MonitorDefaults
 from ....storage.rules.refusal import Refused
 from ....storage.tables.channels import select_channels_of, select_channels_of_monitor
 from ....storage.tables.escalation_policies import select_policies_of
@@ -21,6 +22,7 @@ from ....storage.tables.monitors import MonitorRow
 from ....storage.transactions.monitors.draft import MonitorDraft
 from ....storage.transactions.monitors.edit_monitor import with_stored_secrets
 from ....storage.views.console_monitors import select_names, select_shown_monitor
+from ....storage.views.monitor_defaults import monitor_defaults_in_force
 from ....storage.views.monitors import select_uids
 from ....storage.views.secret_list import select_secrets
 from ...errors import Problem
@@ -60,12 +62,14 @@ class Ground:
     # What the monitor has of them.
     ladder: UUID | None
     tells: list[UUID]
+    # What a new one has where nothing else is typed.
+    defaults: MonitorDefaults
 
 
 async def show_new(ask: Ask) -> Reply:
     spec = _spec(ask.query.type)
     ground = await _ground(ask)
-    return _form(ground, spec, fresh(spec))
+    return _form(ground, spec, fresh(spec, defaults=ground.defaults))
 
 
 async def show_edit(ask: Ask) -> Reply:
@@ -84,7 +88,7 @@ async def send_new(ask: Ask) -> Reply:
     spec = _spec(first(ask.form, "type"))
     act = first(ask.form, "act")
     if act == "kind" or first(ask.form, "fields") != spec.type:
-        return _form(ground, spec, fresh(spec, ask.form))
+        return _form(ground, spec, fresh(spec, ask.form, ground.defaults))
     return await _send(ask, ground, spec, act)
 
 
@@ -98,7 +102,7 @@ async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
     stored = stored_secrets(ground.row, spec) if ground.row else frozenset()
     if act == "example":
         return _form(ground, spec, with_examples(spec.type, ask.form))
-    found = read(spec, ask.form, stored)
+    found = read(spec, ask.form, stored, ground.defaults)
     trial = None
     if not found.errors:
         try:
@@ -199,6 +203,7 @@ async def _ground(ask: Ask) -> Ground:
             channels=[(one.uid, f"{one.name}, {one.type}") for one in channels],
             ladder=ladder,
             tells=tells,
+            defaults=await monitor_defaults_in_force(tx),
         )
 
 
@@ -235,6 +240,7 @@ def _form(
         secrets=ground.secrets,
         ladders=ground.ladders,
         channels=ground.channels,
+        defaults=ground.defaults,
     )
     told = {item.name for section in found for item in section.rows}
     values: dict[str, Any] = {

@@ -16,7 +16,8 @@ from ....probes.check import validate
 from ....probes.kinds import FILES, spec_of
 from ....probes.spec import Field, FieldType, Spec
 from ....storage.rules import monitor as monitor_rule
-from ....storage.rules.monitor import NUMBERS, MonitorType, default_timeout_seconds
+from ....storage.rules.monitor import NUMBERS, MonitorType
+from ....storage.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ....storage.tables.monitors import MonitorRow
 from ....storage.transactions.monitors.draft import MonitorDraft
 from .fields import CONFIG, Typed, first, own_fields, spelt_default
@@ -38,9 +39,12 @@ def kinds() -> list[Spec]:
     return [spec for kind in FILES if (spec := spec_of(kind)) is not None]
 
 
-def fresh(spec: Spec, typed: Typed | None = None) -> dict[str, list[str]]:
+def fresh(
+    spec: Spec, typed: Typed | None = None, defaults: MonitorDefaults = BUILT_IN
+) -> dict[str, list[str]]:
     """The form of a new monitor: defaults, under what was typed for another kind already."""
-    draft = MonitorDraft(name="", type=spec.type)
+    values_of = {"name": "", "type": str(spec.type)}
+    draft = MonitorDraft(**completed(values_of, spec.type, defaults))
     values = {name: [str(getattr(draft, name))] for name in NUMBERS}
     values["method"] = [draft.method]
     values["region"] = [draft.region]
@@ -87,7 +91,12 @@ def stored_secrets(row: MonitorRow, spec: Spec) -> frozenset[str]:
     return frozenset(kept)
 
 
-def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read:
+def read(
+    spec: Spec,
+    typed: Typed,
+    stored: frozenset[str] = frozenset(),
+    defaults: MonitorDefaults = BUILT_IN,
+) -> Read:
     found = Read()
     values = found.values
     # What a project's secret takes the place of is not kept by its blank.
@@ -96,7 +105,7 @@ def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read
         values[name] = first(typed, name).replace("\r\n", "\n").strip()
     if spec.methods:
         values["method"] = first(typed, "method") or spec.methods[0]
-    _read_numbers(typed, found)
+    _read_numbers(typed, found, defaults)
     values["conditions"] = [line.strip() for line in _lines(first(typed, "conditions"))]
     values["tags"] = [tag.strip() for tag in first(typed, "tags").split(",") if tag.strip()]
     values["auto_incident"] = first(typed, "auto_incident") == "true"
@@ -117,7 +126,7 @@ def read(spec: Spec, typed: Typed, stored: frozenset[str] = frozenset()) -> Read
     return found
 
 
-def _read_numbers(typed: Typed, found: Read) -> None:
+def _read_numbers(typed: Typed, found: Read, defaults: MonitorDefaults) -> None:
     for name in NUMBERS:
         text = first(typed, name).strip()
         if _WHOLE.fullmatch(text):
@@ -125,8 +134,7 @@ def _read_numbers(typed: Typed, found: Read) -> None:
         elif text or name == "interval_seconds":
             found.errors[name] = "must be a whole number"
     if "timeout_seconds" not in found.values and "timeout_seconds" not in found.errors:
-        interval = found.values.get("interval_seconds", 60)
-        found.values["timeout_seconds"] = default_timeout_seconds(interval)
+        found.values["timeout_seconds"] = completed(found.values, "", defaults)["timeout_seconds"]
 
 
 def _read_dependencies(typed: Typed, found: Read) -> None:
