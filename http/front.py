@@ -1,14 +1,17 @@
 """The layer in front of the application: bounds on what comes in, one log line a request.
 
 It mends what Hypercorn and Quart leave open: more requests at once than we can hold are told so,
-a body is counted while it comes, whatever its framing. The log holds the route's template and never
-a path or a query, since tokens stand there.
+a body is counted while it comes, whatever its framing, and whoever is refused before it came can go
+on asking by the same connection, or is told that it ends. The log holds the route's template and
+never a path or a query, since tokens stand there.
 """
 
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+
+import trio
 
 log = logging.getLogger("leadline.access")
 
@@ -20,6 +23,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REQUESTS_MOST: Final = 6_000
 BODY_LARGEST: Final = 2 << 20
+# So long an answer that needs no body waits for the rest of it.
+LINGER_SECONDS: Final = 2.0
+# The end of an answer is not cut short by whoever made it, but for a client that takes nothing.
+FINISH_SECONDS: Final = 30.0
 
 _HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -42,8 +49,9 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body = _Body(scope, receive)
         if self.active >= REQUESTS_MOST:
-            await _turn_away(send)
+            await _turn_away(body, send)
             return
         self.active += 1
         began, status = time.monotonic(), 0
@@ -52,11 +60,14 @@ class Front:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": _with_ours(message.get("headers", ()))}
-            await send(message)
+                headers = _with_ours(message.get("headers", ()))
+                if not await body.came():
+                    headers.append((b"connection", b"close"))
+                message = {**message, "headers": headers}
+            await (send if message.get("more_body") else _finishing(send))(message)
 
         try:
-            await self._app(scope, _counted(receive), note)
+            await self._app(scope, body.next_message, note)
         finally:
             self.active -= 1
             _log(scope, status, time.monotonic() - began)
@@ -68,31 +79,85 @@ def _with_ours(headers: Any) -> list[tuple[bytes, bytes]]:
     return given + [header for header in _HEADERS if header[0] not in names]
 
 
-def _counted(receive: Receive) -> Receive:
-    """Passes a body on up to the bound; a longer one looks like a client that went away, after the
-    application has been told enough to refuse it."""
-    seen = 0
+class _Body:
+    """Of one request, as it comes."""
 
-    async def next_message() -> Message:
-        nonlocal seen
-        message = await receive()
-        if message["type"] == "http.request":
-            seen += len(message.get("body", b""))
-            if seen > BODY_LARGEST:
-                return {"type": "http.disconnect"}
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        self._seen = 0
+        self._ended = trio.Event()
+        announced = _announced(scope)
+        self._is_too_long = announced is not None and announced > BODY_LARGEST
+        if announced == 0:
+            self._ended.set()
+
+    async def next_message(self) -> Message:
+        """Passes it on up to the bound; a longer one looks like a client that went away, after the
+        application has been told enough to refuse it."""
+        message = await self._receive()
+        if message["type"] != "http.request":
+            self._ended.set()
+            return message
+        self._seen += len(message.get("body", b""))
+        if self._seen > BODY_LARGEST:
+            self._is_too_long = True
+            return {"type": "http.disconnect"}
+        if not message.get("more_body"):
+            self._ended.set()
         return message
 
-    return next_message
+    async def came(self) -> bool:
+        """Whether all of it did, or the client has gone. What nobody reads any more is passed
+        over: a connection whose request was not read to its end answers no other one."""
+        if self._ended.is_set() or self._is_too_long:
+            return self._ended.is_set()
+        with trio.move_on_after(LINGER_SECONDS):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.pass_over)
+                await self._ended.wait()
+                nursery.cancel_scope.cancel()
+        return self._ended.is_set()
+
+    async def pass_over(self) -> None:
+        # The application may be reading too: whoever gets the end of it tells.
+        while not self._ended.is_set() and not self._is_too_long:
+            await self.next_message()
 
 
-async def _turn_away(send: Send) -> None:
+def _announced(scope: Scope) -> int | None:
+    """The length of the body; None where it is told by its own framing."""
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
+        return None
+    length = headers.get(b"content-length", b"0")
+    return int(length) if length.isdigit() else 0
+
+
+def _finishing(send: Send) -> Send:
+    """The server tells the application that the stream is closed while it ends it, which is by the
+    application's own task: cancelled for that, it would leave a connection that nobody closes."""
+
+    async def finish(message: Message) -> None:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + FINISH_SECONDS):
+            await send(message)
+
+    return finish
+
+
+async def _turn_away(body: _Body, send: Send) -> None:
+    """Waits for no body: there is no room for it. What comes of it meanwhile is passed over, since
+    the server could not end a stream that nobody reads."""
     headers = [
         (b"content-type", b"application/json"),
         (b"retry-after", b"1"),
         (b"content-length", str(len(_TOO_MANY)).encode()),
+        (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": _TOO_MANY})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(body.pass_over)
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await _finishing(send)({"type": "http.response.body", "body": _TOO_MANY})
+        nursery.cancel_scope.cancel()
 
 
 async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -50,10 +50,10 @@ async def asked(port: int, sent: bytes) -> Told:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         async with stream:
             await stream.send_all(sent)
-            return await _answer(stream)
+            return await answer_of(stream)
 
 
-async def _answer(stream: trio.SocketStream) -> Told:
+async def answer_of(stream: trio.SocketStream) -> Told:
     data = b""
     while b"\r\n\r\n" not in data:
         data += await _some(stream)

@@ -1,0 +1,116 @@
+"""A refusal that needs no body is given before it came: the connection goes on, or is told to end.
+
+On a real socket, with clients that send head and body apart, as most libraries do.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from leadline.http import front
+from tests.http.cast import Api
+from tests.http.sockets import Told, answer_of, served
+
+TYPED = "Content-Type: application/json"
+
+
+@pytest.fixture
+async def port(api: Api) -> AsyncIterator[int]:
+    async with served(api.context) as port:
+        yield port
+
+
+def head(method: str, path: str, *lines: str) -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *lines, "", ""]).encode()
+
+
+async def answer(stream: trio.SocketStream) -> Told:
+    with trio.fail_after(30):
+        return await answer_of(stream)
+
+
+async def is_over(stream: trio.SocketStream) -> bool:
+    with trio.fail_after(30):
+        try:
+            return await stream.receive_some() == b""
+        except trio.BrokenResourceError:
+            return True
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/api/v1/organizations", 401),
+        ("PATCH", "/api/v1/organizations", 405),
+        ("TRACE", "/api/v1/version", 405),
+        ("POST", "/nowhere", 404),
+    ],
+)
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_the_next_request_of_the_connection_is_answered(
+    port: int, method: str, path: str, status: int, framing: str
+) -> None:
+    body = b'{"name": "x", "slug": "x"}'
+    framed = f"Content-Length: {len(body)}"
+    if framing == "chunked":
+        framed = "Transfer-Encoding: chunked"
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        for wait in (0, 0.02, 0.1):
+            await stream.send_all(head(method, path, TYPED, framed))
+            # The application has refused it by then.
+            await trio.sleep(wait)
+            await stream.send_all(body)
+            refused = await answer(stream)
+            assert refused.status == status
+            assert "connection" not in refused.headers
+            await stream.send_all(head("GET", "/auth/config"))
+            assert (await answer(stream)).status == 200
+
+
+async def test_who_never_sends_the_body_is_told_and_cut_off(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front, "LINGER_SECONDS", 0.1)
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(head("POST", "/api/v1/organizations", TYPED, "Content-Length: 9"))
+        refused = await answer(stream)
+        assert (refused.status, refused.headers["connection"]) == (401, "close")
+        assert await is_over(stream)
+
+
+async def test_a_body_that_is_longer_than_any_may_be_is_not_waited_for(port: int) -> None:
+    length = f"Content-Length: {front.BODY_LARGEST + 1}"
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(head("POST", "/api/v1/organizations", TYPED, length))
+        refused = await answer(stream)
+        assert (refused.status, refused.headers["connection"]) == (401, "close")
+        assert await is_over(stream)
+
+
+async def test_who_is_turned_away_with_a_long_body_is_cut_off(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front, "REQUESTS_MOST", 0)
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        length = f"Content-Length: {front.BODY_LARGEST}"
+        await stream.send_all(head("POST", "/api/v1/organizations", TYPED, length))
+        async with trio.open_nursery() as nursery:
+
+            async def send() -> None:
+                try:
+                    for _ in range(front.BODY_LARGEST >> 16):
+                        await stream.send_all(b" " * (1 << 16))
+                except trio.BrokenResourceError:
+                    return
+
+            nursery.start_soon(send)
+            try:
+                turned = await answer(stream)
+                assert (turned.status, turned.headers["connection"]) == (503, "close")
+            except trio.BrokenResourceError:
+                # What was sent meanwhile was not read: the system may say so first.
+                pass
+            assert await is_over(stream)
+            nursery.cancel_scope.cancel()
