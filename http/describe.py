@@ -93,8 +93,33 @@ def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]
     for route in routes:
         types += [t for t in (route.body, route.answer, route.query) if t is not None]
     unique = list(dict.fromkeys(types))
-    schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
+    made, dotted = msgspec.json.schema_components(unique, ref_template=_REF)
+    schemas, components = _with_plain_names([*made], dotted)
     return dict(zip(unique, schemas, strict=True)), components
+
+
+def _with_plain_names(
+    schemas: list[Json], components: dict[str, Json]
+) -> tuple[list[Json], dict[str, Json]]:
+    """Types of the same name are told apart by where they stand, and that is nobody's business:
+    generators of clients stumble over the dots besides. Of `a.b.incident.Status` it is
+    IncidentStatus."""
+    text = msgspec.json.encode([schemas, components])
+    plain = {name: _plain_name(name) for name in components if "." in name}
+    names = [plain.get(name, name) for name in components]
+    assert len(set(names)) == len(names), "plain names are each of one type"
+    for name, better in plain.items():
+        before, after = (_REF.format(name=each).encode() for each in (name, better))
+        text = text.replace(b'"%s"' % before, b'"%s"' % after)
+    renamed_schemas, renamed = msgspec.json.decode(text, type=tuple[list[Json], dict[str, Json]])
+    for name, better in plain.items():
+        renamed[better] = {**renamed.pop(name), "title": better}
+    return renamed_schemas, renamed
+
+
+def _plain_name(dotted: str) -> str:
+    *_, module, name = dotted.split(".")
+    return "".join(word.title() for word in module.split("_")) + name
 
 
 def _path_item(route: Route) -> Json:
@@ -172,6 +197,7 @@ def _answer(route: Route, status: int, schemas: Mapping[Any, Json]) -> Json:
     answer: Json = {"description": HTTPStatus(status).phrase}
     if route.answer is not None:
         answer["content"] = {route.content_type: {"schema": schemas[route.answer]}}
+        answer["content"] |= {kind: {} for kind in route.content_types_too}
     if status == 302:
         answer["headers"] = {"Location": {"schema": {"type": "string"}}}
     return answer

@@ -89,6 +89,8 @@ class Route:
     # What else it may refuse with, beyond what any route may.
     also: tuple[int, ...] = ()
     content_type: str = "application/json"
+    # Where the query says in which form: the others, each with a shape of its own.
+    content_types_too: tuple[str, ...] = ()
     body_largest: int = BODY_LARGEST
     in_document: bool = True
     # A page for people: refusals are pages too, and a missing credential leads to the sign-in.

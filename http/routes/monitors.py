@@ -374,7 +374,7 @@ ROUTES: Final = (
         summary="Asks for an extra run now.",
         answer=JobAsked,
         status=202,
-        also=(409,),
+        also=(400, 409),
     ),
     Route(
         method="POST",
@@ -385,5 +385,6 @@ ROUTES: Final = (
         summary="Gives a push monitor a new token; the old one ends.",
         answer=PushToken,
         status=201,
+        also=(400,),
     ),
 )

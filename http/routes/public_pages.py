@@ -140,6 +140,7 @@ ROUTES: Final = (
         query=FeedQuery,
         answer=str,
         content_type=FEED_TYPES["rss"],
+        content_types_too=(FEED_TYPES["atom"], FEED_TYPES["json"]),
         also=(404,),
     ),
     Route(
@@ -171,6 +172,7 @@ ROUTES: Final = (
         query=OwnFeedQuery,
         answer=str,
         content_type=FEED_TYPES["rss"],
+        content_types_too=(FEED_TYPES["atom"], FEED_TYPES["json"]),
     ),
     Route(
         method="GET",
