@@ -11,11 +11,7 @@ _COLUMNS = """
 u.id, u.uid, u.email, u.display_name, u.is_global_admin, u.password, u.created_at, u.updated_at,
 u.last_active_at
 """
-# Only a verified address is one that a person is found by.
-_BY_EMAIL = f"""
-select {_COLUMNS} from users u
-where lower(u.email) = lower(%(email)s) and u.email_verified and u.email <> ''
-"""
+_BY_EMAIL = f"select {_COLUMNS} from users u where lower(u.email) = lower(%(email)s)"
 _BY_UID = f"select {_COLUMNS} from users u where u.uid = %(uid)s"
 _BY_ID = f"select {_COLUMNS} from users u where u.id = %(id)s"
 _ANY = "select exists (select from users)"
@@ -30,7 +26,7 @@ order by lower(u.email) limit %(most)s
 _INSERT = """
 insert into users (uid, email, display_name, is_global_admin, password, created_at, updated_at)
 values (%(uid)s, %(email)s, %(display_name)s, %(admin)s, %(password)s, at(%(now)s), at(%(now)s))
-on conflict (lower(email)) where email_verified and email <> '' do nothing returning id
+on conflict ((lower(email))) do nothing returning id
 """
 _SET_PASSWORD = """
 update users set password = %(password)s, updated_at = at(%(now)s) where id = %(id)s
