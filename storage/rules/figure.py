@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from math import nextafter
 
 from .instant import HOUR
@@ -67,8 +68,10 @@ def figure(split: Split, *, sealed: bool = True) -> Figure:
     return Figure(percent(availability), coverage, None)
 
 
+# Of very many days most were good throughout, and many of the rest are alike.
+@lru_cache(maxsize=8_192)
 def uptime_percent(split: Split) -> float | None:
-    """Of what was measured, as `figure` has it; of very many days most were good throughout."""
+    """Of what was measured, as `figure` has it."""
     if not split.bad_us:
         return 100.0 if split.good_us else None
     return percent(Fraction(split.good_us, split.measured_us))

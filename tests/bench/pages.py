@@ -51,7 +51,9 @@ def pages() -> Figures:
         }
         return {
             name: {
-                "kept": _kept(running, path),
+                "kept": _kept(running, path, {}),
+                # As browsers and caches ask.
+                "kept_gzip": _kept(running, path, {"Accept-Encoding": "gzip"}),
                 "bytes": len(_get(running, path)),
                 "anew_ms_p50_p99_max": _anew(running, page, path),
                 "first_ms": _first(running, path),
@@ -77,9 +79,10 @@ def _filled(running: Daemon) -> Any:
     return page
 
 
-def _kept(running: Daemon, path: str) -> Figures:
+def _kept(running: Daemon, path: str, headers: dict[str, str]) -> Figures:
     before, began = cpu_seconds(running), time.monotonic()
-    figures = load([running.port], [("GET", path, {})], connections=CONNECTIONS, seconds=SECONDS)
+    asked = [("GET", path, headers)]
+    figures = load([running.port], asked, connections=CONNECTIONS, seconds=SECONDS)
     count = int(figures["a_second"] * (time.monotonic() - began))
     return {**figures, "cpu_s_per_1000": per_thousand(before, cpu_seconds(running), count)}
 
