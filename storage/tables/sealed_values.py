@@ -24,6 +24,7 @@ SEALED_COLUMNS: Final = (
     Column("trials", "document_sealed"),
     Column("status_pages", "token_sealed"),
     Column("subscribers", "token_sealed"),
+    Column("users", "totp_sealed"),
 )
 
 _ANY = "select " + " or ".join(
