@@ -12,7 +12,7 @@ COMMANDS: Final = {
     "check-config": "Read the configuration and say every fault of it.",
     "openapi": "Print the OpenAPI document of the HTTP API.",
     "version": "Print the version.",
-    "admin": "Create people and reset passwords in the database.",
+    "admin": "Create people, reset passwords and second factors in the database.",
     "keys": "Make encryption keys, and change over to a new one.",
     "gate": "Ask the release gate, from a pipeline.",
     "change": "Record changes of a service, from a pipeline.",

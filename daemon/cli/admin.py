@@ -1,4 +1,4 @@
-"""leadline admin create-user|reset-password"""
+"""leadline admin create-user|reset-password|remove-second-factor"""
 
 import secrets
 import sys
@@ -18,6 +18,7 @@ from ...storage.rules.refusal import Refused, Unavailable
 from ...storage.tables.presences import read_clock
 from ...storage.transactions.accounts.edit_people import create_user as create_person
 from ...storage.transactions.accounts.reset_password import reset_password as give_password
+from ...storage.transactions.accounts.second_factor import remove_factor
 from .. import limits
 from ..first_start import PASSWORD_BYTES
 from ..sections import Settings
@@ -30,7 +31,7 @@ OPERATOR = Principal(Kind.SESSION, is_global_admin=True, label="command line")
 
 @click.group("admin")
 def command() -> None:
-    """Create people and reset passwords, straight in the database.
+    """Create people, reset passwords and remove second factors, straight in the database.
 
     For when nobody can sign in any more. With the embedded PostgreSQL the daemon must not run
     meanwhile, as one process owns a data directory.
@@ -53,10 +54,11 @@ def create_user(config_path: Path | None, email: str, name: str, global_admin: b
     settings = read_settings(config_path)
     password, is_made = _password(settings)
 
-    async def write(tx: Tx, hashed: str) -> None:
+    async def write(tx: Tx) -> None:
         await create_person(tx, OPERATOR, email, name, hashed, admin=global_admin)
 
-    _do(settings, password, write)
+    hashed = _hashed(password)
+    _do(settings, write)
     _say(f"{email} can sign in now", password, is_made)
 
 
@@ -75,24 +77,50 @@ def reset_password(config_path: Path | None, email: str) -> None:
     settings = read_settings(config_path)
     password, is_made = _password(settings)
 
-    async def write(tx: Tx, hashed: str) -> None:
+    async def write(tx: Tx) -> None:
         await give_password(tx, OPERATOR, email, hashed)
 
-    _do(settings, password, write)
+    hashed = _hashed(password)
+    _do(settings, write)
     _say(f"{email} has a new password", password, is_made)
 
 
-def _do(settings: Settings, password: str, write: Callable[[Tx, str], Awaitable[None]]) -> None:
+@command.command("remove-second-factor")
+@config_option
+@click.argument("email")
+def remove_second_factor(config_path: Path | None, email: str) -> None:
+    """Let a person sign in by the password alone, who lost generator and recovery codes.
+
+    \b
+    Example:
+      leadline admin remove-second-factor mara@example.org
+    Exit status: 0 done, 1 refused, for example as there is no such person.
+    """
+
+    async def write(tx: Tx) -> None:
+        await remove_factor(tx, OPERATOR, email)
+
+    _do(read_settings(config_path), write)
+    click.echo(f"{email} signs in by the password alone now")
+
+
+def _hashed(password: str) -> str:
+    async def hashed() -> str:
+        return await Passwords(limits.hashing()).hash(password)
+
+    return trio.run(hashed)
+
+
+def _do(settings: Settings, write: Callable[[Tx], Awaitable[None]]) -> None:
     clock = [Instant(0)]
 
     async def work(dsn: str) -> None:
         await migrate(dsn)
-        hashed = await Passwords(limits.hashing()).hash(password)
         async with open_pool(dsn, name="admin", size=1, clock=lambda: clock[0]) as pool:
             async with pool.statement("read_clock") as tx:
                 clock[0], _ = await read_clock(tx)
             async with pool.transaction("administer") as tx:
-                await write(tx, hashed)
+                await write(tx)
 
     try:
         trio.run(with_store, settings, work)

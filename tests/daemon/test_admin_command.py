@@ -1,0 +1,60 @@
+"""Who lost everything is let in again by whoever runs the machine."""
+
+import base64
+import subprocess
+import time
+
+import pytest
+
+from leadline.storage.rules.instant import Instant
+from leadline.storage.rules.second_factor import code_of, step_at
+from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
+
+
+def admin(leadline: Daemon, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [LEADLINE, "admin", *arguments],
+        env=leadline.environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_lost_second_factor_and_a_lost_password() -> None:
+    with daemon() as leadline:
+        leadline.start()
+        leadline.sign_in()
+        enrolled = leadline.api("POST", "/me/totp/enroll")
+        _enable(leadline, base64.b32decode(enrolled["secret"]))
+        body = {"username": "admin@localhost", "password": leadline.password}
+        with pytest.raises(Refusal, match="totp_required"):
+            leadline.raw("POST", "/auth/local/login", body)
+        leadline.stop()
+
+        code, said_ = admin(leadline, "remove-second-factor", "nobody@localhost")
+        assert (code, "nobody here has this address" in said_) == (1, True)
+        code, said_ = admin(leadline, "remove-second-factor", "Admin@localhost")
+        assert (code, said_.strip()) == (0, "Admin@localhost signs in by the password alone now")
+        code, said_ = admin(leadline, "reset-password", "admin@localhost")
+        assert code == 0
+        leadline.password = said_.partition("Password: ")[2].strip()
+        leadline.start()
+        leadline.cookie = ""
+        leadline.sign_in()
+        assert leadline.api("GET", "/me")["totp_enabled"] is False
+
+
+def _enable(leadline: Daemon, secret: bytes) -> None:
+    """By the clock of this machine, which is the daemon's too; a step may end meanwhile."""
+    for _ in range(3):
+        code = code_of(secret, step_at(Instant(time.time_ns() // 1_000)))
+        try:
+            leadline.api("POST", "/me/totp/enable", {"code": code})
+        except Refusal:
+            continue
+        return
+    raise AssertionError("no code was taken")
