@@ -47,6 +47,7 @@ _STATUSES = {
     "component_quota": 409,
     "page_configuration_stale": 409,
     "email_taken": 409,
+    "totp_enabled": 409,
     "member_exists": 409,
     "body_too_large": 413,
     "unsupported_media_type": 415,

@@ -20,6 +20,7 @@ from .monitor_form import page as monitor_form
 from .oncall import ladder_form, schedule_form
 from .oncall import page as oncall
 from .overview import page as overview
+from .profile import page as profile
 from .secrets import page as secrets
 from .service import page as service
 from .service_form import declare as service_declare
@@ -65,6 +66,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_followers.ROUTES,
     *status_page_removal.ROUTES,
     *status_page_preview.ROUTES,
+    *profile.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,
     *assets.ROUTES,

@@ -5,10 +5,14 @@ from uuid import UUID
 
 from ...storage.rules.access import Action, Need, Role
 from ...storage.rules.instant import to_text
+from ...storage.rules.second_factor import enrolment_uri, spelt_secret
+from ...storage.tables.second_factors import is_enabled
 from ...storage.tables.sessions import SessionRow
 from ...storage.tables.users import UserRow
+from ...storage.transactions.accounts import second_factor
 from ...storage.transactions.accounts.change_password import change_password
 from ...storage.transactions.accounts.sign_in import end_session
+from ...storage.views.branding import shown_branding
 from ...storage.views.own_account import (
     OwnMembership,
     select_own_memberships,
@@ -18,22 +22,34 @@ from ...storage.views.own_account import (
 from ..auth.passwords import rule_broken
 from ..errors import Problem
 from ..route import Ask, Route
-from ..shapes.accounts import ChangePasswordRequest, Me, Session, User
+from ..shapes.accounts import (
+    ChangePasswordRequest,
+    Me,
+    Session,
+    TOTPDisableRequest,
+    TOTPEnableRequest,
+    TOTPEnableResponse,
+    TOTPEnrollResponse,
+    User,
+)
 from ..shapes.base import instant_text, known
 from ..shapes.organizations import Membership
 from .signin import take_try
 
 _ME: Final = "/api/v1/me"
+# Whose account it is, in a generator that has many; branding may say another name.
+ISSUER: Final = "Leadline"
 
 
 async def read_me(ask: Ask) -> Me:
     async with ask.context.pool.transaction("read_me", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
         memberships = await select_own_memberships(tx, ask.who, user)
+        has_factor = user is not None and await is_enabled(tx, user.id)
     return Me(
         user=user_shape(user) if user else None,
         memberships=[_membership(m) for m in memberships],
-        totp_enabled=False,
+        totp_enabled=has_factor,
     )
 
 
@@ -60,22 +76,53 @@ def _membership(own: OwnMembership) -> Membership:
 
 
 async def write_password(ask: Ask) -> None:
-    """Tries count as those of signing in do: a stolen session is no licence to guess."""
     context, body = ask.context, ask.body
     broken = rule_broken(body.new_password, context.options.min_password_length)
     if broken is not None:
         raise Problem(f"new_password: {broken}")
+    user = await _checked(ask, body.current_password, "current_password")
+    hashed = await context.passwords.hash(body.new_password)
+    assert ask.session_hash is not None, "only a session comes here"
+    async with context.pool.transaction("change_password") as tx:
+        await change_password(tx, ask.who, user, hashed, ask.session_hash)
+
+
+async def enrol_factor(ask: Ask) -> TOTPEnrollResponse:
+    context = ask.context
+    async with context.pool.transaction("enrol_totp") as tx:
+        user, secret = await second_factor.enrol(tx, ask.who, context.keyring)
+        product = (await shown_branding(tx)).product_name or ISSUER
+    uri = enrolment_uri(secret, product, user.email)
+    return TOTPEnrollResponse(secret=spelt_secret(secret), uri=uri)
+
+
+async def enable_factor(ask: Ask) -> TOTPEnableResponse:
+    """Tries count as those of signing in do."""
+    context = ask.context
+    take_try(ask)
+    async with context.pool.transaction("enable_totp") as tx:
+        codes = await second_factor.enable(tx, ask.who, ask.body.code, context.keyring)
+    return TOTPEnableResponse(recovery_codes=codes)
+
+
+async def disable_factor(ask: Ask) -> None:
+    user = await _checked(ask, ask.body.password, "password")
+    async with ask.context.pool.transaction("disable_totp") as tx:
+        await second_factor.disable(tx, ask.who, user)
+
+
+async def _checked(ask: Ask, password: str, field: str) -> UserRow:
+    """One's own account, once its password was given. Tries count as those of signing in do: a
+    stolen session is no licence to guess."""
+    context = ask.context
     take_try(ask)
     async with context.pool.transaction("read_own_user", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
     if user is None:
         raise Problem("unauthorized")
-    if not await context.passwords.matches(body.current_password, user.password):
-        raise Problem("current_password: is not the password of this account")
-    hashed = await context.passwords.hash(body.new_password)
-    assert ask.session_hash is not None, "only a session comes here"
-    async with context.pool.transaction("change_password") as tx:
-        await change_password(tx, ask.who, user, hashed, ask.session_hash)
+    if not await context.passwords.matches(password, user.password):
+        raise Problem(f"{field}: is not the password of this account")
+    return user
 
 
 async def list_sessions(ask: Ask) -> list[Session]:
@@ -101,6 +148,8 @@ async def delete_session(ask: Ask) -> None:
         await end_session(tx, ask.who, ask.ids["sessionID"])
 
 
+_ENROLLING: Final = Action(Need.SESSION, enrolling=True)
+
 ROUTES: Final = (
     Route(
         method="GET",
@@ -117,6 +166,35 @@ ROUTES: Final = (
         handler=write_password,
         summary="Change one's password; ends every other session.",
         body=ChangePasswordRequest,
+        status=204,
+        also=(409, 429),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ME}/totp/enroll",
+        action=_ENROLLING,
+        handler=enrol_factor,
+        summary="A new secret of a second factor, which a first code enables.",
+        answer=TOTPEnrollResponse,
+        also=(400, 409),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ME}/totp/enable",
+        action=_ENROLLING,
+        handler=enable_factor,
+        summary="Enables the second factor; tells its recovery codes, once.",
+        body=TOTPEnableRequest,
+        answer=TOTPEnableResponse,
+        also=(409, 429),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ME}/totp/disable",
+        action=_ENROLLING,
+        handler=disable_factor,
+        summary="Gives the second factor up, by the password.",
+        body=TOTPDisableRequest,
         status=204,
         also=(409, 429),
     ),

@@ -3,8 +3,10 @@
 from typing import Final
 
 from ...storage.rules.access import Action, Need
+from ...storage.rules.second_factor import Verdict
 from ...storage.rules.token import digest
-from ...storage.tables.users import select_user_by_email
+from ...storage.tables.users import UserRow, select_user_by_email
+from ...storage.transactions.accounts.second_factor import pass_second_factor
 from ...storage.transactions.accounts.sign_in import UNAUTHORIZED, sign_in, sign_out
 from ..auth.crosssite import is_cross_site
 from ..auth.identify import cookie_of
@@ -12,8 +14,10 @@ from ..auth.session_cookie import clear_cookie, client_text, new_secret, set_coo
 from ..errors import Problem
 from ..route import Ask, Reply, Route
 from ..shapes.accounts import AuthConfig, LoginRequest, SignedIn
+from ..shapes.base import given
 
 _NOBODY: Final = Action(Need.NOBODY)
+TOTP_REQUIRED: Final = "totp_required"
 
 
 async def log_in(ask: Ask) -> Reply:
@@ -27,12 +31,24 @@ async def log_in(ask: Ask) -> Reply:
     stored = user.password if user else None
     if not await context.passwords.matches(body.password, stored) or user is None:
         raise Problem(UNAUTHORIZED)
+    await _expect_second_factor(ask, user)
     secret = new_secret()
     client = client_text(ask.headers.get("user-agent", ""))
     async with context.pool.transaction("sign_in") as tx:
         await sign_in(tx, user, digest(secret), client, context.options.session_ttl_seconds)
     cookie = set_cookie(context.options, secret)
     return Reply(body=SignedIn(ok=True), headers={"Set-Cookie": cookie})
+
+
+async def _expect_second_factor(ask: Ask, user: UserRow) -> None:
+    """In a transaction of its own, which keeps that a code was wrong."""
+    context = ask.context
+    async with context.pool.transaction("pass_second_factor") as tx:
+        verdict = await pass_second_factor(tx, user, given(ask.body.totp), context.keyring)
+    if verdict is Verdict.REQUIRED:
+        raise Problem(TOTP_REQUIRED)
+    if verdict is Verdict.REFUSED:
+        raise Problem(UNAUTHORIZED)
 
 
 def take_try(ask: Ask) -> None:

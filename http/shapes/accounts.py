@@ -6,16 +6,20 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.rules.access import Role
+from ...storage.rules.second_factor import CODE_LONGEST
 from .base import Email, Given, InstantText, SecretText, Shape, Words
 from .organizations import Membership
 
+Code = Annotated[str, Meta(max_length=CODE_LONGEST)]
+
 
 class LoginRequest(Given, frozen=True, kw_only=True):
-    """`username` is the account's e-mail address."""
+    """`username` is the account's e-mail address, `totp` what the generator of its second factor
+    shows, or one of its recovery codes."""
 
     username: Annotated[str, Meta(max_length=254)]
     password: SecretText
-    totp: Words | UnsetType = UNSET
+    totp: Code | UnsetType = UNSET
 
 
 class SignedIn(Shape, frozen=True, kw_only=True):
@@ -34,6 +38,29 @@ class AuthConfig(Shape, frozen=True, kw_only=True):
 class ChangePasswordRequest(Given, frozen=True, kw_only=True):
     current_password: SecretText
     new_password: SecretText
+
+
+class TOTPEnrollResponse(Shape, frozen=True, kw_only=True):
+    """`secret` in base32, and the address of it that generators read from a QR code."""
+
+    secret: str
+    uri: str
+
+
+class TOTPEnableRequest(Given, frozen=True, kw_only=True):
+    """`code` is what the generator shows now."""
+
+    code: Code
+
+
+class TOTPEnableResponse(Shape, frozen=True, kw_only=True):
+    """Each is good once in the place of a code. They are told here and never again."""
+
+    recovery_codes: list[str]
+
+
+class TOTPDisableRequest(Given, frozen=True, kw_only=True):
+    password: SecretText
 
 
 class User(Shape, frozen=True, kw_only=True):

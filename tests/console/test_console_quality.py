@@ -74,6 +74,7 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/delete",
     "/projects/{project}/status-pages/{page}/preview",
     "/projects/{project}/status-pages/{page}/subscribers",
+    "/profile",
     "/admin/fleet",
     "/status/quality",
     "/status/quality/history",

@@ -106,6 +106,8 @@ E GET /escalation-policies/{policyID}/edit
 E POST /escalation-policies/{policyID}/edit
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
+S GET /profile
+S POST /profile
 G GET /admin/dead-letters
 G POST /admin/dead-letters
 G GET /admin/fleet
@@ -132,6 +134,7 @@ FORMS = {
     "/services/{serviceID}/gate": "act=override&reason=New&until=1h&source=service&revision=1",
     "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
+    "/profile": "act=enrol",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",
     "/projects/{projectID}": "target=http://127.0.0.1:1/",
@@ -247,7 +250,7 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
             assert answer.headers["Location"].startswith("/sign-in?next=%2F")
         elif letter == "G" and who != "global_admin":
             assert answer.status_code == 403, who
-        elif letter not in "*G" and who not in SEES_SHOP:
+        elif letter not in "*GS" and who not in SEES_SHOP:
             assert answer.status_code == 404, who
         elif who not in MAY.get(letter, PEOPLE):
             assert answer.status_code == 403, who

@@ -172,6 +172,9 @@ T GET /agent/jobs
 T POST /agent/heartbeat
 T POST /agent/results
 T POST /agent/backfill
+S POST /me/totp/enroll
+S POST /me/totp/enable
+S POST /me/totp/disable
 G GET /settings/branding
 G PUT /settings/branding
 * GET /monitor-defaults
@@ -253,6 +256,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/admin/users"): {"email": "new-{n}@example.com"},
     ("PATCH", "/admin/users/{userID}"): {"is_global_admin": True},
     ("POST", "/me/password"): {"current_password": "x" * 12, "new_password": "y" * 12},
+    ("POST", "/me/totp/enable"): {"code": "000000"},
+    ("POST", "/me/totp/disable"): {"password": "x" * 12},
     ("POST", "/projects/{projectID}/monitors"): {"name": "new {n}", "type": "push"},
     ("POST", "/projects/{projectID}/monitors/test"): {
         "name": "new",
@@ -363,6 +368,8 @@ QUERIES: dict[str, dict[str, str]] = {
 # Admitted, and then refused for what it asks: the cast has no passwords, and what is in use stays.
 REFUSED_LATER = {
     ("POST", "/me/password"): 400,
+    ("POST", "/me/totp/enable"): 400,
+    ("POST", "/me/totp/disable"): 400,
     ("DELETE", "/organizations/{orgID}"): 409,
     ("DELETE", "/projects/{projectID}"): 409,
     ("GET", f"{SERVICE}/gate/override"): 404,

@@ -5,20 +5,24 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import UNSET
 
 from ....storage.rules.access import Action, Need
 from ....storage.rules.refusal import Refused
+from ....storage.rules.second_factor import CODE_LONGEST
 from ....storage.transactions.accounts.sign_in import UNAUTHORIZED
 from ....storage.views.console_places import select_places
 from ...auth.crosssite import is_cross_site
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply, Route
-from ...routes.signin import log_in
+from ...routes.signin import TOTP_REQUIRED, log_in
 from ...shapes.accounts import LoginRequest
 from ..render import page, redirect
 
 _LONGEST: Final = 4_096
 _WRONG: Final = "E-mail or password is wrong."
+_WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was used already."
+_CODE: Final = "This account has a second factor: give its code, and the password once more."
 
 
 class SignInQuery(msgspec.Struct, frozen=True):
@@ -35,20 +39,26 @@ async def enter(ask: Ask) -> Reply:
         raise Problem("forbidden")
     to = local_path(_given(ask, "next"))
     email, password = _given(ask, "email").strip(), _given(ask, "password")
-    if len(email) > 254 or len(password) > _LONGEST:
+    code = _given(ask, "code").strip()
+    if len(email) > 254 or len(password) > _LONGEST or len(code) > CODE_LONGEST:
         return _form(ask, to, email=email[:254], error=_WRONG, status=401)
+    body = LoginRequest(username=email, password=password, totp=code or UNSET)
     try:
-        answer = await log_in(replace(ask, body=LoginRequest(username=email, password=password)))
+        answer = await log_in(replace(ask, body=body))
     except Refused as refused:
-        return _refused(ask, to, email, problem_of(refused))
+        return _refused(ask, to, email, problem_of(refused), gave_code=bool(code))
     except Problem as problem:
-        return _refused(ask, to, email, problem)
+        return _refused(ask, to, email, problem, gave_code=bool(code))
     return redirect(to, Set_Cookie=answer.headers["Set-Cookie"])
 
 
-def _refused(ask: Ask, to: str, email: str, problem: Problem) -> Reply:
+def _refused(ask: Ask, to: str, email: str, problem: Problem, *, gave_code: bool) -> Reply:
+    """Who gave no code is told nothing of one before the password is right."""
+    if problem.code == TOTP_REQUIRED:
+        return _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
     if problem.code == UNAUTHORIZED:
-        return _form(ask, to, email=email, error=_WRONG, status=401)
+        error = _WRONG_CODE if gave_code else _WRONG
+        return _form(ask, to, email=email, error=error, status=401, asks_code=gave_code)
     if problem.status == 429:
         wait = problem.headers.get("Retry-After", "60")
         error = f"Too many tries from your address. Try again in {wait} s."
@@ -86,7 +96,15 @@ def _given(ask: Ask, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-def _form(ask: Ask, to: str, *, email: str = "", error: str = "", status: int = 200) -> Reply:
+def _form(
+    ask: Ask,
+    to: str,
+    *,
+    email: str = "",
+    error: str = "",
+    status: int = 200,
+    asks_code: bool = False,
+) -> Reply:
     options = ask.context.options
     return page(
         "signin.html",
@@ -94,6 +112,7 @@ def _form(ask: Ask, to: str, *, email: str = "", error: str = "", status: int = 
         next=to,
         email=email,
         error=error,
+        asks_code=asks_code,
         version=options.version,
         faults=ask.context.readiness().faults,
         local=options.local_enabled,

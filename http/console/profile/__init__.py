@@ -1,0 +1,1 @@
+"""One's own account: the password, the second factor, the sessions."""
