@@ -21,11 +21,16 @@ from .auth.crosssite import is_cross_site
 from .auth.identify import Identified, identify_in
 from .client_address import client_address
 from .console.problems import problem_page
+from .console.profile.page import PATH as PROFILE
+from .console.render import redirect
 from .context import Context
 from .errors import INVALID_BODY, Problem, body_of, fault_of_body, field_fault, problem_of
 from .route import FORM_FIELDS_MOST, FORM_LARGEST, Ask, NoQuery, Reply, Route
 
 log = logging.getLogger(__name__)
+
+# Of pages only: it leads to where a second factor is set up.
+SECOND_FACTOR_OWED = "second_factor_owed"
 
 _NUL = b"\\u0000"
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -55,6 +60,8 @@ async def answer(
         # Logged before anything is awaited: a client that went away would take the error with it.
         log.exception("a request failed", extra={"route": route.path, "method": route.method})
         problem = Problem("internal_error")
+    if route.page and problem.code == SECOND_FACTOR_OWED:
+        return _respond(route, redirect(PROFILE))
     if route.page:
         return _respond(route, problem_page(problem, request.full_path.rstrip("?")))
     return _refuse(problem)
@@ -131,6 +138,8 @@ async def _demand_access(
     match may(principal, route.action, scope):
         case Answer.HIDDEN:
             raise Problem("not_found")
+        case Answer.REFUSED if route.page and principal.owes_second_factor:
+            raise Problem(SECOND_FACTOR_OWED, status=403)
         case Answer.REFUSED:
             raise Problem("forbidden")
         case Answer.ALLOWED:

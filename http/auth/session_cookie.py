@@ -14,9 +14,9 @@ def new_secret() -> str:
     return secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def set_cookie(options: Options, secret: str) -> str:
+def set_cookie(options: Options, secret: str, ttl_seconds: int) -> str:
     """The value of Set-Cookie that begins a session."""
-    return _cookie(options, secret, options.session_ttl_seconds)
+    return _cookie(options, secret, ttl_seconds)
 
 
 def clear_cookie(options: Options) -> str:

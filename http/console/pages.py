@@ -27,6 +27,7 @@ from .service_form import declare as service_declare
 from .service_form import edges as service_edges
 from .service_form import promise as service_promise
 from .services import page as services
+from .sign_in_policy import page as sign_in_policy
 from .signin import page as signin
 from .sla import page as sla
 from .status_pages import editor as status_page
@@ -67,6 +68,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_removal.ROUTES,
     *status_page_preview.ROUTES,
     *profile.ROUTES,
+    *sign_in_policy.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,
     *assets.ROUTES,

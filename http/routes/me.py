@@ -12,6 +12,7 @@ from ...storage.tables.users import UserRow
 from ...storage.transactions.accounts import second_factor
 from ...storage.transactions.accounts.change_password import change_password
 from ...storage.transactions.accounts.sign_in import end_session
+from ...storage.views.auth_policy import auth_policy_in_force
 from ...storage.views.branding import shown_branding
 from ...storage.views.own_account import (
     OwnMembership,
@@ -34,6 +35,7 @@ from ..shapes.accounts import (
 )
 from ..shapes.base import instant_text, known
 from ..shapes.organizations import Membership
+from .auth_policy import configured_policy
 from .signin import take_try
 
 _ME: Final = "/api/v1/me"
@@ -77,7 +79,9 @@ def _membership(own: OwnMembership) -> Membership:
 
 async def write_password(ask: Ask) -> None:
     context, body = ask.context, ask.body
-    broken = rule_broken(body.new_password, context.options.min_password_length)
+    async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
+    broken = rule_broken(body.new_password, policy.min_password_len)
     if broken is not None:
         raise Problem(f"new_password: {broken}")
     user = await _checked(ask, body.current_password, "current_password")

@@ -6,18 +6,21 @@ import msgspec
 from msgspec import Meta
 
 from ...storage.rules.access import Action, Need, Role
+from ...storage.rules.auth_policy import is_allowed
 from ...storage.rules.naming import words_fault
 from ...storage.transactions.accounts.edit_people import (
     create_user,
     delete_user,
     set_global_admin,
 )
+from ...storage.views.auth_policy import auth_policy_in_force
 from ...storage.views.people import NamedMembership, Person, search_people
 from ..auth.passwords import rule_broken
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.accounts import AdminUser, AdminUserMembership, CreateUser, UpdateAdminUser, User
 from ..shapes.base import given, instant_text, known
+from .auth_policy import configured_policy
 from .me import user_shape
 
 _ALL: Final = "/api/v1/admin/users"
@@ -61,10 +64,14 @@ async def list_people(ask: Ask) -> list[AdminUser]:
 
 async def create(ask: Ask) -> AdminUser:
     context, body = ask.context, ask.body
+    async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
+    if not is_allowed(body.email, policy):
+        raise Problem("email: is of no domain that accounts may have")
     password = given(body.password)
     hashed = None
     if password is not None:
-        broken = rule_broken(password, context.options.min_password_length)
+        broken = rule_broken(password, policy.min_password_len)
         if broken is not None:
             raise Problem(f"password: {broken}")
         hashed = await context.passwords.hash(password)

@@ -8,6 +8,7 @@ from ...storage.rules.token import digest
 from ...storage.tables.users import UserRow, select_user_by_email
 from ...storage.transactions.accounts.second_factor import pass_second_factor
 from ...storage.transactions.accounts.sign_in import UNAUTHORIZED, sign_in, sign_out
+from ...storage.views.auth_policy import auth_policy_in_force
 from ..auth.crosssite import is_cross_site
 from ..auth.identify import cookie_of
 from ..auth.session_cookie import clear_cookie, client_text, new_secret, set_cookie
@@ -15,6 +16,7 @@ from ..errors import Problem
 from ..route import Ask, Reply, Route
 from ..shapes.accounts import AuthConfig, LoginRequest, SignedIn
 from ..shapes.base import given
+from .auth_policy import configured_policy
 
 _NOBODY: Final = Action(Need.NOBODY)
 TOTP_REQUIRED: Final = "totp_required"
@@ -28,6 +30,7 @@ async def log_in(ask: Ask) -> Reply:
     take_try(ask)
     async with context.pool.transaction("find_account", read_only=True) as tx:
         user = await select_user_by_email(tx, body.username)
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
     stored = user.password if user else None
     if not await context.passwords.matches(body.password, stored) or user is None:
         raise Problem(UNAUTHORIZED)
@@ -35,8 +38,8 @@ async def log_in(ask: Ask) -> Reply:
     secret = new_secret()
     client = client_text(ask.headers.get("user-agent", ""))
     async with context.pool.transaction("sign_in") as tx:
-        await sign_in(tx, user, digest(secret), client, context.options.session_ttl_seconds)
-    cookie = set_cookie(context.options, secret)
+        await sign_in(tx, user, digest(secret), client, policy.session_ttl_seconds)
+    cookie = set_cookie(context.options, secret, policy.session_ttl_seconds)
     return Reply(body=SignedIn(ok=True), headers={"Set-Cookie": cookie})
 
 

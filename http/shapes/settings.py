@@ -2,6 +2,7 @@
 
 from msgspec import UNSET, UnsetType
 
+from ...storage.rules.auth_policy import RequireTotp
 from ...storage.rules.branding import Level
 from ...storage.rules.monitor_defaults import BUILT_IN
 from .base import Given, Shape
@@ -73,3 +74,24 @@ class PutMonitorDefaults(Given, frozen=True, kw_only=True):
     failure_threshold: int = BUILT_IN.failure_threshold
     renotify_seconds: int = BUILT_IN.renotify_seconds
     auto_incident: bool = BUILT_IN.auto_incident
+
+
+class AuthPolicy(Shape, frozen=True, kw_only=True):
+    """`configured` says that somebody has set it. No domain is named where any may be."""
+
+    configured: bool
+    min_password_len: int
+    session_ttl_seconds: int
+    require_totp: RequireTotp
+    allowed_email_domains: list[str]
+
+
+class PutAuthPolicy(Given, frozen=True, kw_only=True):
+    """The whole of it: what is left out is as the configuration has it. `configured` is passed
+    over."""
+
+    configured: bool | UnsetType = UNSET
+    min_password_len: int | UnsetType = UNSET
+    session_ttl_seconds: int | UnsetType = UNSET
+    require_totp: RequireTotp = RequireTotp.NONE
+    allowed_email_domains: list[str] = []

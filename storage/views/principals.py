@@ -4,9 +4,11 @@ import msgspec
 
 from ..pools import Tx
 from ..rules.access import Grant, Kind, Membership, Principal, Role
+from ..rules.auth_policy import RequireTotp, owes_second_factor
 from ..tables import sessions, tokens, users
 from ..tables.sessions import SessionRow
 from ..tables.users import UserRow
+from .auth_policy import NAME as AUTH_POLICY
 
 
 class SignedIn(msgspec.Struct, frozen=True):
@@ -25,6 +27,17 @@ class TokenUsed(msgspec.Struct, frozen=True):
 
 
 MINUTE_US = 60_000_000
+_ASKED = f"""
+select (select value ->> 'require_totp' from settings where name = '{AUTH_POLICY}'),
+  totp_enabled_at is not null from users where id = %(user)s
+"""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """Whom a second factor is asked of, and whether this account has one."""
+
+    require: str | None
+    has_factor: bool
 
 
 async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
@@ -35,11 +48,21 @@ async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
     if user is None:
         return None
     memberships = await users.select_memberships(tx, user.id)
+    is_admin = user.is_global_admin or any(m.role == Role.ORG_ADMIN for m in memberships)
+    asked = await tx.one(_Asked, _ASKED, user=user.id)
+    if asked is None:
+        return None
     principal = Principal(
         Kind.SESSION,
         tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
         user=user.uid,
         is_global_admin=user.is_global_admin,
+        owes_second_factor=owes_second_factor(
+            RequireTotp(asked.require or RequireTotp.NONE),
+            is_admin=is_admin,
+            has_password=user.password is not None,
+            has_factor=asked.has_factor,
+        ),
         label=user.display_name or user.email,
         uid=user.uid,
     )

@@ -75,6 +75,7 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/preview",
     "/projects/{project}/status-pages/{page}/subscribers",
     "/profile",
+    "/admin/sign-in-policy",
     "/admin/fleet",
     "/status/quality",
     "/status/quality/history",

@@ -106,6 +106,8 @@ E GET /escalation-policies/{policyID}/edit
 E POST /escalation-policies/{policyID}/edit
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
+G GET /admin/sign-in-policy
+G POST /admin/sign-in-policy
 S GET /profile
 S POST /profile
 G GET /admin/dead-letters
@@ -135,6 +137,7 @@ FORMS = {
     "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
     "/profile": "act=enrol",
+    "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",
     "/projects/{projectID}": "target=http://127.0.0.1:1/",

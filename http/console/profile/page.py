@@ -18,10 +18,12 @@ from ....storage.rules.access import Action, Need
 from ....storage.rules.refusal import Refused
 from ....storage.rules.second_factor import CODE_LONGEST, RECOVERY_CODES
 from ....storage.tables.second_factors import is_enabled
+from ....storage.views.auth_policy import auth_policy_in_force
 from ....storage.views.own_account import select_own_sessions, select_own_user
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply, Route
 from ...routes import me as api
+from ...routes.auth_policy import configured_policy
 from ...shapes.accounts import (
     ChangePasswordRequest,
     TOTPDisableRequest,
@@ -152,6 +154,7 @@ async def _page(ask: Ask, said: Said, *, status: int = 200) -> Reply:
         if user is None:
             raise Problem("unauthorized")
         has_factor = await is_enabled(tx, user.id)
+        policy = await auth_policy_in_force(tx, configured_policy(ask.context.options))
         sessions, current = await select_own_sessions(tx, ask.who, ask.session_hash)
     enrolling = said.enrolling
     return page(
@@ -167,7 +170,7 @@ async def _page(ask: Ask, said: Said, *, status: int = 200) -> Reply:
         said=said,
         qr=None if enrolling is None else qr_code(enrolling.uri),
         recovery_most=RECOVERY_CODES,
-        shortest=ask.context.options.min_password_length,
+        shortest=policy.min_password_len,
         exactly=exactly,
     )
 

@@ -1,0 +1,1 @@
+"""How people sign in, for those who run the installation."""
