@@ -6,10 +6,11 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
+
+from ..storage.rules.mail_settings import MailSettings, base_url_fault, mail_faults
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
 _REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
@@ -17,8 +18,6 @@ _SLUG = "^[a-z][a-z0-9-]{0,62}$"
 RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
 # An agent's token is a secret that nobody may guess: a random one has 43 characters.
 AGENT_TOKEN_SHORTEST: Final = 16
-# An address alone, or a name and then the address in angle brackets; no line ends in either.
-ADDRESS = re.compile(r"\A[^\r\n<>]*<?[^\s<>@]+@[^\s<>@]+>?\Z")
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 
@@ -226,12 +225,8 @@ def _network_faults(key: str, networks: tuple[str, ...]) -> list[str]:
 
 
 def _url_faults(key: str, text: str) -> list[str]:
-    if not text:
-        return []
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        return [f"{key}: must be an http or https URL without a query"]
-    return []
+    fault = base_url_fault(text)
+    return [] if fault is None else [f"{key}: {fault}"]
 
 
 def _key_faults(security: Security) -> list[str]:
@@ -250,14 +245,15 @@ def _key_faults(security: Security) -> list[str]:
 
 
 def _mail_faults(mail: Mail) -> list[str]:
-    faults = []
-    if mail.enabled and not mail.smtp_host:
-        faults.append("mail.smtp_host: is needed where mail is enabled")
-    if mail.enabled and not ADDRESS.search(mail.from_):
-        faults.append("mail.from: must hold an e-mail address where mail is enabled")
-    if bool(mail.smtp_username) != bool(mail.smtp_password):
-        faults.append("mail: smtp_username and smtp_password belong together")
-    return faults
+    given = MailSettings(
+        enabled=mail.enabled,
+        smtp_host=mail.smtp_host,
+        smtp_port=mail.smtp_port,
+        smtp_username=mail.smtp_username,
+        smtp_password=mail.smtp_password,
+        from_=mail.from_,
+    )
+    return [f"mail.{field}: {rule}" for field, rule in mail_faults(given)]
 
 
 def _pull_region_faults(regions: Sequence[PullRegion]) -> list[str]:
