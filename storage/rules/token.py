@@ -23,6 +23,7 @@ class TokenKind(StrEnum):
     CALENDAR = "leadline_calendar_"
     PAGE = "leadline_page_"
     SUBSCRIPTION = "leadline_subscription_"
+    RESET = "leadline_reset_"
 
 
 def token_from(kind: TokenKind, random_bytes: bytes) -> str:

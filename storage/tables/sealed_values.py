@@ -25,6 +25,7 @@ SEALED_COLUMNS: Final = (
     Column("status_pages", "token_sealed"),
     Column("subscribers", "token_sealed"),
     Column("users", "totp_sealed"),
+    Column("settings", "secret_sealed"),
 )
 
 _ANY = "select " + " or ".join(
