@@ -5,6 +5,7 @@ import ipaddress
 from ..http.auth.agent_credential import configured_agents
 from ..http.context import Options
 from ..http.permits import Bounds
+from ..storage.rules.mail_settings import MailSettings
 from .sections import Change, Gate, Pull, Settings
 
 
@@ -38,6 +39,19 @@ def _reserved(pull: Pull) -> dict[str, frozenset[str]]:
     return {one.name: frozenset(one.organizations) for one in pull.regions if one.organizations}
 
 
+def mail_of(settings: Settings) -> MailSettings:
+    mail = settings.mail
+    return MailSettings(
+        enabled=mail.enabled,
+        smtp_host=mail.smtp_host,
+        smtp_port=mail.smtp_port,
+        smtp_username=mail.smtp_username,
+        smtp_password=mail.smtp_password,
+        from_=mail.from_,
+        public_base_url=settings.server.public_base_url.rstrip("/"),
+    )
+
+
 def options_of(settings: Settings, *, probes: bool, version: str) -> Options:
     return Options(
         cookie_name=settings.session.cookie_name,
@@ -47,6 +61,7 @@ def options_of(settings: Settings, *, probes: bool, version: str) -> Options:
         min_password_length=settings.local.min_password_length,
         login_rate_limit_per_minute=settings.local.login_rate_limit_per_minute,
         public_base_url=settings.server.public_base_url.rstrip("/"),
+        mail=mail_of(settings),
         trusted_proxies=tuple(
             ipaddress.ip_network(text, strict=False) for text in settings.server.trusted_proxies
         ),

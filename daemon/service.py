@@ -38,6 +38,7 @@ from .loops import (
     listener,
     prober,
     repairer,
+    resets,
     sealer,
     service_sealer,
     surveyor,
@@ -253,6 +254,8 @@ def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: 
         start("repairer", house.repairer.pass_once, repairer.PAUSE_SECONDS)
     if house.leaser is not None:
         start("leaser", house.leaser.pass_once, leaser.PAUSE_SECONDS, house.leaser.wake)
+    if house.resets is not None:
+        start("resets", house.resets.pass_once, resets.PAUSE_SECONDS, house.resets.wake)
     if house.watcher is not None:
         start("watcher", house.watcher.pass_once, watcher.PAUSE_SECONDS, house.watcher.wake)
     if house.evaluator is not None:

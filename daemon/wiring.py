@@ -16,7 +16,6 @@ from ..http.permits import Admission, Bounds
 from ..probes.reach.outward import Reach
 from ..probes.reach.policy import Policy, notify_policy, probe_policy
 from ..probes.senders import Means
-from ..probes.senders.delivery import Mail
 from ..storage.bus import Bus
 from ..storage.clock import ProductClock, Reading
 from ..storage.evaluator import Evaluator as CompositeEvaluator
@@ -26,8 +25,9 @@ from ..storage.recorder import Recorder
 from ..storage.rules.delegation import STEADY_US
 from ..storage.rules.instant import Instant
 from ..storage.tables import presences
+from ..storage.views.mailing import server_of
 from . import limits
-from .http_options import gate_bounds, options_of, record_bounds, regions_of
+from .http_options import gate_bounds, mail_of, options_of, record_bounds, regions_of
 from .loops.attendance import Attendance, Identity
 from .loops.catalogue import Catalogue
 from .loops.composer import Composer
@@ -39,6 +39,7 @@ from .loops.leaser import Leaser
 from .loops.listener import Listener
 from .loops.prober import Prober
 from .loops.repairer import Repairer
+from .loops.resets import Resets
 from .loops.sealer import Sealer
 from .loops.service_sealer import ServiceSealer
 from .loops.surveyor import Surveyor
@@ -84,6 +85,7 @@ class House:
     prober: Prober | None
     dispatcher: Dispatcher | None
     leaser: Leaser | None
+    resets: Resets | None
     watcher: Watcher | None
     evaluator: Evaluator | None
     surveyor: Surveyor | None
@@ -116,6 +118,7 @@ def build(
     prober = None
     if Part.PROBER in parts:
         prober = _prober(settings, process, pools.loops, clock, keyring, recorder, reach, catalogue)
+    resets = _resets(settings, pools.loops, keyring, means, clock) if Part.LEASER in parts else None
     leaser = _leaser(settings, pools.loops, keyring, means) if Part.LEASER in parts else None
     watcher = None
     if Part.WATCHER in parts:
@@ -163,6 +166,7 @@ def build(
             settings, role, process, pools.loops, clock, recorder, reach, catalogue
         ),
         leaser=leaser,
+        resets=resets,
         watcher=watcher,
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
@@ -258,13 +262,14 @@ def context_of(
         ),
         on_edit=_hastening(house.prober),
         on_told=_hastening(house.leaser),
+        on_reset_asked=_hastening(house.resets),
         on_written=house.edits.note,
         readiness=readiness,
         metrics=metrics,
     )
 
 
-def _hastening(loop: Prober | Leaser | None) -> Callable[[], None]:
+def _hastening(loop: Prober | Leaser | Resets | None) -> Callable[[], None]:
     """What makes a loop of this process look for work at once; where it has none, nothing does."""
     return (lambda: None) if loop is None else loop.wake.set
 
@@ -274,23 +279,17 @@ def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Me
     mail server is the operator's to name: it may stand where no channel may lead."""
     deny = reach.policy.deny
     threads = limits.delivering()
-    egress, mail = settings.notification_egress, settings.mail
 
     def by(policy: Policy) -> Reach:
         return replace(reach, policy=policy, connectivity=None, threads=threads)
 
-    server = None
-    if mail.enabled:
-        server = Mail(
-            host=mail.smtp_host,
-            port=mail.smtp_port,
-            sender=mail.from_,
-            username=mail.smtp_username,
-            password=mail.smtp_password,
-            reach=by(probe_policy(deny)),
-        )
-    notify = notify_policy(deny, allow_private=egress.allow_private_ips)
-    return Means(reach=by(notify), now=now, mail=server, stranger=by(notify_policy(deny)))
+    means = Means(
+        reach=by(notify_policy(deny, allow_private=settings.notification_egress.allow_private_ips)),
+        now=now,
+        stranger=by(notify_policy(deny)),
+        to_mail_server=by(probe_policy(deny)),
+    )
+    return replace(means, mail=server_of(mail_of(settings), means))
 
 
 def _attendance(
@@ -332,6 +331,12 @@ def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: Means) -> L
         base_url=settings.server.public_base_url,
         random=random.random,
     )
+
+
+def _resets(
+    settings: Settings, pool: Pool, keyring: Keyring, means: Means, clock: ProductClock
+) -> Resets:
+    return Resets(pool, keyring, means, settings.server.public_base_url, clock.now)
 
 
 def _ticker(

@@ -14,6 +14,7 @@ from ..storage.keyring import Keyring
 from ..storage.pools import Pool
 from ..storage.recorder import Recorder
 from ..storage.rules.instant import Instant
+from ..storage.rules.mail_settings import MailSettings
 from ..storage.views.push_targets import PushTarget
 from .auth.agent_credential import ConfiguredAgents
 from .auth.passwords import Passwords
@@ -50,6 +51,7 @@ class Options:
     min_password_length: int = 10
     login_rate_limit_per_minute: int = 10
     public_base_url: str = ""
+    mail: MailSettings = field(default_factory=MailSettings)
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     # Regions that the configuration knows; a monitor may stand in no other.
     regions: frozenset[str] = frozenset({"core"})
@@ -114,6 +116,8 @@ class Context:
     on_edit: Callable[[], None] = lambda: None
     # After a commit that told somebody: what sends it need not wait for its next look.
     on_told: Callable[[], None] = lambda: None
+    # After somebody asked for a new password.
+    on_reset_asked: Callable[[], None] = lambda: None
     # After somebody wrote something: other processes may have kept what it changes.
     on_written: Callable[[], None] = lambda: None
     readiness: Callable[[], Readiness] = Readiness

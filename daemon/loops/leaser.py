@@ -14,7 +14,7 @@ import trio
 
 from ...probes.senders import Means
 from ...storage.keyring import Keyring
-from ...storage.pools import Pool, Rejected
+from ...storage.pools import Pool, Rejected, Tx
 from ...storage.rules.delivery import (
     LEASE_LOST,
     LEASE_US,
@@ -28,8 +28,9 @@ from ...storage.rules.delivery import (
 from ...storage.rules.instant import SECOND
 from ...storage.rules.refusal import Unavailable
 from ...storage.tables.deliveries import Backlog, is_delivery_due, select_backlog
-from ...storage.transactions.notifications.lease_deliveries import Delivery, lease_deliveries
+from ...storage.transactions.notifications.lease_deliveries import Claim, Delivery, lease_deliveries
 from ...storage.transactions.notifications.settle_deliveries import Settled, settle_deliveries
+from ...storage.views.mailing import Mailing, mailing_in_force
 from .courier import carry, kind_of
 from .pace import Wake
 from .page_news import note_end, pass_on_all
@@ -45,7 +46,8 @@ LAST_SETTLE_SECONDS: Final = 3.0
 
 
 class Leaser:
-    """`random` gives numbers in [0, 1); `base_url` is where the console is reached, or empty."""
+    """`random` gives numbers in [0, 1); `base_url` is where the console is reached, or empty. What
+    people have set of mail and links holds in place of what `means` and `base_url` say."""
 
     def __init__(
         self,
@@ -122,9 +124,8 @@ class Leaser:
         rooms = self._rooms()
         # Read before anything is leased, so that the lease ends after it by the product's clock.
         began = trio.current_time()
-        claim = await self._pool.transact(
-            "lease_deliveries",
-            lambda tx: lease_deliveries(tx, rooms, self._max_attempts),
+        claim, mailing = await self._pool.transact(
+            "lease_deliveries", lambda tx: self._claim(tx, rooms)
         )
         if claim.lost:
             self.counts[LEASE_LOST, "dead"] += claim.lost
@@ -135,8 +136,13 @@ class Leaser:
                 # Leased and not begun: the lease ends by itself.
                 break
             self._held[delivery] = trio.current_time()
-            self._sending.start_soon(self._send, delivery, began + LEASE_US / SECOND)
+            self._sending.start_soon(self._send, delivery, mailing, began + LEASE_US / SECOND)
         return len(claim.deliveries)
+
+    async def _claim(self, tx: Tx, rooms: Rooms) -> tuple[Claim, Mailing]:
+        """With the server and the links by which what was claimed goes out."""
+        claim = await lease_deliveries(tx, rooms, self._max_attempts)
+        return claim, await mailing_in_force(tx, self._keyring, self._means, self._base_url)
 
     async def _is_due(self) -> bool:
         if self._is_busy:
@@ -151,20 +157,20 @@ class Leaser:
             for delivery, since in self._held.items()
         )
 
-    async def _send(self, delivery: Delivery, deadline: float) -> None:
+    async def _send(self, delivery: Delivery, mailing: Mailing, deadline: float) -> None:
         outcome = Outcome("timeout")
         with trio.CancelScope(deadline=deadline):
-            outcome = await self._carry(delivery)
+            outcome = await self._carry(delivery, mailing)
         self._ended.append((delivery, outcome))
         self.wake.set()
 
-    async def _carry(self, delivery: Delivery) -> Outcome:
+    async def _carry(self, delivery: Delivery, mailing: Mailing) -> Outcome:
         if delivery.event.page is not None:
             outcome = await pass_on_all(self._pool, delivery)
             # What was written for subscribers may go at once.
             self._is_busy = True
             return outcome
-        outcome = await carry(delivery, self._keyring, self._means, self._base_url)
+        outcome = await carry(delivery, self._keyring, mailing.means, mailing.base_url)
         if delivery.subscriber is not None:
             return await note_end(self._pool, self._keyring, delivery, outcome)
         return outcome

@@ -25,7 +25,6 @@ from .reading import (
     public_month,
 )
 from .statuspage import FORMS
-from .subscriptions import can_mail
 
 _PAGE: Final = "/status/{slug}"
 # What is anybody's to read may be read by any site's scripts.
@@ -44,7 +43,7 @@ async def read_page(ask: Ask) -> Reply:
         ask,
         "html",
         lambda shown: page_html(
-            shown.page, shown.branding, shown.addresses, can_mail=can_mail(ask.context)
+            shown.page, shown.branding, shown.addresses, can_mail=shown.can_mail
         ),
     )
     return kept_reply(ask, answer, HTML, Content_Security_Policy=policy(shown.branding))

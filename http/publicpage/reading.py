@@ -31,6 +31,7 @@ from ..cursor import read_cursor, write_cursor
 from ..encodings import takes_gzip
 from ..errors import Problem
 from ..etags import is_known
+from ..mailing import mailing_in
 from ..route import Ask, Reply
 from .addresses import Addresses, addresses_at
 from .kept import FRESH_SECONDS, Answer, Read
@@ -69,6 +70,7 @@ class Shown:
     page: Page
     branding: Branding
     addresses: Addresses
+    can_mail: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,10 @@ async def kept_page(ask: Ask, what: str, write: Callable[[Shown], bytes]) -> tup
         async with public_page(ask) as (tx, page):
             facts = await select_page_facts(tx, page, Audience.PUBLIC)
             branding = await shown_branding(tx)
+            mailing = await mailing_in(tx, ask.context)
         rendered = render(facts, Audience.PUBLIC)
-        shown = Shown(rendered, branding, addresses_of(ask, page, ask.query.token))
+        addresses = addresses_of(ask, page, ask.query.token)
+        shown = Shown(rendered, branding, addresses, mailing.can_mail)
         # When it was so is no part of what is said.
         said = replace(shown, page=replace(rendered, updated_at=Instant(0)))
         return Read(said, lambda: write(shown))

@@ -18,11 +18,12 @@ from ...storage.views.pages import select_bindings
 from ...storage.views.subscribers import Subscription, select_subscription
 from ..console.render import HTML
 from ..errors import Problem
+from ..mailing import mailing_in
 from ..route import Ask, Reply, Route
 from .addresses import Addresses
 from .html import policy, said_html, subscribe_html
 from .reading import TokenQuery, addresses_of, public_page
-from .subscriptions import ask_for, can_link, can_mail, say_no_more, say_yes
+from .subscriptions import ask_for, say_no_more, say_yes
 from .words import listed
 
 _SUBSCRIBE: Final = "/status/{slug}/subscribe"
@@ -103,13 +104,14 @@ async def _form(
     async with public_page(ask) as (tx, page):
         branding = await shown_branding(tx)
         bindings = await select_bindings(tx, page)
+        mailing = await mailing_in(tx, ask.context)
     body = subscribe_html(
         page.title,
         branding,
         addresses_of(ask, page, ask.query.token),
         components=[(str(one.uid), one.name) for one in bindings],
-        can_mail=can_mail(ask.context),
-        can_link=can_link(ask.context),
+        can_mail=mailing.can_mail,
+        can_link=mailing.can_link,
         typed={name: values[-1] for name, values in typed.items() if values},
         chosen=typed.get("component", []),
         wrong={_FIELDS.get(field, field): fault} if fault else {},

@@ -11,23 +11,16 @@ from ...storage.transactions.subscriptions.leave import unsubscribe
 from ...storage.transactions.subscriptions.subscribe import subscribe
 from ..context import Context
 from ..errors import Problem
+from ..mailing import mailing_now
 from ..permits import ClientTries
 from ..route import Ask
 from .reading import public_page
 
 
-def can_link(context: Context) -> bool:
-    """Whether there is an address to link to: without one nobody can be asked."""
-    return bool(context.options.public_base_url)
-
-
-def can_mail(context: Context) -> bool:
-    return context.means.mail is not None and can_link(context)
-
-
-def demand_means(context: Context, kind: Kind) -> None:
-    """Problem mail_unavailable."""
-    if not can_link(context) or (kind is Kind.MAIL and not can_mail(context)):
+async def demand_means(context: Context, kind: Kind) -> None:
+    """Problem mail_unavailable, where there is no server, or no address to link to."""
+    mailing = await mailing_now(context)
+    if not mailing.can_link or (kind is Kind.MAIL and not mailing.can_mail):
         raise Problem("mail_unavailable")
 
 
@@ -36,7 +29,7 @@ async def ask_for(ask: Ask, asked: Asked) -> None:
     Refused as `subscribe`."""
     async with public_page(ask) as (_, page):
         pass
-    demand_means(ask.context, asked.kind)
+    await demand_means(ask.context, asked.kind)
     _take(ask, ask.context.subscribing)
     keyring = ask.context.keyring
     await ask.context.pool.transact("subscribe", lambda tx: subscribe(tx, page, asked, keyring))

@@ -26,6 +26,7 @@ from ...storage.transactions.notifications.edit_channels import (
 )
 from ...storage.transactions.notifications.settings_of_channel import opened, shown
 from ..errors import Problem
+from ..mailing import mailing_in
 from ..route import Ask, Route
 from ..shapes.base import given
 from ..shapes.notifications import (
@@ -100,6 +101,7 @@ async def test(ask: Ask) -> Tested:
     context = ask.context
     async with context.pool.transaction("test_channel", read_only=True) as tx:
         row = await select_channel(tx, ask.ids["channelID"])
+        mailing = await mailing_in(tx, context)
     if row is None:
         raise Problem("not_found")
     try:
@@ -108,12 +110,8 @@ async def test(ask: Ask) -> Tested:
         return Tested(ok=False, reason="decrypt_failed")
     async with context.test_permits:
         try:
-            done = await deliver(
-                row.type,
-                _test_message(row.name, context.options.public_base_url),
-                config,
-                context.means,
-            )
+            message = _test_message(row.name, mailing.base_url)
+            done = await deliver(row.type, message, config, mailing.means)
         except NotDelivered as why:
             return Tested(ok=False, reason=why.reason)
     return Tested(ok=True, reason=done.note) if done.note else Tested(ok=True)

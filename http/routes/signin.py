@@ -13,6 +13,7 @@ from ..auth.crosssite import is_cross_site
 from ..auth.identify import cookie_of
 from ..auth.session_cookie import clear_cookie, client_text, new_secret, set_cookie
 from ..errors import Problem
+from ..mailing import mailing_now
 from ..route import Ask, Reply, Route
 from ..shapes.accounts import AuthConfig, LoginRequest, SignedIn
 from ..shapes.base import given
@@ -76,7 +77,9 @@ async def log_out(ask: Ask) -> Reply:
 
 
 async def read_auth_config(ask: Ask) -> AuthConfig:
-    return AuthConfig(local=ask.context.options.local_enabled, oidc=False, password_reset=False)
+    local = ask.context.options.local_enabled
+    can_mail = (await mailing_now(ask.context)).can_mail
+    return AuthConfig(local=local, oidc=False, password_reset=local and can_mail)
 
 
 ROUTES: Final = (

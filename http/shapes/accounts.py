@@ -26,6 +26,19 @@ class SignedIn(Shape, frozen=True, kw_only=True):
     ok: bool
 
 
+class ResetRequest(Given, frozen=True, kw_only=True):
+    """Whether anybody has the address is told to nobody."""
+
+    email: Email
+
+
+class ResetConfirm(Given, frozen=True, kw_only=True):
+    """`token` stands in the letter's link. It is good once, for 30 minutes."""
+
+    token: Annotated[str, Meta(max_length=200)]
+    new_password: SecretText
+
+
 class AuthConfig(Shape, frozen=True, kw_only=True):
     """Which ways of signing in there are."""
 

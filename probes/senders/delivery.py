@@ -70,12 +70,14 @@ class Mail:
 class Means:
     """What senders go out with: a guarded way, the mail server if there is one, and what time it
     is, in µs since the epoch. `stranger` leads to what anybody on the internet may name: never
-    into a private network, whatever the operator allows; without it nobody is led there."""
+    into a private network, whatever the operator allows; without it nobody is led there. A mail
+    server that is named later is gone to by `to_mail_server`."""
 
     reach: Reach
     now: Callable[[], int]
     mail: Mail | None = None
     stranger: Reach | None = None
+    to_mail_server: Reach | None = None
 
 
 async def post_json(

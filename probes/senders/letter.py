@@ -56,8 +56,8 @@ def written(letter: Letter, mail: Mail, now_us: int) -> EmailMessage:
     if letter.leave:
         found["List-Unsubscribe"] = f"<{letter.leave}>"
         found["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+        found["Precedence"] = "list"
     found["Auto-Submitted"] = "auto-generated"
-    found["Precedence"] = "list"
     found.set_content(_text(letter))
     found.add_alternative(_html(letter), subtype="html")
     # An address that is longer than a usual line would be folded into encoded words, which no mail

@@ -10,9 +10,9 @@ from ....storage.rules.page import Audience, render
 from ....storage.transactions.pages.edit_pages import page_token
 from ....storage.views.branding import shown_branding
 from ....storage.views.pages import select_page_facts
+from ...mailing import mailing_in
 from ...publicpage.html import page_html, policy
 from ...publicpage.reading import addresses_of
-from ...publicpage.subscriptions import can_mail
 from ...route import Ask, Reply, Route
 from ..render import HEADERS, HTML
 from .reached import ONE, reached, route
@@ -25,11 +25,12 @@ async def show(ask: Ask) -> Reply:
         found = await reached(ask, tx)
         facts = await select_page_facts(tx, found.shown, Audience.PUBLIC)
         branding = await shown_branding(tx)
+        mailing = await mailing_in(tx, ask.context)
     addresses = addresses_of(ask, found.shown, page_token(found.row, ask.context.keyring))
     told = render(facts, Audience.PUBLIC)
     framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
     headers = {**HEADERS, "Content-Security-Policy": framed}
-    body = page_html(told, branding, addresses, framed=True, can_mail=can_mail(ask.context))
+    body = page_html(told, branding, addresses, framed=True, can_mail=mailing.can_mail)
     return Reply(body=body, headers=headers, content_type=HTML)
 
 

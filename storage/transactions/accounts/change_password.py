@@ -1,10 +1,12 @@
-"""A new password ends every other session: whoever knew the old one is shown out."""
+"""A new password ends every other session, and the letter for another: whoever knew the old one is
+shown out."""
 
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal
 from ...rules.refusal import Refused
 from ...tables import sessions, users
 from ...tables.audits import INSTANCE
+from ...tables.password_resets import forget_reset
 from ...tables.users import UserRow
 from ..authority import audit, demand
 
@@ -21,5 +23,6 @@ async def change_password(
     if now is None or now.password != user.password:
         raise Refused("revision_conflict")
     await users.set_password(tx, user.id, password)
+    await forget_reset(tx, user.id)
     await sessions.delete_other_sessions(tx, user.id, keep)
     await audit(tx, principal, INSTANCE, "user.password", f"user:{user.uid}")

@@ -5,6 +5,7 @@ from ...rules.access import Principal
 from ...rules.refusal import Refused
 from ...tables import sessions, users
 from ...tables.audits import INSTANCE
+from ...tables.password_resets import forget_reset
 from ..authority import NOT_FOUND, audit
 
 
@@ -14,5 +15,6 @@ async def reset_password(tx: Tx, principal: Principal, email: str, password: str
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")
     await users.set_password(tx, user.id, password)
+    await forget_reset(tx, user.id)
     await sessions.delete_other_sessions(tx, user.id, b"")
     await audit(tx, principal, INSTANCE, "user.reset_password", f"user:{user.uid}")
