@@ -5,7 +5,7 @@ import ipaddress
 from ..http.auth.agent_credential import configured_agents
 from ..http.context import Options
 from ..http.permits import Bounds
-from ..storage.rules.mail_settings import MailSettings
+from ..probes.senders.mail_settings import MailSettings
 from .sections import Change, Gate, Pull, Settings
 
 

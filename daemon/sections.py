@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from ..storage.rules.mail_settings import MailSettings, base_url_fault, mail_faults
+from ..probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
 _REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"

@@ -9,12 +9,12 @@ import trio
 
 from ..probes.reach.outward import Reach
 from ..probes.senders import Means
+from ..probes.senders.mail_settings import MailSettings
 from ..storage.bus import Bus
 from ..storage.keyring import Keyring
 from ..storage.pools import Pool
 from ..storage.recorder import Recorder
 from ..storage.rules.instant import Instant
-from ..storage.rules.mail_settings import MailSettings
 from ..storage.views.push_targets import PushTarget
 from .auth.agent_credential import ConfiguredAgents
 from .auth.passwords import Passwords

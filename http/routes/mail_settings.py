@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import UNSET
 
+from ...probes.senders.mail_settings import MailSettings
 from ...storage.rules.access import Action, Need
-from ...storage.rules.mail_settings import MailSettings
 from ...storage.transactions.settings.put_mail import put_mail
 from ...storage.views.mailing import select_mail_shown
 from ..context import Context

@@ -11,9 +11,9 @@ import msgspec
 
 from ...probes.senders import Means
 from ...probes.senders.delivery import Mail
+from ...probes.senders.mail_settings import MailSettings
 from ..keyring import CannotOpen, Keyring, Place
 from ..pools import Tx
-from ..rules.mail_settings import MailSettings
 from ..tables.settings import SettingRow, select_whole_setting
 
 NAME: Final = "mail"

@@ -41,7 +41,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
         ('enabled = true\nsmtp_host = "mx"\n', "mail.from"),
         ('enabled = true\nsmtp_host = "mx"\nfrom = "nobody"\n', "mail.from"),
         ('enabled = true\nsmtp_host = "mx"\nfrom = "a@b.test\\nBcc: c@d"\n', "mail.from"),
-        ('smtp_username = "u"\n', "mail"),
+        ('smtp_username = "u"\n', "mail.smtp_password"),
     ],
 )
 def test_mail_is_told_whole(tmp_path: Path, text: str, key: str) -> None:

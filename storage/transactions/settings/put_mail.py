@@ -4,10 +4,10 @@ from typing import Final
 
 import msgspec
 
+from ....probes.senders.mail_settings import MailSettings, mail_faults, with_password
 from ...keyring import CannotOpen, Keyring, Place
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal
-from ...rules.mail_settings import MailSettings, mail_faults, with_password
 from ...rules.refusal import Refused
 from ...tables.audits import INSTANCE
 from ...tables.settings import put_secret, put_setting
