@@ -14,6 +14,7 @@ from .gate import page as gate
 from .gate import policy_form as gate_policy_form
 from .incidents import listing as incidents
 from .incidents import one as incident
+from .mail_settings import page as mail_settings
 from .maintenance import page as maintenance
 from .monitor import page as monitor
 from .monitor_form import page as monitor_form
@@ -29,6 +30,7 @@ from .service_form import promise as service_promise
 from .services import page as services
 from .sign_in_policy import page as sign_in_policy
 from .signin import page as signin
+from .signin import reset
 from .sla import page as sla
 from .status_pages import editor as status_page
 from .status_pages import followers as status_page_followers
@@ -39,6 +41,7 @@ from .status_pages import removal as status_page_removal
 
 ROUTES: Final[tuple[Route, ...]] = (
     *signin.ROUTES,
+    *reset.ROUTES,
     *overview.ROUTES,
     *monitor.ROUTES,
     *monitor_form.ROUTES,
@@ -69,6 +72,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_preview.ROUTES,
     *profile.ROUTES,
     *sign_in_policy.ROUTES,
+    *mail_settings.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,
     *assets.ROUTES,

@@ -76,6 +76,7 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/subscribers",
     "/profile",
     "/admin/sign-in-policy",
+    "/admin/mail",
     "/admin/fleet",
     "/status/quality",
     "/status/quality/history",

@@ -28,6 +28,10 @@ POLICY = (
 STATED = """
 - GET /sign-in
 - POST /sign-in
+- GET /reset
+- POST /reset
+- GET /reset/{token}
+- POST /reset/{token}
 - GET /static/{file}
 - GET /theme/{color}
 - GET /status/{slug}
@@ -108,6 +112,8 @@ E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
 G GET /admin/sign-in-policy
 G POST /admin/sign-in-policy
+G GET /admin/mail
+G POST /admin/mail
 S GET /profile
 S POST /profile
 G GET /admin/dead-letters
@@ -138,6 +144,7 @@ FORMS = {
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
     "/profile": "act=enrol",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
+    "/admin/mail": "smtp_port=25",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",
     "/projects/{projectID}": "target=http://127.0.0.1:1/",

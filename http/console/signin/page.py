@@ -8,12 +8,13 @@ import msgspec
 from msgspec import UNSET
 
 from ....storage.rules.access import Action, Need
-from ....storage.rules.refusal import Refused
+from ....storage.rules.refusal import Refused, Unavailable
 from ....storage.rules.second_factor import CODE_LONGEST
 from ....storage.transactions.accounts.sign_in import UNAUTHORIZED
 from ....storage.views.console_places import select_places
 from ...auth.crosssite import is_cross_site
 from ...errors import Problem, problem_of
+from ...mailing import mailing_now
 from ...route import Ask, Reply, Route
 from ...routes.signin import TOTP_REQUIRED, log_in
 from ...shapes.accounts import LoginRequest
@@ -23,14 +24,19 @@ _LONGEST: Final = 4_096
 _WRONG: Final = "E-mail or password is wrong."
 _WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was used already."
 _CODE: Final = "This account has a second factor: give its code, and the password once more."
+_DONE: Final = {"reset": "The password is set: sign in with it."}
 
 
 class SignInQuery(msgspec.Struct, frozen=True):
+    """`done` is what has just been done."""
+
     next: str = "/"
+    done: str = ""
 
 
 async def show(ask: Ask) -> Reply:
-    return _form(ask, local_path(ask.query.next))
+    done = _DONE.get(ask.query.done, "")
+    return await _form(ask, local_path(ask.query.next), done=done)
 
 
 async def enter(ask: Ask) -> Reply:
@@ -41,28 +47,28 @@ async def enter(ask: Ask) -> Reply:
     email, password = _given(ask, "email").strip(), _given(ask, "password")
     code = _given(ask, "code").strip()
     if len(email) > 254 or len(password) > _LONGEST or len(code) > CODE_LONGEST:
-        return _form(ask, to, email=email[:254], error=_WRONG, status=401)
+        return await _form(ask, to, email=email[:254], error=_WRONG, status=401)
     body = LoginRequest(username=email, password=password, totp=code or UNSET)
     try:
         answer = await log_in(replace(ask, body=body))
     except Refused as refused:
-        return _refused(ask, to, email, problem_of(refused), gave_code=bool(code))
+        return await _refused(ask, to, email, problem_of(refused), gave_code=bool(code))
     except Problem as problem:
-        return _refused(ask, to, email, problem, gave_code=bool(code))
+        return await _refused(ask, to, email, problem, gave_code=bool(code))
     return redirect(to, Set_Cookie=answer.headers["Set-Cookie"])
 
 
-def _refused(ask: Ask, to: str, email: str, problem: Problem, *, gave_code: bool) -> Reply:
+async def _refused(ask: Ask, to: str, email: str, problem: Problem, *, gave_code: bool) -> Reply:
     """Who gave no code is told nothing of one before the password is right."""
     if problem.code == TOTP_REQUIRED:
-        return _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
+        return await _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
     if problem.code == UNAUTHORIZED:
         error = _WRONG_CODE if gave_code else _WRONG
-        return _form(ask, to, email=email, error=error, status=401, asks_code=gave_code)
+        return await _form(ask, to, email=email, error=error, status=401, asks_code=gave_code)
     if problem.status == 429:
         wait = problem.headers.get("Retry-After", "60")
         error = f"Too many tries from your address. Try again in {wait} s."
-        answer = _form(ask, to, email=email, error=error, status=429)
+        answer = await _form(ask, to, email=email, error=error, status=429)
         return replace(answer, headers={**answer.headers, **problem.headers})
     raise problem
 
@@ -96,7 +102,7 @@ def _given(ask: Ask, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-def _form(
+async def _form(
     ask: Ask,
     to: str,
     *,
@@ -104,6 +110,7 @@ def _form(
     error: str = "",
     status: int = 200,
     asks_code: bool = False,
+    done: str = "",
 ) -> Reply:
     options = ask.context.options
     return page(
@@ -116,7 +123,19 @@ def _form(
         version=options.version,
         faults=ask.context.readiness().faults,
         local=options.local_enabled,
+        can_reset=await _can_reset(ask),
+        done=done,
     )
+
+
+async def _can_reset(ask: Ask) -> bool:
+    """The page is there while the store is not."""
+    if not ask.context.options.local_enabled:
+        return False
+    try:
+        return (await mailing_now(ask.context)).can_mail
+    except Unavailable:
+        return False
 
 
 _NOBODY: Final = Action(Need.NOBODY)

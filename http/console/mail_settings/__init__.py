@@ -1,0 +1,1 @@
+"""The mail server and where links lead."""

@@ -1,0 +1,97 @@
+"""Mail is set in the console, and who has an account and no password comes in by a letter, in a
+browser without scripts."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.daemon_process import Daemon, daemon
+from tests.probes.mail_server import Box, Server, serving_mail
+from tests.probes.real_servers import HOST
+
+from .test_status_page_readers import letter, link_in
+
+pytestmark = [pytest.mark.needs("chromium")]
+
+CARL = "carl@example.com"
+PASSWORD = "six blind mice"
+
+
+@pytest.fixture
+def mail() -> Iterator[Server]:
+    with serving_mail(Box()) as server:
+        yield server
+
+
+@pytest.fixture
+def leadline() -> Iterator[Daemon]:
+    with daemon() as running:
+        running.start()
+        running.sign_in()
+        yield running
+
+
+@pytest.fixture
+def browser_page() -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.set_default_timeout(30_000)
+        yield page
+        browser.close()
+
+
+def test_the_way_in_by_a_letter(
+    leadline: Daemon, mail: Server, browser_page: Page, tmp_path: Path
+) -> None:
+    page = browser_page
+    leadline.api("POST", "/admin/users", {"email": CARL, "display_name": "Carl"})
+    page.goto(f"{leadline.url}/sign-in")
+    expect(page.get_by_role("link", name="I do not know my password")).to_have_count(0)
+
+    page.get_by_label("E-mail").fill("admin@localhost")
+    page.get_by_label("Password").fill(leadline.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.goto(f"{leadline.url}/admin/mail")
+    expect(page.get_by_text("No letters are sent.")).to_be_visible()
+    page.get_by_label("Send letters").check()
+    page.get_by_label("Server", exact=True).fill(HOST)
+    page.get_by_label("Port").fill(str(mail.port))
+    page.get_by_label("From").fill("Leadline <up@example.com>")
+    page.get_by_label("Address of this installation").fill(leadline.url)
+    page.get_by_role("button", name="Save it").click()
+    expect(page.get_by_text(f"Letters are sent by {HOST}")).to_be_visible()
+    page.screenshot(path=tmp_path / "mail.png", full_page=True)
+
+    page.context.clear_cookies()
+    page.goto(f"{leadline.url}/sign-in")
+    page.get_by_role("link", name="I do not know my password").click()
+    page.get_by_label("E-mail").fill(CARL)
+    page.get_by_role("button", name="Send the letter").click()
+    expect(page.get_by_text("a letter is on its way")).to_be_visible()
+    heard = letter(mail, 1)
+    assert heard["To"] == CARL
+    page.goto(link_in(heard, "/reset/"))
+    page.screenshot(path=tmp_path / "choose.png", full_page=True)
+    page.get_by_label("New password").fill(PASSWORD)
+    page.get_by_label("Once more").fill(PASSWORD)
+    page.get_by_role("button", name="Set it").click()
+    expect(page.get_by_text("The password is set")).to_be_visible()
+    page.screenshot(path=tmp_path / "signin.png", full_page=True)
+    page.get_by_label("E-mail").fill(CARL)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="You are in no project yet")).to_be_visible()
+
+    # A second time the link leads to nothing.
+    page.context.clear_cookies()
+    page.goto(link_in(heard, "/reset/"))
+    page.get_by_label("New password").fill("another one of mine")
+    page.get_by_label("Once more").fill("another one of mine")
+    page.get_by_role("button", name="Set it").click()
+    expect(page.get_by_role("heading", name="This link is not good any more")).to_be_visible()
