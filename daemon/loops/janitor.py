@@ -23,6 +23,7 @@ from ...storage.tables import (
     subscribers,
     trials,
 )
+from ...storage.tables.identities import drop_expired_flows
 from ...storage.tables.password_resets import drop_expired_resets
 from ...storage.transactions.maintenance.repeat_maintenance import announce_ahead
 from ...storage.views.service_seals import select_least_open
@@ -126,6 +127,7 @@ class Janitor:
             await maintenances.drop_expired_previews(tx)
             await sessions.drop_expired(tx)
             await drop_expired_resets(tx)
+            await drop_expired_flows(tx)
             await subscribers.drop_unconfirmed(tx)
             await service_facts.forget_minutes(tx, MINUTES_KEPT_DAYS)
         await self._announce_ahead(now)

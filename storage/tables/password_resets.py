@@ -28,7 +28,8 @@ _DROP_REQUEST: Final = "delete from reset_requests where address = %(address)s"
 _RECIPIENT: Final = """
 select u.id, u.uid, u.email, r.created_at from users u
   left join password_resets r on r.user_id = u.id
-where lower(u.email) = %(address)s
+where lower(u.email) = %(address)s and u.email_verified and u.email <> ''
+  and (u.password is not null or not exists (select from user_identities where user_id = u.id))
 """
 _PUT: Final = """
 insert into password_resets (user_id, token_hash, created_at, expires_at)

@@ -8,8 +8,10 @@ from ..pools import Tx
 from ..rules.instant import Instant
 
 _INSERT = """
-insert into sessions (token_hash, uid, user_id, client, created_at, last_seen_at, expires_at)
-values (%(hash)s, %(uid)s, %(user)s, %(client)s, at(%(now)s), at(%(now)s), at(%(expires)s))
+insert into sessions (token_hash, uid, user_id, client, created_at, last_seen_at, expires_at,
+  issuer)
+values (%(hash)s, %(uid)s, %(user)s, %(client)s, at(%(now)s), at(%(now)s), at(%(expires)s),
+  %(issuer)s)
 """
 _FIND = """
 select s.uid, s.user_id, s.created_at, s.last_seen_at, s.expires_at
@@ -24,7 +26,7 @@ _SEEN = """
 update sessions set last_seen_at = at(%(now)s)
 where token_hash = %(hash)s and last_seen_at < at(%(now)s) - interval '1 minute'
 """
-_DELETE = "delete from sessions where token_hash = %(hash)s"
+_DELETE = "delete from sessions where token_hash = %(hash)s returning issuer"
 _DELETE_ONE = "delete from sessions where user_id = %(user)s and uid = %(uid)s"
 _DELETE_OTHERS = "delete from sessions where user_id = %(user)s and token_hash <> %(keep)s"
 _DROP = "delete from sessions where expires_at <= at(%(now)s)"
@@ -40,10 +42,24 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 async def insert_session(
-    tx: Tx, token_hash: bytes, uid: UUID, user: int, client: str, expires: Instant
+    tx: Tx,
+    token_hash: bytes,
+    uid: UUID,
+    user: int,
+    client: str,
+    expires: Instant,
+    issuer: str | None = None,
 ) -> None:
+    """`issuer` is the provider by whose word it begins."""
     await tx.execute(
-        _INSERT, hash=token_hash, uid=uid, user=user, client=client, now=tx.now, expires=expires
+        _INSERT,
+        hash=token_hash,
+        uid=uid,
+        user=user,
+        client=client,
+        now=tx.now,
+        expires=expires,
+        issuer=issuer,
     )
 
 
@@ -60,8 +76,10 @@ async def note_seen(tx: Tx, token_hash: bytes) -> None:
     await tx.execute(_SEEN, hash=token_hash, now=tx.now)
 
 
-async def delete_session(tx: Tx, token_hash: bytes) -> int:
-    return await tx.execute(_DELETE, hash=token_hash)
+async def delete_session(tx: Tx, token_hash: bytes) -> tuple[bool, str | None]:
+    """Whether it was there, and by whose word it began."""
+    rows = await tx.rows(_DELETE, hash=token_hash)
+    return bool(rows), rows[0][0] if rows else None
 
 
 async def delete_session_of(tx: Tx, user: int, uid: UUID) -> int:

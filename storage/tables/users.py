@@ -9,9 +9,14 @@ from ..rules.instant import Instant
 
 _COLUMNS = """
 u.id, u.uid, u.email, u.display_name, u.is_global_admin, u.password, u.created_at, u.updated_at,
-u.last_active_at
+u.last_active_at, u.email_verified,
+(select i.subject from user_identities i where i.user_id = u.id order by i.created_at limit 1)
 """
-_BY_EMAIL = f"select {_COLUMNS} from users u where lower(u.email) = lower(%(email)s)"
+# What a provider merely claims finds nobody.
+_BY_EMAIL = f"""
+select {_COLUMNS} from users u
+where lower(u.email) = lower(%(email)s) and u.email_verified and u.email <> ''
+"""
 _BY_UID = f"select {_COLUMNS} from users u where u.uid = %(uid)s"
 _BY_ID = f"select {_COLUMNS} from users u where u.id = %(id)s"
 _ANY = "select exists (select from users)"
@@ -24,9 +29,11 @@ where %(q)s = '' or position(lower(%(q)s) in lower(u.email)) > 0
 order by lower(u.email) limit %(most)s
 """
 _INSERT = """
-insert into users (uid, email, display_name, is_global_admin, password, created_at, updated_at)
-values (%(uid)s, %(email)s, %(display_name)s, %(admin)s, %(password)s, at(%(now)s), at(%(now)s))
-on conflict ((lower(email))) do nothing returning id
+insert into users (uid, email, display_name, is_global_admin, password, email_verified, created_at,
+  updated_at)
+values (%(uid)s, %(email)s, %(display_name)s, %(admin)s, %(password)s, %(verified)s, at(%(now)s),
+  at(%(now)s))
+on conflict ((lower(email))) where email_verified and email <> '' do nothing returning id
 """
 _SET_PASSWORD = """
 update users set password = %(password)s, updated_at = at(%(now)s) where id = %(id)s
@@ -38,6 +45,11 @@ update users set last_active_at = at(%(now)s) where id = %(id)s
 _LOCK_ADMINS = "select id from users where is_global_admin order by id for update"
 _SET_ADMIN = """
 update users set is_global_admin = %(admin)s, updated_at = at(%(now)s) where id = %(id)s
+"""
+_TELL = """
+update users set email = %(email)s, email_verified = %(verified)s, display_name = %(name)s,
+  updated_at = at(%(now)s)
+where id = %(id)s
 """
 _DELETE = "delete from users where id = %(id)s"
 
@@ -83,6 +95,8 @@ class UserRow(msgspec.Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
     last_active_at: Instant | None
+    email_verified: bool
+    oidc_sub: str | None
 
 
 class MembershipRow(msgspec.Struct, frozen=True):
@@ -129,9 +143,16 @@ async def search_users(tx: Tx, q: str, most: int) -> list[UserRow]:
 
 
 async def insert_user(
-    tx: Tx, uid: UUID, email: str, display_name: str, password: str | None, *, admin: bool
+    tx: Tx,
+    uid: UUID,
+    email: str,
+    display_name: str,
+    password: str | None,
+    *,
+    admin: bool,
+    verified: bool = True,
 ) -> int | None:
-    """The new key, or None where the address is taken."""
+    """The new key, or None where the address is taken: one that is not `verified` never is."""
     key: int | None = await tx.value(
         _INSERT,
         uid=uid,
@@ -139,6 +160,7 @@ async def insert_user(
         display_name=display_name,
         password=password,
         admin=admin,
+        verified=verified,
         now=tx.now,
     )
     return key
@@ -146,6 +168,11 @@ async def insert_user(
 
 async def set_password(tx: Tx, user: int, password: str) -> None:
     await tx.execute(_SET_PASSWORD, id=user, password=password, now=tx.now)
+
+
+async def tell_of_user(tx: Tx, user: int, email: str, name: str, *, verified: bool) -> None:
+    """What a provider says of the person by now."""
+    await tx.execute(_TELL, id=user, email=email, verified=verified, name=name, now=tx.now)
 
 
 async def note_active(tx: Tx, user: int) -> None:

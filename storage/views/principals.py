@@ -5,7 +5,7 @@ import msgspec
 from ..pools import Tx
 from ..rules.access import Grant, Kind, Membership, Principal, Role
 from ..rules.auth_policy import RequireTotp, owes_second_factor
-from ..tables import sessions, tokens, users
+from ..tables import identities, sessions, tokens, users
 from ..tables.sessions import SessionRow
 from ..tables.users import UserRow
 from .auth_policy import NAME as AUTH_POLICY
@@ -68,6 +68,23 @@ async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
     )
     stale = tx.now - session.last_seen_at > MINUTE_US
     return SignedIn(principal, user, session, stale)
+
+
+async def select_user_by_identity(tx: Tx, issuer: str, subject: str) -> UserRow | None:
+    key = await identities.select_identity(tx, issuer, subject)
+    return None if key is None else await users.select_user_by_id(tx, key)
+
+
+async def select_by_identity(tx: Tx, user: UserRow) -> Principal:
+    """Of a client that its provider vouches for: no more than its memberships."""
+    memberships = await users.select_memberships(tx, user.id)
+    return Principal(
+        Kind.JWT,
+        tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
+        user=user.uid,
+        label=user.display_name or user.email or (user.oidc_sub or ""),
+        uid=user.uid,
+    )
 
 
 async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:

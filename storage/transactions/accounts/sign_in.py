@@ -27,9 +27,10 @@ async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_sec
     await users.note_active(tx, user.id)
 
 
-async def sign_out(tx: Tx, token_hash: bytes) -> bool:
-    """Whether there was such a session."""
-    return bool(await sessions.delete_session(tx, token_hash))
+async def sign_out(tx: Tx, token_hash: bytes) -> str | None:
+    """The provider by whose word the session began, if there was such a session and such a one."""
+    _, issuer = await sessions.delete_session(tx, token_hash)
+    return issuer
 
 
 async def end_session(tx: Tx, principal: Principal, session: UUID) -> None:

@@ -1,0 +1,135 @@
+"""Which claims of a provider of single sign-on are believed, and of whom they speak.
+
+Signatures are somebody else's business; here a token is what it says. All instants are seconds, as
+in the tokens.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+# OpenID Connect Core 1.0, section 2.
+SUBJECT_LONGEST: Final = 255
+# How far the clocks of two servers may be apart.
+SKEW_SECONDS: Final = 60
+
+
+class Person(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a provider says somebody is; `email` is empty where it tells none."""
+
+    issuer: str
+    subject: str
+    email: str = ""
+    email_verified: bool = False
+    name: str = ""
+
+
+def id_token_fault(
+    claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: float
+) -> str | None:
+    """Why an ID token that is signed by the issuer is not believed, in a word (OpenID Connect Core
+    1.0, section 3.1.3.7); None where it is."""
+    fault = _common_fault(claims, issuer, now)
+    if fault is not None:
+        return fault
+    audience = _audience(claims)
+    if client_id not in audience:
+        return "audience"
+    party = claims.get("azp")
+    if (party is not None and party != client_id) or (len(audience) > 1 and party is None):
+        return "authorized_party"
+    if _instant(claims, "iat") is None:
+        return "issued_at"
+    return None if nonce and claims.get("nonce") == nonce else "nonce"
+
+
+def access_token_fault(
+    claims: Mapping[str, Any], *, issuer: str, audience: str, now: float
+) -> str | None:
+    """Why a token that a client brings is not believed. What was meant for a browser's sign-in, an
+    ID token with its nonce, opens no API. `audience` is asked for only where it is not empty."""
+    fault = _common_fault(claims, issuer, now)
+    if fault is not None:
+        return fault
+    if "nonce" in claims:
+        return "nonce"
+    return "audience" if audience and audience not in _audience(claims) else None
+
+
+def person_of(claims: Mapping[str, Any], *, issuer: str) -> Person:
+    """Of claims that are believed. An address is verified only where it is told to be, in so many
+    words."""
+    email = _line(claims.get("email"), 254)
+    if not len(email) >= 3 or email.count("@") != 1 or any(char.isspace() for char in email):
+        email = ""
+    name = _line(claims.get("name"), 200) or _line(claims.get("preferred_username"), 200)
+    return Person(
+        issuer=issuer,
+        subject=claims["sub"],
+        email=email,
+        email_verified=bool(email) and claims.get("email_verified") is True,
+        name=name,
+    )
+
+
+def client_of(claims: Mapping[str, Any], *, issuer: str) -> Person:
+    """Who brings a token by itself: it is never found by an address."""
+    name = (
+        _line(claims.get("name"), 200)
+        or _line(claims.get("client_id"), 200)
+        or _line(claims.get("azp"), 200)
+        or _line(claims["sub"], 200)
+    )
+    return Person(issuer=issuer, subject=claims["sub"], name=name)
+
+
+def is_bootstrap_admin(person: Person, admins: Sequence[str]) -> bool:
+    """By a verified address only."""
+    return person.email_verified and person.email.lower() in {one.lower() for one in admins}
+
+
+def _common_fault(claims: Mapping[str, Any], issuer: str, now: float) -> str | None:
+    if claims.get("iss") != issuer:
+        return "issuer"
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 1 <= len(subject) <= SUBJECT_LONGEST:
+        return "subject"
+    if not subject.isprintable():
+        return "subject"
+    expires = _instant(claims, "exp")
+    if expires is None or expires <= now - SKEW_SECONDS:
+        return "expired"
+    for name in ("nbf", "iat"):
+        if name not in claims:
+            continue
+        at = _instant(claims, name)
+        if at is None or at > now + SKEW_SECONDS:
+            return "not_yet"
+    return None
+
+
+def _instant(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _audience(claims: Mapping[str, Any]) -> list[str]:
+    value = claims.get("aud")
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return list(value)
+    return []
+
+
+def _line(value: Any, longest: int) -> str:
+    if not isinstance(value, str):
+        return ""
+    return "".join(char for char in value if char.isprintable()).strip()[:longest]
