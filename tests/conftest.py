@@ -37,6 +37,7 @@ settings.load_profile("everywhere")
 FROZEN_NOW = Instant(1_767_571_200_000_000)
 
 # What provides a program that a test needs.
+OPENID_PROVIDER = Path(__file__).parent / "openid/node_modules/oidc-provider"
 PROVIDED_BY = {
     "nginx": "apt-get install nginx",
     "curl": "apt-get install curl",
@@ -63,15 +64,25 @@ PROVIDED_BY = {
     "/usr/lib/dovecot/imap-login": "apt-get install dovecot-imapd",
     "/usr/lib/dovecot/submission-login": "apt-get install dovecot-submissiond",
     "unshare": "apt-get install util-linux",
+    "node": "apt-get install nodejs npm",
+    "oidc-provider": "npm ci --prefix tests/openid",
     "root": "run the tests as root",
 }
+
+
+def _is_there(need: str) -> bool:
+    if need == "root":
+        return os.geteuid() == 0
+    if need == "oidc-provider":
+        return OPENID_PROVIDER.is_dir()
+    return shutil.which(need) is not None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test whose need is missing, or fails it where LEADLINE_NO_SKIPS=1 forbids skips."""
     for mark in item.iter_markers("needs"):
         for need in mark.args:
-            if os.geteuid() == 0 if need == "root" else shutil.which(need) is not None:
+            if _is_there(need):
                 continue
             message = f"needs {need}: {PROVIDED_BY.get(need, f'put {need} on the PATH')}"
             if os.environ.get("LEADLINE_NO_SKIPS") == "1":
