@@ -6,7 +6,7 @@ from ..http.auth.agent_credential import configured_agents
 from ..http.context import Options
 from ..http.permits import Bounds
 from ..probes.senders.mail_settings import MailSettings
-from .sections import Change, Gate, Pull, Settings
+from .sections import Change, Gate, Pull, Settings, sign_on_of
 
 
 def gate_bounds(gate: Gate) -> Bounds:
@@ -62,6 +62,8 @@ def options_of(settings: Settings, *, probes: bool, version: str) -> Options:
         login_rate_limit_per_minute=settings.local.login_rate_limit_per_minute,
         public_base_url=settings.server.public_base_url.rstrip("/"),
         mail=mail_of(settings),
+        sign_on=sign_on_of(settings.oidc, settings.server),
+        jwt_audience=settings.oidc.jwt_audience,
         trusted_proxies=tuple(
             ipaddress.ip_network(text, strict=False) for text in settings.server.trusted_proxies
         ),

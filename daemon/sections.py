@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from ..probes.openid_settings import SignOn, sign_on_faults
 from ..probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
@@ -189,6 +190,7 @@ class Settings(Section, frozen=True):
             *_url_faults("server.public_base_url", self.server.public_base_url),
             *_key_faults(self.security),
             *_mail_faults(self.mail),
+            *_oidc_faults(self.oidc, self.server),
             *_pull_region_faults(self.pull.regions),
             *_pull_token_faults(self.pull),
             *_administrator_faults(self.security, self.local.min_password_length),
@@ -254,6 +256,26 @@ def _mail_faults(mail: Mail) -> list[str]:
         from_=mail.from_,
     )
     return [f"mail.{field}: {rule}" for field, rule in mail_faults(given)]
+
+
+def sign_on_of(oidc: Oidc, server: Server) -> SignOn:
+    """Where no address to come back to is given, it is made of that of this installation."""
+    base = server.public_base_url.rstrip("/")
+    return SignOn(
+        enabled=oidc.enabled,
+        issuer=oidc.issuer,
+        client_id=oidc.client_id,
+        client_secret=oidc.client_secret,
+        redirect_url=oidc.redirect_url or (f"{base}/auth/callback" if base else ""),
+        scopes=oidc.scopes,
+        post_logout_url=oidc.post_logout_url,
+        button_label=oidc.button_label,
+        bootstrap_admins=oidc.bootstrap_admins,
+    )
+
+
+def _oidc_faults(oidc: Oidc, server: Server) -> list[str]:
+    return [f"oidc.{field}: {rule}" for field, rule in sign_on_faults(sign_on_of(oidc, server))]
 
 
 def _pull_region_faults(regions: Sequence[PullRegion]) -> list[str]:

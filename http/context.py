@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from ..probes.openid_settings import SignOn
 from ..probes.reach.outward import Reach
 from ..probes.senders import Means
 from ..probes.senders.mail_settings import MailSettings
@@ -18,6 +19,7 @@ from ..storage.rules.instant import Instant
 from ..storage.views.push_targets import PushTarget
 from .auth.agent_credential import ConfiguredAgents
 from .auth.passwords import Passwords
+from .auth.providers import Providers
 from .change_counts import ChangeCounts
 from .gate_counts import GateCounts
 from .lookout import Lookout
@@ -52,6 +54,9 @@ class Options:
     login_rate_limit_per_minute: int = 10
     public_base_url: str = ""
     mail: MailSettings = field(default_factory=MailSettings)
+    sign_on: SignOn = field(default_factory=SignOn)
+    # Whom tokens of clients must be meant for; empty: anybody.
+    jwt_audience: str = ""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     # Regions that the configuration knows; a monitor may stand in no other.
     regions: frozenset[str] = frozenset({"core"})
@@ -94,8 +99,14 @@ class Context:
     passwords: Passwords
     options: Options
     test_permits: trio.CapacityLimiter
+    # The way to providers of single sign-on, where it is another than that of checks.
+    to_providers: Reach | None = None
     # Of signing in and changing a password: how often a client may try.
     logins: ClientBuckets = field(default_factory=ClientBuckets)
+    # Of beginning to sign in elsewhere.
+    flows: ClientBuckets = field(default_factory=ClientBuckets)
+    # Of single sign-on, as they were last asked.
+    providers: Providers = field(init=False)
     gate: Admission = field(default_factory=lambda: Admission(GATE))
     gate_counts: GateCounts = field(default_factory=GateCounts)
     change_records: Admission = field(default_factory=lambda: Admission(CHANGE_RECORDS))
@@ -131,6 +142,7 @@ class Context:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lookout", Lookout(self.stopping))
         object.__setattr__(self, "domains", Domains(self.pool))
+        object.__setattr__(self, "providers", Providers(self.to_providers or self.reach))
 
     def forget(self) -> None:
         """Somebody wrote something, here or elsewhere: nothing that the public was told before is

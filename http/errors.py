@@ -48,6 +48,8 @@ _STATUSES = {
     "page_configuration_stale": 409,
     "email_taken": 409,
     "totp_enabled": 409,
+    "identity_taken": 409,
+    "domain_not_allowed": 403,
     "member_exists": 409,
     "body_too_large": 413,
     "unsupported_media_type": 415,

@@ -18,7 +18,8 @@ from ..storage.rules.refusal import Refused, Unavailable
 from ..storage.views.scopes import select_scope
 from .auth.agent_credential import AgentCredential, identify_agent
 from .auth.crosssite import is_cross_site
-from .auth.identify import Identified, identify_in
+from .auth.identify import Identified
+from .auth.jwt_credential import identify_asking
 from .client_address import client_address
 from .console.problems import problem_page
 from .console.profile.page import PATH as PROFILE
@@ -104,7 +105,7 @@ async def _admit(
 async def _demand_credential(
     context: Context, headers: Mapping[str, str], method: str
 ) -> Identified:
-    identified = await identify_in(context.pool, headers, context.options.cookie_name)
+    identified = await identify_asking(context, headers)
     if identified is None:
         raise Problem("unauthorized")
     if identified.by_cookie and is_cross_site(method, headers, context.options.public_base_url):

@@ -16,7 +16,7 @@ from ..storage.bus import Listener, StatusEvent, TooManyListeners
 from ..storage.rules.access import Action, Need, Principal, Sight, sight
 from ..storage.rules.instant import to_text
 from ..storage.rules.refusal import Unavailable
-from .auth.identify import identify
+from .auth.jwt_credential import identify_asking
 from .errors import Problem
 from .route import Ask, Route
 
@@ -88,9 +88,8 @@ async def _events(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
 async def _still(ask: Ask) -> Principal | None:
     """The principal as it is now; None where the credential has ended."""
     try:
-        async with ask.context.pool.transaction("still_there") as tx:
-            found = await identify(tx, ask.headers, ask.context.options.cookie_name)
-    except Unavailable:
+        found = await identify_asking(ask.context, ask.headers)
+    except (Unavailable, Problem):
         # Our own trouble ends no stream; the next ping asks again.
         return ask.principal
     return found.principal if found else None

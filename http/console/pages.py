@@ -29,8 +29,9 @@ from .service_form import edges as service_edges
 from .service_form import promise as service_promise
 from .services import page as services
 from .sign_in_policy import page as sign_in_policy
+from .sign_on import page as sign_on
 from .signin import page as signin
-from .signin import reset
+from .signin import reset, signed_out
 from .sla import page as sla
 from .status_pages import editor as status_page
 from .status_pages import followers as status_page_followers
@@ -42,6 +43,7 @@ from .status_pages import removal as status_page_removal
 ROUTES: Final[tuple[Route, ...]] = (
     *signin.ROUTES,
     *reset.ROUTES,
+    *signed_out.ROUTES,
     *overview.ROUTES,
     *monitor.ROUTES,
     *monitor_form.ROUTES,
@@ -73,6 +75,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *profile.ROUTES,
     *sign_in_policy.ROUTES,
     *mail_settings.ROUTES,
+    *sign_on.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,
     *assets.ROUTES,

@@ -58,6 +58,7 @@ async def read_me(ask: Ask) -> Me:
 def user_shape(row: UserRow) -> User:
     return User(
         id=row.uid,
+        oidc_sub=known(row.oidc_sub),
         email=row.email,
         display_name=row.display_name,
         is_global_admin=row.is_global_admin,

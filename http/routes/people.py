@@ -1,6 +1,7 @@
 """The people of the installation, as a global admin keeps them."""
 
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -44,10 +45,19 @@ def _membership(membership: NamedMembership) -> AdminUserMembership:
     )
 
 
+# By whether there is a password, and whether there is an identity elsewhere.
+_AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "none"]]] = {
+    (True, False): "local",
+    (False, True): "oidc",
+    (True, True): "both",
+    (False, False): "none",
+}
+
+
 def _shape(person: Person) -> AdminUser:
     return AdminUser(
         **msgspec.structs.asdict(user_shape(person.user)),
-        auth_type="local" if person.user.password else "none",
+        auth_type=_AUTH_TYPES[person.user.password is not None, person.user.oidc_sub is not None],
         last_active_at=instant_text(person.user.last_active_at),
         memberships=[_membership(membership) for membership in person.memberships],
     )

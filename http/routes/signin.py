@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec import UNSET
+
 from ...storage.rules.access import Action, Need
 from ...storage.rules.second_factor import Verdict
 from ...storage.rules.token import digest
@@ -9,6 +11,7 @@ from ...storage.tables.users import UserRow, select_user_by_email
 from ...storage.transactions.accounts.second_factor import pass_second_factor
 from ...storage.transactions.accounts.sign_in import UNAUTHORIZED, sign_in, sign_out
 from ...storage.views.auth_policy import auth_policy_in_force
+from ...storage.views.single_sign_on import select_sign_on_shown
 from ..auth.crosssite import is_cross_site
 from ..auth.identify import cookie_of
 from ..auth.session_cookie import clear_cookie, client_text, new_secret, set_cookie
@@ -20,6 +23,9 @@ from ..shapes.base import given
 from .auth_policy import configured_policy
 
 _NOBODY: Final = Action(Need.NOBODY)
+# Who came by single sign-on is led on from there: a form may not be answered by a redirect to
+# another site, under our own policy.
+SIGNED_OUT: Final = "/signed-out"
 TOTP_REQUIRED: Final = "totp_required"
 
 
@@ -68,18 +74,29 @@ async def log_out(ask: Ask) -> Reply:
     """Whoever has no session is signed out already; no other site may sign anybody out."""
     options = ask.context.options
     secret = cookie_of(ask.headers.get("cookie", ""), options.cookie_name)
+    to = "/"
     if secret:
         if is_cross_site(ask.method, ask.headers, options.public_base_url):
             raise Problem("forbidden")
         async with ask.context.pool.transaction("sign_out") as tx:
-            await sign_out(tx, digest(secret))
-    return Reply(headers={"Location": "/", "Set-Cookie": clear_cookie(options)})
+            issuer = await sign_out(tx, digest(secret))
+        if issuer:
+            to = SIGNED_OUT
+    return Reply(headers={"Location": to, "Set-Cookie": clear_cookie(options)})
 
 
 async def read_auth_config(ask: Ask) -> AuthConfig:
     local = ask.context.options.local_enabled
     can_mail = (await mailing_now(ask.context)).can_mail
-    return AuthConfig(local=local, oidc=False, password_reset=local and can_mail)
+    async with ask.context.pool.statement("read_sign_on") as tx:
+        sign_on = (await select_sign_on_shown(tx, ask.context.options.sign_on)).settings
+    label = sign_on.button_label if sign_on.enabled else ""
+    return AuthConfig(
+        local=local,
+        oidc=sign_on.enabled,
+        oidc_button_label=label or UNSET,
+        password_reset=local and can_mail,
+    )
 
 
 ROUTES: Final = (

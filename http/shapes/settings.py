@@ -124,3 +124,37 @@ class SetMailSettings(Given, frozen=True, kw_only=True):
     smtp_password: SecretText | UnsetType = UNSET
     from_: str | UnsetType = msgspec.field(name="from", default=UNSET)
     public_base_url: str | UnsetType = UNSET
+
+
+class OIDCSettingsView(Shape, frozen=True, kw_only=True):
+    """`configured` says that somebody has set it, `active` that people can sign in this way now;
+    `reload_error` is why the provider could not be asked the last time. The secret is told to
+    nobody."""
+
+    configured: bool
+    active: bool
+    enabled: bool
+    issuer: str
+    client_id: str
+    client_secret_set: bool
+    redirect_url: str
+    scopes: list[str]
+    post_logout_url: str
+    button_label: str
+    bootstrap_admins: list[str]
+    reload_error: str
+
+
+class SetOIDCSettings(Given, frozen=True, kw_only=True):
+    """What is left out stays as it is. A secret that is left out or blank stays, unless it would go
+    to another issuer or be another client's."""
+
+    enabled: bool
+    issuer: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    client_secret: SecretText | UnsetType = UNSET
+    redirect_url: str | UnsetType = UNSET
+    scopes: list[str] | UnsetType = UNSET
+    post_logout_url: str | UnsetType = UNSET
+    button_label: str | UnsetType = UNSET
+    bootstrap_admins: list[str] | UnsetType = UNSET

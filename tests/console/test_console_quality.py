@@ -76,6 +76,7 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/subscribers",
     "/profile",
     "/admin/sign-in-policy",
+    "/admin/single-sign-on",
     "/admin/mail",
     "/admin/fleet",
     "/status/quality",

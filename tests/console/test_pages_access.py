@@ -28,6 +28,7 @@ POLICY = (
 STATED = """
 - GET /sign-in
 - POST /sign-in
+- GET /signed-out
 - GET /reset
 - POST /reset
 - GET /reset/{token}
@@ -112,6 +113,8 @@ E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
 G GET /admin/sign-in-policy
 G POST /admin/sign-in-policy
+G GET /admin/single-sign-on
+G POST /admin/single-sign-on
 G GET /admin/mail
 G POST /admin/mail
 S GET /profile
@@ -144,6 +147,7 @@ FORMS = {
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
     "/profile": "act=enrol",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
+    "/admin/single-sign-on": "scopes=openid",
     "/admin/mail": "smtp_port=25",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from quart import Response
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.console.signin.page import local_path
+from leadline.http.local_path import local_path
 from leadline.http.route import FORM_FIELDS_MOST
 from tests.http.cast import Api
 

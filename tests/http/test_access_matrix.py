@@ -177,6 +177,8 @@ S POST /me/totp/enable
 S POST /me/totp/disable
 G GET /settings/auth-policy
 G PUT /settings/auth-policy
+G GET /settings/oidc
+G PUT /settings/oidc
 G GET /settings/mail
 G PUT /settings/mail
 G GET /settings/branding
@@ -298,6 +300,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/settings/monitor-defaults"): {"retries": 1},
     ("PUT", "/settings/auth-policy"): {"min_password_len": 12},
     ("PUT", "/settings/mail"): {"enabled": False},
+    ("PUT", "/settings/oidc"): {"enabled": False},
     ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
     ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
     ("PUT", "/status-pages/{pageID}/domain"): {"domain": "status-{n}.example.com"},

@@ -149,6 +149,9 @@ async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
     for (method, path), operation in operations().items():
         if method != "GET" or path.startswith("/api/v1/public/") or path.endswith("/events"):
             continue
+        if "200" not in operation["responses"]:
+            # It leads a browser elsewhere.
+            continue
         filled = path
         for name, uid in ids.items():
             filled = filled.replace(f"{{{name}}}", str(uid))

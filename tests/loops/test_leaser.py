@@ -339,7 +339,7 @@ async def test_what_is_leased_while_the_leaser_ends_stays_leased_and_is_no_fault
 
         async def transact(self, name: str, work: Callable[[Tx], Awaitable[Any]]) -> Any:
             result = await super().transact(name, work)
-            if name == "lease_deliveries" and result.deliveries and receiver.got:
+            if name == "lease_deliveries" and result[0].deliveries and receiver.got:
                 scope.cancel()
                 for _ in range(steps):
                     await trio.lowlevel.checkpoint()

@@ -20,10 +20,12 @@ from ....storage.rules.second_factor import CODE_LONGEST, RECOVERY_CODES
 from ....storage.tables.second_factors import is_enabled
 from ....storage.views.auth_policy import auth_policy_in_force
 from ....storage.views.own_account import select_own_sessions, select_own_user
+from ....storage.views.single_sign_on import select_sign_on_shown
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply, Route
 from ...routes import me as api
 from ...routes.auth_policy import configured_policy
+from ...routes.single_sign_on import Stopped, begin
 from ...shapes.accounts import (
     ChangePasswordRequest,
     TOTPDisableRequest,
@@ -40,6 +42,8 @@ _SAID: Final = {
     "totp_enabled": "A second factor is enabled already.",
     "revision_conflict": "The password was changed meanwhile.",
     "not_found": "It has ended already.",
+    "off": "Single sign-on is not set up here.",
+    "provider_unavailable": "The provider of single sign-on does not answer. Nothing was changed.",
 }
 
 
@@ -64,6 +68,7 @@ _DONE: Final = {
     "password": "The password is changed, and every other session has ended.",
     "disable": "The second factor is given up.",
     "end": "The session has ended.",
+    "link": "You can sign in by single sign-on now.",
 }
 
 
@@ -121,12 +126,28 @@ async def _do(ask: Ask, form: str) -> Reply:
         case "disable":
             given_up = TOTPDisableRequest(password=_secret(ask, "password"))
             await api.disable_factor(replace(ask, body=given_up))
+        case "link":
+            return await _to_provider(ask)
         case "end":
             ids = {"sessionID": _uuid(_first(ask, "session"))}
             await api.delete_session(replace(ask, ids=ids))
         case _:
             raise Problem("the form names nothing to do")
     return redirect(f"{PATH}?done={form}")
+
+
+async def _to_provider(ask: Ask) -> Reply:
+    """By a page, since a form may not end at another site."""
+    async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
+        user = await select_own_user(tx, ask.who)
+    if user is None:
+        raise Problem("unauthorized")
+    try:
+        begun = await begin(ask, PATH, link_user=user.id)
+    except Stopped as stopped:
+        raise Problem(stopped.word) from None
+    answer = page("onward.html", onward=begun.address)
+    return replace(answer, headers={**answer.headers, "Set-Cookie": begun.cookie})
 
 
 def _first(ask: Ask, name: str) -> str:
@@ -155,6 +176,7 @@ async def _page(ask: Ask, said: Said, *, status: int = 200) -> Reply:
             raise Problem("unauthorized")
         has_factor = await is_enabled(tx, user.id)
         policy = await auth_policy_in_force(tx, configured_policy(ask.context.options))
+        sign_on = (await select_sign_on_shown(tx, ask.context.options.sign_on)).settings
         sessions, current = await select_own_sessions(tx, ask.who, ask.session_hash)
     enrolling = said.enrolling
     return page(
@@ -167,6 +189,7 @@ async def _page(ask: Ask, said: Said, *, status: int = 200) -> Reply:
         owes=ask.who.owes_second_factor,
         sessions=sessions,
         current=current,
+        sign_on=sign_on,
         said=said,
         qr=None if enrolling is None else qr_code(enrolling.uri),
         recovery_most=RECOVERY_CODES,

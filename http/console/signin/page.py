@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET
@@ -14,10 +13,10 @@ from ....storage.transactions.accounts.sign_in import UNAUTHORIZED
 from ....storage.views.console_places import select_places
 from ...auth.crosssite import is_cross_site
 from ...errors import Problem, problem_of
-from ...mailing import mailing_now
+from ...local_path import local_path
 from ...route import Ask, Reply, Route
-from ...routes.signin import TOTP_REQUIRED, log_in
-from ...shapes.accounts import LoginRequest
+from ...routes.signin import TOTP_REQUIRED, log_in, read_auth_config
+from ...shapes.accounts import AuthConfig, LoginRequest
 from ..render import page, redirect
 
 _LONGEST: Final = 4_096
@@ -25,18 +24,28 @@ _WRONG: Final = "E-mail or password is wrong."
 _WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was used already."
 _CODE: Final = "This account has a second factor: give its code, and the password once more."
 _DONE: Final = {"reset": "The password is set: sign in with it."}
+_PROBLEMS: Final = {
+    "expired": "That took too long, or was begun in another browser. Try once more.",
+    "refused": "The provider did not confirm who you are.",
+    "provider_unavailable": "The provider of single sign-on does not answer. Try again soon.",
+    "not_allowed": "New accounts may not have an address of that domain.",
+    "identity_taken": "That identity belongs to another account here.",
+    "off": "Single sign-on is not set up here.",
+}
 
 
 class SignInQuery(msgspec.Struct, frozen=True):
-    """`done` is what has just been done."""
+    """`done` is what has just been done, `problem` why signing in elsewhere did not work."""
 
     next: str = "/"
     done: str = ""
+    problem: str = ""
 
 
 async def show(ask: Ask) -> Reply:
     done = _DONE.get(ask.query.done, "")
-    return await _form(ask, local_path(ask.query.next), done=done)
+    problem = _PROBLEMS.get(ask.query.problem, "")
+    return await _form(ask, local_path(ask.query.next), done=done, problem=problem)
 
 
 async def enter(ask: Ask) -> Reply:
@@ -86,18 +95,6 @@ async def home(ask: Ask) -> Reply:
     )
 
 
-def local_path(asked: str) -> str:
-    """The path to go on to; the root for whatever could lead to another site."""
-    odd = any(char <= " " or char in "\\\x7f" for char in asked)
-    if odd or not asked.startswith("/") or asked.startswith("//"):
-        return "/"
-    try:
-        parts = urlsplit(asked)
-    except ValueError:
-        return "/"
-    return "/" if parts.scheme or parts.netloc else asked
-
-
 def _given(ask: Ask, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
@@ -111,6 +108,7 @@ async def _form(
     status: int = 200,
     asks_code: bool = False,
     done: str = "",
+    problem: str = "",
 ) -> Reply:
     options = ask.context.options
     return page(
@@ -123,19 +121,19 @@ async def _form(
         version=options.version,
         faults=ask.context.readiness().faults,
         local=options.local_enabled,
-        can_reset=await _can_reset(ask),
+        ways=await _ways(ask),
         done=done,
+        problem=problem,
     )
 
 
-async def _can_reset(ask: Ask) -> bool:
-    """The page is there while the store is not."""
-    if not ask.context.options.local_enabled:
-        return False
+async def _ways(ask: Ask) -> AuthConfig:
+    """Those beside the password. The page is there while the store is not."""
     try:
-        return (await mailing_now(ask.context)).can_mail
+        return await read_auth_config(ask)
     except Unavailable:
-        return False
+        local = ask.context.options.local_enabled
+        return AuthConfig(local=local, oidc=False, password_reset=False)
 
 
 _NOBODY: Final = Action(Need.NOBODY)

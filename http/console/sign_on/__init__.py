@@ -1,0 +1,1 @@
+"""How people sign in elsewhere."""
