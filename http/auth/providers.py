@@ -3,6 +3,7 @@ needed and again after a while. Nothing is believed that could not be asked agai
 """
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -47,12 +48,11 @@ class Providers:
         """What a token says that the issuer signed. NotSigned; ProviderFault where its keys cannot
         be had: then nothing is known of the token."""
         known = await self._fresh(issuer)
-        try:
+        with suppress(UnknownKey):
             return known.keys.claims(token)
-        except UnknownKey:
-            # It may have changed its keys since.
-            if not await self._ask_again(issuer, known, KEYS_AGAIN_SECONDS):
-                raise NotSigned from None
+        # It may have changed its keys since.
+        if not await self._ask_again(issuer, known, KEYS_AGAIN_SECONDS):
+            raise NotSigned
         return known.keys.claims(token)
 
     def fault(self, issuer: str) -> str:
