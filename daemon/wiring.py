@@ -252,6 +252,8 @@ def context_of(
         keyring=house.keyring,
         reach=house.reach,
         means=house.means,
+        # Whoever runs the installation names them, as they do the mail server.
+        to_providers=house.means.to_mail_server,
         passwords=passwords,
         options=options_of(house.settings, probes=house.prober is not None, version=version()),
         test_permits=limits.testing(),
