@@ -112,7 +112,7 @@ async def test_a_dead_event_blocks_its_stream_and_a_dead_endpoint_nobody_else(
             await receiver.until(4, "/well")
             await receiver.until(1, "/dead")
             # Settled too: by the clock that is set forward their leases would have ended.
-            await _until(tell, {"dead": 1, "pending": 3, "delivered": 4})
+            await _until_idle(tell)
             world.now = Instant(world.now + HOUR)
             await receiver.until(2, "/dead")
             await _until(tell, {"dead": 2, "pending": 2, "delivered": 4})
@@ -528,6 +528,15 @@ async def _until_tried(tell: Telling, count: int) -> None:
         while True:
             events = await tell.events()
             if all(event.lease is None and event.attempts >= count for event in events):
+                return
+            await trio.sleep(0.01)
+
+
+async def _until_idle(tell: Telling) -> None:
+    """Until nothing is on its way."""
+    with trio.fail_after(30):
+        while True:
+            if all(event.lease is None for event in await tell.events()):
                 return
             await trio.sleep(0.01)
 
