@@ -109,6 +109,8 @@ class Principal:
     label: str = ""
     # What it is told apart by where it is counted: a person's id, or a token's own.
     uid: UUID | None = None
+    # In whose name it writes what bundles manage; blank for whoever writes by hand.
+    provider: str = ""
 
     @property
     def via_token(self) -> bool:

@@ -1,0 +1,54 @@
+"""What is left out of an entry is what an entry has that leaves it out, and nothing else."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.bundle import AlertingEntry, MonitorEntry, ServiceEntry
+from leadline.storage.rules.bundle_brief import brief_monitor, brief_service
+from leadline.storage.rules.policy_document import ServicePolicies, written_policies
+from leadline.storage.rules.service import Policies
+
+DECIDED = {"interval_seconds", "timeout_seconds", "retries", "failure_threshold"} | {
+    "renotify_seconds",
+    "auto_incident",
+}
+
+
+@given(
+    st.fixed_dictionaries(
+        {"name": st.just("Web"), "type": st.just("http")},
+        optional={
+            "description": st.sampled_from(["", "x"]),
+            "target": st.sampled_from(["", "http://x/"]),
+            "tags": st.sampled_from([[], ["a"]]),
+            "grace_seconds": st.sampled_from([60, 0]),
+            "interval_seconds": st.sampled_from([60, 30]),
+            "enabled": st.booleans(),
+            "config": st.sampled_from([{}, {"body": ""}]),
+        },
+    )
+)
+def test_a_monitor_read_from_what_is_said_is_the_same(given_: dict[str, Any]) -> None:
+    whole = msgspec.convert(given_, MonitorEntry)
+    said = brief_monitor(msgspec.to_builtins(whole))
+    assert msgspec.convert(said, MonitorEntry) == whole
+    assert DECIDED & given_.keys() <= said.keys()
+    assert len(said) <= len(given_)
+
+
+def test_a_service_that_says_nothing_is_told_by_its_name() -> None:
+    settings = msgspec.to_builtins(ServiceEntry(name="Shop"))
+    settings["policies"] = msgspec.to_builtins(written_policies(Policies()))
+    settings["alerting"] = msgspec.to_builtins(AlertingEntry())
+    assert brief_service(settings) == {"name": "Shop"}
+    settings["alerting"]["owns_paging"] = True
+    settings["policies"]["missing_data"] = "bad"
+    said = brief_service(settings)
+    assert said["alerting"] == {"owns_paging": True}
+    assert said["policies"] == {"missing_data": "bad"}
+    read = msgspec.convert(said, ServiceEntry)
+    assert read.alerting.owns_paging
+    assert read.policies.freshness == ServicePolicies().freshness

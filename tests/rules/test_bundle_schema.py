@@ -1,0 +1,61 @@
+"""The published schema takes what is read and refuses what is refused; editors go by it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from leadline.storage.rules.bundle import read_bundle
+from leadline.storage.rules.bundle_schema import bundle_schema, schema_text
+from leadline.storage.rules.refusal import Refused
+
+WEB: dict[str, Any] = {"name": "Web", "type": "http", "target": "https://example.org"}
+VALIDATOR = jsonschema.Draft202012Validator(bundle_schema())
+
+
+def bundle(monitor: dict[str, Any], **services: Any) -> dict[str, Any]:
+    head = {"organization": "acme", "project": "shop", "monitors": {"web": {**WEB, **monitor}}}
+    return {"format": 2, **head, "services": services}
+
+
+def test_it_is_a_schema_and_the_published_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(bundle_schema())
+    published = Path(__file__).parents[2] / "docs" / "bundle.schema.json"
+    assert json.loads(published.read_text()) == json.loads(schema_text())
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        bundle({}),
+        bundle({"interval_seconds": "30s", "grace_seconds": 0, "renotify_seconds": 0}),
+        bundle({"config": {"headers": {"Accept": "x"}, "password_ref": "db"}}),
+        bundle({"type": "composite", "target": "", "config": {"children": ["a"]}}),
+        bundle({}, shop={"monitors": ["web"], "sla_targets": {"30d": {"objective": 99.9}}}),
+        bundle({}, shop={"alerting": {"renotify_seconds": "10m"}}),
+    ],
+)
+def test_what_is_read_is_valid(document: dict[str, Any]) -> None:
+    VALIDATOR.validate(document)
+    read_bundle(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        bundle({"interval": 30}),
+        bundle({"type": "htp"}),
+        bundle({"retries": "3"}),
+        bundle({"interval_seconds": "fast"}),
+        bundle({"config": {"password": "x"}}),
+        bundle({}, shop={"sla_targets": {"31d": {"objective": 99}}}),
+        bundle({}, Shop={}),
+        {**bundle({}), "format": 3},
+    ],
+)
+def test_what_is_refused_is_not(document: dict[str, Any]) -> None:
+    assert not VALIDATOR.is_valid(document)
+    with pytest.raises(Refused):
+        read_bundle(document)
