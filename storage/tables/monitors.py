@@ -14,7 +14,8 @@ m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.descr
 m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_threshold,
 m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
 m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.push_token_hash,
-m.push_token_sealed, m.revision, m.created_at, m.updated_at, m.escalation_policy
+m.push_token_sealed, m.revision, m.created_at, m.updated_at, m.escalation_policy, m.managed_by,
+m.bundle_uid, m.bundle_path, m.orphaned_at
 """
 
 FROM = """
@@ -56,9 +57,10 @@ on conflict (org, project, slug) do nothing
 returning id
 """
 
-_INSERT_STATE = """
+_INSERT_STATES = """
 insert into monitor_states (org, monitor, since)
-values (%(org)s, %(monitor)s, at(%(now)s))
+select k.org, k.monitor, at(%(now)s)
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 """
 
 _UPDATE = """
@@ -77,12 +79,16 @@ where org = %(org)s and id = %(id)s
 """
 
 # The version moves so that no result is folded from what was true before the edit.
-_TOUCH_STATE = """
-update monitor_states set version = version + 1
-where org = %(org)s and monitor = %(monitor)s
+_TOUCH_STATES = """
+update monitor_states s set version = version + 1
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+where s.org = k.org and s.monitor = k.monitor
 """
-_LOCK_STATE = """
-select version from monitor_states where org = %(org)s and monitor = %(monitor)s for update
+_LOCK_STATES = """
+select s.monitor from monitor_states s
+  join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+    on k.org = s.org and k.monitor = s.monitor
+order by s.org, s.monitor for update of s
 """
 
 _SET_PUSH_TOKEN = """
@@ -93,9 +99,22 @@ where org = %(org)s and id = %(id)s
 
 _DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
 
+_LOCK_KEYS = """
+select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for update
+"""
+_HOLD_KEYS = """
+select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for key share
+"""
+_NAMES = """
+select id, uid, slug, type, shard, managed_by, bundle_uid, bundle_path, orphaned_at
+from monitors where org = %(org)s and project = %(project)s order by id
+"""
+
+# By the ids first, whatever is known of the project: it may have been filled in this transaction.
 _IDS = """
-select uid, id from monitors where org = %(org)s and project = %(project)s
-  and uid = any(%(uids)s::uuid[])
+with named as materialized (
+  select uid, id, org, project from monitors where uid = any(%(uids)s::uuid[]))
+select uid, id from named where org = %(org)s and project = %(project)s
 """
 _HOLD = """
 select uid, id from monitors where org = %(org)s and project = %(project)s
@@ -107,6 +126,20 @@ _SLUGS = "select slug from monitors where org = %(org)s and project = %(project)
 _DEPENDENCIES = """
 select id, depends_on from monitors where org = %(org)s and project = %(project)s
 """
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A monitor by all it may be referred to."""
+
+    id: int
+    uid: UUID
+    slug: str
+    type: str
+    shard: int
+    managed_by: str
+    bundle_uid: str | None
+    bundle_path: str
+    orphaned_at: Instant | None
 
 
 class MonitorRow(msgspec.Struct, frozen=True):
@@ -146,6 +179,12 @@ class MonitorRow(msgspec.Struct, frozen=True):
     updated_at: Instant
     # The ladder that an incident of it climbs, by its key.
     escalation_policy: int | None = None
+    # The provider whose files it comes from, what they call it and the file's path; empty where
+    # people edit it. `orphaned_at` is since when the files no longer name it.
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
 
 
 async def select_monitors_by_key(
@@ -170,30 +209,60 @@ async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None
     return await tx.one(MonitorRow, _LOCK_BY_UID, uid=uid)
 
 
+async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
+    """For writing; their shards are held."""
+    tx.lock_rank(LockRank.MONITOR, "monitors of a bundle")
+    await tx.rows(_LOCK_KEYS, org=org, ids=sorted(keys))
+
+
+async def hold_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
+    """They stay until we are done."""
+    tx.lock_rank(LockRank.MONITOR, "monitors that a bundle counts on")
+    await tx.rows(_HOLD_KEYS, org=org, ids=sorted(keys))
+
+
+async def lock_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+    tx.lock_rank(LockRank.STATE, "states of monitors that change")
+    await tx.rows(_LOCK_STATES, **_those(keys))
+
+
+async def select_names(tx: Tx, org: int, project: int) -> list[Named]:
+    """All of a project."""
+    return await tx.structs(Named, _NAMES, org=org, project=project)
+
+
 async def lock_shards(tx: Tx, shards: list[int]) -> None:
     tx.lock_rank(LockRank.SHARD, "shards")
     await tx.rows(_LOCK_SHARDS, ids=shards)
 
 
 async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
-    """The new monitor's key with a pending state, or None where the slug is taken."""
+    """The new monitor's key, or None where the slug is taken. Its state is still to come."""
     monitor: int | None = await tx.value(_INSERT, **values)
-    if monitor is not None:
-        await tx.execute(_INSERT_STATE, org=values["org"], monitor=monitor, now=values["now"])
     return monitor
 
 
+async def insert_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+    """Pending ones, of new monitors."""
+    if keys:
+        await tx.execute(_INSERT_STATES, **_those(keys), now=tx.now)
+
+
 async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
-    """Writes a locked monitor, and makes every fold that was begun before begin again."""
+    """Writes a locked monitor; its state is still to be touched."""
     count = await tx.execute(_UPDATE, **values)
     assert count == 1, "the monitor is locked and there"
-    await touch_state(tx, values["org"], values["id"])
 
 
-async def touch_state(tx: Tx, org: int, monitor: int) -> None:
-    tx.lock_rank(LockRank.STATE, "state")
-    await tx.row(_LOCK_STATE, org=org, monitor=monitor)
-    await tx.execute(_TOUCH_STATE, org=org, monitor=monitor)
+async def touch_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+    """Makes every fold that was begun before begin again."""
+    if keys:
+        await lock_states(tx, keys)
+        await tx.execute(_TOUCH_STATES, **_those(keys))
+
+
+def _those(keys: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}
 
 
 async def set_push_token(

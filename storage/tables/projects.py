@@ -13,6 +13,11 @@ from projects p join organizations o on o.id = p.org
 """
 _PROJECT_BY_UID = f"{_PROJECT} where p.uid = %(uid)s"
 
+_PROJECT_BY_NAMES = f"""
+{_PROJECT} where (o.slug = %(organization)s or o.uid::text = %(organization)s)
+  and (p.slug = %(project)s or p.uid::text = %(project)s)
+"""
+
 _NAME_OF_PROJECT = "select name from projects where org = %(org)s and id = %(project)s"
 _ORGANIZATION = "select id, uid, slug, name, created_at, updated_at from organizations"
 _ORGANIZATION_BY_UID = f"{_ORGANIZATION} where uid = %(uid)s"
@@ -56,6 +61,11 @@ class OrganizationRow(msgspec.Struct, frozen=True):
     name: str
     created_at: Instant
     updated_at: Instant
+
+
+async def select_project_named(tx: Tx, organization: str, project: str) -> ProjectRow | None:
+    """By slugs or ids."""
+    return await tx.one(ProjectRow, _PROJECT_BY_NAMES, organization=organization, project=project)
 
 
 async def select_project(tx: Tx, uid: UUID) -> ProjectRow | None:

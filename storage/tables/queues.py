@@ -69,6 +69,15 @@ _ADD_JOB_AGAIN = _ADD_JOB.replace("{conflict}", _AGAIN)
 # One whose time has run out without anybody taking it up is in nobody's way.
 _ADD_JOB_ONCE = _ADD_JOB.replace("{conflict}", f"{_AGAIN} where jobs.claim_until <= at(%(due)s)")
 
+_ADD_JOBS = f"""
+insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
+select i.org, i.uid, i.shard, i.monitor, i.reason, at(i.due), at(i.claim_until)
+from json_to_recordset(%(items)s::json) as i(org int, uid uuid, shard int, monitor int,
+  reason text, due bigint, claim_until bigint)
+order by i.org, i.monitor
+on conflict (org, monitor, reason) do {_AGAIN}
+"""
+
 # One each, for many at once; which monitor stands in which shard is read as it is now.
 _ADD_EXTRA_RUNS = f"""
 insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
@@ -164,7 +173,20 @@ update jobs set lease_until = at(%(now)s) where (org, id) in (
   select org, id from jobs where holder = any(%(holders)s) and lease_until > at(%(now)s)
   order by org, id for update skip locked)
 """
-_DROP_JOBS_OF = "delete from jobs where org = %(org)s and monitor = %(monitor)s"
+_DROP_JOBS_OF = """
+delete from jobs where (org, monitor) in (
+  select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    uid: UUID
+    org: int
+    monitor: int
+    shard: int
+    reason: str
+    due: Instant
+    claim_until: Instant
 
 
 class LeasedSlice(msgspec.Struct, frozen=True):
@@ -246,6 +268,12 @@ async def add_job(
         claim_until=claim_until,
     )
     return added is not None
+
+
+async def add_jobs(tx: Tx, jobs: Sequence[NewJob]) -> None:
+    """At most one of a monitor and reason; each replaces one that waits."""
+    if jobs:
+        await tx.execute(_ADD_JOBS, items=msgspec.json.encode(jobs).decode())
 
 
 async def add_extra_runs(
@@ -357,8 +385,10 @@ async def end_leases(tx: Tx, holders: Sequence[UUID]) -> None:
     await tx.execute(_END_LEASES, holders=list(holders), now=tx.now)
 
 
-async def drop_jobs_of(tx: Tx, org: int, monitor: int) -> int:
-    return await tx.execute(_DROP_JOBS_OF, org=org, monitor=monitor)
+async def drop_jobs_of(tx: Tx, monitors: Sequence[tuple[int, int]]) -> None:
+    if monitors:
+        orgs, keys = [key[0] for key in monitors], [key[1] for key in monitors]
+        await tx.execute(_DROP_JOBS_OF, orgs=orgs, monitors=keys)
 
 
 async def drop_stale_jobs(tx: Tx, before: Instant) -> int:

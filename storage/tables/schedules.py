@@ -4,7 +4,7 @@
 window is reserved twice and none is passed over, however many tickers try.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 import msgspec
@@ -34,23 +34,26 @@ _RESERVED_THROUGH = "select reserved_through from shards where id = %(shard)s"
 _SHARD_ID = "select id from shards where org = %(org)s and region = %(region)s"
 
 # The edit's statement: it raises the generation, so that reservations computed from the old terms
-# are refused, and the new term begins where reservation stands. The last write before the commit.
+# are refused, and new terms begin where reservation stands. The last write before the commit.
 # Never before the term it follows, which another region's cursor may have put further ahead.
-_ADD_TERM = """
+_ADD_TERMS = """
 with edited as (
-  update shards set generation = generation + 1 where id = %(shard)s
-  returning greatest(reserved_through, at(%(now)s), (select max(t.from_at) from monitor_terms t
-    where t.org = %(org)s and t.monitor = %(monitor)s)) as from_at)
+  update shards set generation = generation + 1 where id = any(%(shards)s::int[])
+  returning id, reserved_through)
 insert into monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
-select %(org)s, %(monitor)s, edited.from_at, %(shard)s, at(%(anchor)s), %(interval_seconds)s,
-  %(timeout_seconds)s, %(grace_seconds)s, %(enabled)s
-from edited
+select i.org, i.monitor, greatest(e.reserved_through, at(i.from_at), (select max(t.from_at)
+    from monitor_terms t where t.org = i.org and t.monitor = i.monitor)),
+  i.shard, at(i.anchor), i.interval_seconds, i.timeout_seconds, i.grace_seconds, i.enabled
+from json_to_recordset(%(items)s::json) as i(org int, monitor int, from_at bigint, shard int,
+    anchor bigint, interval_seconds int, timeout_seconds int, grace_seconds int, enabled boolean)
+  join edited e on e.id = i.shard
+order by i.org, i.monitor
 on conflict (org, monitor, from_at) do update set shard = excluded.shard,
   anchor = excluded.anchor, interval_seconds = excluded.interval_seconds,
   timeout_seconds = excluded.timeout_seconds, grace_seconds = excluded.grace_seconds,
   enabled = excluded.enabled
-returning from_at
+returning org, monitor, from_at
 """
 
 _RAISE_GENERATION = """
@@ -134,6 +137,33 @@ class Shard(msgspec.Struct, frozen=True):
     figured_through: Instant
 
 
+class NewTerm(msgspec.Struct, frozen=True):
+    """A term as it is written; it begins no earlier than `from_at`."""
+
+    org: int
+    monitor: int
+    from_at: Instant
+    shard: int
+    anchor: Instant
+    interval_seconds: int
+    timeout_seconds: int
+    grace_seconds: int
+    enabled: bool
+
+    @classmethod
+    def of(cls, key: tuple[int, int], term: Term, from_at: Instant) -> "NewTerm":
+        return cls(
+            *key,
+            from_at,
+            term.shard,
+            term.anchor,
+            term.interval_us // 1_000_000,
+            term.timeout_us // 1_000_000,
+            term.grace_us // 1_000_000,
+            term.enabled,
+        )
+
+
 async def select_shards(tx: Tx, regions: Sequence[str] | None = None) -> list[Shard]:
     return await tx.structs(Shard, _SHARDS, regions=list(regions or ()), all=regions is None)
 
@@ -156,22 +186,15 @@ async def select_reserved_through(tx: Tx, shard: int) -> Instant:
     return instant
 
 
-async def add_term(tx: Tx, org: int, monitor: int, term: Term, now: Instant) -> Instant:
-    """Writes new terms and returns the instant from which they govern, whatever term.from_ says.
-    The caller holds the shard already, so that locks are taken in their order."""
-    from_at: Instant = await tx.value(
-        _ADD_TERM,
-        org=org,
-        monitor=monitor,
-        shard=term.shard,
-        now=now,
-        anchor=term.anchor,
-        interval_seconds=term.interval_us // 1_000_000,
-        timeout_seconds=term.timeout_us // 1_000_000,
-        grace_seconds=term.grace_us // 1_000_000,
-        enabled=term.enabled,
-    )
-    return from_at
+async def add_terms(
+    tx: Tx, terms: Sequence[NewTerm], shards: Collection[int]
+) -> dict[tuple[int, int], Instant]:
+    """Writes new terms, raises the generation of all the shards, and returns the instants from
+    which they govern. The caller holds the shards already, so that locks are taken in their
+    order."""
+    items = msgspec.json.encode(terms).decode()
+    rows = await tx.rows(_ADD_TERMS, items=items, shards=sorted(shards))
+    return {(org, monitor): from_at for org, monitor, from_at in rows}
 
 
 async def raise_generation(tx: Tx, shard: int) -> int:

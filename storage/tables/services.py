@@ -14,7 +14,7 @@ Key = tuple[int, int]
 COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.slug, s.name, s.description, s.escalation_policy, e.uid,
 s.oncall_schedule, o.uid, s.managed_by, s.materialization_start, s.sealed_through, s.backfill_from,
-s.created_at, s.updated_at
+s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at
 """
 FROM = """
 from services s join projects p on p.org = s.org and p.id = s.project
@@ -37,6 +37,12 @@ returning id
 """
 _SET_POLICY = """
 update services set escalation_policy = %(policy)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(service)s
+"""
+_UPDATE = """
+update services set name = %(name)s, description = %(description)s,
+  escalation_policy = %(escalation_policy)s, oncall_schedule = %(oncall_schedule)s,
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(service)s
 """
 _TOUCH = """
@@ -106,6 +112,10 @@ class ServiceRow(msgspec.Struct, frozen=True):
     backfill_from: Instant | None
     created_at: Instant
     updated_at: Instant
+    # As of a monitor.
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
 
     @property
     def key(self) -> Key:
@@ -132,6 +142,28 @@ async def lock_service(tx: Tx, uid: UUID) -> ServiceRow | None:
     tx.lock_rank(LockRank.SERVICE, "a service that changes")
     await tx.rows(_LOCK, uid=uid)
     return await select_service(tx, uid)
+
+
+async def update_service(
+    tx: Tx,
+    key: Key,
+    *,
+    name: str,
+    description: str,
+    escalation_policy: int | None,
+    oncall_schedule: int | None,
+) -> None:
+    """The service is held, and so is what its pages go to."""
+    await tx.execute(
+        _UPDATE,
+        org=key[0],
+        service=key[1],
+        name=name,
+        description=description,
+        escalation_policy=escalation_policy,
+        oncall_schedule=oncall_schedule,
+        now=tx.now,
+    )
 
 
 async def keep_service(tx: Tx, uid: UUID) -> ServiceRow | None:

@@ -33,6 +33,11 @@ update service_targets set burn_enabled = %(enabled)s
 where org = %(org)s and service = %(service)s and "window" = %(window)s
 """
 
+_DROP_OF_SERVICE = """
+delete from service_targets
+where org = %(org)s and service = %(service)s and "window" = %(window)s
+"""
+
 
 class TargetRow(msgspec.Struct, frozen=True):
     """`owner` is the key of what it is aimed at for; `burn_enabled` whether somebody is told when
@@ -81,3 +86,8 @@ async def set_service_burn(tx: Tx, key: Key, window: str, *, enabled: bool) -> N
         _SET_BURN_OF_SERVICE, org=key[0], service=key[1], window=window, enabled=enabled
     )
     assert count == 1, "the target is there"
+
+
+async def drop_service_target(tx: Tx, key: Key, window: str) -> None:
+    """The service is held, and its burn rules over the window are gone."""
+    await tx.execute(_DROP_OF_SERVICE, org=key[0], service=key[1], window=window)
