@@ -50,7 +50,16 @@ class Tx:
     Unavailable (or its kinds OutcomeUnknown, Conflicted) and Rejected.
     """
 
-    __slots__ = ("_clock", "_connection", "_now", "_patience", "_rank", "_single", "name")
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_holds_all",
+        "_now",
+        "_patience",
+        "_rank",
+        "_single",
+        "name",
+    )
 
     def __init__(
         self,
@@ -67,6 +76,7 @@ class Tx:
         self._connection = connection
         self._patience = seconds + END_SECONDS
         self._rank = 0
+        self._holds_all = False
         # None: any number of statements; True, False: one, and whether it is still to come.
         self._single: bool | None = single or None
 
@@ -125,10 +135,15 @@ class Tx:
 
     def lock_rank(self, rank: LockRank, what: str) -> None:
         """Each `lock_` function states its rank; AssertionError when ranks descend."""
-        if rank < self._rank:
+        if rank < self._rank and not self._holds_all:
             held = LockRank(self._rank).name.lower()
             raise AssertionError(f"{self.name} locks {what} ({rank.name.lower()}) after {held}")
         self._rank = rank
+
+    def holds_all(self) -> None:
+        """Says that all which will still be locked is held already, or new: whoever writes many
+        things locks them first, in their order, and then writes them one after the other."""
+        self._holds_all = True
 
     async def _run(self, query: str, parameters: dict[str, Any], row_factory: Any) -> Cursor:
         statement = _statement(query)

@@ -5,7 +5,7 @@ from ...pools import Tx
 from ...rules.instant import Instant
 from ...rules.monitor import MonitorType
 from ...tables import compositions, maintenances, queues
-from ..monitors.create_monitor import EXTRA_CLAIM_US
+from ..monitors.together import EXTRA_CLAIM_US
 
 AT_ONCE = 20
 # What no run can be asked for: a push reports by itself, a composite is called for.

@@ -9,25 +9,23 @@ from uuid_utils.compat import uuid7
 from ...keyring import Keyring, Place
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal
-from ...rules.instant import SECOND, Instant
 from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...rules.slug import free_slug, slug_of
 from ...rules.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...tables import compositions, monitors, queues, schedules
+from ...tables import compositions, monitors, schedules
 from ...tables.monitors import MonitorRow
 from ...tables.projects import ProjectRow
-from ..authority import audit, demand_project
+from ..authority import demand_project
 from ..oncall.routing import hold_policy_named
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
 from .audited import audited
 from .children import make_of_children, with_natural_children
 from .draft import MonitorDraft, check_draft, resolve_dependencies, term_of
+from .together import Together
 
 MONITORS_OF_PROJECT_MOST = 20_000
-# An extra run that nobody took up by then says nothing any more.
-EXTRA_CLAIM_US = 120 * SECOND
 _CREATE = Action(Need.EDITOR)
 
 
@@ -42,38 +40,46 @@ async def create_monitor(
     """Refused not_found, forbidden, invalid with its field, slug_taken, encryption_key_missing."""
     home = await demand_project(tx, principal, _CREATE, project)
     check_draft(draft, regions)
-    draft = with_natural_children(draft)
     if draft.type == MonitorType.COMPOSITE:
         await compositions.hold_compositions_of(tx, project)
     uid = uuid7()
     shard = await schedules.found_shard(tx, 0, draft.region, tx.now)
     await monitors.lock_shards(tx, [shard])
-    values = await _values(tx, home, draft, keyring, uid, shard)
-    monitor = await monitors.insert_monitor(tx, values)
-    if monitor is None:
-        raise Refused("slug_taken")
-    if draft.type == MonitorType.COMPOSITE:
-        await make_of_children(tx, (home.org, monitor), home.id, draft)
-        await compositions.call(tx, (home.org, monitor), tx.now)
-    elif draft.enabled and draft.type != MonitorType.PUSH:
-        await ask_for_extra_run(tx, home.org, monitor, shard)
-    target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
-    target = audited(f"{target} enabled={draft.enabled}", draft)
-    await audit(tx, principal, home.org, "monitor.create", target)
-    await schedules.add_term(tx, home.org, monitor, term_of(draft, uid, shard, tx.now), tx.now)
+    together = Together(principal)
+    await create_held(tx, together, home, draft, keyring, uid, shard)
+    await together.write(tx)
     row = await monitors.select_monitor(tx, uid)
     assert row is not None, "it was just written"
     return row
 
 
-async def ask_for_extra_run(
-    tx: Tx, org: int, monitor: int, shard: int, due: Instant | None = None
+async def create_held(
+    tx: Tx,
+    together: Together,
+    home: ProjectRow,
+    draft: MonitorDraft,
+    keyring: Keyring,
+    uid: UUID,
+    shard: int,
 ) -> None:
-    """A run beside the schedule, now or when it is due: what was asked for is not to wait for the
-    next window."""
-    due = tx.now if due is None else max(due, tx.now)
-    until = Instant(due + EXTRA_CLAIM_US)
-    await queues.add_job(tx, uuid7(), org, monitor, shard, "extra", due, until)
+    """The same of a draft that was checked, while its shard is held, and for a composite the
+    project's compositions. It is done once what is gathered is written."""
+    draft = with_natural_children(draft)
+    values = await _values(tx, home, draft, keyring, uid, shard)
+    monitor = await monitors.insert_monitor(tx, values)
+    if monitor is None:
+        raise Refused("slug_taken")
+    key = (home.org, monitor)
+    together.came(key)
+    if draft.type == MonitorType.COMPOSITE:
+        await make_of_children(tx, key, home.id, draft)
+        await compositions.call(tx, key, tx.now)
+    elif draft.enabled and draft.type != MonitorType.PUSH:
+        together.run(key, shard, with_term=False)
+    target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
+    target = audited(f"{target} enabled={draft.enabled}", draft)
+    together.audit(home.org, "monitor.create", target)
+    together.term(key, term_of(draft, uid, shard, tx.now), tx.now)
 
 
 def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:
@@ -102,7 +108,7 @@ async def _values(
         "shard": shard,
         "slug": draft.slug or await _derived_slug(tx, home, draft.name),
         "type": draft.type,
-        "depends_on": await resolve_dependencies(tx, home.org, home.id, draft, None),
+        "depends_on": await resolve_dependencies(tx, home.org, home.id, draft),
         "config": msgspec.json.encode(plain).decode(),
         "config_sealed": secrets_of_config.seal(keyring, secret, uid),
         "escalation_policy": await hold_policy_named(

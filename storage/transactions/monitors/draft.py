@@ -15,6 +15,7 @@ from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...rules.schedule import Term, anchor_for
 from ...tables import monitors
+from ...tables.monitors import MonitorRow
 
 
 class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,22 +87,21 @@ def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> Term:
     )
 
 
-async def resolve_dependencies(
-    tx: Tx, org: int, project: int, draft: MonitorDraft, own: int | None
-) -> list[int]:
-    """The keys of `depends_on`; Refused where one is no monitor of the project, or in a circle."""
+async def resolve_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft) -> list[int]:
+    """The keys of `depends_on`; Refused where one is no monitor of the project."""
     if not draft.depends_on:
         return []
     known = await monitors.select_ids(tx, org, project, draft.depends_on)
     if len(known) != len(draft.depends_on):
         raise Refused("invalid", "depends_on", "names what is no monitor of this project")
-    wanted = [known[uid] for uid in draft.depends_on]
-    if own is not None:
-        edges = await monitors.select_dependencies(tx, org, project)
-        edges[own] = wanted
-        if _reaches(edges, own):
-            raise Refused("invalid", "depends_on", "must not lead back to the monitor itself")
-    return wanted
+    return [known[uid] for uid in draft.depends_on]
+
+
+async def expect_no_circle(tx: Tx, row: MonitorRow) -> None:
+    """Refused where what is written now makes the monitor depend on itself."""
+    edges = await monitors.select_dependencies(tx, row.org, row.project)
+    if _reaches(edges, row.id):
+        raise Refused("invalid", "depends_on", "must not lead back to the monitor itself")
 
 
 def _reaches(edges: Mapping[int, list[int]], start: int) -> bool:

@@ -14,21 +14,28 @@ from ...keyring import CannotOpen, Keyring
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal
 from ...rules.epoch import counts_on
-from ...rules.instant import Instant
 from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...rules.schedule import Term
 from ...tables import compositions, declarations, monitors, queues, schedules
 from ...tables.monitors import MonitorRow
 from ..alerts.end_with_monitor import end_with_monitor
-from ..authority import audit, demand_monitor
+from ..authority import audit, demand_monitor, expect_unmanaged_monitor
 from ..oncall.routing import hold_policy_named, refuse_policy_without_incidents
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
 from .audited import audited
 from .children import make_of_children, with_natural_children
-from .create_monitor import ask_for_extra_run, common_values
-from .draft import MonitorDraft, check_draft, has_moved, resolve_dependencies, term_of
+from .create_monitor import common_values
+from .draft import (
+    MonitorDraft,
+    check_draft,
+    expect_no_circle,
+    has_moved,
+    resolve_dependencies,
+    term_of,
+)
+from .together import Together
 
 _EDIT = Action(Need.EDITOR)
 _SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
@@ -43,17 +50,38 @@ async def edit_monitor(
     regions: frozenset[str],
 ) -> MonitorRow:
     """Merges `given` (fields of MonitorDraft but type and slug). It may stay in a region that has
-    been reserved for others since. Refused as create_monitor."""
+    been reserved for others since. Refused as create_monitor, and managed_by_file."""
     if "config" in given:
         await compositions.hold_compositions_around(tx, monitor, only_composites=True)
     region = str(given.get("region", ""))
     if region in regions:
         await schedules.found_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, _EDIT, monitor, region)
+    expect_unmanaged_monitor(principal, before)
+    together = Together(principal)
+    await edit_held(tx, together, before, given, keyring, regions)
+    if "depends_on" in given:
+        await expect_no_circle(tx, before)
+    await together.write(tx)
+    row = await monitors.select_monitor(tx, monitor)
+    assert row is not None, "it is locked"
+    return row
+
+
+async def edit_held(
+    tx: Tx,
+    together: Together,
+    before: MonitorRow,
+    given: dict[str, Any],
+    keyring: Keyring,
+    regions: frozenset[str],
+) -> None:
+    """The same of a monitor that is held, with its shard and that of the region it moves to. It is
+    done once circles were looked for and what is gathered is written."""
     draft = with_stored_secrets(before, _merged(before, given), keyring)
     check_draft(draft, regions | {before.region})
     draft = with_natural_children(draft)
-    shard = await schedules.select_shard_id(tx, 0, draft.region) or before.shard
+    shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     await hold_references(tx, before.org, before.project, plain)
     values = {
@@ -70,17 +98,18 @@ async def edit_monitor(
     if draft.type == MonitorType.COMPOSITE:
         await _follow_children(tx, before, draft)
     await monitors.update_monitor(tx, values)
-    if not draft.enabled:
-        await queues.drop_jobs_of(tx, before.org, before.id)
-    await audit(tx, principal, before.org, "monitor.update", _audit_target(before, draft))
-    begins = await _follow_schedule(tx, before, draft, shard)
+    key = (before.org, before.id)
+    together.changed(key, shard, enabled=draft.enabled)
+    together.audit(before.org, "monitor.update", _audit_target(before, draft))
+    await _follow_schedule(tx, together, before, draft, shard)
     if draft.enabled and _wants_extra_run(before, draft):
-        # A result from before a resume takes hold would speak for the pause, and so for nothing.
-        due = begins if not before.enabled else None
-        await ask_for_extra_run(tx, before.org, before.id, shard, due)
-    row = await monitors.select_monitor(tx, monitor)
-    assert row is not None, "it is locked"
-    return row
+        together.run(key, shard, with_term=not before.enabled)
+
+
+async def _shard_of(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> int:
+    if draft.region == before.region:
+        return before.shard
+    return await schedules.select_shard_id(tx, 0, draft.region) or before.shard
 
 
 async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> None:
@@ -104,25 +133,22 @@ def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
 
 
 async def _follow_schedule(
-    tx: Tx, before: MonitorRow, draft: MonitorDraft, shard: int
-) -> Instant | None:
-    """Writes the new term and answers when it begins, or tells tickers that what they know of the
-    monitor is old."""
+    tx: Tx, together: Together, before: MonitorRow, draft: MonitorDraft, shard: int
+) -> None:
+    """A term of its own for what changes of when it runs."""
     changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
     if not changed and shard == before.shard:
-        await schedules.raise_generation(tx, shard)
-        return None
+        return
+    key = (before.org, before.id)
     term = term_of(draft, before.uid, shard, tx.now)
     if draft.interval_seconds == before.interval_seconds:
-        known = await schedules.select_terms_of(tx, [(before.org, before.id)])
-        term = _keeping_anchor(term, known[before.org, before.id][-1])
+        known = await schedules.select_terms_of(tx, [key])
+        term = _keeping_anchor(term, known[key][-1])
+    from_at = tx.now
     if shard != before.shard:
-        await schedules.raise_generation(tx, before.shard)
-        await schedules.take_over_figures(tx, shard, before.shard)
-        reserved = await schedules.select_reserved_through(tx, before.shard)
-        from_at = Instant(max(tx.now, reserved))
-        return await schedules.add_term(tx, before.org, before.id, term, from_at)
-    return await schedules.add_term(tx, before.org, before.id, term, tx.now)
+        together.moved(shard, before.shard)
+        from_at = max(from_at, await schedules.select_reserved_through(tx, before.shard))
+    together.term(key, term, from_at)
 
 
 def _keeping_anchor(term: Term, last: Term) -> Term:
@@ -166,7 +192,7 @@ async def _dependencies(
 ) -> list[int]:
     if "depends_on" not in given:
         return before.depends_on
-    return await resolve_dependencies(tx, before.org, before.project, draft, before.id)
+    return await resolve_dependencies(tx, before.org, before.project, draft)
 
 
 async def _policy(
@@ -193,10 +219,11 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
 
 
 async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """Refused not_found, forbidden, in_use where another monitor depends on it or is made of it,
-    or where a service is declared of it."""
+    """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
+    is made of it, or where a service is declared of it."""
     await compositions.hold_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, _EDIT, monitor)
+    expect_unmanaged_monitor(principal, row)
     edges = await monitors.select_dependencies(tx, row.org, row.project)
     if any(row.id in wanted for wanted in edges.values()):
         raise Refused("in_use")
@@ -209,7 +236,7 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
         if counts_on(revisions, tx.now, row.id):
             raise Refused("in_use")
     await compositions.depart(tx, (row.org, row.id), tx.now)
-    await queues.drop_jobs_of(tx, row.org, row.id)
+    await queues.drop_jobs_of(tx, [(row.org, row.id)])
     await schedules.raise_generation(tx, row.shard)
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)

@@ -13,7 +13,8 @@ from ...rules.monitor import MonitorType
 from ...rules.refusal import Refused
 from ...tables import compositions, monitors, queues
 from ..authority import audit, demand_monitor
-from .create_monitor import EXTRA_CLAIM_US, push_token
+from .create_monitor import push_token
+from .together import EXTRA_CLAIM_US
 
 _EDIT = Action(Need.EDITOR)
 
