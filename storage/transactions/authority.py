@@ -1,11 +1,13 @@
 """Asks whether the principal may, and says no in the one way that reveals nothing it should not."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from ..pools import Tx
 from ..rules.access import Action, Answer, Principal, Scope, may
+from ..rules.instant import Instant
 from ..rules.refusal import Refused
-from ..tables.audits import insert_audit
+from ..tables.audits import insert_audits
 from ..tables.monitors import MonitorRow, lock_monitor
 from ..tables.projects import ProjectRow, select_project
 
@@ -45,9 +47,24 @@ async def demand_monitor(
     return row
 
 
+def is_managed(principal: Principal, managed_by: str, orphaned_at: Instant | None) -> bool:
+    """Whether files say what it is, and not those in whose name the principal writes. What its
+    files no longer name is anyone's."""
+    return managed_by not in ("", principal.provider) and orphaned_at is None
+
+
+def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
+    """Refused managed_by_file: an edit of what a file says would be undone by the file."""
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")
+
+
 async def audit(tx: Tx, principal: Principal, org: int, action: str, target: str) -> None:
     """One row for a principal's write, in its transaction."""
+    await audit_many(tx, principal, [(org, action, target)])
+
+
+async def audit_many(tx: Tx, principal: Principal, writes: Sequence[tuple[int, str, str]]) -> None:
+    """The same of (organization, action, target) each."""
     actor = principal.user if isinstance(principal.user, UUID) else None
-    await insert_audit(
-        tx, org, actor, principal.label, action, target, via_token=principal.via_token
-    )
+    await insert_audits(tx, writes, actor, principal.label, via_token=principal.via_token)

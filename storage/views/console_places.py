@@ -11,7 +11,7 @@ from .visible_places import sight_values
 PLACES_MOST = 200
 
 _PLACES = """
-select p.uid, p.name, o.name,
+select p.uid, p.name, o.name, o.uid,
   (select count(*) from monitors m where m.org = p.org and m.project = p.id),
   (select count(*) from incidents i
    where i.org = p.org and i.project = p.id and i.status <> 'resolved'),
@@ -21,7 +21,7 @@ where %(everything)s or p.org = any(%(orgs)s::int[]) or p.id = any(%(projects)s:
 order by o.slug, p.slug limit %(most)s
 """
 _PLACE = """
-select p.uid, p.name, o.name,
+select p.uid, p.name, o.name, o.uid,
   (select count(*) from monitors m where m.org = p.org and m.project = p.id),
   (select count(*) from incidents i
    where i.org = p.org and i.project = p.id and i.status <> 'resolved'),
@@ -35,6 +35,7 @@ class Place(msgspec.Struct, frozen=True):
     uid: UUID
     project: str
     organization: str
+    organization_uid: UUID
     monitors: int
     # Those that are open.
     incidents: int

@@ -15,6 +15,7 @@ from ...tables.service_alertings import lock_alertings
 from ...tables.services import ServiceRow
 from ...tables.targets import (
     TargetRow,
+    drop_service_target,
     put_service_target,
     select_service_targets,
     set_service_burn,
@@ -39,7 +40,7 @@ async def put_target_of(
     scaled = objective_e4(objective)
     if scaled is None:
         raise Refused("invalid", "objective", "must be above 0 and below 100, to four decimals")
-    expect_unmanaged(row)
+    expect_unmanaged(principal, row)
     before = (await select_service_targets(tx, [row.key]))[row.key].get(window)
     if before is None or before.objective != scaled:
         await put_service_target(tx, row.key, window, scaled)
@@ -67,7 +68,7 @@ async def put_burn_alerting(
         raise Refused(NOT_FOUND)
     for field, rule in faults(rules, SERVICE_SHORT_LEAST_US):
         raise Refused("invalid", field, rule)
-    expect_unmanaged(row)
+    expect_unmanaged(principal, row)
     await lock_alertings(tx, [row.key])
     told = await lock_told_rules(tx, row.org, service=row.id)
     gone = [one for one in told if one.window == window and not (enabled and one.rule in rules)]
@@ -79,3 +80,13 @@ async def put_burn_alerting(
     target = f"{target_of(row)} window={window} burn_rules={len(rules)} enabled={enabled}"
     await audit(tx, principal, row.org, "service.update", target)
     return (await select_service_targets(tx, [row.key]))[row.key][window]
+
+
+async def drop_target_of(tx: Tx, principal: Principal, row: ServiceRow, window: str) -> None:
+    """Nothing is aimed at over the window any more, of a service that is held with how it speaks.
+    Who was told that its budget burns is told that nobody watches it."""
+    told = await lock_told_rules(tx, row.org, service=row.id)
+    await tell_unwatched(tx, of_service(row), [one for one in told if one.window == window])
+    await replace_rules(tx, Aim(org=row.org, service=row.id, window=window), [])
+    await drop_service_target(tx, row.key, window)
+    await audit(tx, principal, row.org, "service.update", f"{target_of(row)} window={window} none")

@@ -59,7 +59,7 @@ async def declare(
     held = await hold_monitors(tx, home.org, home.id, draft.monitors)
     if len(held) < len(draft.monitors):
         raise Refused("invalid", "monitors", "names what is no monitor of this project")
-    expect_unmanaged(row)
+    expect_unmanaged(principal, row)
     if draft.expected_revision != len(known):
         raise Refused("revision_conflict")
     effective_at = _effective_at(row, known, tx.now)

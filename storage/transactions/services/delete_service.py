@@ -5,7 +5,6 @@ from uuid import UUID
 from ...pools import Tx
 from ...rules.access import Principal
 from ...rules.dependency import turned
-from ...rules.refusal import Refused
 from ...tables import service_edges, services
 from ..alerts.end_with_service import end_with_service
 from ..authority import audit
@@ -17,12 +16,12 @@ async def delete_service(tx: Tx, principal: Principal, project: UUID, service: U
     it."""
     home, _ = await hold_home(tx, principal, project)
     row = await hold_service(tx, principal, project, service)
-    expect_unmanaged(row)
+    expect_unmanaged(principal, row)
     edges = await service_edges.select_edges(tx, home.org, home.id)
     dependants = turned(edges).get(row.id, [])
     found = await services.select_services(tx, [(home.org, key) for key in dependants])
-    if any(one.managed_by for one in found.values()):
-        raise Refused("managed_by_file")
+    for one in found.values():
+        expect_unmanaged(principal, one)
     await end_with_service(tx, row)
     await services.delete_service(tx, row.key)
     await service_edges.raise_generation(tx, home.org, home.id)

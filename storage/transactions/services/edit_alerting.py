@@ -38,7 +38,7 @@ async def edit_alerting(
     """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
     row = await hold_service(tx, principal, project, service)
     _check(edit)
-    expect_unmanaged(row)
+    expect_unmanaged(principal, row)
     before = (await lock_alertings(tx, [row.key]))[row.key]
     page_on = frozenset(before.page_on) if edit.page_on is None else edit.page_on
     values: dict[str, Any] = {

@@ -31,7 +31,7 @@ async def put_dependencies(
     home, now_at = await hold_home(tx, principal, project)
     row = await hold_service(tx, principal, project, service)
     upstreams = await check_upstreams(tx, home, row, depends_on)
-    expect_unmanaged(row)
+    expect_unmanaged(principal, row)
     if generation != now_at:
         raise Refused("graph_generation_stale")
     edges = await service_edges.select_edges(tx, home.org, home.id)

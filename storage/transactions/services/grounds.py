@@ -11,7 +11,7 @@ from ...rules.refusal import Refused
 from ...tables.projects import ProjectRow
 from ...tables.service_edges import hold_graph
 from ...tables.services import ServiceRow, lock_service, select_service
-from ..authority import NOT_FOUND, demand, demand_project
+from ..authority import NOT_FOUND, demand, demand_project, is_managed
 
 EDIT: Final = Action(Need.EDITOR)
 
@@ -35,9 +35,9 @@ async def hold_service(tx: Tx, principal: Principal, project: UUID, service: UUI
     return row
 
 
-def expect_unmanaged(row: ServiceRow) -> None:
+def expect_unmanaged(principal: Principal, row: ServiceRow) -> None:
     """Refused managed_by_file: who edits what a file says would be undone by the file."""
-    if row.managed_by:
+    if is_managed(principal, row.managed_by, row.orphaned_at):
         raise Refused("managed_by_file")
 
 

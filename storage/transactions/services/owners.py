@@ -46,7 +46,7 @@ async def put_escalation_policy(
     """Blank for none. Refused not_found, forbidden, owner_not_in_project, managed_by_file."""
     before = await hold_service(tx, principal, project, service)
     key = await hold_owning_policy(tx, before.org, before.project, policy)
-    expect_unmanaged(before)
+    expect_unmanaged(principal, before)
     if key == before.escalation_policy:
         return before
     await set_escalation_policy(tx, before.key, key)

@@ -1,0 +1,1 @@
+"""How a bundle becomes what a project's monitors and services are."""
