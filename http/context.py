@@ -99,6 +99,8 @@ class Context:
     passwords: Passwords
     options: Options
     test_permits: trio.CapacityLimiter
+    # The threads that read bundles: a large one takes seconds.
+    readers: trio.CapacityLimiter
     # The way to providers of single sign-on, where it is another than that of checks.
     to_providers: Reach | None = None
     # Of signing in and changing a password: how often a client may try.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ..storage.rules.change import Code
+from ..storage.rules.decoding import field_fault
 from ..storage.rules.refusal import Refused
 
 INVALID_BODY = "invalid JSON body"
@@ -74,7 +75,7 @@ _STATUSES = {
 
 
 # Refusals whose message says what there would be: the field and the rule, under their own status.
-_EXPLAINED = {"older_than_raw_retention": 422}
+_EXPLAINED = {"older_than_raw_retention": 422, "bundle_conflict": 409}
 # Those that say all they have: their code, then the field, then the rule.
 _SPELT_OUT = frozenset(code.value for code in Code)
 
@@ -113,19 +114,10 @@ def fault_of_body(error: Exception) -> Problem:
     text = str(error)
     if not isinstance(error, msgspec.ValidationError) or "unknown field" in text:
         return Problem(INVALID_BODY)
-    return Problem(field_fault(text))
+    return Problem(fault_in_words(text))
 
 
-def field_fault(text: str) -> str:
-    """A decoder's message with the field in front: `interval_seconds: expected int, got str`.
-    What was given is not repeated: it may have been meant for another field."""
-    said, _, place = text.partition(" - at `")
-    said = said.replace("`", "")
-    field = place.rstrip("`").removeprefix("$").lstrip(".")
-    if said.startswith("Object missing required field "):
-        missing = said.removeprefix("Object missing required field ")
-        return f"{field}.{missing}: is required".lstrip(".")
-    if said.startswith("Invalid enum value "):
-        said = "is none of the values that are known"
-    said = said[:1].lower() + said[1:]
+def fault_in_words(text: str) -> str:
+    """A decoder's message as it leaves: `interval_seconds: expected int, got str`."""
+    field, said = field_fault(text)
     return f"{field}: {said}" if field else INVALID_BODY

@@ -2,6 +2,7 @@
 credential, cross-site, tenancy, role, media type, size, body, and then what the handler says.
 """
 
+import json
 import logging
 from collections.abc import Mapping
 from functools import cache
@@ -25,8 +26,8 @@ from .console.problems import problem_page
 from .console.profile.page import PATH as PROFILE
 from .console.render import redirect
 from .context import Context
-from .errors import INVALID_BODY, Problem, body_of, fault_of_body, field_fault, problem_of
-from .route import FORM_FIELDS_MOST, FORM_LARGEST, Ask, NoQuery, Reply, Route
+from .errors import INVALID_BODY, Problem, body_of, fault_in_words, fault_of_body, problem_of
+from .route import FORM_FIELDS_MOST, Ask, NoQuery, Reply, Route
 
 log = logging.getLogger(__name__)
 
@@ -185,9 +186,22 @@ async def _read_body(route: Route, request: Request) -> Any:
     if decoder is None:
         decoder = _decoders[route.body] = msgspec.json.Decoder(route.body)
     try:
-        return decoder.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        body = decoder.decode(data)
+        if route.names_once:
+            # Only the names are looked at: what stands behind them was read above.
+            json.loads(data, object_pairs_hook=_expect_once, parse_int=str, parse_float=str)
+        return body
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise fault_of_body(error) from error
+
+
+def _expect_once(pairs: list[tuple[str, Any]]) -> None:
+    """The pairs of one object, inner ones first."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise Problem(f"{name[:64]}: is given twice")
+        seen.add(name)
 
 
 async def _read_form(route: Route, request: Request) -> dict[str, list[str]]:
@@ -195,7 +209,7 @@ async def _read_form(route: Route, request: Request) -> dict[str, list[str]]:
         return {}
     if request.mimetype != "application/x-www-form-urlencoded":
         raise Problem("unsupported_media_type")
-    data = await read_limited(request, FORM_LARGEST)
+    data = await read_limited(request, route.form_largest)
     if data is None:
         raise Problem("body_too_large")
     try:
@@ -239,7 +253,7 @@ def _read_query(route: Route, request: Request) -> Any:
     try:
         return msgspec.convert(given, route.query, strict=False)
     except msgspec.ValidationError as error:
-        raise Problem(field_fault(str(error))) from error
+        raise Problem(fault_in_words(str(error))) from error
 
 
 @cache

@@ -92,11 +92,14 @@ class Route:
     # Where the query says in which form: the others, each with a shape of its own.
     content_types_too: tuple[str, ...] = ()
     body_largest: int = BODY_LARGEST
+    # A name that an object of the body gives twice is refused: somebody's words would be lost.
+    names_once: bool = False
     in_document: bool = True
     # A page for people: refusals are pages too, and a missing credential leads to the sign-in.
     page: bool = False
     # The body is a form (application/x-www-form-urlencoded): `ask.form`.
     form: bool = False
+    form_largest: int = FORM_LARGEST
     # A `token` in the query opens it without a credential; the handler judges it, and finds in
     # `ask.principal` whether there was one.
     token_opens: bool = False

@@ -244,10 +244,22 @@ def _shape(
         push_url=known(push_url(ask, token) if token else None),
         last_probe_error_reason=known(Trouble(trouble.reason) if trouble else None),
         last_probe_error_at=instant_text(trouble.at if trouble else None),
-        management=MonitorManagement(source="ui", read_only=False),
+        management=_management(row),
         delegation=_delegation(delegation),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
+    )
+
+
+def _management(row: MonitorRow) -> MonitorManagement:
+    if not row.managed_by:
+        return MonitorManagement(source="ui", read_only=False)
+    return MonitorManagement(
+        source="file",
+        provider=row.managed_by,
+        uid=known(row.bundle_uid),
+        path=known(row.bundle_path or None),
+        read_only=row.orphaned_at is None,
     )
 
 

@@ -4,12 +4,12 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from ...storage.pools import Tx
-from ...storage.rules.declaration import spelt_floor
 from ...storage.rules.dependency import turned
 from ...storage.rules.episode import Live
 from ...storage.rules.epoch import Revision
 from ...storage.rules.instant import SECOND, Instant, to_text
-from ...storage.rules.service import Health, Policies
+from ...storage.rules.policy_document import written_policies
+from ...storage.rules.service import Health
 from ...storage.tables.declarations import EpochRow, Noted
 from ...storage.tables.service_alertings import (
     LEASE_SECONDS,
@@ -24,16 +24,12 @@ from ..errors import Problem
 from ..route import Ask
 from ..shapes.base import known
 from ..shapes.services import (
-    AggregationPolicy,
     EvaluationEpoch,
-    FreshnessPolicy,
-    RegionAggregationPolicy,
     Service,
     ServiceDeclaration,
     ServiceGraph,
     ServiceGraphEdge,
     ServiceHealthNow,
-    ServicePolicies,
 )
 
 HealthWord = Literal["healthy", "degraded", "down", "unknown"]
@@ -83,28 +79,7 @@ async def shape_of_declaration(
         created_by=known(str(noted.author) if noted.author else None),
         monitors=[members[key].uid for key in revision.monitors if key in members],
         sli=[members[key].uid for key in revision.sli if key in members],
-        policies=shape_of_policies(revision.policies),
-    )
-
-
-def shape_of_policies(policies: Policies) -> ServicePolicies:
-    return ServicePolicies(
-        aggregation=AggregationPolicy(
-            mode=policies.mode,
-            degraded_min=policies.degraded_min,
-            healthy_min=policies.healthy_min,
-        ),
-        region=RegionAggregationPolicy(
-            mode=policies.region_mode,
-            degraded_min_regions=policies.degraded_min_regions,
-            healthy_min_regions=policies.healthy_min_regions,
-        ),
-        missing_data=policies.missing_data,
-        maintenance="exclude",
-        freshness=FreshnessPolicy(
-            active_multiplier=policies.active_multiplier,
-            active_floor=spelt_floor(policies.active_floor_us),
-        ),
+        policies=written_policies(revision.policies),
     )
 
 

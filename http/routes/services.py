@@ -4,9 +4,9 @@ from typing import Final
 
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need
-from ...storage.rules.declaration import floor_us
 from ...storage.rules.figure import OBJECTIVE_SCALE
 from ...storage.rules.instant import to_text
+from ...storage.rules.policy_document import ServicePolicies, read_policies
 from ...storage.rules.report import WINDOWS
 from ...storage.rules.service import Policies
 from ...storage.tables import declarations
@@ -29,7 +29,6 @@ from ..shapes.services import (
     Declared,
     EscalationOwner,
     EvaluationEpoch,
-    GivenPolicies,
     PutDeclarationRequest,
     PutServiceDependenciesRequest,
     RepairRange,
@@ -188,21 +187,11 @@ async def write_declaration(ask: Ask) -> Declared:
     return Declared(declaration=declaration, epoch=epoch)
 
 
-def _policies(given_: GivenPolicies) -> Policies:
-    floor = floor_us(given_.freshness.active_floor)
-    if floor is None:
+def _policies(given_: ServicePolicies) -> Policies:
+    policies = read_policies(given_)
+    if policies is None:
         raise Problem("policies.freshness.active_floor: must be whole microseconds")
-    return Policies(
-        mode=given_.aggregation.mode,
-        healthy_min=given_.aggregation.healthy_min,
-        degraded_min=given_.aggregation.degraded_min,
-        region_mode=given_.region.mode,
-        healthy_min_regions=given_.region.healthy_min_regions,
-        degraded_min_regions=given_.region.degraded_min_regions,
-        missing_data=given_.missing_data,
-        active_multiplier=given_.freshness.active_multiplier,
-        active_floor_us=floor,
-    )
+    return policies
 
 
 async def read_dependencies(ask: Ask) -> ServiceGraph:

@@ -66,7 +66,13 @@ class UpdateMonitor(Given, frozen=True, kw_only=True):
 
 
 class MonitorManagement(Shape, frozen=True, kw_only=True):
+    """Of one that comes from a bundle the provider, what the bundle calls it, and the file's path;
+    it is read only while the bundle names it."""
+
     source: Literal["ui", "file"]
+    provider: str | UnsetType = UNSET
+    uid: str | UnsetType = UNSET
+    path: str | UnsetType = UNSET
     read_only: bool
 
 

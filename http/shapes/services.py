@@ -5,14 +5,13 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.declaration import DESCRIPTION_LONGEST, FLOOR_LONGEST, FLOOR_PATTERN
+from ...storage.rules.declaration import DESCRIPTION_LONGEST
 from ...storage.rules.delegation import SignalReason
-from ...storage.rules.service import MissingData, Mode, RegionMode
+from ...storage.rules.policy_document import ServicePolicies
 from .base import Given, InstantText, Name, Shape, SlugText
 
 WindowName = Literal["24h", "7d", "30d", "90d"]
 ServiceText = Annotated[str, Meta(max_length=DESCRIPTION_LONGEST)]
-Floor = Annotated[str, Meta(max_length=FLOOR_LONGEST, pattern=FLOOR_PATTERN)]
 NotNegative = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
@@ -90,64 +89,6 @@ class PutServiceDependenciesRequest(Given, frozen=True, kw_only=True):
     graph_generation: NotNegative
 
 
-class AggregationPolicy(Shape, frozen=True, kw_only=True):
-    mode: Mode
-    degraded_min: int
-    healthy_min: int
-
-
-class RegionAggregationPolicy(Shape, frozen=True, kw_only=True):
-    mode: RegionMode
-    degraded_min_regions: int
-    healthy_min_regions: int
-
-
-class FreshnessPolicy(Shape, frozen=True, kw_only=True):
-    active_multiplier: int
-    active_floor: str
-
-
-class ServicePolicies(Shape, frozen=True, kw_only=True):
-    """All of them, those included that nobody gave."""
-
-    aggregation: AggregationPolicy
-    region: RegionAggregationPolicy
-    missing_data: MissingData
-    maintenance: Literal["exclude"]
-    freshness: FreshnessPolicy
-
-
-class GivenAggregation(Given, frozen=True, kw_only=True):
-    """How the members of one region make its health. The minima are read by `quorum`."""
-
-    mode: Mode = Mode.ALL
-    degraded_min: int = 1
-    healthy_min: int = 1
-
-
-class GivenRegionAggregation(Given, frozen=True, kw_only=True):
-    """How the regions make the service's. The minima are read by `per_region`."""
-
-    mode: RegionMode = RegionMode.ALL_REGIONS
-    degraded_min_regions: int = 1
-    healthy_min_regions: int = 1
-
-
-class GivenFreshness(Given, frozen=True, kw_only=True):
-    """A result speaks for the greater of so many intervals (2 to 10) and the floor, at most 24h."""
-
-    active_multiplier: int = 3
-    active_floor: Floor = "90s"
-
-
-class GivenPolicies(Given, frozen=True, kw_only=True):
-    aggregation: GivenAggregation = GivenAggregation()
-    region: GivenRegionAggregation = GivenRegionAggregation()
-    missing_data: MissingData = MissingData.UNKNOWN
-    maintenance: Literal["exclude"] = "exclude"
-    freshness: GivenFreshness = GivenFreshness()
-
-
 class PutDeclarationRequest(Given, frozen=True, kw_only=True):
     """The whole document. `expected_revision` is the one that it replaces, 0 for none. At most 200
     monitors; `sli` are those of them that its figures are made of. `backfill_from` lets the first
@@ -156,7 +97,7 @@ class PutDeclarationRequest(Given, frozen=True, kw_only=True):
     expected_revision: NotNegative
     monitors: list[UUID]
     sli: list[UUID]
-    policies: GivenPolicies = GivenPolicies()
+    policies: ServicePolicies = ServicePolicies()
     backfill_from: InstantText | UnsetType = UNSET
 
 

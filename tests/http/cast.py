@@ -474,6 +474,7 @@ async def open_api(
             has_agents=True,
         ),
         test_permits=trio.CapacityLimiter(4),
+        readers=trio.CapacityLimiter(1),
     )
     context = replace(usual, **parts)
     app = make_app(context, ROUTES)

@@ -48,6 +48,11 @@ G DELETE /agent-tokens/{tokenID}
 * GET /regions
 V GET /projects/{projectID}/monitors
 E POST /projects/{projectID}/monitors
+A POST /projects/{projectID}/bundle/plan
+A POST /projects/{projectID}/bundle/apply
+E GET /projects/{projectID}/bundle
+G GET /admin/file-providers
+O GET /organizations/{orgID}/file-providers
 E POST /projects/{projectID}/monitors/test
 V GET /monitors/{monitorID}
 E PATCH /monitors/{monitorID}
@@ -250,6 +255,12 @@ GATE_POLICY: dict[str, Any] = {
     "max_seal_lag_seconds": 3600,
     "unknown_behavior": "block",
 }
+BUNDLE_GIVEN: dict[str, Any] = {
+    "format": 1,
+    "organization": "acme",
+    "project": "shop",
+    "monitors": {"till": {"name": "Till", "type": "push"}},
+}
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/organizations"): {"slug": "new-{n}", "name": "New"},
     ("PATCH", "/organizations/{orgID}"): {"name": "Renamed"},
@@ -319,6 +330,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/projects/{projectID}/sla-target"): {"objective": 99.9},
     ("PUT", "/projects/{projectID}/sla-report"): {"enabled": True},
     ("POST", "/projects/{projectID}/services"): {"slug": "new-{n}"},
+    ("POST", "/projects/{projectID}/bundle/plan"): BUNDLE_GIVEN,
+    ("POST", "/projects/{projectID}/bundle/apply"): BUNDLE_GIVEN,
     ("PUT", f"{SERVICE}/declaration"): {
         "expected_revision": 0,
         "monitors": ["{monitorID}"],

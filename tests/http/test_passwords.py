@@ -1,0 +1,28 @@
+"""Passwords are hashed by threads that give way to the loop, and by no other."""
+
+import os
+import sys
+import threading
+
+import pytest
+import trio
+
+from leadline.http.auth.passwords import NICENESS, Passwords
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
+async def test_whoever_hashes_gives_way_and_nobody_else(passwords: Passwords) -> None:
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    usual = priority()
+    assert await passwords._aside(priority) == max(usual, NICENESS)
+    assert await trio.to_thread.run_sync(priority) == usual
+    assert priority() == usual
+
+
+async def test_what_was_hashed_matches_and_nothing_else_does(passwords: Passwords) -> None:
+    stored = await passwords.hash("six blind mice")
+    assert await passwords.matches("six blind mice", stored)
+    assert not await passwords.matches("six blind rats", stored)
+    assert not await passwords.matches("six blind mice", None)
