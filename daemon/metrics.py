@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from ..http.change_counts import ChangeCounts
 from ..http.context import Context
 from ..http.gate_counts import BOUNDS, GateCounts
+from ..probes.lag import LATENESS_US
 from ..storage.pools import Outcome, Pool
 from .roles import PARTS, Part
 from .supervisor import Beats, Supervisor
@@ -99,6 +100,7 @@ class _HouseCollector(Collector):
         )
         yield _counter("leadline_restarts_total", "Parts begun again.", self._supervisor.restarts)
         yield _gauge("leadline_loops_stale", "Loops that stand still.", len(self._beats.stale()))
+        yield from self._loop()
         yield from self._scheduling()
         yield from self._probing()
         yield from self._delivering()
@@ -125,6 +127,20 @@ class _HouseCollector(Collector):
             "leadline_canary_dispatch_refused_total",
             "Windows of canaries that were refused a run.",
             dispatcher.refused,
+        )
+
+    def _loop(self) -> Iterator[Family]:
+        """How late this process wakes: whatever holds its loop holds all that it does."""
+        lag = self._house.reach.lag
+        seen, buckets = 0, []
+        for bound, count in zip([*LATENESS_US, None], lag.lateness, strict=True):
+            seen += count
+            buckets.append(("+Inf" if bound is None else str(bound / 1e6), seen))
+        yield HistogramMetricFamily(
+            "leadline_loop_late_seconds",
+            "How late the event loop wakes, of twenty times a second.",
+            buckets=buckets,
+            sum_value=lag.late_us / 1e6,
         )
 
     def _scheduling(self) -> Iterator[Family]:

@@ -5,6 +5,7 @@ CLOCK_BOOTTIME, where the system has it, also counts the time the machine was as
 """
 
 import time
+from bisect import bisect_left
 from collections import deque
 
 import trio
@@ -12,6 +13,8 @@ import trio
 TICK_SECONDS = 0.05
 # Below this a late wake-up is the ordinary work of a busy loop and is not kept.
 NOTED_US = 20_000
+# How late the loop wakes is counted up to each of these.
+LATENESS_US = (1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 500_000)
 _TICK_US = int(TICK_SECONDS * 1_000_000)
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -24,6 +27,10 @@ class Lag:
         # one that is no longer than a newer one can never be the worst of any span again.
         self._stalls: deque[tuple[int, int]] = deque()
         self._slept_at_us: int | None = None
+        # How many wake-ups were as late as each of LATENESS_US at most, and not as the one before;
+        # the last are later than all. And how late all were together.
+        self.lateness = [0] * (len(LATENESS_US) + 1)
+        self.late_us = 0
 
     @staticmethod
     def now_us() -> int:
@@ -64,6 +71,8 @@ class Lag:
     def _note(self, now_us: int) -> None:
         assert self._slept_at_us is not None
         stall_us = now_us - self._slept_at_us - _TICK_US
+        self.lateness[bisect_left(LATENESS_US, stall_us)] += 1
+        self.late_us += max(stall_us, 0)
         if stall_us < NOTED_US:
             return
         while self._stalls and self._stalls[-1][1] <= stall_us:

@@ -1,11 +1,16 @@
-"""Passwords: argon2id (RFC 9106) in a thread, a bounded number at a time.
+"""Passwords: argon2id (RFC 9106) in threads that give way to the loop, a bounded number at a time.
 
 An account that does not exist costs the same hash as one that does, so that the time of an answer
 tells nothing. The parameters stand in the stored string, so that they can be raised later.
 """
 
 import os
-from typing import Final
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final, TypeVar
 
 import trio
 from cryptography.exceptions import InvalidKey
@@ -19,6 +24,17 @@ SALT_BYTES: Final = 16
 HASH_BYTES: Final = 32
 # A longer one is refused before it is hashed.
 LONGEST: Final = 1_024
+# Where all cores hash, the loop still gets one when it wakes.
+NICENESS: Final = 10
+
+T = TypeVar("T")
+
+
+def _give_way() -> None:
+    """Of this thread alone: on Linux a priority is a thread's, elsewhere the whole process's."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def _derive(password: bytes) -> str:
@@ -45,21 +61,28 @@ class Passwords:
 
     def __init__(self, threads: trio.CapacityLimiter) -> None:
         self._threads = threads
+        # Threads of our own: Trio lends its to whoever comes next, who would give way too.
+        self._hashing = ThreadPoolExecutor(
+            int(threads.total_tokens), "hashing", initializer=_give_way
+        )
         self._nobody = _derive(os.urandom(SALT_BYTES))
 
     async def hash(self, password: str) -> str:
         """The PHC string to store."""
-        return await trio.to_thread.run_sync(
-            _derive, password.encode(), limiter=self._threads, abandon_on_cancel=True
-        )
+        return await self._aside(lambda: _derive(password.encode()))
 
     async def matches(self, password: str, stored: str | None) -> bool:
         """Whether it is the password; `stored` None, no such account, takes as long to say no."""
         against = stored or self._nobody
-        found = await trio.to_thread.run_sync(
-            _verify, password.encode(), against, limiter=self._threads, abandon_on_cancel=True
-        )
+        found = await self._aside(lambda: _verify(password.encode(), against))
         return found and stored is not None
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await trio.to_thread.run_sync(
+            lambda: self._hashing.submit(work).result(),
+            limiter=self._threads,
+            abandon_on_cancel=True,
+        )
 
 
 def rule_broken(password: str, shortest: int) -> str | None:

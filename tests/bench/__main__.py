@@ -15,6 +15,7 @@ from .loop import loop
 from .outbox import outbox
 from .pages import pages
 from .services import services_90_days
+from .signins import credentials, signins
 from .split import claims, idle_agents, with_workers
 from .subscribers import subscribers
 from .told import told
@@ -45,6 +46,8 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "told": told,
     "outbox": outbox,
     "api": api.reads,
+    "credentials": credentials,
+    "signins": signins,
     "services": services_90_days,
     "gate": gate_90_days,
     "gate-refused": gate_refused,
