@@ -35,7 +35,7 @@ def regions_of(settings: Settings) -> frozenset[str]:
     return frozenset(settings.prober.regions) | pulled | {"core"}
 
 
-def _reserved(pull: Pull) -> dict[str, frozenset[str]]:
+def reserved_regions(pull: Pull) -> dict[str, frozenset[str]]:
     return {one.name: frozenset(one.organizations) for one in pull.regions if one.organizations}
 
 
@@ -68,7 +68,7 @@ def options_of(settings: Settings, *, probes: bool, version: str) -> Options:
             ipaddress.ip_network(text, strict=False) for text in settings.server.trusted_proxies
         ),
         regions=regions_of(settings),
-        reserved=_reserved(settings.pull),
+        reserved=reserved_regions(settings.pull),
         probed_here=frozenset(settings.prober.regions if probes else ()),
         agents=configured_agents(
             settings.pull.token, {a.name: (a.token, a.region) for a in settings.pull.agents}

@@ -53,5 +53,10 @@ def ring() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(1)
 
 
+def reading_bundles() -> trio.CapacityLimiter:
+    """The directories of file providers, and what people give: one at a time each."""
+    return trio.CapacityLimiter(1)
+
+
 def hashing() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(HASHING_THREADS)

@@ -29,6 +29,7 @@ class Part(StrEnum):
     WATCHER = "watcher"
     EVALUATOR = "evaluator"
     SURVEYOR = "surveyor"
+    PROVIDERS = "providers"
 
 
 PARTS: dict[Role, frozenset[Part]] = {
@@ -58,6 +59,7 @@ PARTS: dict[Role, frozenset[Part]] = {
             Part.WATCHER,
             Part.EVALUATOR,
             Part.SURVEYOR,
+            Part.PROVIDERS,
         }
     ),
     Role.WORKER: frozenset({Part.OPS, Part.RECORDER, Part.PROBER, Part.DISPATCHER}),

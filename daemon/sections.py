@@ -5,6 +5,7 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from ..probes.senders.mail_settings import MailSettings, base_url_fault, mail_fa
 Count = Annotated[int, Meta(ge=1, le=100_000)]
 _REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
 _SLUG = "^[a-z][a-z0-9-]{0,62}$"
+_PROVIDED = r"^([a-z][a-z0-9-]{0,62}/([a-z][a-z0-9-]{0,62}|\*))?$"
 RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
 # An agent's token is a secret that nobody may guess: a random one has 43 characters.
 AGENT_TOKEN_SHORTEST: Final = 16
@@ -132,8 +134,11 @@ class Pull(Section, frozen=True):
 
 
 class FileProvider(Section, frozen=True):
+    """A directory of bundles. `project` is organization/project by their slugs, organization/* for
+    any of its projects, or empty for any."""
+
     directory: str
-    project: str = ""
+    project: Annotated[str, Meta(pattern=_PROVIDED)] = ""
 
 
 class Providers(Section, frozen=True):
@@ -190,6 +195,7 @@ class Settings(Section, frozen=True):
             *_url_faults("server.public_base_url", self.server.public_base_url),
             *_key_faults(self.security),
             *_mail_faults(self.mail),
+            *_provider_faults(self.providers),
             *_oidc_faults(self.oidc, self.server),
             *_pull_region_faults(self.pull.regions),
             *_pull_token_faults(self.pull),
@@ -244,6 +250,17 @@ def _key_faults(security: Security) -> list[str]:
         except binascii.Error:
             faults.append(f"{key}: must be 32 bytes in base64")
     return faults
+
+
+def _provider_faults(providers: Providers) -> list[str]:
+    found = []
+    for name, one in providers.file.items():
+        if re.fullmatch(_SLUG, name) is None or name == "api":
+            fault = f"must match {_SLUG} and not be api, as what is applied over HTTP is called"
+            found.append(f"providers.file.{name}: {fault}")
+        if not Path(one.directory).is_absolute():
+            found.append(f"providers.file.{name}.directory: must be an absolute path")
+    return found
 
 
 def _mail_faults(mail: Mail) -> list[str]:

@@ -37,6 +37,7 @@ from .loops import (
     leaser,
     listener,
     prober,
+    providers,
     repairer,
     resets,
     sealer,
@@ -264,6 +265,8 @@ def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: 
         start("edits", house.edits.pass_once, edits.PAUSE_SECONDS, house.edits.wake)
     if house.surveyor is not None:
         start("surveyor", house.surveyor.pass_once, surveyor.PAUSE_SECONDS)
+    if house.providers is not None:
+        start("providers", house.providers.pass_once, providers.PAUSE_SECONDS)
     if Part.JANITOR in PARTS[house.role]:
         start("janitor", house.janitor.pass_once, janitor.PAUSE_SECONDS)
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import metadata
+from pathlib import Path
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -27,7 +28,14 @@ from ..storage.rules.instant import Instant
 from ..storage.tables import presences
 from ..storage.views.mailing import server_of
 from . import limits
-from .http_options import gate_bounds, mail_of, options_of, record_bounds, regions_of
+from .http_options import (
+    gate_bounds,
+    mail_of,
+    options_of,
+    record_bounds,
+    regions_of,
+    reserved_regions,
+)
 from .loops.attendance import Attendance, Identity
 from .loops.catalogue import Catalogue
 from .loops.composer import Composer
@@ -38,6 +46,7 @@ from .loops.janitor import Janitor
 from .loops.leaser import Leaser
 from .loops.listener import Listener
 from .loops.prober import Prober
+from .loops.providers import Ground, Providers, Source
 from .loops.repairer import Repairer
 from .loops.resets import Resets
 from .loops.sealer import Sealer
@@ -89,6 +98,7 @@ class House:
     watcher: Watcher | None
     evaluator: Evaluator | None
     surveyor: Surveyor | None
+    providers: Providers | None
 
 
 def version() -> str:
@@ -170,6 +180,7 @@ def build(
         watcher=watcher,
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
+        providers=_providers(settings, role, pools.loops, process, keyring, prober),
     )
 
 
@@ -257,6 +268,7 @@ def context_of(
         passwords=passwords,
         options=options_of(house.settings, probes=house.prober is not None, version=version()),
         test_permits=limits.testing(),
+        readers=limits.reading_bundles(),
         gate=Admission(gate_bounds(house.settings.gate)),
         change_records=Admission(record_bounds(house.settings.change)),
         change_reads=Admission(
@@ -274,6 +286,30 @@ def context_of(
 def _hastening(loop: Prober | Leaser | Resets | None) -> Callable[[], None]:
     """What makes a loop of this process look for work at once; where it has none, nothing does."""
     return (lambda: None) if loop is None else loop.wake.set
+
+
+def _providers(
+    settings: Settings,
+    role: Role,
+    pool: Pool,
+    process: UUID,
+    keyring: Keyring,
+    prober: Prober | None,
+) -> Providers | None:
+    sources = [
+        Source(name, Path(one.directory), one.project)
+        for name, one in sorted(settings.providers.file.items())
+    ]
+    if not sources or Part.PROVIDERS not in PARTS[role]:
+        return None
+    ground = Ground(
+        keyring=keyring,
+        regions=regions_of(settings),
+        reserved=reserved_regions(settings.pull),
+        raw_days=settings.heartbeats.retention_days,
+    )
+    reading = limits.reading_bundles()
+    return Providers(pool, process, sources, ground, reading, _hastening(prober))
 
 
 def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Means:

@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "admin": "Create people, reset passwords and second factors in the database.",
     "keys": "Make encryption keys, and change over to a new one.",
     "gate": "Ask the release gate, from a pipeline.",
+    "bundle": "Keep a project's monitors and services in a file: plan, apply, export, import.",
     "change": "Record changes of a service, from a pipeline.",
 }
 

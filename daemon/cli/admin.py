@@ -1,4 +1,4 @@
-"""leadline admin create-user|reset-password|remove-second-factor"""
+"""leadline admin create-user|reset-password|remove-second-factor|release-provider"""
 
 import secrets
 import sys
@@ -19,6 +19,7 @@ from ...storage.tables.presences import read_clock
 from ...storage.transactions.accounts.edit_people import create_user as create_person
 from ...storage.transactions.accounts.reset_password import reset_password as give_password
 from ...storage.transactions.accounts.second_factor import remove_factor
+from ...storage.transactions.bundles.release_provider import release_provider
 from .. import limits
 from ..first_start import PASSWORD_BYTES
 from ..sections import Settings
@@ -102,6 +103,30 @@ def remove_second_factor(config_path: Path | None, email: str) -> None:
 
     _do(read_settings(config_path), write)
     click.echo(f"{email} signs in by the password alone now")
+
+
+@command.command("release-provider")
+@config_option
+@click.argument("name")
+def release(config_path: Path | None, name: str) -> None:
+    """Let people edit what a file provider manages that is no longer configured.
+
+    Its monitors and services stay as they are. One that is still configured takes them over again.
+
+    \b
+    Example:
+      leadline admin release-provider git
+    Exit status: 0 done, 1 refused, as nothing is known of such a provider.
+    """
+    released = (0, 0)
+
+    async def write(tx: Tx) -> None:
+        nonlocal released
+        released = await release_provider(tx, OPERATOR, name)
+
+    _do(read_settings(config_path), write)
+    monitors, services = released
+    click.echo(f"{monitors} monitors and {services} services are edited by hand now")
 
 
 def _hashed(password: str) -> str:

@@ -63,12 +63,22 @@ def id_of(text: str) -> UUID | None:
 
 async def find_place(client: Client, project: str, service: str) -> Place:
     """Asks for what is no id; `NoSuchPlace`, or `Unanswered`."""
-    project_id = id_of(project) or await _project(client, project)
+    project_id = await find_project(client, project)
     return Place(project_id, id_of(service) or await _service(client, project_id, service))
 
 
-async def _project(client: Client, slug: str) -> UUID:
+async def find_project(client: Client, project: str, organization: str | None = None) -> UUID:
+    """By id or slug, of one organization or of all that the token sees. `NoSuchPlace`, or
+    `Unanswered`."""
+    return id_of(project) or await _project(client, project, organization)
+
+
+async def _project(client: Client, slug: str, organization_named: str | None) -> UUID:
     organizations = await client.listed("/organizations")
+    if organization_named is not None:
+        organizations = [
+            one for one in organizations if organization_named in (one.get("slug"), one.get("id"))
+        ]
     if len(organizations) > ORGANIZATIONS_MOST:
         raise NoSuchPlace("the token sees too many organizations: give the id of the project")
     found: list[UUID] = []

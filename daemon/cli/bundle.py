@@ -1,0 +1,298 @@
+"""leadline bundle plan|apply|export|schema|import"""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import click
+import msgspec
+
+from ...storage.rules.bundle import Bundle, read_bundle
+from ...storage.rules.bundle_schema import schema_text
+from ...storage.rules.bundle_text import BadText, Text, read_text, write_text
+from ...storage.rules.refusal import Refused
+from ..importers import read_of
+from ..importers.found import CannotImport
+from .options import fail, print_out
+from .pipeline_client import (
+    Client,
+    Unanswered,
+    read_json,
+    read_server,
+    refusal,
+    timeout_option,
+    within,
+)
+from .places import PlaceName, find_project
+from .shown import shown, shown_json
+
+CHANGES: Final = 3
+_SIGNS: Final = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "orphan": ("-", "red"),
+}
+_VALUE_LONGEST: Final = 200
+
+
+class FieldChange(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    name: str
+    from_: Any = msgspec.UNSET
+    to: Any = msgspec.UNSET
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    uid: str
+    action: str
+    fields: list[FieldChange] = []
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    changes: list[Change]
+    applied: bool
+
+
+class _Wrong(Exception):
+    """The bundle is refused; the text names the place in the file where it can."""
+
+
+bundle_file = click.argument(
+    "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the answer as the server gave it."
+)
+
+
+@click.group("bundle")
+def command() -> None:
+    """Keep a project's monitors and services in a file.
+
+    A bundle is YAML that names an organization, a project and what its monitors and services are
+    to be. Where Leadline is and as whom it is asked stands in LEADLINE_URL, LEADLINE_TOKEN and
+    LEADLINE_CA_FILE, as for `leadline gate check`; to plan and to apply takes a project_admin.
+    """
+
+
+@command.command("plan")
+@bundle_file
+@json_option
+@click.option(
+    "--exit-code", is_flag=True, help=f"End with {CHANGES} where it would change a thing."
+)
+@timeout_option
+def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> None:
+    """Say what applying a bundle would change, and write nothing.
+
+    \b
+    Example:
+      leadline bundle plan shop.yaml --exit-code
+    Exit status:
+      0  said
+      1  it is not known: no connection, no permission, no answer in time
+      2  the bundle is wrong, and where is said; or called wrongly
+      3  with --exit-code: it would change something
+    """
+    found = _ask("plan", path, timeout_seconds)
+    _tell(found, as_json)
+    if exit_code and any(one.action != "unchanged" for one in found[0].changes):
+        raise SystemExit(CHANGES)
+
+
+@command.command("apply")
+@bundle_file
+@json_option
+@timeout_option
+def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
+    """Make the project's monitors and services what a bundle says, all or nothing.
+
+    What the bundle named before and no longer names is disabled, and never deleted.
+
+    \b
+    Example:
+      leadline bundle apply shop.yaml
+    Exit status:
+      0  applied
+      1  it is not known: no connection, no permission, no answer in time
+      2  the bundle is wrong, and where is said; nothing was changed; or called wrongly
+    """
+    _tell(_ask("apply", path, timeout_seconds), as_json)
+
+
+@command.command("export")
+@click.option("--organization", type=PlaceName(), help="Its organization, by id or slug.")
+@click.option("--project", type=PlaceName(), required=True, help="By its id or its slug.")
+@timeout_option
+def export(organization: str | None, project: str, timeout_seconds: float) -> None:
+    """Print a project's monitors and services as a bundle.
+
+    Applied to the same project it changes nothing. Secrets stand in it as blanks, which keep what
+    is stored. What file providers manage is left out: it stands in their files.
+
+    \b
+    Example:
+      leadline bundle export --project shop > shop.yaml
+    Exit status: 0 printed, 1 it could not be had, 2 called wrongly.
+    """
+    client = read_server(os.environ).client()
+
+    async def ask() -> dict[str, Any]:
+        where = await find_project(client, project, organization)
+        answer = await client.ask("GET", f"/projects/{where}/bundle")
+        found = read_json(answer.body, dict[str, Any])
+        if answer.status != 200 or found is None:
+            raise Unanswered(refusal(answer))
+        return found
+
+    try:
+        document = within(timeout_seconds, ask)
+    except Unanswered as error:
+        raise fail(str(error)) from error
+    print_out(write_text(document).encode())
+
+
+@command.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of bundles, for editors.
+
+    \b
+    Example:
+      leadline bundle schema > bundle.schema.json
+      # and in the first line of a bundle:
+      # yaml-language-server: $schema=bundle.schema.json
+    """
+    print_out(schema_text().encode())
+
+
+@command.command("import")
+@click.argument("kind", type=click.Choice(["kuma", "gatus", "healthchecks", "blackbox"]))
+@click.argument(
+    "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+@click.option("--organization", required=True, help="Whose bundle it will be: its slug.")
+@click.option("--project", required=True, help="The project's slug.")
+@click.option(
+    "--modules",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="For blackbox: the exporter's configuration.",
+)
+def import_(kind: str, path: Path, organization: str, project: str, modules: Path | None) -> None:
+    """Make a bundle of what another tool checks, and say what could not be carried over.
+
+    \b
+    kuma          a backup of Uptime Kuma (JSON), or the kuma.db of version 2
+    gatus         the configuration of Gatus
+    healthchecks  what GET /api/v3/checks/ of Healthchecks answers
+    blackbox      prometheus.yml or a file of targets, for the blackbox exporter
+    The bundle goes to the standard output, the report to the standard error output. No secret is
+    carried over.
+
+    \b
+    Example:
+      leadline bundle import kuma kuma.db --organization acme --project shop > shop.yaml
+    Exit status: 0 done, 1 the file is none of that tool, 2 called wrongly.
+    """
+    try:
+        found = read_of(kind, path, modules)
+    except (CannotImport, OSError) as error:
+        raise fail(f"{path}: {error}") from error
+    document = {
+        "format": 1,
+        "organization": organization,
+        "project": project,
+        "monitors": found.monitors,
+    }
+    print_out(write_text(document).encode())
+    for note in found.notes:
+        sign = "~" if note.is_kept else "-"
+        word = "without" if note.is_kept else "left out:"
+        click.echo(f"{sign} {shown(note.name, 100)}: {word} {'; '.join(note.lost)}", err=True)
+    for text in found.general:
+        click.echo(f"  {text}", err=True)
+    left_out = sum(not note.is_kept for note in found.notes)
+    click.echo(f"{len(found.monitors)} carried over, {left_out} left out", err=True)
+
+
+def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[Plan, bytes]:
+    """Exits by itself where there is no answer, or the bundle is wrong."""
+    try:
+        text, document, bundle = _read(path)
+        client = read_server(os.environ).client()
+        return within(timeout_seconds, lambda: _send(client, verb, text, document, bundle))
+    except _Wrong as error:
+        click.echo(f"leadline: {path}: {error}", err=True)
+        raise SystemExit(2) from error
+    except Unanswered as error:
+        raise fail(str(error)) from error
+
+
+def _read(path: Path) -> tuple[Text, dict[str, Any], Bundle]:
+    try:
+        text = read_text(path.read_bytes().decode())
+    except OSError as error:
+        raise _Wrong(f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _Wrong("is not UTF-8") from error
+    except BadText as error:
+        raise _Wrong(str(error)) from error
+    try:
+        return text, text.document, read_bundle(text.document)
+    except Refused as error:
+        raise _Wrong(f"{text.place_of(error.field)}: {error}") from error
+
+
+async def _send(
+    client: Client, verb: str, text: Text, document: dict[str, Any], bundle: Bundle
+) -> tuple[Plan, bytes]:
+    where: UUID = await find_project(client, bundle.project, bundle.organization)
+    answer = await client.ask("POST", f"/projects/{where}/bundle/{verb}", document)
+    if answer.status in (400, 409) and answer.error is not None:
+        field = answer.error.partition(": ")[0]
+        raise _Wrong(f"{text.place_of(field)}: {answer.error}")
+    found = read_json(answer.body, Plan)
+    if answer.status != 200 or found is None or found.applied is not (verb == "apply"):
+        raise Unanswered(refusal(answer))
+    return found, answer.body
+
+
+def _tell(found: tuple[Plan, bytes], as_json: bool) -> None:
+    plan_, data = found
+    if as_json:
+        print_out(shown_json(data))
+        return
+    for one in plan_.changes:
+        if one.action != "unchanged" or one.fields:
+            click.echo(_told(one))
+    count = Counter(one.action for one in plan_.changes)
+    done = "Applied" if plan_.applied else "To be done"
+    words = {
+        "create": "created",
+        "update": "updated",
+        "orphan": "disabled as orphans",
+        "unchanged": "unchanged",
+    }
+    click.echo(f"{done}: " + ", ".join(f"{count[act]} {said}" for act, said in words.items()))
+
+
+def _told(change: Change) -> str:
+    sign, colour = _SIGNS.get(change.action, ("=", "white"))
+    lines = [click.style(f"{sign} {change.kind} {shown(change.uid, 64)}", fg=colour)]
+    if change.action != "create":
+        lines += [f"    {_of_field(each)}" for each in change.fields]
+    return "\n".join(lines)
+
+
+def _of_field(field: FieldChange) -> str:
+    name = shown(field.name, 100)
+    if field.to is msgspec.UNSET:
+        return f"{name}: {_value(field.from_)} is left out"
+    if field.from_ is msgspec.UNSET:
+        return f"{name}: {_value(field.to)} is new"
+    return f"{name}: {_value(field.from_)} → {_value(field.to)}"
+
+
+def _value(value: Any) -> str:
+    return shown(msgspec.json.encode(value).decode(), _VALUE_LONGEST)

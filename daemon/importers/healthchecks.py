@@ -1,0 +1,82 @@
+"""Healthchecks: what `GET /api/v3/checks/` of its API answers; each check is a push monitor."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from .found import CannotImport, Found
+
+_DAY: Final = 86_400
+_EVERY: Final = (
+    (re.compile(r"\*/(\d{1,2}) \* \* \* \*"), 60),
+    (re.compile(r"\d{1,2} \*/(\d{1,2}) \* \* \*"), 3_600),
+)
+_FIXED: Final = (
+    (re.compile(r"\* \* \* \* \*"), 60),
+    (re.compile(r"\d{1,2} \* \* \* \*"), 3_600),
+    (re.compile(r"\d{1,2} \d{1,2} \* \* \*"), _DAY),
+)
+
+
+def read_healthchecks(path: Path) -> Found:
+    """Raises CannotImport."""
+    try:
+        document = json.loads(path.read_bytes())
+        checks = document["checks"] if isinstance(document, Mapping) else document
+    except (ValueError, KeyError, RecursionError) as error:
+        raise CannotImport("is no list of checks as its API gives it") from error
+    if not isinstance(checks, list) or not all(isinstance(one, Mapping) for one in checks):
+        raise CannotImport("is no list of checks as its API gives it")
+    found = Found()
+    found.each(checks, lambda one: _take(found, one))
+    found.general.append(
+        "integrations are not carried over, and each has a push URL of its own here"
+    )
+    return found
+
+
+def _take(found: Found, one: Mapping[str, Any]) -> None:
+    name = str(one.get("name") or one.get("slug") or "unnamed")
+    lost: list[str] = []
+    interval = _interval(one)
+    if interval is None:
+        found.skip(name, f"its schedule {one.get('schedule')} is no interval")
+        return
+    if one.get("schedule"):
+        zone = one.get("tz") or "UTC"
+        lost.append(f"its schedule {one['schedule']} ({zone}): every {interval} s is expected")
+    if interval > _DAY:
+        found.skip(name, f"is expected every {interval} s, and a day is the longest here")
+        return
+    grace = int(one.get("grace") or 0)
+    if grace > _DAY:
+        lost.append(f"its grace of {grace} s: a day is the longest here")
+    entry = {
+        "name": name[:200],
+        "type": "push",
+        "description": " ".join(str(one.get("desc") or "").split())[:200],
+        "tags": list(dict.fromkeys(str(one.get("tags") or "").split())),
+        "interval_seconds": interval,
+        "grace_seconds": min(grace, _DAY),
+        "enabled": one.get("status") != "paused",
+    }
+    found.add(found.name(name), entry, lost)
+
+
+def _interval(one: Mapping[str, Any]) -> int | None:
+    """In seconds; of a schedule where all of its waits are alike."""
+    schedule = one.get("schedule")
+    if not schedule:
+        return int(one.get("timeout") or _DAY)
+    for pattern, unit in _EVERY:
+        match = pattern.fullmatch(str(schedule))
+        if match is not None:
+            count = int(match[1])
+            # Of five or seven the last wait of the hour is another.
+            return count * unit if count and (60 if unit == 60 else 24) % count == 0 else None
+    for pattern, seconds in _FIXED:
+        if pattern.fullmatch(str(schedule)):
+            return seconds
+    return None
