@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ...storage.pools import Tx
-from ...storage.rules.access import Rank, rank_in
+from ...storage.rules.access import Rank, Scope, rank_in
 from ...storage.rules.instant import Instant, to_text
 from ...storage.views.console_places import Place, select_place, select_places
 from ..errors import Problem
@@ -26,6 +26,10 @@ class Frame:
     person: str
     role: str
     may_write: bool
+    # Whether the project's bundle is theirs to read, whatever a page says of itself.
+    may_export: bool
+    # Whether the organization's members and tokens are theirs to keep.
+    runs_organization: bool
     at: str
     at_iso: str
     q: str = ""
@@ -48,6 +52,8 @@ async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
         ask.who.label,
         _ROLES.get(rank, ""),
         may_write=rank >= Rank.EDITOR,
+        may_export=rank >= Rank.EDITOR,
+        runs_organization=rank_in(ask.who, Scope(org)) >= Rank.ORG_ADMIN,
         at=clock(tx.now),
         at_iso=to_text(Instant(tx.now)),
         q=q,

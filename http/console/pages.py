@@ -4,6 +4,9 @@ from typing import Final
 
 from ..route import Route
 from . import assets
+from .accounts import page as accounts
+from .audit import page as audit
+from .bundle import page as bundle
 from .changes import listing as changes
 from .changes import one as change
 from .channels import page as channels
@@ -20,6 +23,7 @@ from .monitor import page as monitor
 from .monitor_form import page as monitor_form
 from .oncall import ladder_form, schedule_form
 from .oncall import page as oncall
+from .organization import page as organization
 from .overview import page as overview
 from .profile import page as profile
 from .secrets import page as secrets
@@ -50,6 +54,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incidents.ROUTES,
     *incident.ROUTES,
     *secrets.ROUTES,
+    *bundle.ROUTES,
+    *organization.ROUTES,
+    *audit.ROUTES,
+    *accounts.ROUTES,
     *channels.ROUTES,
     *services.ROUTES,
     *service_declare.ROUTES,

@@ -13,6 +13,7 @@ from ....storage.views.console_monitors import select_names
 from ...route import Ask, Reply, Route
 from ...routes.monitors import push_token_of, push_url
 from ..explained import explain_failure, explain_trouble, is_refusal
+from ..managed import managed
 from ..render import page
 from ..standing import Shown, sentence
 from ..words import Moment, ago, clock, count, milliseconds, moment
@@ -72,6 +73,8 @@ async def show(ask: Ask) -> Reply:
         failures=_failures(facts),
         heartbeat_days=facts.heartbeat_days,
         push_url=_push_url(ask, facts),
+        managed=(of_bundle := managed(facts.row)),
+        may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),
     )
 
 

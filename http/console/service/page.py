@@ -1,7 +1,7 @@
 """A service's page: its first line says whether it is fine, and all below says by what figures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from ....storage.tables.services import ServiceRow
 from ....storage.views.service_health import HealthNow
 from ...route import Ask, Reply, Route
 from ..maintenance.weeks import exact
+from ..managed import managed
 from ..plots.gauge import scale
 from ..reliability import (
     LABELS,
@@ -68,9 +69,12 @@ async def show(ask: Ask) -> Reply:
         else budget.plot(window, objective, buckets, budget.unit_of(facts.shown))
     )
     newest = facts.revisions[-1] if facts.revisions else None
+    of_bundle = managed(facts.row)
+    may_write = facts.frame.may_write and not (of_bundle and of_bundle.is_read_only)
     return page(
         "service.html",
-        frame=facts.frame,
+        frame=replace(facts.frame, may_write=may_write),
+        managed=of_bundle,
         row=facts.row,
         mark=mark,
         sentence=sentence,

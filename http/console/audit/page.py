@@ -1,0 +1,89 @@
+"""The audit logs: an organization's for its admins, the installation's own for global admins."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ....storage.rules.access import Action, Need
+from ....storage.rules.instant import Instant
+from ....storage.tables.audits import INSTANCE
+from ....storage.tables.projects import select_organization
+from ....storage.views.audit_log import MOST, AuditRow, select_audit
+from ...route import Ask, Reply, Route
+from ...routes.scoped import org_of
+from ..render import page
+from ..words import Moment, count, moment
+
+_USUAL: Final = 100
+
+
+class AuditQuery(msgspec.Struct, frozen=True):
+    """`all` shows as many as are ever given at once."""
+
+    all: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    at: Moment
+    who: str
+    by: str
+    action: str
+    target: str
+
+
+async def show_organization(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
+        organization = await select_organization(tx, ask.ids["orgID"])
+    assert organization is not None, "its scope was found"
+    return await _page(ask, org_of(ask), f"in {organization.name}")
+
+
+async def show_instance(ask: Ask) -> Reply:
+    return await _page(ask, INSTANCE, "to the installation itself")
+
+
+async def _page(ask: Ask, org: int, where: str) -> Reply:
+    most = MOST if ask.query.all else _USUAL
+    async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
+        rows = await select_audit(tx, org, most)
+        now = tx.now
+    return page(
+        "audit.html",
+        first=f"{count(len(rows), 'newest write', 'newest writes')} {where}" if rows else "",
+        where=where,
+        lines=[_line(row, now) for row in rows],
+        is_cut=len(rows) == most and not ask.query.all,
+        most=MOST,
+    )
+
+
+def _line(row: AuditRow, now: Instant) -> Line:
+    by = "by a token" if row.via_token else row.actor_email or ""
+    return Line(moment(row.created_at, now), row.actor_label, by, row.action, row.target)
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route(
+        method="GET",
+        path="/organizations/{orgID}/audit",
+        action=Action(Need.ORG_ADMIN),
+        scope=("organization", "orgID"),
+        handler=show_organization,
+        summary="Who wrote what in an organization.",
+        query=AuditQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/admin/audit",
+        action=Action(Need.GLOBAL_ADMIN),
+        handler=show_instance,
+        summary="Who wrote what to the installation.",
+        query=AuditQuery,
+        page=True,
+        in_document=False,
+    ),
+)

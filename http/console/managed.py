@@ -1,0 +1,42 @@
+"""What a page says of a monitor or a service that comes from a bundle, and whether its buttons
+would be refused.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...storage.rules.bundle_change import API
+from ...storage.rules.instant import Instant
+
+
+class FromBundle(Protocol):
+    @property
+    def managed_by(self) -> str: ...
+    @property
+    def bundle_uid(self) -> str | None: ...
+    @property
+    def bundle_path(self) -> str: ...
+    @property
+    def orphaned_at(self) -> Instant | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    is_read_only: bool
+    text: str
+
+
+def managed(row: FromBundle) -> Managed | None:
+    """None where people edit it."""
+    if not row.managed_by:
+        return None
+    source = (
+        "a bundle that was applied"
+        if row.managed_by == API
+        else f"{row.bundle_path}, which the provider {row.managed_by} reads"
+    )
+    if row.orphaned_at is not None:
+        said = f"It came from {source}, and is no longer named there: so it was disabled."
+        return Managed(False, f"{said} It may be edited and deleted here.")
+    called = f"It comes from {source}, where it is called {row.bundle_uid}"
+    return Managed(True, f"{called}: it is changed there.")

@@ -1,0 +1,1 @@
+"""Who belongs to an organization: people and tokens."""
