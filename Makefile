@@ -21,7 +21,7 @@ test: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/flake8-async $(FLAKE8_ASYNC) $$(find daemon http storage probes -name '*.py')
+	find daemon http storage probes -name '*.py' | xargs -P 2 -n 64 $(BIN)/flake8-async $(FLAKE8_ASYNC)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/house
 
