@@ -4,7 +4,8 @@ An episode opens when a service that owns paging was so many evaluations in a ro
 pages on, and ends at the first one that is known and is none of these. What is not known, or in
 maintenance, neither opens nor ends it, nor does it break the row. A service that is made of nothing
 has no trouble: an episode that is open ends. Where every member that is down
-is silent for a cause of its own, the cause is told of and not the service. Where a member's own
+is silent for a cause of its own, the cause is told of and not the service. While everything is
+silenced none opens, pages or reminds. Where a member's own
 page stands for the same trouble, or nobody can be reached, the episode opens and pages nobody; it
 pages later, when no such page stands any more.
 """
@@ -67,12 +68,14 @@ class Episode:
 class Around:
     """`explained`: every member that is down is silent for a cause of its own. `spoken_for`: a
     page of a member's own stands for the trouble. `reaches`: somebody can be paged. `of_nothing`:
-    no member is declared any more of which anything follows."""
+    no member is declared any more of which anything follows. `silenced`: nobody is told of anything
+    new just now."""
 
     explained: bool = False
     spoken_for: bool = False
     reaches: bool = True
     of_nothing: bool = False
+    silenced: bool = False
 
 
 class Act(StrEnum):
@@ -95,6 +98,7 @@ class Quiet(StrEnum):
     ADOPTED = "adopted"
     UNREACHED = "unreached"
     TAKEN_UP = "taken_up"
+    SILENCED = "silenced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,8 @@ def _onset(speaking: Speaking, streak: int, around: Around) -> Step:
         return Step(Act.NOTHING, streak, Quiet.PENDING)
     if around.explained:
         return Step(Act.NOTHING, streak, Quiet.HELD)
+    if around.silenced:
+        return Step(Act.NOTHING, streak, Quiet.SILENCED)
     if around.spoken_for:
         return Step(Act.ADOPT, streak, Quiet.ADOPTED)
     return Step(Act.OPEN, streak) if around.reaches else Step(Act.ADOPT, streak, Quiet.UNREACHED)
@@ -175,6 +181,8 @@ def _goes_on(
     if not episode.announced:
         return _not_yet_announced(speaking, streak, around)
     due = speaking.renotify_us and (episode.told_at or now) + speaking.renotify_us <= now
+    if due and around.silenced:
+        return Step(Act.NOTHING, streak, Quiet.SILENCED)
     return Step(Act.REMIND if due else Act.NOTHING, streak)
 
 
@@ -184,6 +192,8 @@ def _not_yet_announced(speaking: Speaking, streak: int, around: Around) -> Step:
         quiet = Quiet.ADOPTED
     elif around.explained:
         quiet = Quiet.HELD
+    elif around.silenced:
+        quiet = Quiet.SILENCED
     elif not around.reaches:
         quiet = Quiet.UNREACHED
     if quiet is None and speaking.owns_paging:

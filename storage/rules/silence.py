@@ -4,7 +4,8 @@ It keeps true: what follows from a cause is not told beside it. While something 
 depends on is known to be down, or its last result failed, or it is in maintenance, the monitor is
 silent; unknown and paused explain nothing and silence nothing. Before an onset is told, whatever it
 depends on was looked at after the failure, or was waited for in vain. What is told after a silence
-was seen to be down since that silence ended. Waiting is bounded, and ends in telling.
+was seen to be down since that silence ended. Waiting is bounded, and ends in telling, unless
+everything is silenced.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ class HeldBy(StrEnum):
     UNKNOWN = "unknown"
     # A service speaks for it: of what this file knows, nothing is in the way of telling.
     DELEGATED = "delegated"
+    # Nothing is in the way but that nobody is to be told of anything.
+    SILENCED = "silenced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,28 @@ class Judgement:
 TELL: Final = Judgement(None)
 
 
-def judge(own: Own, upstreams: Sequence[Upstream], before: Hold | None, now: Instant) -> Judgement:
-    """What is to become of an outage that nobody was told of; `before` is what held it so far."""
+def judge(
+    own: Own,
+    upstreams: Sequence[Upstream],
+    before: Hold | None,
+    now: Instant,
+    *,
+    is_silenced: bool = False,
+) -> Judgement:
+    """What is to become of an outage that nobody was told of; `before` is what held it so far.
+    `is_silenced`: nobody is told of anything now."""
+    found = _judged(own, upstreams, before, now, is_silenced=is_silenced)
+    return _held(HeldBy.SILENCED) if is_silenced and found.hold is None else found
+
+
+def _judged(
+    own: Own,
+    upstreams: Sequence[Upstream],
+    before: Hold | None,
+    now: Instant,
+    *,
+    is_silenced: bool,
+) -> Judgement:
     if not own.enabled:
         return _held(HeldBy.PAUSED)
     if own.in_maintenance:
@@ -109,6 +132,9 @@ def judge(own: Own, upstreams: Sequence[Upstream], before: Hold | None, now: Ins
             return Judgement(Hold(HeldBy.RECHECKING, now, until), (own.key,))
         case HeldBy.DELEGATED:
             # Its causes were looked at before it was left to the service.
+            return TELL
+        case HeldBy.SILENCED if is_silenced:
+            # They are looked at once more when somebody would hear of it.
             return TELL
         case HeldBy.RECHECKING:
             return _still_rechecking(own, before, now)

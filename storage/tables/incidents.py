@@ -113,6 +113,13 @@ update incidents set escalation_policy = %(policy)s, climbs_from = at(%(now)s),
   escalate_at = at(%(now)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
+# All that is to come, by as much as what comes next.
+_DELAY_CLIMBING = """
+update incidents set climbs_from = coalesce(climbs_from, created_at)
+    + (at(%(until)s) - coalesce(escalate_at, at(%(now)s))),
+  escalate_at = at(%(until)s)
+where org = %(org)s and id = %(id)s
+"""
 # It keeps its place and its ladder until the incident stands.
 _HOLD_ANCHOR = """
 select id, escalation_policy from monitors
@@ -301,6 +308,13 @@ async def climb(
         escalate_at=escalate_at,
         now=tx.now,
     )
+    assert count == 1, "the incident is locked and there"
+
+
+async def delay_climbing(tx: Tx, row: IncidentRow, until: Instant) -> None:
+    """What is due next of a locked incident's ladder is due then, and what follows it as much
+    later."""
+    count = await tx.execute(_DELAY_CLIMBING, org=row.org, id=row.id, until=until, now=tx.now)
     assert count == 1, "the incident is locked and there"
 
 

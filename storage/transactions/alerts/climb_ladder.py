@@ -1,7 +1,9 @@
 """Takes the steps of an incident's ladder that are due, under the incident's lock.
 
 It keeps true: no step is taken twice, none after an acknowledgement or the end, and what a step
-could not reach stands in the incident's timeline beside whom it paged.
+could not reach stands in the incident's timeline beside whom it paged. What falls due while
+everything is silenced comes when that is over, and what follows it as much later: who is paged
+first has the time to answer.
 """
 
 from collections.abc import Collection
@@ -10,14 +12,18 @@ from uuid import UUID
 from ...pools import Tx
 from ...rules.escalation import Ladder, due_steps, next_at
 from ...rules.incident import Status
+from ...rules.instant import SECOND, Instant
 from ...rules.telling import Page
 from ...tables import incidents, ladders
 from ...tables.escalation_policies import select_ladder
 from ...tables.incidents import IncidentRow
+from ...views.global_silence import global_silence_in_force
 from ..notifications.tell import page_channels
 from ..oncall.reach_people import channels_of_step
 
 INCIDENT = "incident_event"
+# How soon it is looked at again whether the silence was lifted.
+SILENCED_LOOK_US = 15 * SECOND
 
 
 async def climb_due_ladder(tx: Tx, incident: UUID) -> int:
@@ -36,6 +42,11 @@ async def climb_ladder(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()
     taken, last_at = row.escalation_step, row.last_escalated_at
     if ladder is None or row.acknowledged_at is not None or row.status == Status.RESOLVED:
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
+        return 0
+    silence = await global_silence_in_force(tx)
+    if silence is not None:
+        look_at = Instant(tx.now + SILENCED_LOOK_US)
+        await incidents.delay_climbing(tx, row, min(look_at, silence.until or look_at))
         return 0
     steps, taken = due_steps(ladder, row.climbs_from, taken, last_at, tx.now)
     told = set(spared)

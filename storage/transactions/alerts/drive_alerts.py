@@ -23,6 +23,7 @@ from ...rules.state import Status
 from ...tables import incidents, outages, queues
 from ...tables.incidents import IncidentRow
 from ...tables.outages import HoldWrite, Key, OutageRow, Subject
+from ...views.global_silence import global_silence_in_force
 from ...views.upstreams import Surroundings, select_surroundings
 from .announce import announce, recover, remind
 from .delegate import UNHEARD_LOOK_US, Left, Owning, hold_owning, leave_to_services
@@ -33,6 +34,8 @@ HELD_LOOK_US = 5 * SECOND
 # What has been left to a service for so long is borne by it, as a rule: no lease runs out sooner.
 LEFT_YOUNG_US = 180 * SECOND
 LEFT_LOOK_US = 30 * SECOND
+# Whether the silence over everything was lifted; its end is known.
+SILENCED_LOOK_US = 15 * SECOND
 
 
 @dataclass(slots=True)
@@ -137,23 +140,28 @@ async def _tell(
     if not open_:
         return
     around = await select_surroundings(tx, sorted(open_), tx.now)
+    silence = await global_silence_in_force(tx)
+    is_silenced = silence is not None
     holds: list[HoldWrite] = []
     asked: set[Key] = set()
     ready: list[OutageRow] = []
     for key, row in sorted(open_.items()):
         own = _own(subjects[key], around)
         if row.service is not None:
-            await _watch_over(tx, row, own, ready)
+            await _watch_over(tx, row, own, ready, is_silenced=is_silenced)
             continue
         if row.announced_at is not None:
-            done.reminded += await _remind(tx, subjects[key], row, opened.get(key), around)
+            may = not is_silenced and _may_remind(subjects[key], row, opened.get(key), around)
+            done.reminded += await _remind(tx, subjects[key], row, opened.get(key), may=may)
             continue
-        judgement = judge(own, around.upstreams[key], row.hold, tx.now)
+        upstreams = around.upstreams[key]
+        judgement = judge(own, upstreams, row.hold, tx.now, is_silenced=is_silenced)
         asked |= set(judgement.ask)
         if judgement.hold is None:
             ready.append(row)
         else:
-            holds.append(_hold_write(row, judgement.hold, tx.now))
+            until = None if silence is None else silence.until
+            holds.append(_hold_write(row, judgement.hold, tx.now, until))
     left = await leave_to_services(tx, owning, ready, is_steady=is_steady)
     for row in ready:
         key = (row.org, row.monitor)
@@ -164,9 +172,11 @@ async def _tell(
     done.asked += len(asked)
 
 
-async def _watch_over(tx: Tx, row: OutageRow, own: Own, ready: list[OutageRow]) -> None:
+async def _watch_over(
+    tx: Tx, row: OutageRow, own: Own, ready: list[OutageRow], *, is_silenced: bool
+) -> None:
     """What a service told of is the monitor's to tell if nobody has heard, once it may."""
-    if own.enabled and not own.in_maintenance and own.is_down:
+    if not is_silenced and own.enabled and not own.in_maintenance and own.is_down:
         ready.append(row)
     else:
         await outages.remind_of_outage(tx, row, row.told_at, Instant(tx.now + UNHEARD_LOOK_US))
@@ -198,10 +208,11 @@ async def _remind(
     subject: Subject,
     row: OutageRow,
     incident: IncidentRow | None,
-    around: Surroundings,
+    *,
+    may: bool,
 ) -> bool:
-    """Tells once more where it was asked for, as long as nobody has taken it up, it is known to be
-    so, and there is no cause beside it."""
+    """Tells once more where it was asked for and is due; where it may not, it is soon looked at
+    again."""
     if not subject.renotify_seconds:
         await outages.remind_of_outage(tx, row, row.told_at, None)
         return False
@@ -209,17 +220,17 @@ async def _remind(
     if due > tx.now:
         await outages.remind_of_outage(tx, row, row.told_at, due)
         return False
-    told = _may_remind(subject, row, incident, around)
-    if told:
+    if may:
         await remind(tx, subject, row, incident)
-    again = Instant(tx.now + (subject.renotify_seconds * SECOND if told else HELD_LOOK_US))
-    await outages.remind_of_outage(tx, row, tx.now if told else row.told_at, again)
-    return told
+    again = Instant(tx.now + (subject.renotify_seconds * SECOND if may else HELD_LOOK_US))
+    await outages.remind_of_outage(tx, row, tx.now if may else row.told_at, again)
+    return may
 
 
 def _may_remind(
     subject: Subject, row: OutageRow, incident: IncidentRow | None, around: Surroundings
 ) -> bool:
+    """As long as nobody has taken it up, it is known to be so, and there is no cause beside it."""
     own = _own(subject, around)
     if not own.enabled or own.in_maintenance or not own.is_down:
         return False
@@ -249,12 +260,16 @@ def _own(subject: Subject, around: Surroundings) -> Own:
     )
 
 
-def _hold_write(row: OutageRow, hold: Hold, now: Instant) -> HoldWrite:
+def _hold_write(
+    row: OutageRow, hold: Hold, now: Instant, silent_until: Instant | None = None
+) -> HoldWrite:
     look_us = HELD_LOOK_US
     if hold.by in (HeldBy.WAITING, HeldBy.RECHECKING):
         look_us = WAITING_LOOK_US
     elif hold.by is HeldBy.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:
         look_us = LEFT_LOOK_US
+    elif hold.by is HeldBy.SILENCED:
+        look_us = min(SILENCED_LOOK_US, (silent_until or now + SILENCED_LOOK_US) - now)
     look_at = Instant(now + look_us)
     return HoldWrite(row.org, row.id, hold.by, hold.since, hold.until, look_at)
 

@@ -25,6 +25,7 @@ from ...tables.service_alertings import Key
 from ...tables.services import ServiceRow, select_services
 from ...tables.targets import select_service_targets
 from ...views.availability import select_watermarks
+from ...views.global_silence import global_silence_in_force
 from ...views.measured import measure
 from ...views.owners import select_owners, select_owning
 from ...views.service_reports import select_burns
@@ -58,10 +59,12 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
     burns = await select_burns(tx, [_asked(services[k], o, rules) for k, o, rules in wanted])
     timeouts = await select_longest_timeouts(tx, sorted({key for key, _, _ in wanted}), tx.now)
     reasons: dict[Key, str | None] = dict.fromkeys(alertings)
+    silenced = await global_silence_in_force(tx) is not None
     seen: list[RuleSeen] = []
     for key, _, rules in wanted:
         stale = is_stale(services[key].sealed_through, timeouts.get(key, 0) * SECOND, tx.now)
-        budget = of_service(services[key], alertings[key].renotify_seconds * SECOND)
+        renotify_us = alertings[key].renotify_seconds * SECOND
+        budget = of_service(services[key], renotify_us, silenced=silenced)
         for row in rules:
             long, short = burns[key].pop(0).rate, burns[key].pop(0).rate
             verdict = Verdict.UNEVALUATED if stale else judge(row.rule, long, short)
@@ -86,9 +89,10 @@ async def evaluate_monitor_burns(tx: Tx, keys: Sequence[Key], *, is_steady: bool
     targets = await select_monitor_targets(tx, found)
     rules = await burn_rules.select_rules_of_monitors(tx, found)
     quiet = await _quiet(tx, found, is_steady=is_steady)
+    silenced = await global_silence_in_force(tx) is not None
     seen: list[RuleSeen] = []
     for key, row in sorted(rows.items()):
-        budget = await _of_monitor(tx, row, quiet=key in quiet)
+        budget = await _of_monitor(tx, row, quiet=key in quiet, silenced=silenced)
         for window, own in rules.get(key, {}).items():
             target = targets.get(key, {}).get(window)
             if target is None or not target.burn_enabled:
@@ -114,8 +118,14 @@ async def _follow(
     if verdict is Verdict.UNEVALUATED:
         done.withheld[SignalReason.RULE_UNEVALUATED.value] += 1
     elif looked.seen.firing and looked.seen.told is None:
-        done.withheld["delegated" if budget.quiet else "unreached"] += 1
+        done.withheld[_why_untold(budget)] += 1
     return looked.seen
+
+
+def _why_untold(budget: Budget) -> str:
+    if budget.silenced:
+        return "silenced"
+    return "delegated" if budget.quiet else "unreached"
 
 
 async def _watched(tx: Tx, keys: Sequence[Key]) -> list[tuple[Key, int, Sequence[BurnRuleRow]]]:
@@ -136,9 +146,10 @@ def _asked(
     return service, objective, [us for row in rules for us in (row.rule.long_us, row.rule.short_us)]
 
 
-async def _of_monitor(tx: Tx, row: MonitorRow, *, quiet: bool) -> Budget:
+async def _of_monitor(tx: Tx, row: MonitorRow, *, quiet: bool, silenced: bool) -> Budget:
     channels = await select_channels_of_monitor(tx, row.org, row.id)
-    return of_monitor(row, [channel.id for channel in channels], quiet=quiet)
+    own = [channel.id for channel in channels]
+    return of_monitor(row, own, quiet=quiet, silenced=silenced)
 
 
 async def _quiet(tx: Tx, monitors: Sequence[Key], *, is_steady: bool) -> set[Key]:

@@ -31,6 +31,7 @@ from ...tables.episodes import EpisodeRow
 from ...tables.incidents import IncidentRow
 from ...tables.service_alertings import AlertingRow, Key, Seen
 from ...tables.services import select_services
+from ...views.global_silence import global_silence_in_force
 from ...views.member_outages import MemberOutage, select_member_outages
 from ...views.owners import governs, select_latches, speaking_of
 from ...views.paging_reach import select_reach
@@ -73,6 +74,7 @@ class _Sight:
     open_: Mapping[Key, EpisodeRow]
     latches: Mapping[Key, Latch]
     reach: Mapping[Key, Reach]
+    is_silenced: bool
 
 
 async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> Evaluated:
@@ -148,6 +150,7 @@ async def _look(tx: Tx, keys: Sequence[Key]) -> _Sight:
         open_=await episodes.select_open_episodes(tx, keys),
         latches=await select_latches(tx, keys),
         reach=await select_reach(tx, keys, tx.now),
+        is_silenced=await global_silence_in_force(tx) is not None,
     )
 
 
@@ -174,6 +177,7 @@ def _decide(
         spoken_for=_is_spoken_for(key, sight),
         reaches=sight.reach[key] is Reach.SOMEBODY,
         of_nothing=revision is not None and not revision.sli,
+        silenced=sight.is_silenced,
     )
     # A state seen under other settings confirms nothing under these.
     streak = alerting.live_streak if alerting.live_generation == alerting.generation else 0

@@ -29,7 +29,7 @@ UNWATCHED_TAIL = " is no longer watched by this rule"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Whose budget it is, and whom it is told to: channels of its own, and a route. `quiet` says
-    that somebody else tells of it."""
+    that somebody else tells of it, `silenced` that nobody is told of anything new just now."""
 
     org: int
     project: int
@@ -39,6 +39,7 @@ class Budget:
     channels: Collection[int] = ()
     renotify_us: int = 0
     quiet: bool = False
+    silenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ async def follow_rule(tx: Tx, of: Budget, row: BurnRuleRow, verdict: Verdict) ->
     if word is Word.CALM:
         await _tell(tx, of, row, row.firing_since or tx.now, word)
         told = None
-    elif word is not None and since is not None and not of.quiet:
+    elif word is not None and since is not None and not of.quiet and not of.silenced:
         told = tx.now if await _tell(tx, of, row, since, word) else told
     else:
         word = None
@@ -65,7 +66,7 @@ async def follow_rule(tx: Tx, of: Budget, row: BurnRuleRow, verdict: Verdict) ->
     return Looked(seen, word)
 
 
-def of_service(row: ServiceRow, renotify_us: int = 0) -> Budget:
+def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False) -> Budget:
     return Budget(
         org=row.org,
         project=row.project,
@@ -73,10 +74,17 @@ def of_service(row: ServiceRow, renotify_us: int = 0) -> Budget:
         path=f"/services/{row.uid}",
         route=Route(row.escalation_policy, row.oncall_schedule),
         renotify_us=renotify_us,
+        silenced=silenced,
     )
 
 
-def of_monitor(row: MonitorRow, channels: Collection[int] = (), *, quiet: bool = False) -> Budget:
+def of_monitor(
+    row: MonitorRow,
+    channels: Collection[int] = (),
+    *,
+    quiet: bool = False,
+    silenced: bool = False,
+) -> Budget:
     return Budget(
         org=row.org,
         project=row.project,
@@ -86,6 +94,7 @@ def of_monitor(row: MonitorRow, channels: Collection[int] = (), *, quiet: bool =
         channels=channels,
         renotify_us=row.renotify_seconds * SECOND,
         quiet=quiet,
+        silenced=silenced,
     )
 
 

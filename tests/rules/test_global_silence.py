@@ -1,0 +1,42 @@
+"""A silence over everything: when it holds, and what of it is refused."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.rules.global_silence import (
+    LONGEST_US,
+    NO_SILENCE,
+    GlobalSilence,
+    silence_fault,
+)
+from leadline.storage.rules.instant import Instant
+
+NOW = Instant(1_767_571_200_000_000)
+_INSTANTS = st.integers(NOW - 2 * LONGEST_US, NOW + 2 * LONGEST_US).map(Instant)
+
+
+@given(st.builds(GlobalSilence, st.booleans(), st.none() | _INSTANTS), _INSTANTS, _INSTANTS)
+def test_it_holds_until_its_end_and_never_again(
+    silence: GlobalSilence, one: Instant, other: Instant
+) -> None:
+    sooner, later = sorted((one, other))
+    assert not NO_SILENCE.is_in_force(sooner)
+    if silence.is_in_force(later):
+        assert silence.is_in_force(sooner)
+        assert silence.enabled
+    if silence.enabled and silence.until is None:
+        assert silence.is_in_force(later)
+    if silence.until is not None:
+        assert not silence.is_in_force(silence.until)
+
+
+@given(st.builds(GlobalSilence, st.booleans(), st.none() | _INSTANTS))
+def test_what_is_accepted_silences_now_where_it_is_enabled(silence: GlobalSilence) -> None:
+    fault = silence_fault(silence, NOW)
+    if fault is None:
+        assert silence.is_in_force(NOW) is silence.enabled
+    else:
+        assert silence.enabled
+        assert silence.until is not None
+        assert not NOW < silence.until <= NOW + LONGEST_US
+        assert fault[0] == "global_silence.until"
