@@ -15,6 +15,7 @@ from .route import Ask, Reply, Route
 from .routes import (
     agent,
     agent_tokens,
+    alerting,
     alerts,
     audit,
     auth_policy,
@@ -99,6 +100,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *subscriptions.ROUTES,
     *public_pages.ROUTES,
     *branding.ROUTES,
+    *alerting.ROUTES,
     *auth_policy.ROUTES,
     *mail_settings.ROUTES,
     *sign_on_settings.ROUTES,

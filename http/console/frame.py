@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 from ...storage.pools import Tx
 from ...storage.rules.access import Rank, Scope, rank_in
+from ...storage.rules.global_silence import GlobalSilence
 from ...storage.rules.instant import Instant, to_text
 from ...storage.views.console_places import Place, select_place, select_places
+from ...storage.views.global_silence import global_silence_in_force
 from ..errors import Problem
 from ..route import Ask
-from .words import clock
+from .words import clock, dated
 
 _ROLES = {
     Rank.VIEWER: "Viewer",
@@ -35,6 +37,8 @@ class Frame:
     q: str = ""
     # Whoever runs the installation may go to its own pages.
     runs_all: bool = False
+    # Why nobody is told of anything new; empty where people are.
+    silence: str = ""
 
 
 async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
@@ -58,4 +62,12 @@ async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
         at_iso=to_text(Instant(tx.now)),
         q=q,
         runs_all=ask.who.is_everywhere_org_admin,
+        silence=_said(await global_silence_in_force(tx), tx.now),
     )
+
+
+def _said(silence: GlobalSilence | None, now: Instant) -> str:
+    if silence is None:
+        return ""
+    until = "it is lifted" if silence.until is None else f"{dated(silence.until, now)} UTC"
+    return f"All alerts are silenced until {until}: nobody is told of anything new."

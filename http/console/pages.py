@@ -36,6 +36,7 @@ from .sign_in_policy import page as sign_in_policy
 from .sign_on import page as sign_on
 from .signin import page as signin
 from .signin import reset, signed_out
+from .silence import page as silence
 from .sla import page as sla
 from .status_pages import editor as status_page
 from .status_pages import followers as status_page_followers
@@ -81,6 +82,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_removal.ROUTES,
     *status_page_preview.ROUTES,
     *profile.ROUTES,
+    *silence.ROUTES,
     *sign_in_policy.ROUTES,
     *mail_settings.ROUTES,
     *sign_on.ROUTES,

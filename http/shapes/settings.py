@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType
 from ...storage.rules.auth_policy import RequireTotp
 from ...storage.rules.branding import Level
 from ...storage.rules.monitor_defaults import BUILT_IN
-from .base import Given, SecretText, Shape
+from .base import Given, InstantText, SecretText, Shape
 
 
 class Announcement(Shape, frozen=True, kw_only=True):
@@ -96,6 +96,35 @@ class PutAuthPolicy(Given, frozen=True, kw_only=True):
     session_ttl_seconds: int | UnsetType = UNSET
     require_totp: RequireTotp = RequireTotp.NONE
     allowed_email_domains: list[str] = []
+
+
+class GlobalSilence(Shape, frozen=True, kw_only=True):
+    """`enabled` while people are told of nothing new; without `until` it lasts until somebody lifts
+    it."""
+
+    enabled: bool
+    until: InstantText | UnsetType = UNSET
+
+
+class Alerting(Shape, frozen=True, kw_only=True):
+    """`configured` says that somebody has set it."""
+
+    configured: bool
+    global_silence: GlobalSilence
+
+
+class GivenGlobalSilence(Given, frozen=True, kw_only=True):
+    """`until` lies ahead, at most 366 days."""
+
+    enabled: bool = False
+    until: InstantText | UnsetType = UNSET
+
+
+class PutAlerting(Given, frozen=True, kw_only=True):
+    """The whole of it; `configured` is passed over."""
+
+    configured: bool | UnsetType = UNSET
+    global_silence: GivenGlobalSilence | UnsetType = UNSET
 
 
 class MailSettingsView(Shape, frozen=True, kw_only=True):

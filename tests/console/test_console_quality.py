@@ -80,6 +80,7 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/preview",
     "/projects/{project}/status-pages/{page}/subscribers",
     "/profile",
+    "/admin/silence",
     "/admin/sign-in-policy",
     "/admin/single-sign-on",
     "/admin/mail",

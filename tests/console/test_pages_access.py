@@ -119,6 +119,8 @@ O GET /organizations/{orgID}/audit
 G GET /admin/audit
 G GET /admin/people
 G POST /admin/people
+G GET /admin/silence
+G POST /admin/silence
 G GET /admin/sign-in-policy
 G POST /admin/sign-in-policy
 G GET /admin/single-sign-on
@@ -154,6 +156,7 @@ FORMS = {
     "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
     "/profile": "act=enrol",
+    "/admin/silence": "act=lift",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",
     "/admin/mail": "smtp_port=25",

@@ -180,6 +180,8 @@ T POST /agent/backfill
 S POST /me/totp/enroll
 S POST /me/totp/enable
 S POST /me/totp/disable
+G GET /settings/alerting
+G PUT /settings/alerting
 G GET /settings/auth-policy
 G PUT /settings/auth-policy
 G GET /settings/oidc
@@ -309,6 +311,7 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("PUT", "/settings/branding"): {"product_name": "New"},
     ("PUT", "/settings/monitor-defaults"): {"retries": 1},
+    ("PUT", "/settings/alerting"): {"global_silence": {"enabled": False}},
     ("PUT", "/settings/auth-policy"): {"min_password_len": 12},
     ("PUT", "/settings/mail"): {"enabled": False},
     ("PUT", "/settings/oidc"): {"enabled": False},

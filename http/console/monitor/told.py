@@ -14,6 +14,7 @@ _HELD = {
     HeldBy.MAINTENANCE: "Nobody is told: it is in maintenance.",
     HeldBy.PAUSED: "Nobody is told: it is paused.",
     HeldBy.DELEGATED: "It tells nobody by itself: a service speaks for it.",
+    HeldBy.SILENCED: "Nobody is told: all alerts are silenced.",
     HeldBy.UNKNOWN: "Nobody is told: no result that holds says that it is down.",
 }
 _NAMES_MOST = 3
