@@ -107,7 +107,7 @@ def test_inside_storage_arrows_go_down(path: Path) -> None:
 
 
 def pure_files() -> list[Path]:
-    probes = [ROOT / "probes" / f"{name}.py" for name in PURE_PROBE_FILES]
+    probes = [ROOT / "probes" / f"{name}.py" for name in sorted(PURE_PROBE_FILES)]
     return sorted((ROOT / "storage" / "rules").rglob("*.py")) + [p for p in probes if p.exists()]
 
 
