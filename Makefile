@@ -6,6 +6,8 @@ STAMP  := $(VENV)/.synced
 UV     := $(BIN)/uv
 TESTS  ?= tests
 ARGS   ?=
+# Processes that share the tests, a file to each at a time: most of them wait for something.
+WORKERS ?= 2
 # 124: a route's handler is async whether it awaits or not. 128 does not see that Hypercorn starts.
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC124,ASYNC128,ASYNC9 \
   --startable-in-context-manager=watch,run,_serve,serve
@@ -16,7 +18,7 @@ run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS) $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

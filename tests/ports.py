@@ -1,19 +1,23 @@
 """Ports for the servers of tests: each is given once, and none is one that the system may hand to
 somebody's outgoing connection meanwhile."""
 
+import os
 import random
 import socket
 from contextlib import suppress
 
 # Below what Linux takes for outgoing connections (net.ipv4.ip_local_port_range).
 _FROM, _BELOW = 20_000, 32_000
+# Of the processes that share the tests each has ports of its own: one that is closed stays so.
+_WORKERS_MOST = 16
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _given: set[int] = set()
 
 
 def free_port(host: str = "127.0.0.1") -> int:
     """One on which nobody listens just now, by TCP or UDP."""
     while True:
-        port = random.randrange(_FROM, _BELOW)
+        port = random.randrange(_FROM + _WORKER % _WORKERS_MOST, _BELOW, _WORKERS_MOST)
         if port in _given:
             continue
         with suppress(OSError):
