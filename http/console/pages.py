@@ -6,6 +6,7 @@ from ..route import Route
 from . import assets
 from .accounts import page as accounts
 from .audit import page as audit
+from .branding import page as branding
 from .bundle import page as bundle
 from .changes import listing as changes
 from .changes import one as change
@@ -20,6 +21,7 @@ from .incidents import one as incident
 from .mail_settings import page as mail_settings
 from .maintenance import page as maintenance
 from .monitor import page as monitor
+from .monitor_defaults import page as monitor_defaults
 from .monitor_form import page as monitor_form
 from .oncall import ladder_form, schedule_form
 from .oncall import page as oncall
@@ -83,6 +85,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_preview.ROUTES,
     *profile.ROUTES,
     *silence.ROUTES,
+    *monitor_defaults.ROUTES,
+    *branding.ROUTES,
     *sign_in_policy.ROUTES,
     *mail_settings.ROUTES,
     *sign_on.ROUTES,

@@ -80,6 +80,8 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/preview",
     "/projects/{project}/status-pages/{page}/subscribers",
     "/profile",
+    "/admin/branding",
+    "/admin/monitor-defaults",
     "/admin/silence",
     "/admin/sign-in-policy",
     "/admin/single-sign-on",

@@ -119,6 +119,10 @@ O GET /organizations/{orgID}/audit
 G GET /admin/audit
 G GET /admin/people
 G POST /admin/people
+G GET /admin/branding
+G POST /admin/branding
+G GET /admin/monitor-defaults
+G POST /admin/monitor-defaults
 G GET /admin/silence
 G POST /admin/silence
 G GET /admin/sign-in-policy
@@ -156,6 +160,9 @@ FORMS = {
     "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
     "/profile": "act=enrol",
+    "/admin/branding": "announcement_level=info",
+    "/admin/monitor-defaults": "interval_seconds=60&timeout_seconds=5&retries=0"
+    "&failure_threshold=1&renotify_seconds=0",
     "/admin/silence": "act=lift",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",

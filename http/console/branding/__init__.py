@@ -1,0 +1,1 @@
+"""The form of what the installation looks like to the public."""

@@ -1,0 +1,1 @@
+"""The form of what new monitors have where nobody says otherwise."""
