@@ -15,7 +15,8 @@ m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_
 m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
 m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.push_token_hash,
 m.push_token_sealed, m.revision, m.created_at, m.updated_at, m.escalation_policy, m.managed_by,
-m.bundle_uid, m.bundle_path, m.orphaned_at
+m.bundle_uid, m.bundle_path, m.orphaned_at, m.superseded_by,
+(select v.uid from services v where v.org = m.org and v.id = m.superseded_by), m.retired_at
 """
 
 FROM = """
@@ -97,6 +98,19 @@ update monitors set push_token_hash = %(hash)s, push_token_sealed = %(sealed)s,
 where org = %(org)s and id = %(id)s
 """
 
+_SET_SUPERSEDED = """
+update monitors set superseded_by = %(service)s, revision = revision + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_RETIRE = """
+update monitors set enabled = false, retired_at = at(%(now)s), revision = revision + 1,
+  updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_REACTIVATE = "update monitors set retired_at = null where org = %(org)s and id = %(id)s"
+_SUPERSEDED = f"""
+select {COLUMNS} {FROM} where m.org = %(org)s and m.superseded_by = %(service)s order by m.slug
+"""
 _DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
 
 _LOCK_KEYS = """
@@ -185,6 +199,10 @@ class MonitorRow(msgspec.Struct, frozen=True):
     bundle_uid: str | None = None
     bundle_path: str = ""
     orphaned_at: Instant | None = None
+    # The service that stands in its place, and since when it is retired for it.
+    superseded_by: int | None = None
+    superseded_by_uid: UUID | None = None
+    retired_at: Instant | None = None
 
 
 async def select_monitors_by_key(
@@ -272,6 +290,26 @@ async def set_push_token(
         _SET_PUSH_TOKEN, org=org, id=monitor, hash=digest, sealed=sealed, now=now
     )
     assert count == 1, "the monitor is locked and there"
+
+
+async def set_superseded(tx: Tx, org: int, monitor: int, service: int | None) -> None:
+    """It is locked."""
+    await tx.execute(_SET_SUPERSEDED, org=org, id=monitor, service=service, now=tx.now)
+
+
+async def retire_monitor(tx: Tx, org: int, monitor: int) -> None:
+    """Paused as well; it is locked."""
+    await tx.execute(_RETIRE, org=org, id=monitor, now=tx.now)
+
+
+async def reactivate_monitor(tx: Tx, org: int, monitor: int) -> None:
+    """Still paused; it is locked."""
+    await tx.execute(_REACTIVATE, org=org, id=monitor)
+
+
+async def select_superseded(tx: Tx, org: int, service: int) -> list[MonitorRow]:
+    """The monitors whose place the service has taken, by slug."""
+    return await tx.structs(MonitorRow, _SUPERSEDED, org=org, service=service)
 
 
 async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:

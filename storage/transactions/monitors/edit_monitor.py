@@ -79,6 +79,8 @@ async def edit_held(
     """The same of a monitor that is held, with its shard and that of the region it moves to. It is
     done once circles were looked for and what is gathered is written."""
     draft = with_stored_secrets(before, _merged(before, given), keyring)
+    if before.retired_at is not None and draft.enabled:
+        raise Refused("retired")
     check_draft(draft, regions | {before.region})
     draft = with_natural_children(draft)
     shard = await _shard_of(tx, before, draft)
@@ -224,6 +226,27 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     await compositions.hold_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, _EDIT, monitor)
     expect_unmanaged_monitor(principal, row)
+    await expect_unused(tx, row)
+    await compositions.depart(tx, (row.org, row.id), tx.now)
+    await queues.drop_jobs_of(tx, [(row.org, row.id)])
+    await schedules.raise_generation(tx, row.shard)
+    await end_with_monitor(tx, row)
+    await monitors.delete_monitor(tx, row.org, row.id)
+    target = f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
+    await audit(tx, principal, row.org, "monitor.delete", target)
+    return row
+
+
+async def retire_held(tx: Tx, together: Together, before: MonitorRow) -> None:
+    """A monitor that is held with its shard runs no more, from where reservation stands."""
+    await monitors.retire_monitor(tx, before.org, before.id)
+    together.changed((before.org, before.id), before.shard, enabled=False)
+    await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)
+
+
+async def expect_unused(tx: Tx, row: MonitorRow) -> None:
+    """Refused in_use where something counts on it: a monitor that depends on it, a composite, a
+    service whose declaration is in force or to come. The project's compositions are held."""
     edges = await monitors.select_dependencies(tx, row.org, row.project)
     if any(row.id in wanted for wanted in edges.values()):
         raise Refused("in_use")
@@ -235,11 +258,3 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     for revisions in (await declarations.select_revisions(tx, declaring)).values():
         if counts_on(revisions, tx.now, row.id):
             raise Refused("in_use")
-    await compositions.depart(tx, (row.org, row.id), tx.now)
-    await queues.drop_jobs_of(tx, [(row.org, row.id)])
-    await schedules.raise_generation(tx, row.shard)
-    await end_with_monitor(tx, row)
-    await monitors.delete_monitor(tx, row.org, row.id)
-    target = f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
-    await audit(tx, principal, row.org, "monitor.delete", target)
-    return row

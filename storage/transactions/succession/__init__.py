@@ -1,0 +1,1 @@
+"""A service takes the place of a monitor."""
