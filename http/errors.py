@@ -29,6 +29,9 @@ _STATUSES = {
     "secret_renamed_in_use": 409,
     "secret_in_use": 409,
     "managed_by_file": 409,
+    "not_superseded": 409,
+    "retired": 409,
+    "not_retired": 409,
     "incident_resolved": 409,
     "not_resolved": 409,
     "update_quota": 409,
@@ -75,7 +78,7 @@ _STATUSES = {
 
 
 # Refusals whose message says what there would be: the field and the rule, under their own status.
-_EXPLAINED = {"older_than_raw_retention": 422, "bundle_conflict": 409}
+_EXPLAINED = {"older_than_raw_retention": 422, "bundle_conflict": 409, "conversion_conflict": 409}
 # Those that say all they have: their code, then the field, then the rule.
 _SPELT_OUT = frozenset(code.value for code in Code)
 

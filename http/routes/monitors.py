@@ -1,5 +1,6 @@
 """Monitors: read, written, tested, and asked for their results."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -60,7 +61,7 @@ async def list_monitors(ask: Ask) -> list[Monitor]:
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
     async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
         rows = await select_monitors_of_project(tx, org, project)
-        return await _shapes(ask, tx, rows)
+        return await shapes_of_monitors(ask, tx, rows)
 
 
 async def show_monitor(ask: Ask) -> Monitor:
@@ -68,7 +69,7 @@ async def show_monitor(ask: Ask) -> Monitor:
         row = await select_monitor(tx, ask.ids["monitorID"])
         if row is None:
             raise Refused("not_found")
-        return (await _shapes(ask, tx, [row]))[0]
+        return (await shapes_of_monitors(ask, tx, [row]))[0]
 
 
 async def create(ask: Ask) -> Reply:
@@ -79,7 +80,7 @@ async def create(ask: Ask) -> Reply:
         row = await create_monitor(
             tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
         )
-        shape = (await _shapes(ask, tx, [row]))[0]
+        shape = (await shapes_of_monitors(ask, tx, [row]))[0]
     context.on_edit()
     return Reply(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
 
@@ -101,7 +102,7 @@ async def update(ask: Ask) -> Monitor:
             context.keyring,
             await usable_regions(ask, tx),
         )
-        return row, (await _shapes(ask, tx, [row]))[0]
+        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
 
     # Again after a conflict: a composite may be evaluated while it is edited.
     row, shape = await context.pool.transact("edit_monitor", edit)
@@ -175,7 +176,8 @@ def push_url(ask: Ask, token: str) -> str:
     return f"{base}{PUSH_PATH}{token}"
 
 
-async def _shapes(ask: Ask, tx: Tx, rows: list[MonitorRow]) -> list[Monitor]:
+async def shapes_of_monitors(ask: Ask, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
+    """As they stand, for whoever asks; all are of one organization."""
     standings = await select_standings(tx, [(row.org, row.id) for row in rows])
     wanted = sorted({key for row in rows for key in row.depends_on})
     uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
@@ -246,6 +248,8 @@ def _shape(
         last_probe_error_at=instant_text(trouble.at if trouble else None),
         management=_management(row),
         delegation=_delegation(delegation),
+        superseded_by_service_id=known(row.superseded_by_uid),
+        retired_at=instant_text(row.retired_at),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
     )

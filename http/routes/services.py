@@ -10,6 +10,7 @@ from ...storage.rules.policy_document import ServicePolicies, read_policies
 from ...storage.rules.report import WINDOWS
 from ...storage.rules.service import Policies
 from ...storage.tables import declarations
+from ...storage.tables.monitors import select_superseded
 from ...storage.tables.service_alertings import select_alerting
 from ...storage.tables.services import ServiceRow, select_services_of_project
 from ...storage.tables.targets import select_service_targets
@@ -41,6 +42,7 @@ from ..shapes.services import (
     ServiceSummary,
     ServiceTarget,
     SetServiceSLATargetRequest,
+    Superseded,
 )
 from .instants import instant_given
 from .scoped import org_of, project_of
@@ -112,7 +114,17 @@ async def read(ask: Ask) -> ServiceDetail:
             alerting_state=await shape_of_state(tx, row.key),
             alerting=known(None if alerting is None else shape_of_alerting(alerting)),
             dependencies=await shape_of_graph(tx, row),
-            supersedes=[],
+            supersedes=[
+                Superseded(
+                    id=each.uid,
+                    name=each.name,
+                    slug=each.slug,
+                    type=each.type,
+                    enabled=each.enabled,
+                    retired_at=instant_text(each.retired_at),
+                )
+                for each in await select_superseded(tx, *row.key)
+            ],
             sla_targets=[
                 ServiceSLATarget(
                     window=window,  # type: ignore[arg-type]

@@ -133,6 +133,8 @@ class Monitor(Shape, frozen=True, kw_only=True):
     last_probe_error_at: InstantText | UnsetType = UNSET
     management: MonitorManagement
     delegation: MonitorDelegation
+    superseded_by_service_id: UUID | UnsetType = UNSET
+    retired_at: InstantText | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
 

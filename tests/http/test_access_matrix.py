@@ -62,6 +62,10 @@ V GET /monitors/{monitorID}/latency
 V GET /monitors/{monitorID}/availability
 E POST /monitors/{monitorID}/check
 E POST /monitors/{monitorID}/push-token
+E PUT /monitors/{monitorID}/successor
+E POST /monitors/{monitorID}/retire
+E POST /monitors/{monitorID}/reactivate
+E POST /monitors/{monitorID}/convert-to-service
 V GET /projects/{projectID}/monitors/{monitorID}/expected-runs
 V GET /projects/{projectID}/secrets
 E POST /projects/{projectID}/secrets
@@ -359,6 +363,8 @@ BODIES: dict[tuple[str, str], Any] = {
         "reason": "It mends it.",
         "expires_at": "2026-01-06T00:00:00Z",
     },
+    ("PUT", "/monitors/{monitorID}/successor"): {"service_id": None},
+    ("POST", "/monitors/{monitorID}/convert-to-service"): {"sli": []},
     ("POST", "/monitors/{monitorID}/notifications"): {"channel_id": "{channelID}"},
     ("POST", "/projects/{projectID}/escalation-policies"): LADDER_GIVEN,
     ("PUT", "/escalation-policies/{policyID}"): LADDER_GIVEN,
@@ -395,6 +401,9 @@ REFUSED_LATER = {
     ("POST", "/me/password"): 400,
     ("POST", "/me/totp/enable"): 400,
     ("POST", "/me/totp/disable"): 400,
+    ("POST", "/monitors/{monitorID}/retire"): 409,
+    ("POST", "/monitors/{monitorID}/reactivate"): 409,
+    ("POST", "/monitors/{monitorID}/convert-to-service"): 400,
     ("DELETE", "/organizations/{orgID}"): 409,
     ("DELETE", "/projects/{projectID}"): 409,
     ("GET", f"{SERVICE}/gate/override"): 404,
