@@ -46,6 +46,7 @@ from .status_pages import listing as status_pages
 from .status_pages import make as status_page_make
 from .status_pages import preview as status_page_preview
 from .status_pages import removal as status_page_removal
+from .succession import page as succession
 
 ROUTES: Final[tuple[Route, ...]] = (
     *signin.ROUTES,
@@ -84,6 +85,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_removal.ROUTES,
     *status_page_preview.ROUTES,
     *profile.ROUTES,
+    *succession.ROUTES,
     *silence.ROUTES,
     *monitor_defaults.ROUTES,
     *branding.ROUTES,

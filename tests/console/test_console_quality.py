@@ -28,6 +28,7 @@ PAGES = [
     "/monitors/{paused}",
     "/monitors/{bad}/edit",
     "/monitors/{bad}/delete",
+    "/monitors/{bad}/successor",
     "/projects/{project}/channels",
     "/projects/{project}/bundle",
     "/organizations/{organization}/people",

@@ -111,6 +111,8 @@ E GET /projects/{projectID}/escalation-policies/new
 E POST /projects/{projectID}/escalation-policies/new
 E GET /escalation-policies/{policyID}/edit
 E POST /escalation-policies/{policyID}/edit
+E GET /monitors/{monitorID}/successor
+E POST /monitors/{monitorID}/successor
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
 O GET /organizations/{orgID}/people
@@ -164,6 +166,7 @@ FORMS = {
     "/admin/monitor-defaults": "interval_seconds=60&timeout_seconds=5&retries=0"
     "&failure_threshold=1&renotify_seconds=0",
     "/admin/silence": "act=lift",
+    "/monitors/{monitorID}/successor": "act=succeed",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",
     "/admin/mail": "smtp_port=25",

@@ -73,6 +73,7 @@ async def show(ask: Ask) -> Reply:
         failures=_failures(facts),
         heartbeat_days=facts.heartbeat_days,
         push_url=_push_url(ask, facts),
+        replaced=_replaced(facts),
         managed=(of_bundle := managed(facts.row)),
         may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),
     )
@@ -138,6 +139,14 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
         for beat in facts.failures
         for was_run in [is_probed(facts.row) and not is_refusal(class_of(beat))]
     ]
+
+
+def _replaced(facts: MonitorFacts) -> str:
+    """Whether a service stands in its place, and since when it is retired for it."""
+    row = facts.row
+    if row.retired_at is not None:
+        return f"It is retired since {moment(row.retired_at, facts.now).text}."
+    return "" if row.superseded_by is None else "A service stands in its place."
 
 
 def _push_url(ask: Ask, facts: MonitorFacts) -> str:

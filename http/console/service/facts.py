@@ -20,6 +20,7 @@ from ....storage.tables.declarations import (
     select_noted,
     select_revisions,
 )
+from ....storage.tables.monitors import MonitorRow, select_superseded
 from ....storage.tables.service_alertings import AlertingRow, select_alerting
 from ....storage.tables.service_edges import select_edges
 from ....storage.tables.services import Key, ServiceRow, select_service, select_services
@@ -100,6 +101,8 @@ class ServiceFacts:
     alerting: AlertingRow | None
     alerting_state: AlertingState
     repairing: Sequence[Repair]
+    # The monitors in whose place it stands.
+    supersedes: Sequence[MonitorRow]
 
     @property
     def objective(self) -> int | None:
@@ -171,6 +174,7 @@ async def _facts(ask: Ask, tx: Tx, row: ServiceRow, shown: str, range_name: str)
         alerting=await select_alerting(tx, key),
         alerting_state=await select_alerting_state(tx, key, now),
         repairing=await select_repairing(tx, row),
+        supersedes=await select_superseded(tx, *key),
     )
 
 

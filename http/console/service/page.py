@@ -75,6 +75,7 @@ async def show(ask: Ask) -> Reply:
         "service.html",
         frame=replace(facts.frame, may_write=may_write),
         managed=of_bundle,
+        supersedes=facts.supersedes,
         row=facts.row,
         mark=mark,
         sentence=sentence,

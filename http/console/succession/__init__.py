@@ -1,0 +1,1 @@
+"""The page on which a service takes a monitor's place."""
