@@ -1,4 +1,4 @@
-"""The routes of an editor's form: it is shown by GET, and sent by POST to where it was shown."""
+"""The routes of a form: it is shown by GET, and sent by POST to where it was shown."""
 
 import msgspec
 
@@ -19,6 +19,27 @@ def form_route(
         path=path,
         action=Action(Need.EDITOR),
         scope=scope,
+        handler=handler,
+        summary=summary,
+        query=query,
+        form=method == "POST",
+        page=True,
+        in_document=False,
+    )
+
+
+def admin_route(
+    method: str,
+    path: str,
+    handler: Handler,
+    summary: str,
+    query: type[msgspec.Struct] = NoQuery,
+) -> Route:
+    """Of whoever runs the installation; it stands in no project."""
+    return Route(
+        method=method,
+        path=path,
+        action=Action(Need.GLOBAL_ADMIN),
         handler=handler,
         summary=summary,
         query=query,

@@ -8,12 +8,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
 from ...storage.rules.refusal import Refused
 from ..route import Ask, Reply, Route
+from .form_route import admin_route
 from .render import page, redirect
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
 _DIGITS_MOST: Final = 9
 
 
@@ -60,26 +59,10 @@ class SettingForm:
 
     def routes(self) -> tuple[Route, ...]:
         return (
-            Route(
-                method="GET",
-                path=self.path,
-                action=_ADMIN,
-                handler=self._show,
-                summary=f"{self.title}, as it is set.",
-                query=_SettingQuery,
-                page=True,
-                in_document=False,
+            admin_route(
+                "GET", self.path, self._show, f"{self.title}, as it is set.", _SettingQuery
             ),
-            Route(
-                method="POST",
-                path=self.path,
-                action=_ADMIN,
-                handler=self._act,
-                summary=f"{self.title}: sets it.",
-                form=True,
-                page=True,
-                in_document=False,
-            ),
+            admin_route("POST", self.path, self._act, f"{self.title}: sets it."),
         )
 
     async def _show(self, ask: Ask) -> Reply:

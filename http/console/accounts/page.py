@@ -7,13 +7,13 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta
 
-from ....storage.rules.access import Action, Need
 from ....storage.rules.instant import Instant, from_text
 from ....storage.rules.refusal import Refused
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import people as api
 from ...shapes.accounts import AdminUser, CreateUser, UpdateAdminUser
+from ..form_route import admin_route
 from ..organization.page import ROLE_WORDS
 from ..render import page, redirect
 from ..words import Moment, count, moment
@@ -134,27 +134,7 @@ def _line(one: AdminUser, own: object, now: Instant) -> Line:
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
-        method="GET",
-        path=PATH,
-        action=_ADMIN,
-        handler=show,
-        summary="Everybody who has an account.",
-        query=PeopleQuery,
-        page=True,
-        in_document=False,
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        action=_ADMIN,
-        handler=act,
-        summary="Makes, promotes or removes accounts.",
-        form=True,
-        page=True,
-        in_document=False,
-    ),
+    admin_route("GET", PATH, show, "Everybody who has an account.", PeopleQuery),
+    admin_route("POST", PATH, act, "Makes, promotes or removes accounts."),
 )

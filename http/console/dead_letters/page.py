@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.access import Action, Need
 from ....storage.rules.instant import Instant
 from ....storage.rules.refusal import Refused
 from ....storage.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT
 from ....storage.rules.telling import Topic
 from ....storage.views.dead_letter_list import DeadLetter, count_dead, select_dead_letters
 from ...errors import Problem
-from ...route import Ask, Reply, Route
+from ...route import Ask, Reply
 from ...routes import outbox as api
+from ..form_route import admin_route
 from ..render import page, redirect
 from ..words import Moment, count, moment, number
 
@@ -150,26 +150,7 @@ def _place(letter: DeadLetter) -> str:
     return f"{letter.project or 'a project that is gone'}, {letter.organization}"
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path=PATH,
-        action=_ADMIN,
-        handler=show,
-        summary="Deliveries that were given up.",
-        page=True,
-        in_document=False,
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        action=_ADMIN,
-        handler=act,
-        summary="Tries one delivery again, or all.",
-        form=True,
-        page=True,
-        in_document=False,
-    ),
+    admin_route("GET", PATH, show, "Deliveries that were given up."),
+    admin_route("POST", PATH, act, "Tries one delivery again, or all."),
 )

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.access import Action, Need
 from ....storage.rules.refusal import Refused
 from ....storage.tables.agent_tokens import select_agent_tokens
 from ....storage.tables.agents import select_agents
 from ....storage.transactions.accounts.edit_agent_tokens import LIVE_MOST
 from ....storage.views.fleet import count_watched, select_fleet
 from ...errors import Problem
-from ...route import Ask, Reply, Route
+from ...route import Ask, Reply
 from ...routes import agent_tokens as api
 from ...shapes.agent_tokens import CreatedAgentToken
+from ..form_route import admin_route
 from ..render import page, redirect
 from .told import agent_lines, first_of, process_lines, region_lines, token_lines
 
@@ -92,26 +92,7 @@ async def _page(
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path=PATH,
-        action=_ADMIN,
-        handler=show,
-        summary="What probes where, and agents' tokens.",
-        page=True,
-        in_document=False,
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        action=_ADMIN,
-        handler=act,
-        summary="Makes or revokes an agent's token.",
-        form=True,
-        page=True,
-        in_document=False,
-    ),
+    admin_route("GET", PATH, show, "What probes where, and agents' tokens."),
+    admin_route("POST", PATH, act, "Makes or revokes an agent's token."),
 )

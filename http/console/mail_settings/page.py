@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.access import Action, Need
 from ....storage.rules.refusal import Refused
 from ...route import Ask, Reply, Route
 from ...routes import mail_settings as api
 from ...shapes.settings import MailSettingsView, SetMailSettings
+from ..form_route import admin_route
 from ..render import page, redirect
 
 PATH: Final = "/admin/mail"
@@ -103,27 +103,7 @@ def _page(
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
-        method="GET",
-        path=PATH,
-        action=_ADMIN,
-        handler=show,
-        summary="By which server letters go.",
-        query=MailQuery,
-        page=True,
-        in_document=False,
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        action=_ADMIN,
-        handler=act,
-        summary="Sets by which server letters go.",
-        form=True,
-        page=True,
-        in_document=False,
-    ),
+    admin_route("GET", PATH, show, "By which server letters go.", MailQuery),
+    admin_route("POST", PATH, act, "Sets by which server letters go."),
 )

@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.access import Action, Need
 from ....storage.rules.refusal import Refused
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply, Route
 from ...routes import sign_on_settings as api
 from ...shapes.settings import OIDCSettingsView, SetOIDCSettings
+from ..form_route import admin_route
 from ..render import page, redirect
 
 PATH: Final = "/admin/single-sign-on"
@@ -111,27 +111,7 @@ def _page(
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
-        method="GET",
-        path=PATH,
-        action=_ADMIN,
-        handler=show,
-        summary="How people sign in elsewhere.",
-        query=SignOnQuery,
-        page=True,
-        in_document=False,
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        action=_ADMIN,
-        handler=act,
-        summary="Sets how people sign in elsewhere.",
-        form=True,
-        page=True,
-        in_document=False,
-    ),
+    admin_route("GET", PATH, show, "How people sign in elsewhere.", SignOnQuery),
+    admin_route("POST", PATH, act, "Sets how people sign in elsewhere."),
 )

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from ....storage.rules.access import Action, Need
 from ....storage.rules.global_silence import LONGEST_US
 from ....storage.rules.instant import DAY, Instant, from_text
 from ....storage.rules.refusal import Refused
 from ...route import Ask, Reply, Route
 from ...routes import alerting as api
 from ...shapes.settings import Alerting, GivenGlobalSilence, PutAlerting
+from ..form_route import admin_route
 from ..oncall.typed import instant_typed, spelt_local
 from ..render import page, redirect
 from ..words import dated
@@ -82,27 +82,7 @@ def _page(
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
-        method="GET",
-        path=PATH,
-        action=_ADMIN,
-        handler=show,
-        summary="Whether all alerts are silenced.",
-        query=SilenceQuery,
-        page=True,
-        in_document=False,
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        action=_ADMIN,
-        handler=act,
-        summary="Silences all alerts, or lifts that.",
-        form=True,
-        page=True,
-        in_document=False,
-    ),
+    admin_route("GET", PATH, show, "Whether all alerts are silenced.", SilenceQuery),
+    admin_route("POST", PATH, act, "Silences all alerts, or lifts that."),
 )
