@@ -14,8 +14,8 @@ from .facts import Facts, evaluate, is_long
 from .reach.outward import Reach
 
 # RE2 aborts the process where a search comes back to an interpreter that has ended; one that was
-# left alone is waited for so long, which is more than any of them may take.
-EXIT_SECONDS = 3.0
+# left alone is waited for so long, which is more than any of them may take where others work too.
+EXIT_SECONDS = 15.0
 _under_way: set[object] = set()
 
 
