@@ -9,6 +9,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ SETUP = (
     "ip -6 address add 2001:db8::1/64 dev far0 nodad",
     "ip link set far0 up",
 )
+# Also one that asks nobody is not there at once, but when the kernel comes to it: what arrives for
+# it before then is dropped.
+TENTATIVE = "ip -6 -oneline address show dev far0 tentative"
+TENTATIVE_SECONDS = 30.0
 
 
 @dataclass
@@ -110,6 +115,7 @@ def far_host(*, datagrams: bool) -> Iterator[FarHost]:
         fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH", b"far0", IFF_TUN | IFF_NO_PI))
         for command in SETUP:
             subprocess.run(command.split(), check=True)
+        _await_address()
         allowed = "0 2147483647" if datagrams else "1 0"
         Path("/proc/sys/net/ipv4/ping_group_range").write_text(allowed)
         yield FarHost(device)
@@ -119,3 +125,10 @@ def far_host(*, datagrams: bool) -> Iterator[FarHost]:
         if libc.setns(home, CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "setns")
         os.close(home)
+
+
+def _await_address() -> None:
+    latest = time.monotonic() + TENTATIVE_SECONDS
+    while subprocess.run(TENTATIVE.split(), check=True, capture_output=True).stdout:
+        assert time.monotonic() < latest, "an address stays tentative"
+        time.sleep(0.01)
