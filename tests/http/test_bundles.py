@@ -109,6 +109,20 @@ async def test_what_people_made_is_taken_over_and_said_so(api: Api) -> None:
     assert (await monitors(api))["web"]["id"] == str(made.uid)
 
 
+async def test_what_was_retired_is_not_taken_over_to_run(api: Api) -> None:
+    made = await api.new_monitor(slug="web", type="http", target=WEB["target"])
+    successor = {"service_id": str(await api.new_service())}
+    await told(api, "PUT", f"/monitors/{made.uid}/successor", successor)
+    await told(api, "POST", f"/monitors/{made.uid}/retire")
+    refused = await ask(api, "apply", bundle({"web": WEB}), 409)
+    assert refused == {"error": "monitors.web: retired"}
+    paused = bundle({"web": {**WEB, "enabled": False}})
+    assert await applied(api, paused) == {"web": "update"}
+    assert "retired_at" in (await monitors(api))["web"]
+    assert await applied(api, bundle({})) == {"web": "orphan"}
+    assert "retired_at" in (await monitors(api))["web"]
+
+
 async def test_exported_and_applied_nothing_changes(api: Api) -> None:
     await told(
         api,

@@ -25,7 +25,7 @@ from ...tables.services import ServiceRow, select_services_of_project
 CONFLICT: Final = "bundle_conflict"
 # What another writer's doing refuses, beside what is wrong with the bundle itself.
 _CONFLICTS: Final = frozenset(
-    {"slug_taken", "managed_by_file", "in_use", "revision_conflict", "service_quota"}
+    {"slug_taken", "managed_by_file", "in_use", "revision_conflict", "service_quota", "retired"}
 )
 
 
