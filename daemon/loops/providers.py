@@ -6,7 +6,7 @@ again, or gone at two looks. What cannot be applied is looked at again a minute 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from ...storage.pools import Pool, Tx
 from ...storage.rules.access import Kind, Principal
 from ...storage.rules.bundle import Bundle
 from ...storage.rules.file_provider import EMPTY_NOW, Status, may_speak_of, wrong
-from ...storage.rules.instant import SECOND
+from ...storage.rules.instant import SECOND, Instant
 from ...storage.rules.refusal import Refused, Unavailable
 from ...storage.tables.bundle_files import (
     FileRow,
@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS: Final = 5.0
 AGAIN_US: Final = 60 * SECOND
 _GONE: Final = b""
+_OURS: Final = "cannot be applied for a reason of ours, which the log tells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Providers:
                 applied += await self._take(source, one, row, named)
         for path, row in known.items():
             if path not in claims:
-                await self._leave(source, row, named)
+                await self._leave(source, row, named, now)
         return applied
 
     async def _take(
@@ -179,8 +180,6 @@ class Providers:
     async def _apply(
         self, source: Source, one: BundleFile, bundle: Bundle, named: _Claims, generation: int
     ) -> tuple[Status, str]:
-        """What fails fails alone: a bundle that nobody can apply keeps back no other."""
-
         async def work(tx: Tx) -> None:
             home = await _home(tx, source, bundle)
             await self._write(tx, source, one.path, home, bundle, named)
@@ -189,30 +188,34 @@ class Providers:
             await note_applied(tx, source.name, one.path, home.uid)
 
         try:
-            await self._pool.transact("apply_file_bundle", work)
+            if await self._is_done("apply_file_bundle", source, one.path, work):
+                return Status.APPLIED, ""
         except Refused as why:
             return wrong(generation), one.point_at(why)
-        except Unavailable:
+        return Status.ERROR, _OURS
+
+    async def _is_done(
+        self, name: str, source: Source, path: str, work: Callable[[Tx], Awaitable[None]]
+    ) -> bool:
+        """What fails for a reason of ours fails alone: no file keeps back another. Refused where
+        its content, or what stands there already, forbids it."""
+        try:
+            await self._pool.transact(name, work)
+        except (Refused, Unavailable):
             raise
         except Exception:
-            extra = {"provider": source.name, "path": one.path}
+            extra = {"provider": source.name, "path": path}
             log.exception("a bundle cannot be applied for a reason of ours", extra=extra)
-            return Status.ERROR, "cannot be applied for a reason of ours, which the log tells"
-        return Status.APPLIED, ""
+            return False
+        return True
 
-    async def _leave(self, source: Source, row: FileRow, named: _Claims) -> None:
-        """A file that is gone: noted at the first look, believed at the second."""
+    async def _leave(self, source: Source, row: FileRow, named: _Claims, now: Instant) -> None:
+        """A file that is gone: noted at the first look, believed at the second. Where what came
+        from it cannot be left, that is said and tried again later."""
         if row.digest != _GONE:
-            async with self._pool.statement("put_bundle_file") as tx:
-                await put_file(
-                    tx,
-                    source.name,
-                    row.path,
-                    named=(row.organization, row.project_slug),
-                    digest=_GONE,
-                    status=Status.PENDING,
-                    error="is gone",
-                )
+            await self._note_gone(row, Status.PENDING, "is gone")
+            return
+        if row.status != Status.PENDING and now - row.looked_at < AGAIN_US:
             return
 
         async def work(tx: Tx) -> None:
@@ -220,9 +223,27 @@ class Providers:
                 await self._empty(tx, source, row.path, left, named)
             await drop_file(tx, source.name, row.path)
 
-        await self._pool.transact("leave_file_bundle", work)
+        try:
+            if not await self._is_done("leave_file_bundle", source, row.path, work):
+                await self._note_gone(row, Status.ERROR, f"is gone, and {_OURS}")
+                return
+        except Refused as why:
+            await self._note_gone(row, wrong(row.generation), f"is gone, and {why}")
+            return
         log.info("a bundle is gone", extra={"provider": source.name, "path": row.path})
         self._on_edit()
+
+    async def _note_gone(self, row: FileRow, status: Status, error: str) -> None:
+        async with self._pool.statement("put_bundle_file") as tx:
+            await put_file(
+                tx,
+                row.provider,
+                row.path,
+                named=(row.organization, row.project_slug),
+                digest=_GONE,
+                status=status,
+                error=error,
+            )
 
     async def _empty(
         self, tx: Tx, source: Source, path: str, project: UUID, named: _Claims

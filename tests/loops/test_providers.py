@@ -248,6 +248,51 @@ async def test_what_fails_for_a_reason_of_ours_fails_alone(
     assert "a reason of ours" in row.last_error
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "told"),
+    [
+        (KeyError("a fault of ours"), "error", "a reason of ours"),
+        (Refused("invalid", "monitors.api", "cannot be left"), "degraded", "cannot be left"),
+    ],
+)
+async def test_a_file_that_cannot_be_left_keeps_no_other_back(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception,
+    status: str,
+    told: str,
+) -> None:
+    faults: list[Exception] = []
+
+    async def faulty(tx: Tx, project: UUID, bundle: Bundle, *rest: Any) -> Any:
+        if faults and not bundle.monitors:
+            raise faults[0]
+        return await apply_bundle(tx, project, bundle, *rest)
+
+    monkeypatch.setattr(providers, "apply_bundle", faulty)
+    look = provider(world, tmp_path)
+    for name, text in (("a.yaml", WEB), ("b.yaml", API)):
+        (tmp_path / name).write_text(HEAD + text)
+    await look()
+    assert await look() == 2
+    faults.append(fault)
+    (tmp_path / "b.yaml").unlink()
+    (tmp_path / "a.yaml").write_text(HEAD + WEB.replace("Web", "Net"))
+    await look()
+    assert await look() == 1, "the other is applied all the same"
+    row = await file(world, "b.yaml")
+    assert row.status == status
+    assert told in row.last_error
+    assert (await monitors(world))["api"] == (True, False)
+    faults.clear()
+    await look()
+    assert (await monitors(world))["api"] == (True, False), "not tried again at once"
+    world.now = Instant(world.now + AGAIN_US)
+    await look()
+    assert (await monitors(world))["api"] == (False, True)
+
+
 async def test_what_is_the_same_is_read_once(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
