@@ -11,6 +11,8 @@ import msgspec
 from .instant import SECOND, Instant
 
 LONGEST_US: Final = 366 * 86_400 * SECOND
+# How soon what waits is looked at again, as it may be lifted at any time.
+LOOK_US: Final = 15 * SECOND
 
 
 class GlobalSilence(msgspec.Struct, frozen=True):
@@ -21,6 +23,11 @@ class GlobalSilence(msgspec.Struct, frozen=True):
 
     def is_in_force(self, now: Instant) -> bool:
         return self.enabled and (self.until is None or now < self.until)
+
+    def look_at(self, now: Instant) -> Instant:
+        """When to look again whether one that is in force is over: no later than its end."""
+        soon = Instant(now + LOOK_US)
+        return soon if self.until is None else min(soon, self.until)
 
 
 NO_SILENCE: Final = GlobalSilence()

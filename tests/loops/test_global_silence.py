@@ -8,10 +8,9 @@ import pytest
 import trio
 
 from leadline.storage.rules.access import Kind, Principal
-from leadline.storage.rules.global_silence import GlobalSilence
+from leadline.storage.rules.global_silence import LOOK_US, GlobalSilence
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.alerts.climb_ladder import SILENCED_LOOK_US
 from leadline.storage.transactions.alerts.drive_alerts import Driven, drive_alerts
 from leadline.storage.transactions.incidents.edit_incidents import IncidentDraft, create_incident
 from leadline.storage.transactions.settings.put_global_silence import put_global_silence
@@ -258,7 +257,7 @@ async def test_a_ladder_goes_on_soon_after_it_was_lifted(story: Speaking) -> Non
     await story.steps(MINUTE)
     assert len(await story.heard()) == 1
     await lift(story)
-    await story.steps(SILENCED_LOOK_US)
+    await story.steps(LOOK_US)
     assert (await story.heard())[1:] == [("boss", "incident.escalated")]
 
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.rules.global_silence import (
     LONGEST_US,
+    LOOK_US,
     NO_SILENCE,
     GlobalSilence,
     silence_fault,
@@ -28,6 +29,13 @@ def test_it_holds_until_its_end_and_never_again(
         assert silence.is_in_force(later)
     if silence.until is not None:
         assert not silence.is_in_force(silence.until)
+
+
+@given(st.none() | st.integers(NOW + 1, NOW + LONGEST_US).map(Instant))
+def test_its_end_is_never_slept_through(until: Instant | None) -> None:
+    look_at = GlobalSilence(enabled=True, until=until).look_at(NOW)
+    assert NOW < look_at <= NOW + LOOK_US
+    assert until is None or look_at <= until
 
 
 @given(st.builds(GlobalSilence, st.booleans(), st.none() | _INSTANTS))

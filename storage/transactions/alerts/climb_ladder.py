@@ -12,7 +12,6 @@ from uuid import UUID
 from ...pools import Tx
 from ...rules.escalation import Ladder, due_steps, next_at
 from ...rules.incident import Status
-from ...rules.instant import SECOND, Instant
 from ...rules.telling import Page
 from ...tables import incidents, ladders
 from ...tables.escalation_policies import select_ladder
@@ -22,8 +21,6 @@ from ..notifications.tell import page_channels
 from ..oncall.reach_people import channels_of_step
 
 INCIDENT = "incident_event"
-# How soon it is looked at again whether the silence was lifted.
-SILENCED_LOOK_US = 15 * SECOND
 
 
 async def climb_due_ladder(tx: Tx, incident: UUID) -> int:
@@ -45,8 +42,7 @@ async def climb_ladder(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()
         return 0
     silence = await global_silence_in_force(tx)
     if silence is not None:
-        look_at = Instant(tx.now + SILENCED_LOOK_US)
-        await incidents.delay_climbing(tx, row, min(look_at, silence.until or look_at))
+        await incidents.delay_climbing(tx, row, silence.look_at(tx.now))
         return 0
     steps, taken = due_steps(ladder, row.climbs_from, taken, last_at, tx.now)
     told = set(spared)

@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 
 from ...pools import Tx
 from ...rules.delegation import SignalReason
+from ...rules.global_silence import GlobalSilence
 from ...rules.instant import SECOND, Instant
 from ...rules.maintenance import is_in_maintenance
 from ...rules.silence import HeldBy, Hold, Own, judge
@@ -34,8 +35,6 @@ HELD_LOOK_US = 5 * SECOND
 # What has been left to a service for so long is borne by it, as a rule: no lease runs out sooner.
 LEFT_YOUNG_US = 180 * SECOND
 LEFT_LOOK_US = 30 * SECOND
-# Whether the silence over everything was lifted; its end is known.
-SILENCED_LOOK_US = 15 * SECOND
 
 
 @dataclass(slots=True)
@@ -160,8 +159,7 @@ async def _tell(
         if judgement.hold is None:
             ready.append(row)
         else:
-            until = None if silence is None else silence.until
-            holds.append(_hold_write(row, judgement.hold, tx.now, until))
+            holds.append(_hold_write(row, judgement.hold, tx.now, silence))
     left = await leave_to_services(tx, owning, ready, is_steady=is_steady)
     for row in ready:
         key = (row.org, row.monitor)
@@ -261,16 +259,16 @@ def _own(subject: Subject, around: Surroundings) -> Own:
 
 
 def _hold_write(
-    row: OutageRow, hold: Hold, now: Instant, silent_until: Instant | None = None
+    row: OutageRow, hold: Hold, now: Instant, silence: GlobalSilence | None = None
 ) -> HoldWrite:
-    look_us = HELD_LOOK_US
-    if hold.by in (HeldBy.WAITING, HeldBy.RECHECKING):
-        look_us = WAITING_LOOK_US
+    if silence is not None and hold.by is HeldBy.SILENCED:
+        look_at = silence.look_at(now)
+    elif hold.by in (HeldBy.WAITING, HeldBy.RECHECKING):
+        look_at = Instant(now + WAITING_LOOK_US)
     elif hold.by is HeldBy.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:
-        look_us = LEFT_LOOK_US
-    elif hold.by is HeldBy.SILENCED:
-        look_us = min(SILENCED_LOOK_US, (silent_until or now + SILENCED_LOOK_US) - now)
-    look_at = Instant(now + look_us)
+        look_at = Instant(now + LEFT_LOOK_US)
+    else:
+        look_at = Instant(now + HELD_LOOK_US)
     return HoldWrite(row.org, row.id, hold.by, hold.since, hold.until, look_at)
 
 
