@@ -228,8 +228,8 @@ async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None
 
 
 async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
-    """For writing; their shards are held."""
-    tx.lock_rank(LockRank.MONITOR, "monitors of a bundle")
+    """For writing. Whoever changes when one runs holds its shard before."""
+    tx.lock_rank(LockRank.MONITOR, "monitors that are written")
     await tx.rows(_LOCK_KEYS, org=org, ids=sorted(keys))
 
 

@@ -7,9 +7,15 @@ from ....probes.kinds import spec_of
 from ....probes.kinds.canary.fixtures import FIXTURES
 from ....probes.kinds.canary.workflow import BadWorkflow, NoCleanup, read_workflow
 from ...rules.monitor import MonitorType
+from ...tables.monitors import MonitorRow
 from .draft import MonitorDraft
 
 NO_CLEANUP = "cleanup=none acknowledged"
+
+
+def target_of(row: MonitorRow) -> str:
+    """As the audit names a monitor."""
+    return f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
 
 
 def audited(target: str, draft: MonitorDraft) -> str:

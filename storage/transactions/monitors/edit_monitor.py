@@ -24,7 +24,7 @@ from ..authority import audit, demand_monitor, expect_unmanaged_monitor
 from ..oncall.routing import hold_policy_named, refuse_policy_without_incidents
 from ..secrets.follow_references import hold_references
 from . import secrets_of_config
-from .audited import audited
+from .audited import audited, target_of
 from .children import make_of_children, with_natural_children
 from .create_monitor import common_values
 from .draft import (
@@ -232,8 +232,7 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     await schedules.raise_generation(tx, row.shard)
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
-    target = f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
-    await audit(tx, principal, row.org, "monitor.delete", target)
+    await audit(tx, principal, row.org, "monitor.delete", target_of(row))
     return row
 
 

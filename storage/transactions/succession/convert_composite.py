@@ -20,10 +20,11 @@ from ...tables.escalation_policies import select_policy_uids
 from ...tables.monitors import MonitorRow, hold_monitors
 from ...tables.services import ServiceRow
 from ..authority import audit, expect_unmanaged_monitor
+from ..monitors.audited import target_of
 from ..services.create_service import ServiceDraft, create_service
 from ..services.declare import DeclarationDraft, declare
 from ..services.owners import hold_owning_policy
-from .supersede import hold_superseded, target_of
+from .supersede import hold_with_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ async def convert_composite(
     """`sli` are those of its children that count; all are declared. Refused not_found, forbidden,
     managed_by_file, invalid with its field, conversion_conflict where a service has its slug,
     service_quota."""
-    before = await hold_superseded(tx, principal, monitor)
+    before = await hold_with_home(tx, principal, monitor)
     if before.type != MonitorType.COMPOSITE:
         raise Refused("invalid", "type", "only a composite becomes a service")
     if before.superseded_by is not None:

@@ -17,6 +17,7 @@ from ...tables import compositions, monitors, outages, services
 from ...tables.monitors import MonitorRow
 from ..alerts.end_with_monitor import end_with_monitor
 from ..authority import NOT_FOUND, audit, demand, demand_monitor, expect_unmanaged_monitor
+from ..monitors.audited import target_of
 from ..monitors.edit_monitor import edit_held, expect_unused, retire_held
 from ..monitors.together import Together
 from ..services.grounds import hold_home
@@ -29,7 +30,7 @@ async def set_successor(
 ) -> MonitorRow:
     """None takes it back. Refused not_found, forbidden, managed_by_file, invalid where there is no
     such service in the project, retired where it would leave nobody in the place of one that is."""
-    before = await hold_superseded(tx, principal, monitor)
+    before = await hold_with_home(tx, principal, monitor)
     successor = None
     if service is not None:
         await services.keep_service(tx, service)
@@ -54,7 +55,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """It runs no more, and whoever was told that it is down is told that it is watched no more. One
     that is retired stays so. Refused not_found, forbidden, managed_by_file, not_superseded where no
     service stands in its place, in_use."""
-    await hold_superseded(tx, principal, monitor)
+    await hold_with_home(tx, principal, monitor)
     await compositions.hold_compositions_around(tx, monitor)
     before = await demand_monitor(tx, principal, _EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
@@ -80,7 +81,7 @@ async def reactivate(
 ) -> MonitorRow:
     """It runs again; the service still stands in its place. Refused not_found, forbidden,
     managed_by_file, not_retired, and as edit_monitor where it can be no more."""
-    await hold_superseded(tx, principal, monitor)
+    await hold_with_home(tx, principal, monitor)
     await compositions.hold_compositions_around(tx, monitor, only_composites=True)
     before = await demand_monitor(tx, principal, _EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
@@ -95,7 +96,7 @@ async def reactivate(
     return await _again(tx, monitor)
 
 
-async def hold_superseded(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+async def hold_with_home(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """The monitor as it stands, with its project held. Refused not_found, forbidden."""
     row = await monitors.select_monitor(tx, monitor)
     if row is None:
@@ -103,11 +104,6 @@ async def hold_superseded(tx: Tx, principal: Principal, monitor: UUID) -> Monito
     demand(principal, _EDIT, Scope(row.org, row.project))
     await hold_home(tx, principal, row.project_uid)
     return await _again(tx, monitor)
-
-
-def target_of(row: MonitorRow) -> str:
-    """As the audit log names a monitor."""
-    return f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
 
 
 async def _again(tx: Tx, monitor: UUID) -> MonitorRow:
