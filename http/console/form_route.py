@@ -9,15 +9,18 @@ from ..route import Handler, NoQuery, Route
 def form_route(
     method: str,
     path: str,
-    scope: tuple[str, str],
+    scope: tuple[str, str] | None,
     handler: Handler,
     summary: str,
     query: type[msgspec.Struct] = NoQuery,
+    *,
+    need: Need = Need.EDITOR,
 ) -> Route:
+    """An editor's where nobody else is named."""
     return Route(
         method=method,
         path=path,
-        action=Action(Need.EDITOR),
+        action=Action(need),
         scope=scope,
         handler=handler,
         summary=summary,
@@ -36,14 +39,4 @@ def admin_route(
     query: type[msgspec.Struct] = NoQuery,
 ) -> Route:
     """Of whoever runs the installation; it stands in no project."""
-    return Route(
-        method=method,
-        path=path,
-        action=Action(Need.GLOBAL_ADMIN),
-        handler=handler,
-        summary=summary,
-        query=query,
-        form=method == "POST",
-        page=True,
-        in_document=False,
-    )
+    return form_route(method, path, None, handler, summary, query, need=Need.GLOBAL_ADMIN)

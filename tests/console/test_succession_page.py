@@ -62,7 +62,7 @@ async def test_a_composite_is_made_a_service_of(api: Api) -> None:
     page = await shown(api, f"/monitors/{row.uid}/successor")
     assert page.count('name="sli"') == 2
     status, page = await sent(api, row.uid, ("act", "convert"))
-    assert status == 409
+    assert status == 400
     assert "sli: must name which of its 2 children count." in page
     assert (await sent(api, row.uid, ("act", "convert"), ("sli", one.uid)))[0] == 303
     found = await monitor_of(api, row.uid)
@@ -77,7 +77,7 @@ async def test_what_is_no_button_and_no_id_changes_nothing(api: Api) -> None:
     before = await monitor_of(api, row.uid)
     assert (await sent(api, row.uid, ("act", "burn")))[0] == 400
     status, page = await sent(api, row.uid, ("act", "succeed"), ("service", "x"))
-    assert status == 409
+    assert status == 400
     assert "service_id: must be one of those named." in page
     assert (await sent(api, row.uid, ("act", "retire")))[0] == 409
     assert await monitor_of(api, row.uid) == before

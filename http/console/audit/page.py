@@ -5,13 +5,14 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.access import Action, Need
+from ....storage.rules.access import Need
 from ....storage.rules.instant import Instant
 from ....storage.tables.audits import INSTANCE
 from ....storage.tables.projects import select_organization
 from ....storage.views.audit_log import MOST, AuditRow, select_audit
 from ...route import Ask, Reply, Route
 from ...routes.scoped import org_of
+from ..form_route import admin_route, form_route
 from ..render import page
 from ..words import Moment, count, moment
 
@@ -65,25 +66,16 @@ def _line(row: AuditRow, now: Instant) -> Line:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
-        method="GET",
-        path="/organizations/{orgID}/audit",
-        action=Action(Need.ORG_ADMIN),
-        scope=("organization", "orgID"),
-        handler=show_organization,
-        summary="Who wrote what in an organization.",
-        query=AuditQuery,
-        page=True,
-        in_document=False,
+    form_route(
+        "GET",
+        "/organizations/{orgID}/audit",
+        ("organization", "orgID"),
+        show_organization,
+        "Who wrote what in an organization.",
+        AuditQuery,
+        need=Need.ORG_ADMIN,
     ),
-    Route(
-        method="GET",
-        path="/admin/audit",
-        action=Action(Need.GLOBAL_ADMIN),
-        handler=show_instance,
-        summary="Who wrote what to the installation.",
-        query=AuditQuery,
-        page=True,
-        in_document=False,
+    admin_route(
+        "GET", "/admin/audit", show_instance, "Who wrote what to the installation.", AuditQuery
     ),
 )

@@ -12,7 +12,7 @@ from ....storage.rules.refusal import Refused
 from ....storage.tables.monitors import MonitorRow
 from ....storage.tables.services import ServiceRow, select_services_of_project
 from ....storage.views.console_monitors import select_names, select_shown_monitor
-from ...errors import Problem
+from ...errors import Problem, problem_of
 from ...route import Ask, Reply
 from ...routes import succession as api
 from ...shapes.succession import ConvertComposite, SetSuccessor
@@ -59,7 +59,8 @@ async def act(ask: Ask) -> Reply:
         if refused.code not in _SAID and not refused.message:
             raise
         said = _SAID.get(refused.code) or f"{refused.field}: {refused.message}."
-        return _page(await _ground(ask), ask, wrong=said)
+        status = problem_of(refused).status
+        return _page(await _ground(ask), ask, wrong=said, status=status)
     return redirect(f"/monitors/{ask.ids['monitorID']}/successor")
 
 
@@ -118,12 +119,12 @@ def _children(row: MonitorRow) -> list[UUID]:
     return [UUID(text) for text in msgspec.json.decode(row.config)["children"]]
 
 
-def _page(ground: _Ground, ask: Ask, *, wrong: str = "") -> Reply:
+def _page(ground: _Ground, ask: Ask, *, wrong: str = "", status: int = 200) -> Reply:
     ticked = set(ask.form.get("sli", ())) or {str(uid) for uid, _ in ground.children}
     successor = [one for one in ground.services if one.uid == ground.row.superseded_by_uid]
     return page(
         "succession.html",
-        status=409 if wrong else 200,
+        status=status,
         frame=ground.frame,
         row=ground.row,
         services=ground.services,
