@@ -1,11 +1,14 @@
 """What is retired while it is down pages nobody on: who was told of it hears that it is over."""
 
+import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from uuid import UUID
 
 import pytest
+import trio
 
-from leadline.storage.rules.instant import MINUTE, SECOND
+from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.refusal import Refused
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.succession.convert_composite import convert_composite
@@ -116,3 +119,50 @@ async def test_a_composite_is_converted_and_retired_while_it_is_looked_at(
         " order by m.id"
     )
     assert terms == [(child.slug, True), (row.slug, False)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_retired_and_brought_back_while_everyone_works(story: Speaking, seed: int) -> None:
+    """Results come, outages are told and services looked at meanwhile: nobody waits in a circle,
+    and in the end whoever was told of something has heard of its end."""
+    chance = random.Random(seed)
+    rows = [await story.world.monitor(interval_seconds=30) for _ in range(3)]
+    await story.channel("ops", *rows)
+    for row in rows:
+        await superseded(story, row)
+
+    async def come_and_go() -> None:
+        for _ in range(20):
+            row = chance.choice(rows)
+            # Another may have brought it back already.
+            with suppress(Refused):
+                await chance.choice([retired, reactivated])(story, row)
+
+    async def tell() -> None:
+        for _ in range(40):
+            await story.is_now(chance.choice(rows), chance.random() < 0.4)
+
+    async def watch() -> None:
+        for _ in range(25):
+            await story.look()
+
+    async with trio.open_nursery() as nursery:
+        for work in (come_and_go, come_and_go, tell, tell, watch):
+            nursery.start_soon(work)
+    assert await story.world.rows(
+        "select count(*) from monitors where retired_at is not null and enabled"
+    ) == [(0,)]
+    for row in rows:
+        await retired(story, row)
+        await reactivated(story, row)
+    story.world.now = Instant(story.world.now + MINUTE)
+    for row in rows:
+        await story.is_now(row, True)
+    await story.steps(MINUTE)
+    assert await story.world.rows("select id from outages where ended_at is null") == []
+    assert {status for _, status, _ in await story.incidents()} <= {"resolved"}
+    begun = await story.world.rows(
+        "select array_agg(event order by o.id) from outbox o join destinations d"
+        " on d.id = o.destination where d.channel is not null group by conversation"
+    )
+    assert all(events == ["incident.opened", "incident.resolved"] for (events,) in begun), begun
