@@ -85,6 +85,17 @@ async def on_sealed(story: Speaking, service: Service, minutes: int, *, bad: boo
     await story.step(EVERY)
 
 
+async def watched(story: Speaking, *, bad: bool, after_seconds: int = 0) -> Service:
+    """A service that pages `ops`, two hours old, watched by a rule and looked at once."""
+    row, ops = await story.world.monitor(), await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((after_seconds, ops)))
+    story.world.now = Instant(story.world.now + AGED)
+    await seal(story, service, 120, bad=bad)
+    await watch(story, service, RULE)
+    await story.step(EVERY)
+    return service
+
+
 async def verdicts(story: Speaking) -> list[tuple[bool, str]]:
     return await story.world.rows("select firing, last_verdict from burn_rules order by id")
 
@@ -92,13 +103,7 @@ async def verdicts(story: Speaking) -> list[tuple[bool, str]]:
 async def test_a_rule_of_a_service_tells_once_that_it_fires_and_once_that_it_is_calm(
     story: Speaking,
 ) -> None:
-    row = await story.world.monitor()
-    ops = await story.channel("ops")
-    service = await story.service(row, policy=await story.policy((600, ops)))
-    story.world.now = Instant(story.world.now + AGED)
-    await seal(story, service, 120, bad=False)
-    await watch(story, service, RULE)
-    await story.step(EVERY)
+    service = await watched(story, after_seconds=600, bad=False)
     assert await verdicts(story) == [(False, "clear")]
     await on_sealed(story, service, 8, bad=True)
     assert await verdicts(story) == [(True, "firing")]
@@ -122,13 +127,7 @@ async def test_who_asked_is_reminded_that_a_budget_burns(story: Speaking) -> Non
 
 
 async def test_what_cannot_be_decided_neither_fires_nor_is_calm(story: Speaking) -> None:
-    row = await story.world.monitor()
-    ops = await story.channel("ops")
-    service = await story.service(row, policy=await story.policy((0, ops)))
-    story.world.now = Instant(story.world.now + AGED)
-    await seal(story, service, 120, bad=True)
-    await watch(story, service, RULE)
-    await story.step(EVERY)
+    service = await watched(story, bad=True)
     assert await verdicts(story) == [(True, "firing")]
     await story.steps(11 * MINUTE, EVERY)
     assert await verdicts(story) == [(True, "unevaluated")]
@@ -192,13 +191,7 @@ async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
 async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_calm(
     story: Speaking,
 ) -> None:
-    row = await story.world.monitor()
-    ops = await story.channel("ops")
-    service = await story.service(row, policy=await story.policy((0, ops)))
-    story.world.now = Instant(story.world.now + AGED)
-    await seal(story, service, 120, bad=True)
-    await watch(story, service, RULE)
-    await story.step(EVERY)
+    service = await watched(story, bad=True)
     await story.set("delete from outbox")
     later = Instant(story.world.now + 30 * 24 * HOUR)
     async with story.world.pool.transaction("sweep") as tx:
@@ -228,13 +221,7 @@ async def edit_rules(story: Speaking, service: Service, *rules: Rule, enabled: b
 async def test_who_was_told_of_a_rule_that_goes_hears_of_that_once(
     story: Speaking, change: str
 ) -> None:
-    row = await story.world.monitor()
-    ops = await story.channel("ops")
-    service = await story.service(row, policy=await story.policy((0, ops)))
-    story.world.now = Instant(story.world.now + AGED)
-    await seal(story, service, 120, bad=True)
-    await watch(story, service, RULE)
-    await story.step(EVERY)
+    service = await watched(story, bad=True)
     assert await story.heard() == [("ops", "budget.burning")]
     await edit_rules(story, service, RULE)
     assert len(await story.heard()) == 1, "the same again changes nothing"

@@ -17,7 +17,7 @@ from leadline.storage.transactions.settings.put_global_silence import put_global
 from tests.world import World
 
 from .speaking import EVERY, Speaking, speaking
-from .test_evaluator_burns import AGED, RULE, on_sealed, seal, watch
+from .test_evaluator_burns import on_sealed, watched
 from .test_watcher import Story
 from .test_watcher_random import Model, Play, expect_everything_ended
 
@@ -192,13 +192,7 @@ async def test_what_no_one_heard_of_a_service_no_member_tells_meanwhile(story: S
 
 
 async def test_a_budget_that_burns_is_told_when_it_ends_and_calm_at_once(story: Speaking) -> None:
-    row = await story.world.monitor()
-    ops = await story.channel("ops")
-    service = await story.service(row, policy=await story.policy((600, ops)))
-    story.world.now = Instant(story.world.now + AGED)
-    await seal(story, service, 120, bad=False)
-    await watch(story, service, RULE)
-    await story.step(EVERY)
+    service = await watched(story, after_seconds=600, bad=False)
     await silence(story)
     await on_sealed(story, service, 8, bad=True)
     assert await story.heard() == []
