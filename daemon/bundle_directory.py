@@ -3,6 +3,8 @@ same is not read into a bundle again.
 """
 
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +54,9 @@ def look_into(directory: Path, before: Mapping[str, BundleFile]) -> list[BundleF
 
 def _look_at(directory: Path, name: str, before: BundleFile | None) -> BundleFile:
     try:
-        with (directory / name).open("rb") as file:
+        with open(directory / name, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return BundleFile(name, _digest(b""), error="is no file")
             content = file.read(BYTES_MOST + 1)
     except OSError as error:
         return BundleFile(name, _digest(b""), error=f"cannot be read: {error.strerror}")
@@ -62,6 +66,11 @@ def _look_at(directory: Path, name: str, before: BundleFile | None) -> BundleFil
     if len(content) > BYTES_MOST:
         return BundleFile(name, digest, error=f"is larger than {BYTES_MOST} bytes")
     return _read(name, digest, content)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Whoever opens a pipe waits for its other end, and all other files with it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _digest(content: bytes) -> bytes:

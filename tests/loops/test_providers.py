@@ -1,5 +1,6 @@
 """File providers: what stands in a directory comes to be; what is wrong there changes nothing."""
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -367,6 +368,16 @@ async def test_bounds_of_a_directory(world: World, tmp_path: Path) -> None:
         (tmp_path / f"f{n}.yaml").write_text("")
     await look()
     assert "more than 100 bundles" in (await said(world)).last_error
+
+
+async def test_a_pipe_among_the_files_keeps_nobody_waiting(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "a.yaml").write_text(HEAD + WEB)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with trio.fail_after(60):
+        await look()
+        assert await look() == 1
+    assert (await file(world, "pipe.yaml")).last_error == "is no file"
 
 
 async def test_an_edit_and_an_application_wait_for_each_other(world: World, tmp_path: Path) -> None:
