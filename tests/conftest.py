@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psycopg
@@ -29,12 +30,19 @@ from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import Instant
 from tests.memory import in_memory
 
+if TYPE_CHECKING:
+    from leadline.http.auth.passwords import Passwords
+
 # No test asserts a time, properties neither: folders that say more load a profile after this one.
 settings.register_profile("everywhere", deadline=None)
 settings.load_profile("everywhere")
 
 # 2026-01-05T00:00:00Z, a Monday: where a test does not say otherwise, it is always now.
 FROZEN_NOW = Instant(1_767_571_200_000_000)
+
+# A hash at the real cost needs 46 MiB and runs in threads of low priority, which starve on a busy
+# machine.
+PASSWORD_MEMORY_KIB = 64
 
 # What provides a program that a test needs.
 OPENID_PROVIDER = Path(__file__).parent / "openid/node_modules/oidc-provider"
@@ -198,6 +206,26 @@ def template(databases: Databases) -> Iterator[str]:
     trio.run(migrate, dsn)
     yield databases.name_of(dsn)
     databases.drop(dsn)
+
+
+@pytest.fixture(scope="session")
+def cast_template(databases: Databases, template: str) -> Iterator[str]:
+    """The name of a migrated database that also contains the cast of `tests/http/cast.py`."""
+    # Imported here: the cast imports the whole of http, which most folders do not need.
+    from tests.http.cast import make_cast
+
+    dsn = databases.make(template)
+    trio.run(make_cast, dsn)
+    yield databases.name_of(dsn)
+    databases.drop(dsn)
+
+
+@pytest.fixture(scope="session")
+def passwords() -> "Passwords":
+    """Hashes at a small memory cost; `tests/http/test_passwords.py` checks the real one."""
+    from leadline.http.auth.passwords import Passwords
+
+    return Passwords(trio.CapacityLimiter(2), memory_kib=PASSWORD_MEMORY_KIB)
 
 
 @pytest.fixture

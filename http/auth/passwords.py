@@ -37,13 +37,13 @@ def _give_way() -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
-def _derive(password: bytes) -> str:
+def _derive(password: bytes, memory_kib: int) -> str:
     kdf = Argon2id(
         salt=os.urandom(SALT_BYTES),
         length=HASH_BYTES,
         iterations=ITERATIONS,
         lanes=LANES,
-        memory_cost=MEMORY_KIB,
+        memory_cost=memory_kib,
     )
     return kdf.derive_phc_encoded(password)
 
@@ -57,19 +57,24 @@ def _verify(password: bytes, stored: str) -> bool:
 
 
 class Passwords:
-    """`threads` bounds how many are hashed at once; further ones wait their turn."""
+    """Hashes and compares passwords.
 
-    def __init__(self, threads: trio.CapacityLimiter) -> None:
+    `threads` bounds how many are hashed at once; further ones wait their turn. `memory_kib` is the
+    memory cost of new hashes: tests of other things choose a small one.
+    """
+
+    def __init__(self, threads: trio.CapacityLimiter, memory_kib: int = MEMORY_KIB) -> None:
+        self._memory_kib = memory_kib
         self._threads = threads
         # Threads of our own: Trio lends its to whoever comes next, who would give way too.
         self._hashing = ThreadPoolExecutor(
             int(threads.total_tokens), "hashing", initializer=_give_way
         )
-        self._nobody = _derive(os.urandom(SALT_BYTES))
+        self._nobody = _derive(os.urandom(SALT_BYTES), memory_kib)
 
     async def hash(self, password: str) -> str:
         """The PHC string to store."""
-        return await self._aside(lambda: _derive(password.encode()))
+        return await self._aside(lambda: _derive(password.encode(), self._memory_kib))
 
     async def matches(self, password: str, stored: str | None) -> bool:
         """Whether it is the password; `stored` None, no such account, takes as long to say no."""

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 import pytest
-import trio
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -19,7 +18,7 @@ from playwright.sync_api import (
 
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.pools import Pool
-from tests.conftest import FROZEN_NOW
+from tests.conftest import FROZEN_NOW, Databases
 from tests.daemon_process import Daemon, daemon
 from tests.http.cast import Api, open_api
 from tests.ports import free_port
@@ -40,10 +39,12 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="session")
-def passwords() -> Passwords:
-    """One for all: making it costs a hash."""
-    return Passwords(trio.CapacityLimiter(2))
+@pytest.fixture
+def dsn(databases: Databases, cast_template: str) -> Iterator[str]:
+    """A database of this test's own that contains the cast."""
+    dsn = databases.make(cast_template)
+    yield dsn
+    databases.drop(dsn)
 
 
 @pytest.fixture

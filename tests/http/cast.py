@@ -28,7 +28,7 @@ from leadline.probes.senders import Means
 from leadline.probes.senders.webhook import secret_from
 from leadline.storage.bus import Bus
 from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool, Tx
+from leadline.storage.pools import Pool, Tx, open_pool
 from leadline.storage.postgres_partitions import make_partitions
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.access import Kind, Membership, Principal, Role
@@ -83,6 +83,7 @@ from leadline.storage.transactions.subscriptions.subscribe import subscribe
 from leadline.storage.transactions.targets.aim import aim_for_project
 from leadline.storage.views.pages import select_page
 from leadline.storage.views.subscribers import select_subscribers
+from tests.conftest import FROZEN_NOW
 
 COOKIE = "leadline_session"
 AGENT_TOKEN = "catch-all-token-of-the-cast"
@@ -110,16 +111,35 @@ TOKENS: dict[str, tuple[str, str | None, Role, list[str] | None]] = {
 EVERYBODY = ["nobody", *PEOPLE, *TOKENS]
 
 
+@dataclass(frozen=True)
+class Cast:
+    """The keys, ids and credentials of the principals that a cast template contains."""
+
+    # Tenants by slug, projects as "acme/shop".
+    orgs: dict[str, tuple[int, UUID]] = field(default_factory=dict)
+    projects: dict[str, tuple[int, UUID]] = field(default_factory=dict)
+    users: dict[str, tuple[int, UUID]] = field(default_factory=dict)
+    credentials: dict[str, dict[str, str]] = field(default_factory=lambda: {"nobody": {}})
+
+
+# The cast of this process's template: `make_cast` fills it once, `open_api` copies it.
+_cast = Cast()
+# Tests that run by the real clock are later than FROZEN_NOW.
+_CAST_SESSION_US = 3_650 * DAY
+# The partitions that most tests of the gate need: eight days from FROZEN_NOW.
+_DECISION_DAYS = 8
+
+
 @dataclass
 class Api:
     pool: Pool
     context: Context
     client: TestClientProtocol
     # Tenants by slug, projects as "acme/shop".
-    orgs: dict[str, tuple[int, UUID]] = field(default_factory=dict)
-    projects: dict[str, tuple[int, UUID]] = field(default_factory=dict)
-    users: dict[str, tuple[int, UUID]] = field(default_factory=dict)
-    credentials: dict[str, dict[str, str]] = field(default_factory=lambda: {"nobody": {}})
+    orgs: dict[str, tuple[int, UUID]]
+    projects: dict[str, tuple[int, UUID]]
+    users: dict[str, tuple[int, UUID]]
+    credentials: dict[str, dict[str, str]]
     numbers: Any = field(default_factory=lambda: count(1))
 
     async def ask(
@@ -272,14 +292,6 @@ class Api:
             if aims:
                 await put_target(tx, self.editor, self.project, uid, "30d", 99.9)
         return uid
-
-    async def keep_decisions(self, days: int = 1) -> None:
-        """There is room for what the gate decides on so many days, from now on."""
-        now = self.context.clock()
-        through = Instant(now + (days - 1) * DAY)
-        await make_partitions(
-            self.pool, "gate_decisions", "evaluated_at", from_=now, through=through
-        )
 
     async def new_gate_policy(self, service: UUID | None = None) -> int:
         """Its revision; of a service, or of the shop. Everything blocks."""
@@ -455,7 +467,8 @@ class Api:
 async def open_api(
     pool: Pool, now: Instant, passwords: Passwords, **parts: Any
 ) -> AsyncIterator[Api]:
-    """The app with its recorder running, and the cast. `parts` are of the context."""
+    """The app with its recorder running, on a clone of the cast template. `parts` are of the
+    context."""
     bus = Bus()
     reach = make_reach(probe_policy(), nameservers=())
     usual = Context(
@@ -478,10 +491,15 @@ async def open_api(
     )
     context = replace(usual, **parts)
     app = make_app(context, ROUTES)
-    api = Api(pool, context, app.test_client(use_cookies=False))
-    async with pool.transaction("cast") as tx:
-        await _make_places(tx, api)
-        await _make_people(tx, api)
+    api = Api(
+        pool,
+        context,
+        app.test_client(use_cookies=False),
+        dict(_cast.orgs),
+        dict(_cast.projects),
+        dict(_cast.users),
+        dict(_cast.credentials),
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(context.recorder.run)
         nursery.start_soon(reach.lag.watch)
@@ -489,47 +507,63 @@ async def open_api(
         nursery.cancel_scope.cancel()
 
 
-async def _make_places(tx: Tx, api: Api) -> None:
+async def make_cast(dsn: str) -> None:
+    """Inserts the cast into a migrated database that becomes the template of a test process.
+
+    Called once a process. Closes its connections, because PostgreSQL clones no database that has
+    one.
+    """
+    async with open_pool(dsn, name="cast", size=1, clock=lambda: FROZEN_NOW) as pool:
+        async with pool.transaction("cast") as tx:
+            await _make_places(tx, _cast)
+            await _make_people(tx, _cast)
+        through = Instant(FROZEN_NOW + (_DECISION_DAYS - 1) * DAY)
+        await make_partitions(
+            pool, "gate_decisions", "evaluated_at", from_=FROZEN_NOW, through=through
+        )
+
+
+async def _make_places(tx: Tx, cast: Cast) -> None:
     for slug in ("acme", "other"):
         uid = uuid7()
         org = await projects.insert_organization(tx, uid, slug, slug.title())
         assert org is not None
-        api.orgs[slug] = org, uid
+        cast.orgs[slug] = org, uid
         for name in ("shop", "mill"):
             uid = uuid7()
             project = await projects.insert_project(tx, org, uid, name, f"{slug} {name}")
             assert project is not None
-            api.projects[f"{slug}/{name}"] = project, uid
+            cast.projects[f"{slug}/{name}"] = project, uid
 
 
-async def _make_people(tx: Tx, api: Api) -> None:
+async def _make_people(tx: Tx, cast: Cast) -> None:
     for name, place in PEOPLE.items():
         uid = uuid7()
         key = await users.insert_user(
             tx, uid, f"{name}@example.com", name, None, admin=name == "global_admin"
         )
         assert key is not None
-        api.users[name] = key, uid
+        cast.users[name] = key, uid
         if place is not None:
-            org, project, role = _place(api, place[0], place[1], place[2])
+            org, project, role = _place(cast, place[0], place[1], place[2])
             await users.insert_membership(tx, org, uuid7(), key, project, role)
-        _, secret = await insert_session(tx, key)
-        api.credentials[name] = {"Cookie": f"{COOKIE}={secret}"}
-    api.credentials["agent"] = {"Authorization": f"Bearer {AGENT_TOKEN}"}
+        _, secret = await insert_session(tx, key, _CAST_SESSION_US)
+        cast.credentials[name] = {"Cookie": f"{COOKIE}={secret}"}
+    cast.credentials["agent"] = {"Authorization": f"Bearer {AGENT_TOKEN}"}
     for name, (tenant, project_name, role, actions) in TOKENS.items():
-        org, project, _ = _place(api, tenant, project_name, role)
+        org, project, _ = _place(cast, tenant, project_name, role)
         _, token = await insert_token(tx, org, project, role, actions)
-        api.credentials[name] = {"Authorization": f"Bearer {token}"}
+        cast.credentials[name] = {"Authorization": f"Bearer {token}"}
 
 
-def _place(api: Api, tenant: str, project: str | None, role: Role) -> tuple[int, int | None, Role]:
-    key = api.projects[f"{tenant}/{project}"][0] if project else None
-    return api.orgs[tenant][0], key, role
+def _place(cast: Api, tenant: str, project: str | None, role: Role) -> tuple[int, int | None, Role]:
+    key = cast.projects[f"{tenant}/{project}"][0] if project else None
+    return cast.orgs[tenant][0], key, role
 
 
-async def insert_session(tx: Tx, user: int) -> tuple[UUID, str]:
+async def insert_session(tx: Tx, user: int, lasts_us: int = HOUR) -> tuple[UUID, str]:
     uid, secret = uuid7(), secrets.token_urlsafe(32)
-    expires = Instant(tx.now + HOUR)
+    expires = Instant(tx.now + lasts_us)
     await sessions.insert_session(tx, digest(secret), uid, user, "a test", expires)
     return uid, secret
 

@@ -1,21 +1,22 @@
 """The real app on a database of each test's own, with a fixed cast."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import trio
 
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.pools import Pool
-from tests.conftest import FROZEN_NOW
+from tests.conftest import FROZEN_NOW, Databases
 from tests.http.cast import Api, open_api
 from tests.http.gating import PLENTY, Gated, open_gated
 
 
-@pytest.fixture(scope="session")
-def passwords() -> Passwords:
-    """One for all: making it costs a hash."""
-    return Passwords(trio.CapacityLimiter(2))
+@pytest.fixture
+def dsn(databases: Databases, cast_template: str) -> Iterator[str]:
+    """A database of this test's own that contains the cast."""
+    dsn = databases.make(cast_template)
+    yield dsn
+    databases.drop(dsn)
 
 
 @pytest.fixture

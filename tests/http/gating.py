@@ -137,7 +137,6 @@ async def open_gated(dsn: str, passwords: Passwords, bounds: Bounds) -> AsyncIte
         open_pool(dsn, name="test", size=12, clock=clock) as pool,
         open_api(pool, FROZEN_NOW, passwords, clock=clock, gate=Admission(bounds)) as api,
     ):
-        await api.keep_decisions(8)
         yield Gated(api, clock)
         await _read_again(api)
 

@@ -569,7 +569,6 @@ async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
 async def _gating(api: Api, path: str, service: UUID | str | None) -> dict[str, UUID | str]:
     """The first revision of a policy, whoever was there before, and what hangs on it."""
     made: dict[str, UUID | str] = {}
-    await api.keep_decisions()
     uid = UUID(str(service)) if service is not None else None
     async with api.pool.transaction("forget_policies") as tx:
         await tx.execute("delete from gate_policies")

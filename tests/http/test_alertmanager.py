@@ -201,9 +201,9 @@ PAYLOADS = st.lists(
 )
 @given(sent=PAYLOADS)
 def test_any_sequence_of_alerts_is_what_the_interface_says(
-    databases: Any, template: str, passwords: Passwords, sent: list[list[tuple[str, str]]]
+    databases: Any, cast_template: str, passwords: Passwords, sent: list[list[tuple[str, str]]]
 ) -> None:
-    dsn = databases.make(template)
+    dsn = databases.make(cast_template)
     try:
         trio.run(_sequence, dsn, passwords, sent)
     finally:

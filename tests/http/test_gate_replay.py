@@ -97,7 +97,6 @@ async def test_what_an_earlier_policy_said_is_told_while_it_governed(api: Api) -
 
 async def test_decisions_are_judged_again_by_their_own_facts(api: Api) -> None:
     path = await a_service(api)
-    await api.keep_decisions()
     await told(api, "PUT", f"{path}/gate/policy", DRAFT)
     decision = await told(api, "POST", f"{path}/gate")
     assert decision["state"] == "WARN"

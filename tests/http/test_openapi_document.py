@@ -140,7 +140,6 @@ async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
     ids["pageID"] = await api.new_status_page(visibility=Visibility.UNLISTED)
     await api.new_component(ids["pageID"], monitor=monitor.uid)
     ids["incidentID"] = await api.new_incident(explained=True)
-    await api.keep_decisions()
     await api.new_gate_policy()
     ids["overrideID"] = await api.new_gate_override(ids["serviceID"])
     ids["decisionID"] = await api.new_decision(ids["serviceID"])

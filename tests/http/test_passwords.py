@@ -10,6 +10,12 @@ import trio
 from leadline.http.auth.passwords import NICENESS, Passwords
 
 
+@pytest.fixture(scope="module")
+def passwords() -> Passwords:
+    """Hashes at the cost that the daemon uses."""
+    return Passwords(trio.CapacityLimiter(2))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
 async def test_whoever_hashes_gives_way_and_nobody_else(passwords: Passwords) -> None:
     def priority() -> int:
@@ -23,6 +29,8 @@ async def test_whoever_hashes_gives_way_and_nobody_else(passwords: Passwords) ->
 
 async def test_what_was_hashed_matches_and_nothing_else_does(passwords: Passwords) -> None:
     stored = await passwords.hash("six blind mice")
+    # OWASP's first choice for argon2id.
+    assert stored.startswith("$argon2id$v=19$m=47104,t=1,p=1$")
     assert await passwords.matches("six blind mice", stored)
     assert not await passwords.matches("six blind rats", stored)
     assert not await passwords.matches("six blind mice", None)

@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import trio
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import SUBSCRIBE_PER_MINUTE, Options
@@ -19,11 +18,6 @@ from tests.http.paging import new_component, new_page
 from tests.http.test_subscriptions import UNKNOWN, rows, tokens
 
 ADA = "ada@example.com"
-
-
-@pytest.fixture(scope="module")
-def passwords() -> Passwords:
-    return Passwords(trio.CapacityLimiter(2))
 
 
 @pytest.fixture
