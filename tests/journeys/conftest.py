@@ -1,6 +1,5 @@
 """What journeys share: a real web server, a real daemon, and patience with a bound."""
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import Daemon, daemon
+from tests.effort import IS_SOAK
 from tests.ports import free_port
 
 
@@ -19,7 +19,7 @@ from tests.ports import free_port
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Under soak our own trouble lasts longer, and its marker selects it."""
     for item in items:
-        if os.environ.get("LEADLINE_SOAK") and item.path.name == "test_our_own_trouble.py":
+        if IS_SOAK and item.path.name == "test_our_own_trouble.py":
             item.add_marker(pytest.mark.soak)
 
 

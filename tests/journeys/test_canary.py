@@ -222,6 +222,7 @@ def told_both_ways(queue: Queue) -> Any:
     return handle
 
 
+@pytest.mark.soak
 def test_a_test_before_saving_refuses_a_binding_by_its_name(fleet: Fleet) -> None:
     api = fleet.api
     project = project_of(api)

@@ -112,6 +112,7 @@ def watched(house: House, project: str, region: str, count: int) -> list[str]:
     return [monitor["id"] for monitor in made]
 
 
+@pytest.mark.soak
 def test_whatever_is_cut_slowed_and_killed_every_window_has_its_verdict(house: House) -> None:
     project = project_of(house.api)
     monitors = {region: watched(house, project, region, 4) for region in ("core", "far")}

@@ -153,6 +153,7 @@ def test_from_a_red_monitor_to_a_person_who_has_acknowledged(
     assert len(people.got) == 2
 
 
+@pytest.mark.soak
 def test_kills_lose_no_event_and_reorder_none(
     leadline: Daemon, nginx: Nginx, receivers: list[Receiver]
 ) -> None:

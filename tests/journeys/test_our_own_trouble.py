@@ -11,11 +11,12 @@ import psycopg
 import pytest
 
 from tests.daemon_process import Daemon
+from tests.effort import IS_SOAK
 
 from .conftest import Nginx, eventually, project_of, status
 
 pytestmark = [pytest.mark.needs("nginx")]
-SECONDS = 70 if os.environ.get("LEADLINE_SOAK") else 20
+SECONDS = 70 if IS_SOAK else 20
 
 
 @pytest.fixture
@@ -73,6 +74,7 @@ def postgres_pids(leadline: Daemon) -> list[int]:
     return [pid, *map(int, children)]
 
 
+@pytest.mark.soak
 def test_frozen_and_thawed_the_daemon_calls_nothing_down(
     leadline: Daemon, watched: dict[str, str]
 ) -> None:
@@ -86,6 +88,7 @@ def test_frozen_and_thawed_the_daemon_calls_nothing_down(
     assert false_alarms(leadline, watched["checked"], watched["pushed"]) == []
 
 
+@pytest.mark.soak
 def test_a_database_that_stands_still_makes_nothing_down(
     leadline: Daemon, watched: dict[str, str]
 ) -> None:

@@ -5,11 +5,13 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.attendance import Attendance, Identity
 from leadline.daemon.loops.edits import hear
-from leadline.daemon.loops.pace import Wake
 from leadline.storage.pools import Pool
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables import presences
+from leadline.storage.tables.edits import EDITED, tell_edited
 from tests.world import World
+
+HANGS_SECONDS = 30
 
 
 def attendance(pool: Pool, world: World) -> Attendance:
@@ -24,29 +26,32 @@ async def test_whoever_is_asked_says_at_once_how_far_it_has_listened(
     await asking.pass_once()
     await asked.pass_once()
     world.now = Instant(world.now + SECOND)
-    heard = Wake()
+    heard, listens = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, {presences.ASKED: heard.set})
-        with trio.fail_after(30):
-            while asked.renewed_through != world.now:
-                asking.ask()
-                await asking.pass_once()
-                began = trio.current_time()
-                await heard.wait(0.5)
-                if trio.current_time() - began < 0.4:
-                    await asked.pass_once()
+        nursery.start_soon(hear, dsn, {presences.ASKED: heard.set}, listens.set)
+        with trio.fail_after(HANGS_SECONDS):
+            await listens.wait()
+            asking.ask()
+            await asking.pass_once()
+            await heard.wait()
+        await asked.pass_once()
+        assert asked.renewed_through == world.now
         nursery.cancel_scope.cancel()
 
 
 async def test_a_renewal_that_nobody_asked_for_asks_nobody(world: World, dsn: str) -> None:
     alone = attendance(world.pool, world)
     await alone.pass_once()
-    heard = Wake()
+    asked, edited, listens = trio.Event(), trio.Event(), trio.Event()
+    heard = {presences.ASKED: asked.set, EDITED: edited.set}
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, {presences.ASKED: heard.set})
-        await trio.sleep(0.3)
-        await alone.pass_once()
-        began = trio.current_time()
-        await heard.wait(0.3)
-        assert trio.current_time() - began >= 0.29
+        nursery.start_soon(hear, dsn, heard, listens.set)
+        with trio.fail_after(HANGS_SECONDS):
+            await listens.wait()
+            await alone.pass_once()
+            # What is told is heard in its order: once this is, what came before it was.
+            async with world.pool.statement("tell_edited") as tx:
+                await tell_edited(tx)
+            await edited.wait()
+        assert not asked.is_set()
         nursery.cancel_scope.cancel()

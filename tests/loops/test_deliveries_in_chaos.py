@@ -1,7 +1,6 @@
 """Leasers that are killed at any moment, receivers that fail, hang and lie: every event arrives,
 those of one incident at one destination first in their order, and nothing is left."""
 
-import os
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import pytest
 import trio
 
 from leadline.storage.rules.instant import SECOND, Instant
+from tests.effort import IS_SOAK
 from tests.loops.leasing import (
     OK,
     REFUSED,
@@ -29,7 +29,6 @@ from tests.transactions.telling_world import Telling
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]
-IS_SOAK = os.environ.get("LEADLINE_SOAK") == "1"
 SEQS = 25 if IS_SOAK else 8
 STREAMS = 12 if IS_SOAK else 5
 # How much product time passes in each real second, where it is the test's to say.

@@ -10,6 +10,7 @@ from leadline.daemon.loops import evaluator as evaluator_module
 from leadline.storage.pools import Tx
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.transactions.alerts.evaluate_services import Evaluated
+from tests.effort import varied
 
 from .speaking import Key, Speaking, speaking
 
@@ -202,8 +203,13 @@ _BREAKS = {
 }
 
 
-@pytest.mark.parametrize("moment", ["before", "at", "after", "told"])
-@pytest.mark.parametrize("part", _BREAKS)
+_MOMENTS = ("before", "at", "after", "told")
+_EVERY_BREAK = [(part, moment) for part in _BREAKS for moment in _MOMENTS]
+# Each part at one moment, which its name draws.
+_ONE_MOMENT_EACH = [(part, random.Random(part).choice(_MOMENTS)) for part in _BREAKS]
+
+
+@pytest.mark.parametrize(("part", "moment"), varied(_ONE_MOMENT_EACH, _EVERY_BREAK))
 async def test_whatever_breaks_one_page_arrives_and_one_recovery(
     story: Speaking, part: str, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

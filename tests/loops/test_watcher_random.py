@@ -11,6 +11,7 @@ from leadline.storage.rules.instant import HOUR, SECOND, Instant
 from leadline.storage.tables import incidents
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.incidents.record import Entry, write_entry
+from tests.effort import varied
 from tests.world import World
 
 from .test_watcher import Story
@@ -153,7 +154,7 @@ class Play:
         return {keys[monitor] for (monitor,) in rows}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", varied([0, 1], range(6)))
 async def test_a_random_history(world: World, seed: int) -> None:
     story, chance = Story(world), random.Random(seed)
     rows: list[MonitorRow] = []

@@ -23,6 +23,7 @@ from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.schedule import Term
 from leadline.storage.rules.service import Policies
 from leadline.storage.rules.span import Span
+from tests.effort import examples
 
 ZERO = Instant(1_767_571_200_000_000)
 REGIONS = {1: "core", 2: "eu"}
@@ -69,7 +70,7 @@ def _terms(draw: st.DrawFn) -> list[Term]:
 
 
 @given(_revisions(), st.tuples(_terms(), _terms(), _terms()))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
     revisions: list[Revision], terms: tuple[list[Term], ...]
 ) -> None:

@@ -16,6 +16,7 @@ from leadline.storage.rules.gate import (
     decide,
     overridden,
 )
+from tests.effort import examples
 
 CLAUSES = list(Clause)
 VERDICTS = (True, False, None)
@@ -72,7 +73,7 @@ _POLICY = st.fixed_dictionaries(dict.fromkeys(CLAUSES, st.sampled_from(Assignmen
 
 
 @given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_over_several_windows_the_worst_decides_and_silence_never_allows(
     clauses: dict[Clause, Assignment],
     found: list[tuple[Clause, bool | None, str | None]],

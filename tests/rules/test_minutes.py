@@ -10,6 +10,7 @@ from leadline.storage.rules.minutes import Run, joined, replaced, runs_of
 from leadline.storage.rules.service import Durations, Health, State, durations
 from leadline.storage.rules.sli import Condition
 from leadline.storage.rules.span import Span
+from tests.effort import examples
 
 MIDNIGHT = Instant(20_000 * DAY)
 _STATES = [
@@ -37,7 +38,7 @@ def _lines(draw: st.DrawFn) -> tuple[Span, list[tuple[Span, State]]]:
 
 
 @given(_lines())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_runs_say_of_each_minute_what_the_line_says(
     made: tuple[Span, list[tuple[Span, State]]],
 ) -> None:
@@ -64,7 +65,7 @@ def _runs(draw: st.DrawFn) -> list[Run]:
 
 
 @given(_runs(), _runs(), st.integers(-3000, 3000), st.integers(1, 3000))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_range_is_replaced_and_nothing_else(
     before: list[Run], other: list[Run], start: int, length: int
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from leadline.storage.rules.push import (
 )
 from leadline.storage.rules.schedule import Term, Window, windows
 from leadline.storage.rules.span import Span
+from tests.effort import varied
 
 NOW = Instant(1_800_000_000 * SECOND)
 FOREVER = Instant(NOW + 4_000 * DAY)
@@ -212,11 +214,12 @@ def deaf_daily(days: int, for_us: int) -> list[Span]:
     return [span(start + for_us, start + DAY) for start in starts]
 
 
-def test_two_seconds_of_cron_jitter_raise_no_alarm_in_a_million_heartbeats() -> None:
+@pytest.mark.parametrize("heartbeats", varied([100_000], [100_000, 1_000_000]))
+def test_two_seconds_of_cron_jitter_raise_no_alarm(heartbeats: int) -> None:
     term = job(MINUTE, grace_us=2 * SECOND)
     heard = [span(NOW - DAY, FOREVER)]
     last = NOW
-    for number in range(1, 1_000_001):
+    for number in range(1, heartbeats + 1):
         jitter_us = number * 2_654_435_761 % (2 * SECOND + 1)
         beat = Instant(NOW + number * MINUTE + jitter_us)
         assert not missed_deadlines(Silence(last), [term], [], heard, Instant(beat - 1))

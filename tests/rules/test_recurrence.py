@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.rules.instant import DAY, HOUR, SECOND, Instant, from_datetime, to_datetime
 from leadline.storage.rules.recurrence import Recurrence, fault, occurrences
+from tests.effort import examples
 
 ZONES = ["", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
 DAYS = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
@@ -29,7 +30,7 @@ def at(text: str, zone: str = "UTC") -> Instant:
     st.integers(0, 24 * 60 - 1),
     st.sampled_from(ZONES),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_weekly_rules_come_at_the_local_time_of_their_days(
     days: set[int], interval: int, day: int, minute: int, zone: str
 ) -> None:
@@ -128,7 +129,7 @@ def test_what_is_no_rule_is_refused_by_its_field(rule: str) -> None:
 
 
 @given(st.text(max_size=60) | st.from_regex(r"FREQ=(DAILY|WEEKLY);[A-Z]+=[0-9A-Z,;=+-]{0,30}"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_whatever_is_given_is_judged_and_nothing_breaks(text: str) -> None:
     fault(Recurrence(text, at("2026-01-05T02:00"), HOUR))
 

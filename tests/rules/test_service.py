@@ -25,6 +25,7 @@ from leadline.storage.rules.service import (
 )
 from leadline.storage.rules.sli import Condition
 from leadline.storage.rules.span import Span
+from tests.effort import examples
 from tests.rules.service_model import by_hand
 
 UP, DOWN, MISSING, PAUSED, MAINT = Seen
@@ -108,7 +109,7 @@ _MEMBERS = st.lists(
 
 
 @given(_POLICIES, _MEMBERS)
-@settings(max_examples=1_500)
+@settings(max_examples=examples(1_500))
 def test_every_state_is_what_the_words_say(
     policies: Policies, members: list[tuple[str, Seen]]
 ) -> None:
@@ -152,7 +153,7 @@ def _line(seconds: list[Seen]) -> MemberLine:
 
 
 @given(_POLICIES, st.lists(_member(), max_size=4), st.sets(st.integers(1, _SECONDS - 1)))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_time_is_what_each_second_of_it_is(
     policies: Policies, members: list[tuple[str, list[Seen]]], cuts: set[int]
 ) -> None:

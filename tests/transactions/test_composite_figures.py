@@ -1,7 +1,5 @@
 """The figures of composites against a day that is painted half second by half second."""
 
-import os
-
 import pytest
 
 from leadline.daemon.loops.sealer import Sealer
@@ -12,13 +10,12 @@ from leadline.storage.tables import compositions, schedules
 from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from leadline.storage.transactions.results.record_results import record_results
 from leadline.storage.views.availability import select_days
+from tests.effort import varied
 from tests.transactions.lives import Life, Painter
 from tests.world import REGIONS, START, World
 
-SOAK = os.environ.get("LEADLINE_SOAK") == "1"
 
-
-@pytest.mark.parametrize("seed", range(60 if SOAK else 4))
+@pytest.mark.parametrize("seed", varied([0, 1], range(60)))
 async def test_every_figure_is_what_the_text_says_of_the_whole_history(
     world: World, seed: int
 ) -> None:

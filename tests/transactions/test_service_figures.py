@@ -6,7 +6,6 @@ or less often. Whatever is sealed, every minute, hour and window of it is what t
 whole history, and whatever is killed on the way changes nothing.
 """
 
-import os
 import random
 from dataclasses import replace
 from itertools import pairwise
@@ -57,11 +56,11 @@ from leadline.storage.views.service_reports import (
     select_sum,
     select_window,
 )
+from tests.effort import varied
 from tests.rules.service_model import by_hand
 from tests.transactions.lives import BAD, EXCLUDED, GOOD, TICK, Known, Life, Painter, within
 from tests.world import START, World
 
-SOAK = os.environ.get("LEADLINE_SOAK") == "1"
 RAW_DAYS = 30
 
 
@@ -363,7 +362,7 @@ async def _expect_windows(life: Served, row: ServiceRow, painted: dict[int, Dura
 
 
 # In the last a maintenance of a member that is gone was annulled.
-@pytest.mark.parametrize("seed", range(60) if SOAK else [0, 1, 2, 3, 24])
+@pytest.mark.parametrize("seed", varied([0, 24], range(60)))
 async def test_every_figure_is_what_the_text_says_of_the_whole_history(
     world: World, seed: int
 ) -> None:
@@ -402,7 +401,7 @@ class Crowded(Served):
             await self._learn_late()
 
 
-@pytest.mark.parametrize("seed", range(100, 130) if SOAK else [100])
+@pytest.mark.parametrize("seed", varied([100], range(100, 130)))
 async def test_however_many_tell_the_same_time_at_once_it_is_what_the_text_says(
     world: World, seed: int
 ) -> None:
