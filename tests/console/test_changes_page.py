@@ -214,11 +214,12 @@ async def test_what_the_gate_said_and_what_came_after_stand_beside_a_change(api:
         assert f"Fall {n} {12 * n} min before" in plain(one).replace("\u202f", " ")
     assert "overridden" in one
     async with api.pool.transaction("age") as tx:
-        [(name,)] = await tx.rows(
+        partitions = await tx.rows(
             "select inhrelid::regclass::text from pg_inherits "
             "where inhparent = 'gate_decisions'::regclass"
         )
-        await tx.execute(f"drop table {name}")
+        for (name,) in partitions:
+            await tx.execute(f"drop table {name}")
     aged = await seen(api, page_of(path))
     assert "no longer kept" in aged
     assert str(decision) not in aged

@@ -556,7 +556,9 @@ async def _make_people(tx: Tx, cast: Cast) -> None:
         cast.credentials[name] = {"Authorization": f"Bearer {token}"}
 
 
-def _place(cast: Api, tenant: str, project: str | None, role: Role) -> tuple[int, int | None, Role]:
+def _place(
+    cast: Cast, tenant: str, project: str | None, role: Role
+) -> tuple[int, int | None, Role]:
     key = cast.projects[f"{tenant}/{project}"][0] if project else None
     return cast.orgs[tenant][0], key, role
 
