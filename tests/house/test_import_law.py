@@ -1,15 +1,23 @@
-"""The import law: daemon → http → storage → probes; an arrow may skip a floor, never climb."""
+"""Imports point down: daemon → http → storage → probes. Each rule lists every violation."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-import pytest
+from tests.house.sources import (
+    LAYERS,
+    ROOT,
+    files,
+    ident,
+    imported,
+    module_name,
+    nodes,
+    text,
+)
 
-ROOT = Path(__file__).parents[2]
-FLOORS = ["probes", "storage", "http", "daemon"]
-STORAGE_FLOORS = ["rules", "tables", "views", "transactions"]
-PURE_FORBIDDEN = {
+STORAGE_LAYERS: Final = ("rules", "tables", "views", "transactions")
+IMPURE: Final = {
     "trio",
     "time",
     "random",
@@ -20,9 +28,9 @@ PURE_FORBIDDEN = {
     "socket",
     "httpx",
 }
-PURE_PROBE_FILES = {"check", "condition", "result", "carrier"}
-# What of the daemon an agent shares: none of it needs storage or http.
-BESIDE_AN_AGENT = {
+PURE_PROBE_FILES: Final = {"check", "condition", "result", "carrier"}
+# The modules of the daemon that an agent shares: none of them needs storage or http.
+SHARED_WITH_AGENT: Final = {
     "daemon.garbage",
     "daemon.limits",
     "daemon.notify",
@@ -31,131 +39,115 @@ BESIDE_AN_AGENT = {
     "daemon.wake",
     "daemon.way_out",
 }
-OUTWARD = {"socket.socket", "trio.open_tcp_stream", "trio.open_ssl_over_tcp_stream"}
 
 
-def files() -> list[Path]:
-    return sorted(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
+def _layer(name: str) -> int:
+    layer = name.split(".", maxsplit=1)[0]
+    return LAYERS.index(layer) if layer in LAYERS else -1
 
 
-def module_name(path: Path) -> str:
-    parts = list(path.relative_to(ROOT).with_suffix("").parts)
-    if parts[-1] == "__init__":
-        parts.pop()
-    return ".".join(parts)
+def _agent_may_import(name: str) -> bool:
+    return (
+        name.startswith(("probes", "daemon.agent")) or name in SHARED_WITH_AGENT or name == "daemon"
+    )
 
 
-def imported(path: Path) -> Iterator[tuple[str, bool]]:
-    """(name, inside): what a file imports, house names without the `leadline.` prefix."""
-    package = list(path.relative_to(ROOT).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, False
-        elif isinstance(node, ast.ImportFrom):
-            if node.level == 0:
-                yield node.module or "", False
-                continue
-            base = package[: len(package) - (node.level - 1)]
-            prefix = ".".join(base + ([node.module] if node.module else []))
-            for alias in node.names:
-                yield resolve(prefix, alias.name), True
-
-
-def resolve(prefix: str, name: str) -> str:
-    whole = ROOT.joinpath(*prefix.split("."), name) if prefix else ROOT / name
-    is_module = whole.with_suffix(".py").exists() or whole.is_dir()
-    return f"{prefix}.{name}".strip(".") if is_module else prefix
-
-
-def rank(name: str) -> int:
-    floor = name.split(".", maxsplit=1)[0]
-    return FLOORS.index(floor) if floor in FLOORS else -1
-
-
-def ident(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-@pytest.mark.parametrize("path", files(), ids=ident)
-def test_no_arrow_climbs(path: Path) -> None:
-    mine = module_name(path)
+def _upward_imports(path: Path) -> Iterator[str]:
+    importer = module_name(path)
+    of_agent = importer.startswith("daemon.agent") or importer in SHARED_WITH_AGENT
     for name, inside in imported(path):
-        assert not name.startswith("leadline"), "inside the house imports are relative"
-        if inside:
-            assert rank(name) <= rank(mine), f"{mine} climbs to {name}"
-            if mine.startswith("probes"):
-                assert name.startswith("probes"), f"probes import nothing of ours: {name}"
-            if mine.startswith("daemon.agent") or mine in BESIDE_AN_AGENT:
-                allowed = name.startswith(("probes", "daemon.agent")) or name in BESIDE_AN_AGENT
-                assert allowed or name == "daemon", f"an agent has no {name}"
+        if name.startswith("leadline"):
+            yield f"{ident(path)}: {name} must be a relative import"
+        if not inside:
+            continue
+        if _layer(name) > _layer(importer):
+            yield f"{ident(path)}: imports {name} from a higher layer"
+        if importer.startswith("probes") and not name.startswith("probes"):
+            yield f"{ident(path)}: probes import nothing of Leadline but probes, not {name}"
+        if of_agent and not _agent_may_import(name):
+            yield f"{ident(path)}: an agent does not contain {name}"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "storage").rglob("*.py")), ids=ident)
-def test_inside_storage_arrows_go_down(path: Path) -> None:
-    mine = module_name(path).split(".")
-    floor = mine[1] if len(mine) > 2 else ""
-    if floor not in STORAGE_FLOORS:
+def test_imports_point_down() -> None:
+    assert [found for path in files() for found in _upward_imports(path)] == []
+
+
+def _upward_imports_in_storage(path: Path) -> Iterator[str]:
+    parts = module_name(path).split(".")
+    layer = parts[1] if len(parts) > 2 else ""
+    if layer not in STORAGE_LAYERS:
         return
     for name, inside in imported(path):
-        parts = name.split(".")
-        if not inside or len(parts) < 2 or parts[0] != "storage" or parts[1] not in STORAGE_FLOORS:
+        other = name.split(".")
+        if not inside or len(other) < 2 or other[0] != "storage" or other[1] not in STORAGE_LAYERS:
             continue
-        assert STORAGE_FLOORS.index(parts[1]) <= STORAGE_FLOORS.index(floor), f"climbs: {name}"
-        if floor == "tables" and len(parts) > 2:
-            assert parts[1] != "tables", f"tables do not import each other: {name}"
+        if STORAGE_LAYERS.index(other[1]) > STORAGE_LAYERS.index(layer):
+            yield f"{ident(path)}: imports {name} from a higher layer of storage"
+        if layer == "tables" and len(other) > 2 and other[1] == "tables":
+            yield f"{ident(path)}: tables do not import each other: {name}"
 
 
-def pure_files() -> list[Path]:
+def test_imports_inside_storage_point_down() -> None:
+    storage = (path for path in files() if ident(path).startswith("storage/"))
+    assert [found for path in storage for found in _upward_imports_in_storage(path)] == []
+
+
+def _pure_files() -> list[Path]:
     probes = [ROOT / "probes" / f"{name}.py" for name in sorted(PURE_PROBE_FILES)]
     return sorted((ROOT / "storage" / "rules").rglob("*.py")) + [p for p in probes if p.exists()]
 
 
-@pytest.mark.parametrize("path", pure_files(), ids=ident)
-def test_rules_are_pure(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await), "no async in a rule"
+def _impurities(path: Path) -> Iterator[str]:
+    if any(isinstance(node, ast.AsyncFunctionDef | ast.Await) for node in nodes(path)):
+        yield f"{ident(path)}: a rule is not async"
     for name, inside in imported(path):
-        assert inside or name.split(".")[0] not in PURE_FORBIDDEN, f"a rule imports {name}"
-    source = path.read_text()
+        if not inside and name.split(".")[0] in IMPURE:
+            yield f"{ident(path)}: a rule does not import {name}"
     for call in ("datetime.now", "datetime.utcnow", ".today("):
-        assert call not in source, "now is an argument"
+        if call in text(path):
+            yield f"{ident(path)}: now is an argument, not {call}"
 
 
-def test_there_are_no_circles() -> None:
+def test_rules_are_pure() -> None:
+    assert [found for path in _pure_files() for found in _impurities(path)] == []
+
+
+def test_no_module_imports_itself_through_others() -> None:
     names = {module_name(path): path for path in files()}
     graph = {
         name: {n for n, inside in imported(path) if inside and n in names and n != name}
         for name, path in names.items()
     }
-    # A package's __init__ that names its own rooms is a door, not a circle.
     done: set[str] = set()
+    cycles: list[str] = []
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, " → ".join((*trail[trail.index(name) :], name))
+        if name in trail:
+            cycles.append(" → ".join((*trail[trail.index(name) :], name)))
+            return
         if name in done:
             return
-        for other in graph[name]:
+        for other in sorted(graph[name]):
             visit(other, (*trail, name))
         done.add(name)
 
     for name in graph:
         visit(name, ())
+    assert cycles == []
 
 
-SQL_ROOMS = (
+SQL_PLACES: Final = (
     "storage/tables/",
     "storage/views/",
     "storage/pools.py",
     "storage/postgres",
     "storage/migrate",
-    # Another tool's own file, as its importer reads it.
+    # Reads the database file of another tool.
     "daemon/importers/kuma",
-    # The one store of a box that has no database.
+    # The disk buffer of an agent, which has no PostgreSQL.
     "daemon/agent/ring.py",
 )
-SQL_STARTS = (
+SQL_STARTS: Final = (
     "select ",
     "insert into ",
     "update ",
@@ -167,42 +159,47 @@ SQL_STARTS = (
 )
 
 
-@pytest.mark.parametrize("path", files(), ids=ident)
-def test_sql_stands_only_where_it_belongs(path: Path) -> None:
-    if ident(path).startswith(SQL_ROOMS):
-        return
-    tree = ast.parse(path.read_text())
+def _misplaced_sql(path: Path) -> Iterator[str]:
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in docstrings
+            not isinstance(node, ast.Constant)
+            or not isinstance(node.value, str)
+            or id(node) in docstrings
         ):
-            text = node.value.lstrip().lower()
-            looks = text.startswith(SQL_STARTS) and (
-                " from " in text or " set " in text or " into " in text or " table " in text
-            )
-            assert not looks, f"SQL outside its rooms: {node.value[:60]!r}"
+            continue
+        words = node.value.lstrip().lower()
+        if words.startswith(SQL_STARTS) and any(
+            word in words for word in (" from ", " set ", " into ", " table ")
+        ):
+            yield f"{ident(path)}:{node.lineno}: SQL outside its folders: {node.value[:60]!r}"
 
 
-@pytest.mark.parametrize("path", files(), ids=ident)
-def test_limiters_are_made_in_one_place(path: Path) -> None:
-    if path.stem in {"limits", "permits"}:
-        return
-    assert "CapacityLimiter(" not in path.read_text(), "limiters are made in limits and permits"
+def test_sql_stands_only_in_its_folders() -> None:
+    others = (path for path in files() if not ident(path).startswith(SQL_PLACES))
+    assert [found for path in others for found in _misplaced_sql(path)] == []
 
 
-@pytest.mark.parametrize("path", files(), ids=ident)
-def test_outward_sockets_are_opened_only_in_probes(path: Path) -> None:
-    if ident(path).startswith("probes/"):
-        return
-    source = path.read_text()
-    for call in ("open_tcp_stream", "httpx.AsyncClient(", "socket.create_connection", "urlopen("):
-        assert call not in source, f"{call} outside probes"
+def test_limiters_are_made_in_limits_and_permits() -> None:
+    assert [
+        ident(path)
+        for path in files()
+        if path.stem not in {"limits", "permits"} and "CapacityLimiter(" in text(path)
+    ] == []
+
+
+def test_outward_sockets_are_opened_only_in_probes() -> None:
+    calls = ("open_tcp_stream", "httpx.AsyncClient(", "socket.create_connection", "urlopen(")
+    assert [
+        f"{ident(path)}: {call}"
+        for path in files()
+        if not ident(path).startswith("probes/")
+        for call in calls
+        if call in text(path)
+    ] == []

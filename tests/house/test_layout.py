@@ -1,29 +1,23 @@
-"""The shape of the house: what is packaged, how long a room may be, what a room may be called."""
+"""Every folder is packaged; files and functions are short; a file's name and docstring tell its
+content."""
 
 import ast
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.house.sources import ROOT, files, ident, nodes, text, tree
 
-ROOT = Path(__file__).parents[2]
-FLOORS = ("daemon", "http", "storage", "probes")
+FILE_LINES_MOST = 500
+FUNCTION_LINES_MOST = 70
 FORBIDDEN_NAMES = {"util", "utils", "common", "helpers", "helper", "manager", "misc"}
-
-
-def house_files() -> list[Path]:
-    return sorted(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
-
-
-def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def test_every_folder_with_python_in_it_is_packaged() -> None:
     listed = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     )
-    folders = {path.parent.relative_to(ROOT) for path in house_files()}
+    folders = {path.parent.relative_to(ROOT) for path in files()}
     found = {"leadline"} | {"leadline." + ".".join(folder.parts) for folder in folders}
     # http itself holds modules only once there are some; it is a namespace either way.
     assert found - listed == set(), "add these to packages in pyproject.toml"
@@ -34,13 +28,19 @@ def test_http_does_not_hide_the_standard_library() -> None:
     assert not (ROOT / "http" / "__init__.py").exists()
 
 
-@pytest.mark.parametrize("path", house_files(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_room_is_small_and_says_what_it_keeps_true(path: Path) -> None:
-    source = path.read_text()
-    tree = ast.parse(source)
-    assert path.stem not in FORBIDDEN_NAMES, "a name that says nothing"
-    assert ast.get_docstring(tree), "the first line says what the file keeps true"
-    assert source.count("\n") <= 500, "a file has at most 500 lines"
-    for function in functions(tree):
-        length = (function.end_lineno or 0) - function.lineno + 1
-        assert length <= 70, f"{function.name} has {length} lines; 70 is a wall"
+def _violations(path: Path) -> Iterator[str]:
+    if path.stem in FORBIDDEN_NAMES:
+        yield f"{ident(path)}: the name does not tell the content"
+    if not ast.get_docstring(tree(path)):
+        yield f"{ident(path)}: the first line must state the guarantee of the file"
+    if text(path).count("\n") > FILE_LINES_MOST:
+        yield f"{ident(path)}: over {FILE_LINES_MOST} lines"
+    for node in nodes(path):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            if length > FUNCTION_LINES_MOST:
+                yield f"{ident(path)}: {node.name} has {length} lines, over {FUNCTION_LINES_MOST}"
+
+
+def test_files_and_functions_are_short_and_named_for_their_content() -> None:
+    assert [found for path in files() for found in _violations(path)] == []
