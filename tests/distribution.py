@@ -1,0 +1,77 @@
+"""Selects the tier of a run and spreads its tests over the processes, the longest first."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.effort import IS_SOAK
+
+# Seconds of the longest tests of a file, or of the file where it runs as one group. Such files would
+# delay the end of a run if they began late. Measured on two cores; only the order matters.
+_SECONDS: Final[dict[str, float]] = {
+    "console/test_console_quality.py": 300,
+    "console/test_console_walk.py": 100,
+    "journeys/test_pipelines.py": 90,
+    "journeys/test_release_gate.py": 80,
+    "journeys/test_fuzzed.py": 60,
+    "console/test_status_pages_composer.py": 50,
+    "journeys/test_health_of_roles.py": 50,
+    "journeys/test_roles_apart.py": 50,
+    "console/test_status_pages_preview.py": 40,
+    "journeys/test_canary.py": 40,
+    "agent/test_beside_server.py": 35,
+    "journeys/test_configuration_as_code.py": 35,
+    "console/test_incidents_page.py": 30,
+    "journeys/test_alertmanager.py": 30,
+    "journeys/test_our_own_trouble.py": 30,
+    "journeys/test_red_and_green.py": 30,
+    "agent/test_agent.py": 25,
+    "transactions/test_service_figures.py": 25,
+    "transactions/test_composite_figures.py": 22,
+    "console/test_services_walk.py": 20,
+    "journeys/test_operations.py": 20,
+    "journeys/test_signing_in_elsewhere.py": 20,
+    "journeys/test_status_page_readers.py": 16,
+}
+_TESTS: Final = Path(__file__).parent
+_FOLDERS_WITHOUT_RULES: Final = {path for path in _TESTS.iterdir() if path.name != "rules"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skips the other folders for `-m rule`: to import them takes longer than the tests."""
+    only_rules = config.option.markexpr.strip() == "rule"
+    return True if only_rules and collection_path in _FOLDERS_WITHOUT_RULES else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps the tests of this tier, and groups and orders them.
+
+    Without LEADLINE_SOAK=1 the tests that are marked `soak` are left out. The tests of a file that
+    share a server stay in one process; all others are free.
+    """
+    if not IS_SOAK:
+        left_out = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    for item in items:
+        if _shares_a_server(item):
+            item.add_marker(pytest.mark.xdist_group(_file(item)))
+    # Stable: tests of equal length keep the order of the files.
+    items.sort(key=lambda item: -_seconds(item))
+
+
+def _shares_a_server(item: pytest.Item) -> bool:
+    """Tells whether the test uses a fixture that pytest makes once for its file."""
+    info = getattr(item, "_fixtureinfo", None)
+    definitions = info.name2fixturedefs.values() if info is not None else ()
+    return any(chain[-1].scope in {"module", "class"} for chain in definitions)
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0].removeprefix("tests/")
+
+
+def _seconds(item: pytest.Item) -> float:
+    return _SECONDS.get(_file(item), 0.0)
