@@ -7,8 +7,8 @@ import pytest
 
 from tests.effort import IS_SOAK
 
-# Seconds of the longest tests of a file, or of the file where it runs as one group. Such files would
-# delay the end of a run if they began late. Measured on two cores; only the order matters.
+# Seconds of the longest test of a file, or of the whole file where it runs as one group.
+# A run would end later if one of them began late. Measured on two cores; only the order matters.
 _SECONDS: Final[dict[str, float]] = {
     "console/test_console_quality.py": 300,
     "console/test_console_walk.py": 100,
