@@ -1,6 +1,5 @@
 """A reach whose lag is watched, with a nameserver and an authority of our own."""
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,16 +12,16 @@ from leadline.probes.reach.host_files import HostFiles
 from leadline.probes.reach.outward import make_reach
 from leadline.probes.reach.policy import probe_policy
 from leadline.probes.reach.resolve import Resolver
+from tests.effort import IS_SOAK
 from tests.probes.servers import Names, Prober
 
-for name, examples in (("suite", 100), ("soak", 2_000)):
-    settings.register_profile(
-        name,
-        deadline=None,
-        max_examples=examples,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-settings.load_profile("soak" if os.environ.get("LEADLINE_SOAK") == "1" else "suite")
+settings.register_profile(
+    "probes",
+    deadline=None,
+    max_examples=2_000 if IS_SOAK else 20,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("probes")
 
 
 @pytest.fixture

@@ -22,9 +22,29 @@ from leadline.probes.run import run
 Secure: TypeAlias = "trio.SSLStream[trio.SocketStream]"
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
 
+# How long after its deadline a run that has not ended is taken to hang. No test asserts a duration:
+# one whose point is the deadline lets its peer never finish, and fails here if the deadline fails.
+HANGS_SECONDS = 60
+
 
 def now() -> int:
     return time.time_ns() // 1_000
+
+
+@asynccontextmanager
+async def not_hanging(seconds: float = HANGS_SECONDS) -> AsyncIterator[None]:
+    """`TooSlowError` for what takes longer. No deadline, as `trio.fail_after` is: kinds that decide
+    shortly before theirs would decide before that one.
+    """
+
+    async def watch() -> None:
+        await trio.sleep(seconds)
+        raise trio.TooSlowError
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 async def read_head(stream: trio.abc.ReceiveStream) -> bytes:
@@ -127,7 +147,8 @@ class Names:
 
 @dataclass
 class Prober:
-    """What a test probes with; `check` is one run of one definition."""
+    """What a test probes with; `check` is one run of one definition, and `TooSlowError` where its
+    deadline does not end it."""
 
     reach: Reach
 
@@ -136,7 +157,8 @@ class Prober:
         given = {k: settings.pop(k) for k in known if k in settings}
         method = str(given.pop("method", "GET"))
         check = make_check(kind, target, method, settings, conditions, **given)  # type: ignore[arg-type]
-        return await run(check, self.reach, now)
+        async with not_hanging(check.timeout_seconds + HANGS_SECONDS):
+            return await run(check, self.reach, now)
 
     def with_(self, **fields: object) -> "Prober":
         return Prober(replace(self.reach, **fields))  # type: ignore[arg-type]

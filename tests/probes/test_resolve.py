@@ -1,18 +1,19 @@
 """Names to addresses: the first, checked answer is the one used, and a dead resolver is ours."""
 
-import time
 from pathlib import Path
 
 import dns.rcode
 import pytest
 import trio
 
-from leadline.probes.reach import host_files
+from leadline.probes.reach import host_files, resolve
 from leadline.probes.reach.host_files import HostFiles, Nameserver, read_hosts, read_nameservers
 from leadline.probes.reach.policy import canary_policy
 from leadline.probes.reach.resolve import Resolver
 from leadline.probes.result import Outcome, Phase, UnknownReason
-from tests.probes.servers import Names, Prober, answer, answering, serving
+from tests.probes.servers import Names, Prober, answer, answering, not_hanging, serving
+
+FOR_EVER_SECONDS = 3_600
 
 
 async def test_a_name_is_resolved_and_its_address_is_told(prober: Prober, names: Names) -> None:
@@ -70,19 +71,18 @@ async def test_a_name_without_addresses_is_down(prober: Prober, names: Names) ->
 
 
 async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root(
-    prober: Prober, names: Names
+    prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The second round never ends by itself: the deadline does it.
+    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (0.1, FOR_EVER_SECONDS))
     names.records[("silent.example", "A")] = [None]
     names.records[("silent.example", "AAAA")] = [None]
-    began = time.monotonic()
     broken_name = await prober.check("http", "http://silent.example/", timeout_seconds=1)
     names.root = None
     dead_resolver = await prober.check("http", "http://silent.example/", timeout_seconds=1)
-    took = time.monotonic() - began
     assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error silent.example")
     assert dead_resolver.outcome is Outcome.UNKNOWN
     assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
-    assert took < 8
 
 
 async def test_a_server_failure_is_down_only_while_the_root_is_answered(
@@ -97,15 +97,20 @@ async def test_a_server_failure_is_down_only_while_the_root_is_answered(
     assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
 
 
-async def test_a_closed_resolver_is_ours_and_told_at_once(prober: Prober) -> None:
+async def test_a_closed_resolver_is_ours_and_told_at_once(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever waited for it would find out at the deadline: that does not come in time.
+    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
     closed = Resolver(
         HostFiles(hosts=Path("/nonexistent"), nameservers=(Nameserver("127.0.0.1", 9),))
     )
-    began = time.monotonic()
-    result = await prober.with_(resolver=closed).check("http", "http://app.example/")
+    async with not_hanging():
+        result = await prober.with_(resolver=closed).check(
+            "http", "http://app.example/", timeout_seconds=FOR_EVER_SECONDS
+        )
     assert result.unknown_reason is UnknownReason.RESOLVER_DEAD
     assert result.msg == "probe_error app.example"
-    assert time.monotonic() - began < 6
 
 
 async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> None:
@@ -117,7 +122,9 @@ async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> 
     assert result.outcome is Outcome.UP
 
 
-async def test_a_silent_first_nameserver_costs_its_time_once(prober: Prober, names: Names) -> None:
+async def test_a_silent_first_nameserver_costs_its_time_once(
+    prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names.records[("a.example", "A")] = names.records[("b.example", "A")] = [["127.0.0.1"]]
     with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as silent:
         await silent.bind(("127.0.0.1", 0))
@@ -126,21 +133,23 @@ async def test_a_silent_first_nameserver_costs_its_time_once(prober: Prober, nam
         patient = prober.with_(resolver=resolver)
         async with serving(answering(answer())) as port:
             first = await patient.check("tcp", f"a.example:{port}")
+            assert b"\x01a\x07example" in await silent.recv(4_096), "it is asked, and first"
+            # From now on it would cost all the time that there is.
+            monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
             second = await patient.check("tcp", f"b.example:{port}")
     assert first.outcome is second.outcome is Outcome.UP
-    assert first.latency_ms > 400
-    assert second.latency_ms < 300
 
 
 async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
-    prober: Prober, names: Names
+    prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Whoever waits for its answer waits until the deadline, and is not up.
+    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     names.records[("app.example", "AAAA")] = [None]
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://app.example:{port}/")
     assert result.outcome is Outcome.UP
-    assert result.latency_ms < 350
 
 
 async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names: Names) -> None:

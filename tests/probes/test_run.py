@@ -4,10 +4,12 @@ import os
 import random
 import resource
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from leadline.probes import run as runner
 from leadline.probes.check import Check, make_check
@@ -23,7 +25,7 @@ from leadline.probes.run import run
 from leadline.probes.seen import Seen
 from leadline.probes.spec import Spec
 from tests.probes.leaks import cancelled_often, nothing_left_behind
-from tests.probes.servers import Prober, answer, answering, now, read_head, serving
+from tests.probes.servers import HANGS_SECONDS, Prober, answer, answering, now, read_head, serving
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Stall:
 
     seconds: float
     then: Exception | None = None
+    stand_still: Callable[[float], None] = time.sleep
 
 
 class Scripted:
@@ -48,7 +51,7 @@ class Scripted:
         step = self.steps.pop(0)
         await trio.lowlevel.checkpoint()
         if isinstance(step, Stall):
-            time.sleep(step.seconds)  # noqa: ASYNC251 the loop is to stand still
+            step.stand_still(step.seconds)
             step = step.then
         if isinstance(step, Exception):
             raise step
@@ -111,14 +114,21 @@ async def test_a_blocked_target_is_not_tried_again(
     ],
 )
 async def test_a_deadline_is_named_by_the_phase_that_did_not_finish(
-    prober: Prober, scripted: type[Scripted], phase: Phase, outcome: Outcome, failure: str
+    autojump_clock: MockClock,
+    prober: Prober,
+    scripted: type[Scripted],
+    phase: Phase,
+    outcome: Outcome,
+    failure: str,
 ) -> None:
     scripted(Failed(FailureClass.CONNECT_REFUSED), phase)
-    began = time.monotonic()
-    result = await run(replace(CHECK, retries=1), prober.reach, now)
+    began = trio.current_time()
+    with trio.fail_after(HANGS_SECONDS):
+        result = await run(replace(CHECK, retries=1), prober.reach, now)
     assert (result.outcome, result.msg) == (outcome, f"{failure} app.example")
     assert result.phases.unfinished is phase
-    assert 0.95 < time.monotonic() - began < 6
+    # By a clock that only moves while nothing else happens: one deadline over both attempts.
+    assert trio.current_time() - began == pytest.approx(CHECK.timeout_seconds)
 
 
 async def test_a_bug_of_ours_is_unknown_and_tells_its_place_but_not_its_text(
@@ -173,11 +183,31 @@ async def test_a_stall_that_ends_the_deadline_is_not_the_target_s_time_out(
     assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.LOOP_STALLED)
 
 
-async def test_a_shorter_stall_marks_the_result(prober: Prober, scripted: type[Scripted]) -> None:
-    scripted(Stall(0.3), None)
-    lagged = await run(CHECK, prober.reach, now)
+async def test_a_shorter_stall_marks_the_result(
+    autojump_clock: MockClock,
+    prober: Prober,
+    nursery: trio.Nursery,
+    scripted: type[Scripted],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stood_still_seconds = 0.0
+
+    def stand_still(seconds: float) -> None:
+        nonlocal stood_still_seconds
+        stood_still_seconds += seconds
+
+    def now_us() -> int:
+        return int((trio.current_time() + stood_still_seconds) * 1_000_000)
+
+    # By a clock on which nothing is late but what is told to be.
+    monkeypatch.setattr(Lag, "now_us", staticmethod(now_us))
+    lag = Lag()
+    await nursery.start(lag.watch)
+    reach = replace(prober.reach, lag=lag)
+    scripted(Stall(0.3, stand_still=stand_still), None)
+    lagged = await run(CHECK, reach, now)
     await trio.sleep(0.12)
-    punctual = await run(CHECK, prober.reach, now)
+    punctual = await run(CHECK, reach, now)
     assert (lagged.outcome, lagged.lagged) == (Outcome.UP, True)
     assert (punctual.outcome, punctual.lagged) == (Outcome.UP, False)
 

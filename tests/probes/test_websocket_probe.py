@@ -3,10 +3,10 @@
 import base64
 import hashlib
 import ssl
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from time import perf_counter_ns
 
 import pytest
 import trio
@@ -101,7 +101,7 @@ async def test_an_opened_handshake_is_up_and_is_closed_properly(prober: Prober) 
     ("path", "conditions", "config", "failure"),
     [
         ("/", ["[RESULT] == you said PING"], {"send": "PING"}, None),
-        ("/", ["[BODY] contains said", "[RESPONSE_TIME] < 2000"], {"send": "PING"}, None),
+        ("/", ["[BODY] contains said", "[RESPONSE_TIME] < 1m"], {"send": "PING"}, None),
         ("/", ["[RESULT] == PONG"], {"send": "PING"}, FailureClass.CONDITION_FAILED),
         ("/", ["[RESULT] contains bytes"], {"send": "binary"}, None),
         ("/", ["[RESULT] == leadline"], {"send": "user-agent"}, None),
@@ -134,9 +134,7 @@ async def test_what_is_said_and_answered_decides(
 
 async def test_a_wanted_message_that_does_not_come_is_a_time_out(prober: Prober) -> None:
     async with echo_server() as (_, url):
-        began = time.monotonic()
         result = await prober.check("websocket", url, "[RESULT] exists", timeout_seconds=1)
-    assert time.monotonic() - began < 6
     assert result.msg == down(FailureClass.TIMEOUT)
 
 
@@ -178,8 +176,16 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, authority: trus
 # Against others.
 
 
-def raw(*said: bytes, reset: bool = False, extra: bytes = b"", at_goodbye: bytes = b"") -> Handler:
-    """Accepts the handshake, says these frames, and ends what it says, or resets."""
+def raw(
+    *said: bytes,
+    reset: bool = False,
+    extra: bytes = b"",
+    at_goodbye: bytes = b"",
+    goodbyes_ns: list[int] | None = None,
+) -> Handler:
+    """Accepts the handshake, says these frames, and ends what it says, or resets. When it hears a
+    goodbye stands in `goodbyes_ns`.
+    """
 
     async def handle(stream: trio.SocketStream) -> None:
         head = await read_head(stream)
@@ -209,6 +215,8 @@ def raw(*said: bytes, reset: bool = False, extra: bytes = b"", at_goodbye: bytes
     async def heard(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while data := await stream.receive_some():
+                if data[:1] == b"\x88" and goodbyes_ns is not None:
+                    goodbyes_ns.append(perf_counter_ns())
                 if data[:1] == b"\x88" and at_goodbye:
                     await stream.send_all(at_goodbye)
 
@@ -280,12 +288,15 @@ async def test_what_comes_before_the_close_counts_and_a_missing_close_is_no_fail
         closed = await prober.check("websocket", f"ws://{HOST}:{port}", "[RESULT] == ok")
     async with serving(raw(b"\x89\x04ping", b"\x01\x01o", b"\x80\x01k")) as port:
         pieces = await prober.check("websocket", f"ws://{HOST}:{port}", "[RESULT] == ok")
-    async with serving(raw(MUTE)) as port:
+    goodbyes_ns: list[int] = []
+    async with serving(raw(MUTE, goodbyes_ns=goodbyes_ns)) as port:
+        began_ns = perf_counter_ns()
         mute = await prober.check(
             "websocket", f"ws://{HOST}:{port}", "[RESULT] == no", timeout_seconds=1
         )
     assert closed.outcome is pieces.outcome is mute.outcome is Outcome.UP, (closed, pieces, mute)
-    assert mute.latency_ms < 300, "the goodbye is no part of the latency"
+    until_goodbye_us = (goodbyes_ns[0] - began_ns) // 1_000
+    assert mute.phases.total_us <= until_goodbye_us, "the goodbye is no part of the latency"
 
 
 async def test_a_ping_that_crosses_our_goodbye_is_no_failure(prober: Prober) -> None:
@@ -309,9 +320,7 @@ async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober
     handlers: list[Callable[[trio.SocketStream], Awaitable[None]]] = [silent, dripping]
     for handler in handlers:
         async with serving(handler) as port:
-            began = time.monotonic()
             result = await prober.check("websocket", f"ws://{HOST}:{port}", timeout_seconds=1)
-            assert time.monotonic() - began < 6
         assert result.msg == down(FailureClass.TIMEOUT)
     refused = await prober.check("websocket", f"ws://{HOST}:{port}")
     assert refused.msg == down(FailureClass.CONNECT_REFUSED)
