@@ -188,7 +188,7 @@ def test_sql_stands_only_in_its_folders() -> None:
 
 def test_limiters_are_made_in_limits_and_permits() -> None:
     assert [
-        ident(path)
+        f"{ident(path)}: makes a CapacityLimiter"
         for path in files()
         if path.stem not in {"limits", "permits"} and "CapacityLimiter(" in text(path)
     ] == []
