@@ -3,8 +3,10 @@ somebody's outgoing connection meanwhile."""
 
 import os
 import random
+import select
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 # Below what Linux takes for outgoing connections (net.ipv4.ip_local_port_range).
 _FROM, _BELOW = 20_000, 32_000
@@ -26,3 +28,28 @@ def free_port(host: str = "127.0.0.1") -> int:
                 datagrams.bind((host, port))
             _given.add(port)
             return port
+
+
+@contextmanager
+def refusing_port(host: str = "127.0.0.1") -> Iterator[int]:
+    """Yields a TCP port that refuses every connection.
+
+    The socket stays bound and never listens: Linux answers a SYN with a reset, and gives the port
+    to no other process meanwhile. A datagram socket that is bound would swallow what arrives.
+    """
+    with socket.socket() as bound:
+        bound.bind((host, 0))
+        yield bound.getsockname()[1]
+
+
+@contextmanager
+def full_port(host: str = "127.0.0.1") -> Iterator[int]:
+    """Yields a TCP port that drops every connection: its queue of one is full."""
+    with socket.socket() as listener, socket.socket() as waiting:
+        listener.bind((host, 0))
+        listener.listen(0)
+        port: int = listener.getsockname()[1]
+        waiting.connect((host, port))
+        # The client is connected before the server has queued it.
+        select.select([listener], [], [])
+        yield port

@@ -2,7 +2,6 @@
 a secret reaches the target, a kill of the server costs no window, and a revoked token ends it."""
 
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 from tests.agent.making import REGION
 from tests.agent.test_process import process
 from tests.daemon_process import Daemon, daemon
+from tests.ports import refusing_port
 
 PATIENCE_SECONDS = 90.0
 PASSWORD = "tr0ub4dor"
@@ -77,9 +77,8 @@ def test_what_an_agent_runs_is_in_the_ledger_through_a_cut_and_until_it_is_revok
         organization = api.api("GET", "/organizations")[0]["id"]
         project = api.api("GET", f"/organizations/{organization}/projects")[0]["id"]
         token = api.api("POST", "/agent-tokens", {"name": "hut 1", "region": REGION})
-        with socket.socket() as closed:
-            closed.bind(("127.0.0.1", 0))
-            nobody = f"127.0.0.1:{closed.getsockname()[1]}"
+        with refusing_port() as closed:
+            nobody = f"127.0.0.1:{closed}"
             up = make(
                 api,
                 project,

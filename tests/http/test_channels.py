@@ -14,6 +14,7 @@ from leadline.storage.tables import channels as table
 from leadline.storage.transactions.notifications.edit_channels import CHANNELS_OF_PROJECT_MOST
 from leadline.storage.transactions.notifications.settings_of_channel import opened
 from tests.http.cast import Api
+from tests.ports import refusing_port
 from tests.probes.fake_services import service
 
 TOKEN = "tk_canary5f1c"
@@ -215,5 +216,8 @@ async def test_a_test_says_how_it_went_in_bounded_words(api: Api) -> None:
     (got,) = peer.got
     assert got.json["event"] == "channel.test"
     assert "Operators" in str(got.json["lines"])
-    failed = await (await api.ask("editor", "POST", path)).get_json()
+    with refusing_port() as port:
+        away = await make(api, "webhook", url=f"http://127.0.0.1:{port}/{TOKEN}")
+        path = f"/api/v1/notification-channels/{away['id']}/test"
+        failed = await (await api.ask("editor", "POST", path)).get_json()
     assert failed == {"ok": False, "reason": "connect_refused"}

@@ -22,7 +22,7 @@ import trio
 import trustme
 
 from leadline.probes.result import Outcome
-from tests.ports import free_port
+from tests.ports import free_port, refusing_port
 from tests.probes.real_servers import HOST, listens, running
 from tests.probes.servers import Handler, Names, Prober, answer, answering, read_head, serving
 
@@ -181,20 +181,17 @@ async def http_cases(stack: AsyncExitStack, good_url: str) -> dict[str, Case]:
     handlers = {
         **HTTP,
         "a redirect to what is fine": moved(good_url),
-        "a redirect to a closed port": moved(f"http://{HOST}:{await closed_port(stack)}/"),
+        "a redirect to a closed port": moved(
+            f"http://{HOST}:{stack.enter_context(refusing_port(HOST))}/"
+        ),
     }
     for name, handler in handlers.items():
         port = await stack.enter_async_context(serving(handler))
         url = f"http://{HOST}:{port}/"
         found[f"http: {name}"] = Case("http", url, "http", url)
-    url = f"http://{HOST}:{await closed_port(stack)}/"
+    url = f"http://{HOST}:{stack.enter_context(refusing_port(HOST))}/"
     found["http: refused"] = Case("http", url, "http", url)
     return found
-
-
-async def closed_port(_stack: AsyncExitStack) -> int:
-    async with serving(silent) as port:
-        return port
 
 
 async def tls_cases(stack: AsyncExitStack, authority: trustme.CA) -> dict[str, Case]:
@@ -222,7 +219,7 @@ async def tls_cases(stack: AsyncExitStack, authority: trustme.CA) -> dict[str, C
 
 async def tcp_cases(stack: AsyncExitStack) -> dict[str, Case]:
     open_ = f"{HOST}:{await stack.enter_async_context(serving(silent))}"
-    closed = f"{HOST}:{await closed_port(stack)}"
+    closed = f"{HOST}:{stack.enter_context(refusing_port(HOST))}"
     return {
         "tcp: open and silent": Case("tcp", open_, "tcp", open_),
         "tcp: refused": Case("tcp", closed, "tcp", closed),

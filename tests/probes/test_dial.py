@@ -16,6 +16,7 @@ from leadline.probes.reach.host_files import HostFiles
 from leadline.probes.reach.policy import probe_policy
 from leadline.probes.reach.resolve import Resolver
 from leadline.probes.result import FailureClass, Outcome, UnknownReason
+from tests.ports import refusing_port
 from tests.probes.servers import Names, Prober, answer, answering, serving
 
 
@@ -82,7 +83,8 @@ async def test_a_host_without_ipv6_reaches_what_has_both_and_judges_by_what_it_c
     async with serving(answering(answer())) as port:
         both = await prober.check("tcp", f"both.example:{port}")
         six = await prober.check("tcp", f"six.example:{port}")
-    closed = await prober.check("tcp", f"both.example:{port}")
+    with refusing_port() as port:
+        closed = await prober.check("tcp", f"both.example:{port}")
     assert both.outcome is Outcome.UP
     assert six.unknown_reason is UnknownReason.NO_ROUTE
     assert closed.msg == "connect_refused both.example"

@@ -5,10 +5,8 @@ One table of kinds and one of peers; what a kind makes of a peer in particular i
 
 import random
 import struct
-import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -18,6 +16,7 @@ import trustme
 from leadline.probes.check import validate
 from leadline.probes.kinds import FILES, spec_of
 from leadline.probes.result import FailureClass, Outcome
+from tests.ports import full_port, refusing_port
 from tests.probes.kind_forms import (
     BODY,
     CONDITION,
@@ -42,7 +41,7 @@ from tests.probes.kind_forms import (
     told_of_an_end,
 )
 from tests.probes.leaks import cancelled_often, nothing_left_behind
-from tests.probes.servers import Prober, answer, serving
+from tests.probes.servers import Prober, answer
 
 # At once; more would measure this machine and not the deadline.
 AT_ONCE = 8
@@ -232,11 +231,10 @@ async def test_a_small_answer_that_unpacks_to_a_large_one_is_too_large(
 
 
 async def test_a_closed_port_refuses_every_kind(prober: Prober) -> None:
-    async with serving(trio.SocketStream.aclose) as port:
-        pass
     wrong: list[str] = []
-    for form in FORMS:
-        wrong += await judged(prober, form, port, {FailureClass.CONNECT_REFUSED})
+    with refusing_port(HOST) as port:
+        for form in FORMS:
+            wrong += await judged(prober, form, port, {FailureClass.CONNECT_REFUSED})
     assert not wrong, "\n".join(wrong)
 
 
@@ -246,7 +244,7 @@ async def test_a_black_hole_is_a_connection_that_timed_out(prober: Prober) -> No
     async def judge(form: Form, port: int) -> None:
         wrong.extend(await judged(prober, form, port, {FailureClass.CONNECT_TIMEOUT}))
 
-    with black_hole() as port:
+    with full_port(HOST) as port:
         async with trio.open_nursery() as nursery:
             for form in FORMS:
                 nursery.start_soon(judge, form, port)
@@ -264,11 +262,9 @@ async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
     prober: Prober, authority: trustme.CA
 ) -> None:
     assert len(KNOW_CONNECTED) > len(FORMS) / 2
-    async with serving(trio.SocketStream.aclose) as closed:
-        pass
     wrong: list[str] = []
 
-    async def judge(form: Form, hole: int) -> None:
+    async def judge(form: Form, closed: int, hole: int) -> None:
         for port in (closed, hole):
             result = await run_form(prober, form, port)
             if result.outcome is not Outcome.UP:
@@ -279,10 +275,10 @@ async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
             if result.outcome is not Outcome.DOWN:
                 wrong.append(f"{form}: {result.outcome} though there was one")
 
-    with black_hole() as hole:
+    with refusing_port(HOST) as closed, full_port(HOST) as hole:
         async with trio.open_nursery() as nursery:
             for form in KNOW_CONNECTED:
-                nursery.start_soon(judge, form, hole)
+                nursery.start_soon(judge, form, closed, hole)
     assert not wrong, "\n".join(wrong)
 
 
@@ -307,25 +303,3 @@ async def test_cancelled_at_any_instant_nothing_of_any_kind_is_left(
             await all_of(peer)
         # Whose peers were told late that nobody is there any more.
         await trio.sleep(0.3)
-
-
-# What they need.
-
-
-@contextmanager
-def black_hole() -> Iterator[int]:
-    """A port whose queue is full: what comes is dropped, and not refused."""
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        listener.listen(0)
-        port = listener.getsockname()[1]
-        waiting = [socket.socket() for _ in range(4)]
-        for one in waiting:
-            one.setblocking(False)
-            one.connect_ex((HOST, port))
-        time.sleep(0.05)
-        yield port
-        for one in waiting:
-            one.close()

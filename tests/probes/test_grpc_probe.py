@@ -30,6 +30,7 @@ from leadline.probes.failure import Failed
 from leadline.probes.kinds.grpc import decoded, encoded, probe
 from leadline.probes.phases import Stopwatch
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from tests.ports import refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Handler, Prober, answering, serving
 
@@ -375,7 +376,8 @@ async def test_silence_dripping_resets_and_a_closed_port_get_their_class(prober:
     async with serving(reset) as port:
         result = await prober.check("grpc", f"{HOST}:{port}")
     assert result.msg == down(FailureClass.CONNECT_ERROR)
-    refused = await prober.check("grpc", f"{HOST}:{port}")
+    with refusing_port(HOST) as port:
+        refused = await prober.check("grpc", f"{HOST}:{port}")
     assert refused.msg == down(FailureClass.CONNECT_REFUSED)
 
 

@@ -15,6 +15,7 @@ import trustme
 
 from leadline.probes.reach.policy import canary_policy
 from leadline.probes.result import FailureClass, Outcome, Phase, Result
+from tests.ports import free_port, full_port, refusing_port
 from tests.probes.servers import Handler, Prober, answer, answering, read_head, serving
 
 
@@ -273,31 +274,19 @@ async def test_a_misbehaving_server_gets_its_class_within_the_deadline(
 
 async def test_a_server_that_never_accepts_is_a_connect_timeout(prober: Prober) -> None:
     """A listening socket whose backlog is full answers no SYN."""
-    with trio.socket.socket() as listening:
-        await listening.bind(("127.0.0.1", 0))
-        listening.listen(0)
-        port = listening.getsockname()[1]
-        crowd = []
-        for _ in range(3):
-            one = trio.socket.socket()
-            with trio.move_on_after(0.05):
-                await one.connect(("127.0.0.1", port))
-            crowd.append(one)
+    with full_port() as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/", timeout_seconds=1)
-        for one in crowd:
-            one.close()
     assert down(result, FailureClass.CONNECT_TIMEOUT)
 
 
 async def test_a_closed_port_is_refused_and_wanting_that_is_up(prober: Prober) -> None:
-    async with serving(silent) as port:
-        pass
-    url = f"http://127.0.0.1:{port}/"
-    assert down(await prober.check("http", url), FailureClass.CONNECT_REFUSED)
-    assert down(
-        await prober.check("http", url, "[CONNECTED] == true"), FailureClass.CONNECT_REFUSED
-    )
-    wanted = await prober.check("http", url, "[CONNECTED] == false")
+    with refusing_port() as port:
+        url = f"http://127.0.0.1:{port}/"
+        found = await prober.check("http", url)
+        other = await prober.check("http", url, "[CONNECTED] == true")
+        wanted = await prober.check("http", url, "[CONNECTED] == false")
+    assert down(found, FailureClass.CONNECT_REFUSED)
+    assert down(other, FailureClass.CONNECT_REFUSED)
     assert wanted.outcome is Outcome.UP
 
 
@@ -489,8 +478,7 @@ http {{
 async def test_a_real_nginx_is_up_and_down_when_it_is_stopped(
     prober: Prober, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
-    async with serving(silent) as port:
-        pass
+    port = free_port()
     (tmp_path / "nginx.conf").write_text(NGINX.format(dir=tmp_path, port=port))
     command = ["nginx", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)]
     process = await nursery.start(partial(trio.run_process, command, check=False))

@@ -22,6 +22,7 @@ from leadline.probes.kinds.ssh import offered_host_keys
 from leadline.probes.reach.outward import make_reach
 from leadline.probes.reach.policy import probe_policy
 from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from tests.ports import free_port, refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import HANGS_SECONDS, Handler, Prober, serving
 
@@ -80,8 +81,7 @@ def _sshd(folder: Path) -> Iterator[Sshd]:
         _key(path, kind, *more)
     key = _key(folder / "user", "ed25519")
     (folder / "allowed").write_text((folder / "user.pub").read_text())
-    with socket.create_server((HOST, 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "config").write_text(
         "\n".join(
             [
@@ -413,10 +413,9 @@ def test_an_offer_is_read_or_is_no_offer(packet: bytes) -> None:
 
 
 async def test_a_closed_port_and_a_forbidden_address_get_their_class(prober: Prober) -> None:
-    async with serving(saying()) as port:
-        pass
     for config in ({}, {"host_key_sha256": "SHA256:" + "A" * 43}):
-        refused = await prober.check("ssh", f"{HOST}:{port}", **config)
+        with refusing_port(HOST) as port:
+            refused = await prober.check("ssh", f"{HOST}:{port}", **config)
         blocked = await prober.check("ssh", "169.254.169.254:22", **config)
         assert refused.msg == down(FailureClass.CONNECT_REFUSED)
         assert blocked.msg == message(FailureClass.TARGET_BLOCKED, "169.254.169.254")

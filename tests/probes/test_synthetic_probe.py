@@ -11,6 +11,7 @@ import trio
 
 from leadline.probes.kinds.synthetic.probe import VARIABLE_LONGEST
 from leadline.probes.result import Outcome, Result, UnknownReason
+from tests.ports import refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Prober, answer, serving
 
@@ -298,9 +299,8 @@ async def test_a_step_that_nobody_answers_ends_with_the_deadline_and_is_named(
 
 
 async def test_a_step_to_a_closed_port_is_refused_and_named(prober: Prober, shop: Shop) -> None:
-    async with serving(_say_nothing) as closed:
-        pass
-    result = await played(prober, login(shop), {"url": f"http://{HOST}:{closed}/"})
+    with refusing_port(HOST) as closed:
+        result = await played(prober, login(shop), {"url": f"http://{HOST}:{closed}/"})
     assert result.msg == f"connect_refused step 2 {HOST}"
 
 

@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from leadline.probes.result import Outcome
+from tests.ports import refusing_port
 from tests.probes.servers import Prober, serving
 
 
@@ -35,8 +36,10 @@ async def test_a_connection_is_enough(prober: Prober) -> None:
         closed_wanted = await prober.check("tcp", target, "[CONNECTED] == false")
     assert both.outcome is Outcome.UP
     assert closed_wanted.msg == "condition_failed 127.0.0.1"
-    assert (await prober.check("tcp", target)).msg == "connect_refused 127.0.0.1"
-    assert (await prober.check("tcp", target, "[CONNECTED] == false")).outcome is Outcome.UP
+    with refusing_port() as port:
+        target = f"127.0.0.1:{port}"
+        assert (await prober.check("tcp", target)).msg == "connect_refused 127.0.0.1"
+        assert (await prober.check("tcp", target, "[CONNECTED] == false")).outcome is Outcome.UP
 
 
 async def test_a_banner_is_awaited_until_the_conditions_hold(

@@ -17,6 +17,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketReque
 
 from leadline.probes.check import validate
 from leadline.probes.result import FailureClass, Outcome, message
+from tests.ports import refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Handler, Prober, answering, read_head, serving
 
@@ -322,7 +323,8 @@ async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober
         async with serving(handler) as port:
             result = await prober.check("websocket", f"ws://{HOST}:{port}", timeout_seconds=1)
         assert result.msg == down(FailureClass.TIMEOUT)
-    refused = await prober.check("websocket", f"ws://{HOST}:{port}")
+    with refusing_port(HOST) as port:
+        refused = await prober.check("websocket", f"ws://{HOST}:{port}")
     assert refused.msg == down(FailureClass.CONNECT_REFUSED)
 
 
