@@ -1,8 +1,9 @@
-"""What journeys share: a real web server, a real daemon, and patience with a bound."""
+"""What journeys share: a real web server, a real daemon, and waiting with a bound."""
 
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,6 +71,43 @@ def leadline() -> Iterator[Daemon]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Daemon]:
+    """The daemon of the tests of a file that neither stop nor configure it."""
+    with daemon() as running:
+        running.start()
+        running.sign_in()
+        yield running
+
+
+class Stream:
+    """curl on the event stream; a thread keeps the lines that it prints."""
+
+    def __init__(self, leadline: Daemon) -> None:
+        self.process = subprocess.Popen(
+            ["curl", "-sSN", "-H", f"Cookie: {leadline.cookie}", f"{leadline.url}/api/v1/events"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def await_open(self) -> None:
+        eventually(lambda: ": connected" in self.lines)
+
+    def heard(self, word: str) -> bool:
+        return any(f'"status":"{word}"' in line for line in self.lines)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
 # So much later than promised may what a busy machine does come: no test asserts a time.
 SLACK_SECONDS = 30.0
 
@@ -83,6 +121,36 @@ def eventually(look: Callable[[], Any], seconds: float = 20.0) -> Any:
             return found
         time.sleep(0.1)
     raise AssertionError(f"not within {seconds} s")
+
+
+def await_instant(seconds: float) -> None:
+    """Waits until an instant of the epoch has passed, where nothing that runs tells of it."""
+    eventually(lambda: time.time() > seconds, max(0.0, seconds - time.time()))
+
+
+def metric(leadline: Daemon, name: str, *labels: str) -> float:
+    """Returns the sum of a metric over the series that have one of the labels."""
+    lines = leadline.raw("GET", "/metrics")[2].decode().splitlines()
+    series = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
+    found = [line for line in series if not labels or any(label in line for label in labels)]
+    return sum(float(line.rpartition(" ")[2]) for line in found)
+
+
+# The transaction that begins a pass, by the loop.
+_WATCHES = ('name="is_alert_due"', 'name="due_alerts"')
+_SENDS = ('name="is_delivery_due"', 'name="lease_deliveries"')
+
+
+def await_passes(leadline: Daemon, count: int = 3) -> None:
+    """Waits for passes of the watcher, and then of the leaser: what was due is sent after them."""
+    for names in (_WATCHES, _SENDS):
+        # A pass that had begun before is one of them.
+        enough = metric(leadline, "leadline_transactions_total", *names) + count
+
+        def passed(names: tuple[str, str] = names, enough: float = enough) -> bool:
+            return metric(leadline, "leadline_transactions_total", *names) >= enough
+
+        eventually(passed)
 
 
 def project_of(leadline: Daemon) -> str:

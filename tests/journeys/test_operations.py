@@ -3,14 +3,15 @@ clear word when it cannot start."""
 
 import os
 import subprocess
-import time
+import urllib.error
+from contextlib import suppress
 
 import psycopg
 import pytest
 
-from tests.daemon_process import LEADLINE, Daemon, Refusal
+from tests.daemon_process import LEADLINE, READY_SECONDS, Daemon, Refusal, daemon
 
-from .conftest import Nginx, eventually, project_of, status
+from .conftest import Nginx, Stream, eventually, project_of, status
 
 
 def monitor(leadline: Daemon, **given: object) -> dict[str, str]:
@@ -20,7 +21,8 @@ def monitor(leadline: Daemon, **given: object) -> dict[str, str]:
 
 
 @pytest.mark.needs("promtool", "nginx")
-def test_the_metrics_are_what_prometheus_reads(leadline: Daemon, nginx: Nginx) -> None:
+def test_the_metrics_are_what_prometheus_reads(shared: Daemon, nginx: Nginx) -> None:
+    leadline = shared
     made = monitor(leadline, target=nginx.url)
     eventually(lambda: status(leadline, made["id"]) == "up", 8)
     _, headers, text = leadline.raw("GET", "/metrics")
@@ -42,15 +44,11 @@ def test_a_stop_ends_streams_finishes_runs_and_keeps_what_they_brought(
 ) -> None:
     made = monitor(leadline, target=nginx.url)
     eventually(lambda: status(leadline, made["id"]) == "up", 8)
-    stream = subprocess.Popen(
-        ["curl", "-sSN", "-H", f"Cookie: {leadline.cookie}", f"{leadline.url}/api/v1/events"],
-        stdout=subprocess.PIPE,
-    )
-    time.sleep(0.5)
+    stream = Stream(leadline)
+    stream.await_open()
     before = leadline.api("GET", f"/monitors/{made['id']}/heartbeats")
-    took = leadline.stop()
-    assert took < 40
-    assert stream.wait(5) is not None, "the stream was ended"
+    leadline.stop()
+    assert stream.process.wait(30) is not None, "the stream was ended"
     assert leadline.process is not None
     assert leadline.process.returncode == 0
     leadline.start()
@@ -61,8 +59,8 @@ def test_a_stop_ends_streams_finishes_runs_and_keeps_what_they_brought(
     assert clean == (1,)
 
 
-def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(leadline: Daemon) -> None:
-    environment = {**leadline.environment, "LEADLINE_SERVER__LISTEN": "127.0.0.1:0"}
+def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(shared: Daemon) -> None:
+    environment = {**shared.environment, "LEADLINE_SERVER__LISTEN": "127.0.0.1:0"}
     done = subprocess.run(
         [LEADLINE, "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
@@ -71,9 +69,8 @@ def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(leadline: Daemo
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(leadline: Daemon) -> None:
-    dsn = leadline.dsn
-    environment = {**leadline.environment, "LEADLINE_DATABASE__DSN": dsn}
+def test_a_port_that_is_taken_is_said_in_one_line(shared: Daemon) -> None:
+    environment = {**shared.environment, "LEADLINE_DATABASE__DSN": shared.dsn}
     done = subprocess.run(
         [LEADLINE, "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
@@ -82,7 +79,8 @@ def test_a_port_that_is_taken_is_said_in_one_line(leadline: Daemon) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_log_holds_templates_and_never_a_token(leadline: Daemon) -> None:
+def test_the_log_holds_templates_and_never_a_token(shared: Daemon) -> None:
+    leadline = shared
     made = monitor(leadline, name="Job", type="push")
     leadline.raw("POST", made["push_url"].removeprefix(leadline.url) + "?msg=hunter2")
     with pytest.raises(Refusal):
@@ -94,10 +92,21 @@ def test_the_log_holds_templates_and_never_a_token(leadline: Daemon) -> None:
     assert leadline.password in log, "a first start tells it once, to whoever started it"
 
 
-def test_an_empty_environment_is_enough_to_start(leadline: Daemon) -> None:
+def test_an_empty_environment_is_enough_to_start() -> None:
     """No HOME, no locale, no PATH beyond the system's."""
-    leadline.stop()
-    keep = {k: v for k, v in leadline.environment.items() if k.startswith("LEADLINE_")}
-    leadline.environment = {**keep, "PATH": os.defpath}
-    leadline.start()
-    assert leadline.raw("GET", "/healthz")[0] == 200
+    with daemon() as leadline:
+        keep = {k: v for k, v in leadline.environment.items() if k.startswith("LEADLINE_")}
+        leadline.environment = {**keep, "PATH": os.defpath}
+        # The command itself, and not a fork of the tests.
+        leadline.begin("all", LEADLINE)
+        eventually(lambda: answers(leadline, "/readyz"), READY_SECONDS)
+        assert leadline.raw("GET", "/healthz")[0] == 200
+
+
+def answers(leadline: Daemon, path: str) -> bool:
+    """Tells whether it does so with success; fails where the process has ended."""
+    assert leadline.process is not None
+    assert leadline.process.poll() is None, leadline.log.read_text()[-4_000:]
+    with suppress(Refusal, urllib.error.URLError):
+        return leadline.raw("GET", path)[0] == 200
+    return False

@@ -2,8 +2,7 @@
 pushes by curl, the event stream by curl, and a kill -9 in the middle of it."""
 
 import subprocess
-import threading
-import time
+from datetime import datetime
 from itertools import pairwise
 
 import psycopg
@@ -11,7 +10,7 @@ import pytest
 
 from tests.daemon_process import Daemon, Refusal
 
-from .conftest import Nginx, eventually, project_of, status
+from .conftest import Nginx, Stream, await_instant, eventually, project_of, status
 
 pytestmark = [pytest.mark.needs("nginx", "curl")]
 
@@ -21,37 +20,12 @@ def curl(*arguments: str) -> str:
     return done.stdout
 
 
-class Stream:
-    """curl on the event stream, read in the background."""
-
-    def __init__(self, leadline: Daemon) -> None:
-        self._process = subprocess.Popen(
-            ["curl", "-sSN", "-H", f"Cookie: {leadline.cookie}", f"{leadline.url}/api/v1/events"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[str] = []
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.append(line.strip())
-
-    def heard(self, word: str) -> bool:
-        return any(f'"status":"{word}"' in line for line in self.lines)
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
 def test_a_target_that_stops_turns_red_and_one_that_comes_back_green(
-    leadline: Daemon, nginx: Nginx
+    shared: Daemon, nginx: Nginx
 ) -> None:
-    project = project_of(leadline)
+    leadline, project = shared, project_of(shared)
     stream = Stream(leadline)
-    eventually(lambda: ": connected" in stream.lines)
+    stream.await_open()
     made = leadline.api(
         "POST",
         f"/projects/{project}/monitors",
@@ -81,10 +55,8 @@ def test_a_target_that_stops_turns_red_and_one_that_comes_back_green(
     assert days[0]["coverage"] <= 1
 
 
-def test_a_push_is_answered_once_it_is_committed_and_silence_is_noticed(
-    leadline: Daemon,
-) -> None:
-    project = project_of(leadline)
+def test_a_push_is_answered_once_it_is_committed_and_silence_is_noticed(shared: Daemon) -> None:
+    leadline, project = shared, project_of(shared)
     made = leadline.api(
         "POST",
         f"/projects/{project}/monitors",
@@ -114,6 +86,18 @@ def test_a_push_is_answered_once_it_is_committed_and_silence_is_noticed(
     assert (refused.value.status, refused.value.body) == (404, b'{"error":"not_found"}')
 
 
+def checked_at(leadline: Daemon, monitor: str) -> float:
+    """Returns when the newest result was measured."""
+    (newest,) = leadline.api("GET", f"/monitors/{monitor}/heartbeats?limit=1")
+    return datetime.fromisoformat(newest["ts"]).timestamp()
+
+
+def checked_after(leadline: Daemon, monitor: str, seconds: float) -> float | None:
+    """Returns when the newest result was measured, if that is later."""
+    newest = checked_at(leadline, monitor)
+    return newest if newest > seconds else None
+
+
 def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict(
     leadline: Daemon, nginx: Nginx
 ) -> None:
@@ -133,14 +117,15 @@ def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict
     for n in range(40):
         leadline.raw("POST", f"{path}?msg=n{n}")
         accepted.append(f"n{n}")
-    time.sleep(3)
+    first = checked_at(leadline, checked["id"])
+    last = eventually(lambda: checked_after(leadline, checked["id"], first))
     leadline.kill()
-    time.sleep(7)
+    # One window at least falls due meanwhile.
+    await_instant(last + common["interval_seconds"])
     leadline.start()
-    leadline.sign_in() if not leadline.cookie else None
     beats = leadline.api("GET", f"/monitors/{pushed['id']}/heartbeats?limit=1000")
     assert [beat["msg"] for beat in reversed(beats) if beat["msg"] != "push_missed"] == accepted
-    eventually(lambda: status(leadline, checked["id"]) == "up", 8)
+    eventually(lambda: checked_after(leadline, checked["id"], last), 8)
     with psycopg.connect(leadline.dsn) as connection:
         twice = connection.execute(
             "select monitor, due_at from expected_runs group by 1, 2 having count(*) > 1"
