@@ -2,11 +2,14 @@
 
 import json
 import shutil
-import time
+import signal
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,10 @@ from tests.daemon_process import Daemon
 from tests.ports import free_port
 from tests.probes.real_servers import HOST, listens, open_folder, running
 
-from .conftest import eventually, project_of
+from .conftest import eventually
 
 pytestmark = [pytest.mark.needs("prometheus-alertmanager")]
+_numbers = count(1)
 
 _CONFIG = """
 global: {{resolve_timeout: 1s}}
@@ -40,21 +44,46 @@ def program(name: str) -> str:
     return found
 
 
-def token_of(leadline: Daemon) -> str:
-    org = leadline.api("GET", "/organizations")[0]["id"]
-    body = {"name": "alerts", "role": "editor", "project_id": project_of(leadline)}
-    return str(leadline.api("POST", f"/organizations/{org}/tokens", body)["token"])
+@dataclass
+class Place:
+    """A project that alerts are told to, and a token for it that has the name of the project."""
+
+    leadline: Daemon
+    organization: str
+    project: str
+    name: str
+
+    def token(self) -> str:
+        body = {"name": self.name, "role": "editor", "project_id": self.project}
+        path = f"/organizations/{self.organization}/tokens"
+        return str(self.leadline.api("POST", path, body)["token"])
+
+    def incidents(self) -> Any:
+        return self.leadline.api("GET", f"/projects/{self.project}/incidents")
+
+    def statuses(self) -> dict[str, str]:
+        return {incident["title"]: incident["status"] for incident in self.incidents()}
+
+
+@pytest.fixture
+def place(shared: Daemon) -> Place:
+    """Each test has a project of its own."""
+    organization = shared.api("GET", "/organizations")[0]["id"]
+    name = f"alerts-{next(_numbers)}"
+    body = {"name": name, "slug": name}
+    made = shared.api("POST", f"/organizations/{organization}/projects", body)
+    return Place(shared, organization, made["id"], name)
 
 
 @contextmanager
-def alertmanager(leadline: Daemon, most: int = 0) -> Iterator[int]:
+def alertmanager(place: Place, most: int = 0) -> Iterator[int]:
     """The port of one that tells Leadline; `most` of a group, 0 for all."""
     port = free_port()
     with open_folder() as folder:
         config = folder / "alertmanager.yml"
         config.write_text(
             _CONFIG.format(
-                url=leadline.url, project=project_of(leadline), token=token_of(leadline), most=most
+                url=place.leadline.url, project=place.project, token=place.token(), most=most
             )
         )
         command = [
@@ -93,46 +122,31 @@ def alert(name: str, *, minutes: int = 10, ended: bool = False) -> dict[str, Any
     }
 
 
-def incidents(leadline: Daemon) -> Any:
-    return leadline.api("GET", f"/projects/{project_of(leadline)}/incidents")
-
-
-def statuses(leadline: Daemon) -> dict[str, str]:
-    return {i["title"]: i["status"] for i in incidents(leadline)}
-
-
-def test_an_alert_fires_and_resolves_and_repeating_it_opens_nothing(leadline: Daemon) -> None:
-    with alertmanager(leadline) as port:
+def test_an_alert_fires_and_resolves_and_repeating_it_opens_nothing(place: Place) -> None:
+    with alertmanager(place) as port:
         post(port, alert("Latency"), alert("Errors"))
         firing = {"Latency is high": "investigating", "Errors is high": "investigating"}
-        eventually(lambda: statuses(leadline) == firing)
-        found = {i["title"]: i for i in incidents(leadline)}["Errors is high"]
+        eventually(lambda: place.statuses() == firing)
+        found = {i["title"]: i for i in place.incidents()}["Errors is high"]
         assert (found["impact"], found["source"]) == ("critical", "api")
         assert len(found["external_key"]) == 16
         assert datetime.fromisoformat(found["started_at"]) == BEGAN
         # Alertmanager tells the group again and again meanwhile.
         post(port, alert("Errors", ended=True))
-        eventually(lambda: statuses(leadline)["Errors is high"] == "resolved")
-        assert statuses(leadline)["Latency is high"] == "investigating"
-        assert len(incidents(leadline)) == 2
-    org = leadline.api("GET", "/organizations")[0]["id"]
-    written = leadline.api("GET", f"/organizations/{org}/audit")
-    acts = [(e["action"], e["actor_name"]) for e in written if e["action"].startswith("incident.")]
-    assert sorted(acts) == [
-        ("incident.create", "alerts"),
-        ("incident.create", "alerts"),
-        ("incident.status", "alerts"),
-    ]
+        eventually(lambda: place.statuses()["Errors is high"] == "resolved")
+        assert place.statuses()["Latency is high"] == "investigating"
+        assert len(place.incidents()) == 2
+    written = place.leadline.api("GET", f"/organizations/{place.organization}/audit")
+    acts = [entry["action"] for entry in written if entry["actor_name"] == place.name]
+    assert sorted(acts) == ["incident.create", "incident.create", "incident.status"]
 
 
-def test_of_a_group_that_is_cut_what_is_told_is_taken_and_the_rest_is_counted(
-    leadline: Daemon,
-) -> None:
-    with alertmanager(leadline, most=1) as port:
+def test_of_a_group_that_is_cut_what_is_told_is_taken_and_the_rest_is_counted(place: Place) -> None:
+    with alertmanager(place, most=1) as port:
         post(port, alert("A"), alert("B"), alert("C"))
-        eventually(lambda: len(incidents(leadline)) == 1)
+        eventually(lambda: len(place.incidents()) == 1)
         line = "left out by its sender"
-        eventually(lambda: line in leadline.log.read_text())
+        eventually(lambda: line in place.leadline.log.read_text())
 
 
 _RULES = """
@@ -141,14 +155,16 @@ groups:
   interval: 1s
   rules:
   - alert: Briefly
-    expr: vector(time()) < {until}
+    expr: vector({value}) > 0
     labels: {{severity: warning}}
-    annotations: {{summary: "It is before {until}"}}
+    annotations: {{summary: The shop is closed}}
 """
 
 
 @contextmanager
-def prometheus(folder: Path, rules: str, alertmanager_port: int) -> Iterator[None]:
+def prometheus(
+    folder: Path, rules: str, alertmanager_port: int
+) -> Iterator["subprocess.Popen[bytes]"]:
     (folder / "rules.yml").write_text(rules)
     (folder / "prometheus.yml").write_text(
         "global: {evaluation_interval: 1s}\n"
@@ -165,16 +181,16 @@ def prometheus(folder: Path, rules: str, alertmanager_port: int) -> Iterator[Non
         # It learns where Alertmanager is after it has begun to judge.
         "--rules.alert.resend-delay=1s",
     ]
-    with running(command, folder / "log", lambda: listens(port)):
-        yield
+    with running(command, folder / "log", lambda: listens(port)) as process:
+        yield process
 
 
 @pytest.mark.needs("prometheus")
-def test_a_rule_of_prometheus_fires_into_an_incident_and_ends_it(leadline: Daemon) -> None:
-    until = int(time.time()) + 15
-    with alertmanager(leadline) as port, open_folder() as folder:
-        with prometheus(folder, _RULES.format(until=until), port):
-            found = eventually(lambda: incidents(leadline))
-            assert found[0]["title"] == f"It is before {until}"
-            assert found[0]["impact"] == "minor"
-            eventually(lambda: statuses(leadline) == {found[0]["title"]: "resolved"}, 60)
+def test_a_rule_of_prometheus_fires_into_an_incident_and_ends_it(place: Place) -> None:
+    with alertmanager(place) as port, open_folder() as folder:
+        with prometheus(folder, _RULES.format(value=1), port) as process:
+            (found,) = eventually(place.incidents)
+            assert (found["title"], found["impact"]) == ("The shop is closed", "minor")
+            (folder / "rules.yml").write_text(_RULES.format(value=0))
+            process.send_signal(signal.SIGHUP)
+            eventually(lambda: place.statuses() == {found["title"]: "resolved"}, 60)
