@@ -6,6 +6,8 @@ What is generated is the same in each run. `LEADLINE_FUZZ_EXAMPLES` asks more of
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +22,8 @@ from tests.effort import IS_SOAK, varied
 
 EXAMPLES = os.environ.get("LEADLINE_FUZZ_EXAMPLES", "4" if IS_SOAK else "1")
 SECONDS_MOST = 900
+# Of a failure, so that its message is read.
+FOUND_LINES, LOG_LINES, LINE_LONGEST = 20, 15, 300
 # What ends the session that asks, or does not end by itself.
 NOT_ASKED = (
     "/api/v1/events",
@@ -137,6 +141,33 @@ include-method = "DELETE"
 """
 
 
+def report(code: int, output: str, log: str) -> str:
+    """Returns how the program ended, what it found, and the end of the daemon's log; short."""
+    ended = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    parts = re.split(r"^=+ (?:FAILURES|ERRORS|SUMMARY) =+$", output, flags=re.MULTILINE)
+    if len(parts) > 1:
+        found = _lines_of(parts[1])[:FOUND_LINES]
+    else:
+        found = _lines_of(output)[-FOUND_LINES:]
+    told = _lines_of(log)[-LOG_LINES:]
+    return "\n".join([f"schemathesis {ended}", *found, "The log of the daemon ends with:", *told])
+
+
+def _lines_of(text: str) -> list[str]:
+    return [line[:LINE_LONGEST] for line in text.splitlines() if line.strip()]
+
+
+def test_a_report_names_the_end_the_finding_and_the_log() -> None:
+    log = "\n".join(f"log {n}" for n in range(50))
+    failures = "\n\n".join(f"failure {n}" for n in range(50))
+    found = report(1, f"Loaded\n==== FAILURES ====\n{failures}\n=== SUMMARY ===\n1", log)
+    assert found.splitlines()[:2] == ["schemathesis ended with 1", "failure 0"]
+    assert found.splitlines()[-LOG_LINES:] == [f"log {n}" for n in range(35, 50)]
+    assert len(found.splitlines()) < 40
+    killed = report(-signal.SIGKILL, "Loaded\nasked a lot\n", "")
+    assert killed.splitlines()[:3] == ["schemathesis ended by SIGKILL", "Loaded", "asked a lot"]
+
+
 @pytest.mark.parametrize(
     "who", varied(["global admin"], ["global admin", "org admin's token", "pipeline"])
 )
@@ -174,8 +205,12 @@ def test_nothing_that_is_asked_finds_a_fault(
         cwd=tmp_path,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout[-20_000:] + ran.stderr[-2_000:]
-    assert "Traceback" not in leadline.log.read_text()
+    log = leadline.log.read_text()
+    if ran.returncode != 0 or "Traceback" in log:
+        output = tmp_path / "output"
+        output.write_text(ran.stdout + ran.stderr)
+        found = report(ran.returncode, ran.stdout + ran.stderr, log)
+        pytest.fail(f"{found}\nAll of the output: {output}", pytrace=False)
     # It was whom it said to be all the time.
     named = {"Cookie": f"leadline_session={secret}"}
     named = named if scheme == "session" else {"Authorization": f"Bearer {secret}"}
