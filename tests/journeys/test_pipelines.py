@@ -3,7 +3,9 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.daemon.recipes import Host
-from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
+from tests.daemon_process import LEADLINE, Daemon, Refusal
+from tests.effort import varied
 
 from .conftest import eventually, project_of
 
@@ -69,43 +72,30 @@ class Pipeline:
         return list(answer["items"])
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Daemon]:
-    with daemon() as leadline:
-        leadline.start()
-        leadline.sign_in()
-        yield leadline
-
-
 @pytest.fixture
-def pipeline(running: Daemon, request: pytest.FixtureRequest) -> Pipeline:
+def pipeline(shared: Daemon, request: pytest.FixtureRequest) -> Pipeline:
     """Each test has a service of its own."""
-    (organization,) = running.api("GET", "/organizations")
-    project = project_of(running)
+    (organization,) = shared.api("GET", "/organizations")
+    project = project_of(shared)
     slug = f"s{abs(hash(request.node.name))}"
-    service = running.api("POST", f"/projects/{project}/services", {"slug": slug, "name": slug})
-    return Pipeline(running, organization["id"], project, service["id"])
+    service = shared.api("POST", f"/projects/{project}/services", {"slug": slug, "name": slug})
+    return Pipeline(shared, organization["id"], project, service["id"])
 
 
 def test_the_gate_is_asked_and_the_end_says_what_it_said(pipeline: Pipeline) -> None:
     token = pipeline.token("gate:evaluate")
     done = pipeline.call(token, "gate", "check")
     assert done.returncode == 4, done.stderr
-    revision = pipeline.policy("ignore")
-    assert pipeline.call(token, "gate", "check").returncode == 0
-    revision = pipeline.policy("block", "warn", revision)
-    assert pipeline.call(token, "gate", "check").returncode == 0
-    revision = pipeline.policy("block", "block", revision)
+    revision = pipeline.policy("block", "warn")
     done = pipeline.call(token, "gate", "check")
-    assert done.returncode == 2
-    assert done.stdout.startswith("BLOCK (UNKNOWN): ")
+    assert (done.returncode, done.stdout.startswith("WARN")) == (0, True), done.stderr
+    revision = pipeline.policy("block", "block", revision)
     # What is printed is what is kept.
     done = pipeline.call(token, "gate", "check", "--json")
+    assert done.returncode == 2, done.stderr
     said = json.loads(done.stdout)
     path = f"/projects/{pipeline.project}/gate/decisions/{said['decision_id']}"
     assert pipeline.leadline.api("GET", path) == said
-    for form in ("github", "gitlab", "junit"):
-        assert pipeline.call(token, "gate", "check", "--format", form).returncode == 2
     tomorrow = {"reason": "the fix", "policy_revision": revision, "expires_at": _tomorrow(said)}
     path = f"/projects/{pipeline.project}/services/{pipeline.service}/gate/override"
     pipeline.leadline.api("POST", path, tomorrow)
@@ -125,8 +115,6 @@ def test_who_may_not_ask_gets_no_decision(pipeline: Pipeline) -> None:
     assert (wrong.returncode, "401 unauthorized" in wrong.stderr) == (1, True)
     refused = pipeline.call(narrow, "gate", "check")
     assert (refused.returncode, "403 forbidden" in refused.stderr) == (1, True)
-    nowhere = pipeline.call(narrow, "gate", "check", by=(pipeline.service, pipeline.project))
-    assert (nowhere.returncode, "404 not_found" in nowhere.stderr) == (1, True)
 
 
 def test_slugs_are_looked_up_by_a_token_that_may(pipeline: Pipeline) -> None:
@@ -146,16 +134,14 @@ def test_a_change_is_recorded_once_however_often_it_is_told(pipeline: Pipeline) 
         assert (done.returncode, done.stdout.startswith(word)) == (0, True), done.stderr
     ended = (*started[:-1], "succeeded")
     assert pipeline.call(token, *ended).returncode == 0
-    for more, code in (((*started[:-1], "failed"), "order"), ((*started, "--ref", "b"), "exists")):
-        done = pipeline.call(token, *more)
-        assert (done.returncode, f"refused: 409 phase_{code}" in done.stderr) == (2, True)
-    done = pipeline.call(token, *started, "--source", "Not A Source")
-    assert (done.returncode, "refused: 400 source_invalid" in done.stderr) == (2, True)
+    done = pipeline.call(token, *started[:-1], "failed")
+    assert (done.returncode, "refused: 409 phase_order" in done.stderr) == (2, True)
     done = pipeline.call(pipeline.token("gate:evaluate"), *started)
     assert (done.returncode, "not recorded: 403" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("recipe", ["shell", "github", "gitlab"])
+# Against a scripted server, tests/daemon/test_pipeline_recipes.py runs every recipe in each run.
+@pytest.mark.parametrize("recipe", varied(["shell"], ["shell", "github", "gitlab"]))
 def test_a_recipe_deploys_when_it_may_and_tells_both_ends(
     pipeline: Pipeline, recipe: str, tmp_path: Path
 ) -> None:
@@ -173,7 +159,6 @@ def test_a_recipe_deploys_when_it_may_and_tells_both_ends(
     (change,) = pipeline.changes()
     assert [phase["phase"] for phase in change["phases"]] == ["started", "succeeded"]
     assert change["decision"]["state"] == "ALLOW"
-    assert host.argo() == 0
 
 
 def test_one_that_is_too_many_in_a_minute_gets_no_decision(
@@ -183,15 +168,23 @@ def test_one_that_is_too_many_in_a_minute_gets_no_decision(
     monkeypatch.setattr(pipeline.leadline, "cookie", "")
     path = f"/projects/{pipeline.project}/services/{pipeline.service}/gate"
 
+    over = threading.Event()
+
     def spend() -> None:
-        for _ in range(100):
-            pipeline.leadline.api("POST", path, {}, Authorization=f"Bearer {token}")
+        # All the time, as the command takes longer to start than the next token to come.
+        while not over.wait(0.01):
+            with suppress(Refusal):
+                pipeline.leadline.api("POST", path, {}, Authorization=f"Bearer {token}")
 
     def turned_away() -> str:
-        """What the command says right after the API had none left; empty where one came back."""
-        with pytest.raises(Refusal):
-            spend()
+        """Returns what the command says where it got no decision; empty where it got one."""
         done = pipeline.call(token, "gate", "check")
         return str(done.stderr) if done.returncode == 1 else ""
 
-    assert "429 principal_rate: to be tried again after " in eventually(turned_away, 60)
+    with ThreadPoolExecutor(1) as spending:
+        spent = spending.submit(spend)
+        try:
+            assert "429 principal_rate: to be tried again after " in eventually(turned_away, 60)
+        finally:
+            over.set()
+        spent.result()

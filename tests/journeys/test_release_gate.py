@@ -1,5 +1,5 @@
-"""A toy shop is released ten times by a pipeline that asks the gate: it is let through, warned,
-blocked while a bad version burns its budget, and mended by a release that somebody lets through.
+"""A pipeline releases a toy shop and asks the gate: it is let through, warned, blocked while a bad
+version burns its budget, and mended by a release that somebody lets through.
 
 The hours before are generated: results that arrive late, as an edge that was cut off brings them,
 told by the daemon's own loops like all others. Nothing moves a clock.
@@ -180,7 +180,7 @@ kill -HUP $(cat {nginx.config.parent}/pid)
         yield Shop(noon, leadline, nginx, tmp_path, project, monitor, service, token)
 
 
-def test_ten_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
+def test_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
     leadline = shop.leadline
     unasked = shop.release("v0")
     assert unasked.returncode == 4, "without a policy nobody is let through"
@@ -189,12 +189,12 @@ def test_ten_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> N
     eventually(lambda: leadline.api("GET", f"{shop.path}/reliability?window=24h").get("budget"), 60)
     eventually(lambda: shop.bad_seconds() >= 0, 60)
 
-    for number, hours in enumerate((9, 8, 6, 4, 2), start=1):
+    for number, hours in enumerate((8, 2), start=1):
         done = shop.release(f"v{number}", shop.ago(60 * hours))
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count("ALLOW") >= 1
 
-    # The sixth is a bad one. It burns a third of an hour of the budget, of which first one half
+    # The next is a bad one. It burns a third of an hour of the budget, of which first one half
     # and then the other is known.
     assert shop.release("v6-bad", shop.ago(45)).returncode == 0
     eventually(lambda: status(leadline, shop.monitor) == "down", 20)
@@ -299,6 +299,6 @@ def tell_the_story(shop: Shop, incident: str) -> None:
         f"?from={shop.ago(60):%Y-%m-%dT%H:%M:%SZ}&to={shop.ago(-60):%Y-%m-%dT%H:%M:%SZ}",
     )["items"]
     states = [one["state"] for one in reversed(ledger)]
-    assert states == ["NOT_CONFIGURED", *["ALLOW"] * 6, "BLOCK", "WARN", "BLOCK", "BLOCK"]
+    assert states == ["NOT_CONFIGURED", *["ALLOW"] * 3, "BLOCK", "WARN", "BLOCK", "BLOCK"]
     assert ledger[0]["action"] == "ALLOW"
     assert ledger[0]["override_id"]
