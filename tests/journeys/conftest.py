@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,18 @@ def await_passes(leadline: Daemon, count: int = 3) -> None:
             return metric(leadline, "leadline_transactions_total", *names) >= enough
 
         eventually(passed)
+
+
+def await_results(leadline: Daemon, monitor: str, count: int = 1) -> float:
+    """Waits for results that are measured from now on; returns when the newest was."""
+    since = time.time()
+
+    def newest() -> float | None:
+        beats = leadline.api("GET", f"/monitors/{monitor}/heartbeats?limit={count}")
+        measured = [datetime.fromisoformat(beat["ts"]).timestamp() for beat in beats]
+        return measured[0] if len(measured) == count and measured[-1] > since else None
+
+    return float(eventually(newest))
 
 
 def project_of(leadline: Daemon) -> str:

@@ -7,7 +7,6 @@ Targets answer every protocol with what they were sent, and with a canary of the
 
 import socketserver
 import threading
-import time
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -18,7 +17,7 @@ from psycopg import sql
 
 from tests.daemon_process import Daemon, Refusal, daemon
 
-from .conftest import eventually, project_of
+from .conftest import await_passes, eventually, project_of
 
 SECRET, PLAIN, SEEN = "zqsecret", "zqplain", "zqseen"
 # What base64 takes, and is a key of 33 bytes.
@@ -323,7 +322,7 @@ def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> Non
     rows = rows_of(leadline)
     for name in ("http", "ssh", "synthetic"):
         leadline.api("DELETE", f"/monitors/{monitors[name]}")
-    time.sleep(1)
+    await_passes(leadline)
     leadline.stop()
     outputs["the log"] = leadline.log.read_bytes()
     outputs |= {f"error {n}": body for n, body in enumerate(errors)}

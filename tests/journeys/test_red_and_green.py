@@ -2,7 +2,6 @@
 pushes by curl, the event stream by curl, and a kill -9 in the middle of it."""
 
 import subprocess
-from datetime import datetime
 from itertools import pairwise
 
 import psycopg
@@ -10,7 +9,15 @@ import pytest
 
 from tests.daemon_process import Daemon, Refusal
 
-from .conftest import Nginx, Stream, await_instant, eventually, project_of, status
+from .conftest import (
+    Nginx,
+    Stream,
+    await_instant,
+    await_results,
+    eventually,
+    project_of,
+    status,
+)
 
 pytestmark = [pytest.mark.needs("nginx", "curl")]
 
@@ -86,18 +93,6 @@ def test_a_push_is_answered_once_it_is_committed_and_silence_is_noticed(shared: 
     assert (refused.value.status, refused.value.body) == (404, b'{"error":"not_found"}')
 
 
-def checked_at(leadline: Daemon, monitor: str) -> float:
-    """Returns when the newest result was measured."""
-    (newest,) = leadline.api("GET", f"/monitors/{monitor}/heartbeats?limit=1")
-    return datetime.fromisoformat(newest["ts"]).timestamp()
-
-
-def checked_after(leadline: Daemon, monitor: str, seconds: float) -> float | None:
-    """Returns when the newest result was measured, if that is later."""
-    newest = checked_at(leadline, monitor)
-    return newest if newest > seconds else None
-
-
 def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict(
     leadline: Daemon, nginx: Nginx
 ) -> None:
@@ -117,15 +112,14 @@ def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict
     for n in range(40):
         leadline.raw("POST", f"{path}?msg=n{n}")
         accepted.append(f"n{n}")
-    first = checked_at(leadline, checked["id"])
-    last = eventually(lambda: checked_after(leadline, checked["id"], first))
+    last = await_results(leadline, checked["id"])
     leadline.kill()
     # One window at least falls due meanwhile.
     await_instant(last + common["interval_seconds"])
     leadline.start()
     beats = leadline.api("GET", f"/monitors/{pushed['id']}/heartbeats?limit=1000")
     assert [beat["msg"] for beat in reversed(beats) if beat["msg"] != "push_missed"] == accepted
-    eventually(lambda: checked_after(leadline, checked["id"], last), 8)
+    await_results(leadline, checked["id"])
     with psycopg.connect(leadline.dsn) as connection:
         twice = connection.execute(
             "select monitor, due_at from expected_runs group by 1, 2 having count(*) > 1"
