@@ -49,6 +49,13 @@ async def edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
         yield made
 
 
+async def claims_wait(edge: Edge, count: int) -> None:
+    """Waits until so many claims wait for work."""
+    with trio.fail_after(60):
+        while edge.api.context.lookout.waiting < count:  # noqa: ASYNC110 - it sets no event
+            await trio.sleep(0.01)
+
+
 @pytest.mark.parametrize(("method", "path", "body"), CALLS, ids=[call[1] for call in CALLS])
 async def test_a_token_opens_its_region_and_no_other(
     edge: Edge, method: str, path: str, body: dict[str, Any] | None
@@ -244,9 +251,9 @@ async def test_a_claim_by_who_can_run_less_keeps_nobody_waiting(edge: Edge) -> N
         async with trio.open_nursery() as nursery:
             for _ in range(40):
                 nursery.start_soon(edge.ask, "GET", "jobs?region=eu&wait=30")
-            await trio.sleep(0.2)
+            await claims_wait(edge, 40)
             nursery.start_soon(wait, nursery.cancel_scope)
-            await trio.sleep(0.2)
+            await claims_wait(edge, 41)
             await edge.due(row)
     assert [job["monitor_id"] for job in found] == [str(row.uid)]
 
@@ -372,10 +379,10 @@ async def test_a_claim_that_waits_ends_with_its_token(edge: Edge) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(
                 partial(
-                    edge.ask, "GET", "jobs?region=eu&wait=20", token=issued["token"], status=401
+                    edge.ask, "GET", "jobs?region=eu&wait=30", token=issued["token"], status=401
                 )
             )
-            await trio.sleep(0.1)
+            await claims_wait(edge, 1)
             await edge.api.ask("global_admin", "DELETE", f"/api/v1/agent-tokens/{issued['id']}")
             await edge.due(row)
     assert len(await edge.claim()) == 1
@@ -391,7 +398,7 @@ async def test_a_claim_waits_for_work_and_gets_it(edge: Edge) -> None:
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait, 1)
-            await trio.sleep(0.1)
+            await claims_wait(edge, 1)
             await edge.due(row)
     ((_, answer),) = found
     assert [job["monitor_id"] for job in answer["jobs"]] == [str(row.uid)]
@@ -405,7 +412,7 @@ async def test_who_can_run_nothing_of_what_waits_keeps_nobody_from_it(edge: Edge
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(edge.ask, "GET", "jobs?region=eu&wait=25", headers=old))
-            await trio.sleep(0.1)
+            await claims_wait(edge, 1)
             await edge.due(row)
             found = await edge.ask("GET", "jobs?region=eu&wait=5", headers=able)
             nursery.cancel_scope.cancel()
@@ -417,7 +424,7 @@ async def test_claims_that_wait_are_answered_when_the_process_stops(edge: Edge) 
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(edge.ask, "GET", "jobs?region=eu&wait=30")
-            await trio.sleep(0.2)
+            await claims_wait(edge, 3)
             edge.api.context.stopping.set()
 
 

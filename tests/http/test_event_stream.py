@@ -140,10 +140,9 @@ async def test_a_stream_pings_and_ends_with_its_credential(
         assert await heard.chunk() == "event: ping\ndata: {}\n\n"
         async with api.pool.transaction("end") as tx:
             await tx.execute("delete from sessions")
-        with trio.move_on_after(5) as bound:
+        with trio.fail_after(30):
             while await heard.chunk():
                 pass
-        assert not bound.cancelled_caught
 
 
 async def test_a_membership_that_ends_ends_what_is_heard(

@@ -4,6 +4,7 @@ On a real socket, with clients that send head and body apart, as most libraries 
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 import trio
@@ -30,6 +31,12 @@ async def answer(stream: trio.SocketStream) -> Told:
         return await answer_of(stream)
 
 
+def drain(channel: trio.MemoryReceiveChannel[None]) -> None:
+    with suppress(trio.WouldBlock):
+        while True:
+            channel.receive_nowait()
+
+
 async def is_over(stream: trio.SocketStream) -> bool:
     with trio.fail_after(30):
         try:
@@ -49,24 +56,43 @@ async def is_over(stream: trio.SocketStream) -> bool:
 )
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 async def test_the_next_request_of_the_connection_is_answered(
-    port: int, method: str, path: str, status: int, framing: str
+    port: int,
+    method: str,
+    path: str,
+    status: int,
+    framing: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     body = b'{"name": "x", "slug": "x"}'
     framed = f"Content-Length: {len(body)}"
     if framing == "chunked":
         framed = "Transfer-Encoding: chunked"
         body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    refusals: trio.MemorySendChannel[None]
+    refusals, refusal = trio.open_memory_channel(100)
+    came = front._Body.came
+
+    async def noted(self: front._Body) -> bool:
+        """Told when the application has refused, and before the body is waited for."""
+        refusals.send_nowait(None)
+        return await came(self)
+
+    monkeypatch.setattr(front._Body, "came", noted)
+    # However late a busy machine sends the body.
+    monkeypatch.setattr(front, "LINGER_SECONDS", 60)
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-        for wait in (0, 0.02, 0.1):
+        for is_late in (False, True):
             await stream.send_all(head(method, path, TYPED, framed))
-            # The application has refused it by then.
-            await trio.sleep(wait)
+            if is_late:
+                with trio.fail_after(30):
+                    await refusal.receive()
             await stream.send_all(body)
             refused = await answer(stream)
             assert refused.status == status
             assert "connection" not in refused.headers
             await stream.send_all(head("GET", "/auth/config"))
             assert (await answer(stream)).status == 200
+            drain(refusal)
 
 
 async def test_who_never_sends_the_body_is_told_and_cut_off(

@@ -507,19 +507,27 @@ async def test_a_stop_settles_also_what_somebody_held_just_then(world: World) ->
     async with receiving() as receiver:
         await tell.webhook(receiver.url())
         await tell.told(stream, 1)
-        leaser = leaser_of(world.pool, world.keyring)
+        pool = Counting(world.pool)
+        leaser = leaser_of(cast("Pool", pool), world.keyring)
         async with trio.open_nursery() as nursery:
             await nursery.start(leaser.run)
             await leaser.pass_once()
-            await leaser.wake.wait(5)
+            await leaser.wake.wait(30)
             async with world.pool.transaction("tell") as tx:
                 await tell.tell(tx, stream, 2)
                 leaser.close()
-                await trio.sleep(0.3)
+                # The second try comes after the first, which was in vain.
+                await _until_asked(pool, "settle_deliveries", 2)
     assert [(e.status, e.ready) for e in await tell.events()] == [
         ("delivered", True),
         ("pending", True),
     ]
+
+
+async def _until_asked(pool: Counting, name: str, count: int) -> None:
+    with trio.fail_after(30):
+        while pool.asked.count(name) < count:  # noqa: ASYNC110 - it sets no event
+            await trio.sleep(0.01)
 
 
 async def _until_tried(tell: Telling, count: int) -> None:
