@@ -10,7 +10,8 @@ ARGS   ?=
 # Processes that share the tests. Twice the cores of the machine that the times in tests/README.md
 # were measured on, because half of the time of a process is waiting.
 WORKERS ?= 4
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST_ARGS := -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 # Runs of `make flaky`.
 N      ?= 50
 # pytest rewrites the assertions of every file at each start where it may not keep the result.
@@ -19,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC124,ASYNC128,ASYNC9 \
   --startable-in-context-manager=watch,run,_serve,serve
 
-.PHONY: run test check check-style check-async check-types check-structure bench soak flaky lock format clean
+.PHONY: run test check check-style check-async check-types check-structure bench soak flaky coverage mutations lock format clean
 
 run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
@@ -56,6 +57,18 @@ soak: $(STAMP)
 # Repeats tests while other programs occupy every core.
 flaky: $(STAMP)
 	$(BIN)/python -m tests.flaky $(N) $(TESTS) $(ARGS)
+
+# Prints the line and branch coverage of each layer, also where a test failed. A daemon that is a fork
+# of another process would not be measured.
+coverage: $(STAMP)
+	$(BIN)/python -m coverage erase
+	LEADLINE_TEST_FORK=0 $(BIN)/python -m coverage run -m pytest $(PYTEST_ARGS) $(TESTS) $(ARGS); \
+	  status=$$?; \
+	  $(BIN)/python -m coverage combine -q && $(BIN)/python -m tests.coverage_of_layers && exit $$status
+
+# Changes HEAD in 130 places, one at a time, and lists those that no test detects: an hour.
+mutations: $(STAMP)
+	$(BIN)/python -m tests.mutations $(ARGS) build/mutations.json
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -1,0 +1,371 @@
+# ruff: noqa: T201
+"""Changes the product in one place at a time and counts the changes that no test detects.
+
+    python -m tests.mutations [--at COMMIT] [--same-as COMMIT] [--area AREA] [--map FILE]
+                              [--again REPORT] REPORT
+
+A fixed seed draws the places. Each change is made in a checkout of its own and run against the
+tests that execute its line; REPORT (JSON) contains the result of each. `make mutations` does this
+for HEAD.
+
+To compare commit A with commit B: run `--at A --same-as B`, which draws only from files that are
+the same in both, then `--at B --same-as A --again REPORT_OF_A`, which repeats those that the tests
+of A let pass.
+
+The map from lines to tests is the data of a run under coverage (`tests/contexts.py`). This run
+takes longer than the changes. `--map FILE` keeps its data, and uses the file if it exists.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import cache_from_source
+from pathlib import Path, PurePosixPath
+from queue import SimpleQueue
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from coverage import CoverageData
+
+from tests.mutated import Place, places
+
+ROOT: Final = Path(__file__).parent.parent
+_SEED: Final = 20_260_105
+_WORKERS: Final = 2
+# The second batch runs where the first detects nothing.
+_BATCHES: Final = (30, 270)
+_FILES_OF_IMPORTERS: Final = 5
+# A change can make a test wait for ever, so a run that exceeds its time counts as detected.
+_SECONDS_OF_RUN: Final = 120
+_SECONDS_OF_TEST: Final = 4
+_PYTEST: Final = ("pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0")
+_PYTEST_OF_MAP: Final = (
+    *("pytest", "-q", "-p", "leadline_contexts"),
+    *("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder"),
+)
+# pytest's exit codes. A module that cannot be imported ends the collection.
+_PASSED, _FAILED, _INTERRUPTED, _USAGE, _NO_TESTS = 0, 1, 2, 4, 5
+
+
+class Area(NamedTuple):
+    """`drawn` places of these files of the product; the folders `tests` run in this order."""
+
+    name: str
+    files: tuple[str, ...]
+    drawn: int
+    tests: tuple[str, ...]
+
+
+# Without the console: most of its tests need a browser.
+AREAS: Final = (
+    Area(
+        "rules",
+        ("storage/rules/**/*.py",),
+        40,
+        ("rules", "transactions", "storage", "loops", "http"),
+    ),
+    Area(
+        "storage",
+        ("storage/tables/**/*.py", "storage/transactions/**/*.py"),
+        35,
+        ("transactions", "storage", "loops", "http"),
+    ),
+    Area("probes", ("probes/**/*.py",), 30, ("probes",)),
+    Area(
+        "http",
+        (
+            "http/*.py",
+            "http/auth/**/*.py",
+            "http/publicpage/**/*.py",
+            "http/routes/**/*.py",
+            "http/shapes/**/*.py",
+        ),
+        25,
+        ("http", "publicpage"),
+    ),
+)
+FOLDERS: Final = tuple(dict.fromkeys(f"tests/{name}" for area in AREAS for name in area.tests))
+
+
+class Drawn(NamedTuple):
+    area: Area
+    file: str
+    place: Place
+
+    @property
+    def key(self) -> list[Any]:
+        return [self.file, self.place.start, self.place.end, self.place.kind, self.place.text]
+
+
+def draw(tree: Path, left_out: set[str]) -> list[Drawn]:
+    """Draws the same places each time from the same text, and none from the files `left_out`."""
+    drawn: list[Drawn] = []
+    for area in AREAS:
+        files = sorted(
+            path.relative_to(tree).as_posix()
+            for pattern in area.files
+            for path in tree.glob(pattern)
+        )
+        found = [
+            Drawn(area, file, place)
+            for file in files
+            if file not in left_out
+            for place in places((tree / file).read_bytes())
+        ]
+        drawn += Random(_SEED).sample(found, area.drawn)
+    return drawn
+
+
+class Coverers:
+    """The tests that execute each line, by the data of a run under coverage."""
+
+    def __init__(self, data_file: Path, tree: Path) -> None:
+        data = CoverageData(str(data_file))
+        data.read()
+        # The run was in another checkout, which is named `leadline` as well.
+        by_file = {name.rpartition("/leadline/")[2]: name for name in data.measured_files()}
+        self._tree = tree
+        self._tests: dict[str, dict[int, set[str]]] = {}
+        # How many lines a test executes: those with few are quick and about little else.
+        self._lines: Counter[str] = Counter()
+        for file, name in by_file.items():
+            self._tests[file] = {
+                line: {_without_group(test) for test in tests}
+                for line, tests in data.contexts_by_lineno(name).items()
+            }
+            for tests in self._tests[file].values():
+                self._lines.update(tests)
+
+    def batches(self, drawn: Drawn) -> list[list[str]]:
+        """The arguments of each run of pytest for this place."""
+        place, lines = drawn.place, self._tests.get(drawn.file, {})
+        spanned = range(place.line, place.end_line + 1)
+        executed = set[str]().union(*(lines.get(line, ()) for line in spanned))
+        executed = executed or lines.get(place.statement_line, set())
+        rank = {f"tests/{name}": number for number, name in enumerate(drawn.area.tests)}
+        tests = sorted(
+            (test for test in executed if _folder(test) in rank),
+            key=lambda test: (rank[_folder(test)], self._lines[test], test),
+        )
+        first, second = _BATCHES
+        found = [tests[:first], tests[first : first + second]]
+        # What runs at import, or once and is kept, belongs to no test or to the first.
+        found.append(self._importers(drawn, rank))
+        return [batch for batch in found if batch]
+
+    def _importers(self, drawn: Drawn, rank: dict[str, int]) -> list[str]:
+        module = "leadline." + drawn.file.removesuffix(".py").replace("/", ".")
+        package, _, name = module.rpartition(".")
+        found = []
+        for folder in rank:
+            for path in sorted((self._tree / folder).glob("test_*.py")):
+                text = path.read_text()
+                if f"{module} import" in text or f"{package} import {name}" in text:
+                    found.append(path.relative_to(self._tree).as_posix())
+        return found[:_FILES_OF_IMPORTERS]
+
+
+def _folder(test: str) -> str:
+    return PurePosixPath(test.partition("::")[0]).parent.as_posix()
+
+
+def _without_group(test: str) -> str:
+    """pytest-xdist appends the group of a test, which is its file (`tests/distribution.py`)."""
+    return test.removesuffix("@" + test.partition("::")[0].removeprefix("tests/"))
+
+
+class Checkout:
+    """A commit in a folder of its own, whose `leadline` hides the one that is installed."""
+
+    def __init__(self, above: Path, commit: str) -> None:
+        self.above = above
+        self.tree = above / "leadline"
+        above.mkdir()
+        _git("worktree", "add", "--quiet", "--detach", str(self.tree), commit)
+        modules = ROOT / "tests/openid/node_modules"
+        if modules.is_dir():
+            (self.tree / "tests/openid/node_modules").symlink_to(modules)
+        shutil.copy(ROOT / "tests/contexts.py", above / "leadline_contexts.py")
+        where = "import leadline.storage.rules.instant as m; print(m.__file__)"
+        found = subprocess.run(
+            [sys.executable, "-c", where],
+            cwd=self.tree,
+            env=self._environment(),
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        assert Path(found.strip()).is_relative_to(self.tree), found
+
+    def _environment(self) -> dict[str, str]:
+        # CI: Hypothesis asks the same each time.
+        return {**os.environ, "PYTHONPATH": str(self.above), "CI": "true"}
+
+    def map(self, data_file: Path) -> None:
+        """Runs FOLDERS under coverage, and leaves which tests executed each line."""
+        coverage = [sys.executable, "-m", "coverage"]
+        config = f"--rcfile={ROOT / 'pyproject.toml'}"
+        data = f"--data-file={data_file}"
+        folders = [folder for folder in FOLDERS if (self.tree / folder).is_dir()]
+        subprocess.run(
+            [*coverage, "run", config, data, "-m", *_PYTEST_OF_MAP, *folders],
+            cwd=self.tree,
+            env=self._environment(),
+            check=True,
+        )
+        subprocess.run([*coverage, "combine", "-q", config, data], cwd=self.tree, check=True)
+
+    def detects(self, drawn: Drawn, batches: list[list[str]]) -> str:
+        """Returns how the tests end while the place is changed."""
+        path = self.tree / drawn.file
+        compiled = Path(cache_from_source(str(path)))
+        source, stat = path.read_bytes(), path.stat()
+        try:
+            path.write_bytes(drawn.place.applied(source))
+            compiled.unlink(missing_ok=True)
+            results = (self._pytest(batch) for batch in batches)
+            return next((found for found in results if found != "survived"), "survived")
+        finally:
+            path.write_bytes(source)
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            compiled.unlink(missing_ok=True)
+
+    def _pytest(self, arguments: list[str]) -> str:
+        files = [argument for argument in arguments if "::" not in argument]
+        seconds = _SECONDS_OF_RUN + _SECONDS_OF_TEST * (len(arguments) + 50 * len(files))
+        # In a session of its own, so that what its tests started ends with it.
+        process = subprocess.Popen(
+            [sys.executable, "-m", *_PYTEST, *arguments],
+            cwd=self.tree,
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return "timed out"
+        if process.returncode in {_PASSED, _NO_TESTS}:
+            return "survived"
+        if process.returncode == _USAGE and "not found" in output:
+            return f"unknown: {output[-1_000:]}"
+        assert process.returncode in {_FAILED, _INTERRUPTED, _USAGE}, output
+        return "detected"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@contextmanager
+def _checkouts(commit: str) -> Iterator[list[Checkout]]:
+    with tempfile.TemporaryDirectory(prefix="leadline-mutations-") as folder:
+        try:
+            yield [Checkout(Path(folder) / str(number), commit) for number in range(_WORKERS)]
+        finally:
+            for number in range(_WORKERS):
+                tree = Path(folder) / str(number) / "leadline"
+                if tree.exists():
+                    _git("worktree", "remove", "--force", str(tree))
+
+
+def run(given: argparse.Namespace) -> None:
+    """Makes the changes, and writes the report anew after each."""
+    unlike = _git("diff", "--name-only", given.at, given.same_as).split() if given.same_as else []
+    data_file, report = given.map.absolute(), given.report.absolute()
+    report.parent.mkdir(parents=True, exist_ok=True)
+    results: list[dict[str, Any]] = []
+    with _checkouts(given.at) as checkouts:
+        if not data_file.exists():
+            checkouts[0].map(data_file)
+        coverers = Coverers(data_file, checkouts[0].tree)
+        chosen = draw(checkouts[0].tree, set(unlike))
+        if given.area:
+            chosen = [drawn for drawn in chosen if drawn.area.name == given.area]
+        if given.again is not None:
+            passed = [it["key"] for it in json.loads(given.again.read_text()) if _is_survivor(it)]
+            chosen = [drawn for drawn in chosen if drawn.key in passed]
+        free: SimpleQueue[Checkout] = SimpleQueue()
+        for checkout in checkouts:
+            free.put(checkout)
+
+        def one(drawn: Drawn) -> None:
+            batches = coverers.batches(drawn)
+            checkout = free.get()
+            try:
+                source = (checkout.tree / drawn.file).read_bytes()
+                result = checkout.detects(drawn, batches) if batches else "no test"
+            finally:
+                free.put(checkout)
+            results.append(_told(drawn, source, batches, result))
+            report.write_text(json.dumps(results, indent=1))
+            print(result, *_line(results[-1]), flush=True)
+
+        with ThreadPoolExecutor(_WORKERS) as threads:
+            list(threads.map(one, chosen))
+    _print(results)
+
+
+def _told(drawn: Drawn, source: bytes, batches: list[list[str]], result: str) -> dict[str, Any]:
+    place = drawn.place
+    return {
+        "area": drawn.area.name,
+        "place": f"{drawn.file}:{place.line}",
+        "kind": place.kind,
+        "was": source[place.start : place.end].decode(),
+        "is": place.text,
+        "tests": [len(batch) for batch in batches],
+        "result": result,
+        "key": drawn.key,
+    }
+
+
+def _is_survivor(result: dict[str, Any]) -> bool:
+    return result["result"] not in {"detected", "timed out"}
+
+
+def _line(result: dict[str, Any]) -> list[str]:
+    return [result["place"], result["kind"], f"{result['was']!r} -> {result['is']!r}"]
+
+
+def _print(results: list[dict[str, Any]]) -> None:
+    print()
+    for area in AREAS:
+        of = [result for result in results if result["area"] == area.name]
+        survivors = sum(map(_is_survivor, of))
+        print(
+            f"{area.name:<8} {len(of):4} drawn {len(of) - survivors:4} detected {survivors:4} not"
+        )
+    for result in results:
+        if _is_survivor(result):
+            print(result["result"], *_line(result))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations")
+    parser.add_argument("--at", default="HEAD")
+    parser.add_argument("--same-as", default="")
+    parser.add_argument("--area", choices=[area.name for area in AREAS])
+    parser.add_argument("--map", type=Path, default=Path(tempfile.gettempdir()) / "leadline-map")
+    parser.add_argument("--again", type=Path)
+    parser.add_argument("report", type=Path)
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
