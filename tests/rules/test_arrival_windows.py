@@ -21,8 +21,8 @@ def heartbeat(seconds: int) -> Arrival:
     return Arrival(org=1, monitor=1, shard=1, ts=ts, up=True, source=Source.PUSH)
 
 
-def test_a_heartbeat_that_was_overtaken_still_covers_its_own_window() -> None:
-    standing = Standing(
+def standing_until(quiet_until: Instant | None) -> Standing:
+    return Standing(
         version=1,
         status=Status.UP,
         failures=0,
@@ -30,12 +30,26 @@ def test_a_heartbeat_that_was_overtaken_still_covers_its_own_window() -> None:
         monitor_uid=UUID(int=1),
         project_uid=UUID(int=2),
         project=1,
-        quiet_until=Instant(NOW + (61 + 60) * SECOND),
+        quiet_until=quiet_until,
         patience_us=60 * SECOND,
         terms=(TERM,),
     )
+
+
+def test_a_heartbeat_that_was_overtaken_still_covers_its_own_window() -> None:
+    standing = standing_until(Instant(NOW + (61 + 60) * SECOND))
     # The newer one came at 61 s, when the window due at 0 s had just ended.
     assert standing.windows_of(heartbeat(59)) == (NOW,)
+
+
+def test_only_a_heartbeat_moves_the_deadline_and_only_forward() -> None:
+    deadline = Instant(NOW + 121 * SECOND)
+    standing = standing_until(deadline)
+    run = Arrival(org=1, monitor=1, shard=1, ts=Instant(NOW + 90 * SECOND), up=True)
+    assert standing.heard(run) == standing
+    assert standing.heard(heartbeat(59)) == standing
+    assert standing.heard(heartbeat(62)) == standing_until(Instant(NOW + 122 * SECOND))
+    assert standing_until(None).heard(heartbeat(61)) == standing
 
 
 def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:

@@ -11,10 +11,14 @@ from leadline.storage.rules.dependency import (
     UPSTREAMS_MOST,
     Broken,
     Fault,
+    Term,
+    edges_at,
     fault,
     turned,
     ways,
 )
+from leadline.storage.rules.instant import Instant
+from leadline.storage.rules.span import Span
 
 Graph = dict[int, list[int]]
 
@@ -123,3 +127,16 @@ def test_all_that_can_be_reached_is_reached_by_a_shortest_way(edges: Graph, serv
 def test_edges_are_turned(edges: Graph) -> None:
     there = {(a, b) for a, bs in edges.items() for b in bs}
     assert {(a, b) for b, as_ in turned(edges).items() for a in as_} == there
+
+
+def test_a_service_depends_on_another_from_the_first_instant_of_a_term_to_before_its_last() -> None:
+    terms = [
+        Term(1, 2, Span(Instant(10), Instant(20))),
+        Term(1, 3, Span(Instant(15), Instant(30))),
+        Term(4, 1, Span(Instant(15), Instant(16))),
+    ]
+    assert edges_at(terms, Instant(9)) == {}
+    assert edges_at(terms, Instant(10)) == {1: [2]}
+    assert edges_at(terms, Instant(15)) == {1: [2, 3], 4: [1]}
+    assert edges_at(terms, Instant(20)) == {1: [3]}
+    assert edges_at(terms, Instant(30)) == {}

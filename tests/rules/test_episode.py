@@ -153,6 +153,22 @@ def test_what_is_down_without_them_too_is_not_explained_by_them() -> None:
     assert not is_explained(policies, PAGES, members)
 
 
+def test_an_episode_that_nobody_was_told_of_is_told_once_no_reason_holds_it() -> None:
+    untold = Episode(announced=False, told_at=None, taken_up=False)
+
+    def looked(around: Around, speaking: Speaking = PAGES) -> tuple[Act, Quiet | None]:
+        step = decide(speaking, Live.DOWN, 1, untold, around, Instant(0))
+        return step.act, step.quiet
+
+    assert looked(Around()) == (Act.ANNOUNCE, None)
+    assert looked(Around(spoken_for=True)) == (Act.NOTHING, Quiet.ADOPTED)
+    assert looked(Around(explained=True)) == (Act.NOTHING, Quiet.HELD)
+    assert looked(Around(silenced=True)) == (Act.NOTHING, Quiet.SILENCED)
+    assert looked(Around(reaches=False)) == (Act.NOTHING, Quiet.UNREACHED)
+    owns_nothing = Speaking(False, frozenset({Live.DOWN}), False, 1)
+    assert looked(Around(), owns_nothing) == (Act.NOTHING, None)
+
+
 def test_a_service_whose_page_reaches_nobody_says_so() -> None:
     step = decide(PAGES, Live.DOWN, 0, None, Around(reaches=False), Instant(0))
     assert (step.act, step.quiet) == (Act.ADOPT, Quiet.UNREACHED)

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from math import nextafter
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from leadline.storage.rules.figure import (
     figure,
     is_exhausted,
     objective_e4,
+    percent,
     spelt,
     uptime_percent,
 )
@@ -43,6 +45,14 @@ def test_a_figure_is_there_or_its_reason_is(split: Split) -> None:
 @given(splits | st.builds(Split, st.integers(0, DAY), st.just(0), st.integers(0, DAY)))
 def test_a_percentage_alone_is_that_of_the_figure(split: Split) -> None:
     assert uptime_percent(split) == figure(split).uptime_percent
+
+
+def test_a_ratio_that_a_float_would_round_stays_below_a_hundred_and_above_zero() -> None:
+    almost = Fraction(10**20 - 1, 10**20)
+    assert percent(almost) == nextafter(100, 0)
+    assert percent(1 - almost) > 0
+    assert percent(Fraction(1, 10**400)) == nextafter(0, 1)
+    assert (percent(Fraction(0)), percent(Fraction(1))) == (0, 100)
 
 
 def test_missing_data_has_no_percentage() -> None:

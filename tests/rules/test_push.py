@@ -345,3 +345,24 @@ def test_a_heartbeat_holds_until_its_deadline_and_a_missed_one_an_interval() -> 
     assert hold_until(NOW, longer) == NOW + HOUR + 2 * MINUTE
     shorter = [job(HOUR), job(MINUTE, from_=NOW + MINUTE)]
     assert hold_until(NOW, shorter) == NOW + 3 * MINUTE
+
+
+def test_a_term_counts_for_a_heartbeat_at_its_first_instant() -> None:
+    paused = Term(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND, enabled=False)
+    assert hold_until(NOW, [job(MINUTE), paused]) == NOW + HOUR + MINUTE
+
+
+def test_an_edit_at_the_deadline_itself_prolongs_the_hold() -> None:
+    deadline = NOW + 2 * MINUTE
+    edited = [job(MINUTE), job(HOUR, from_=deadline)]
+    assert hold_until(NOW, edited) == deadline + HOUR + MINUTE
+    edited = [job(MINUTE), job(HOUR, from_=deadline + 1)]
+    assert hold_until(NOW, edited) == deadline
+
+
+def test_a_missed_deadline_at_the_beginning_of_a_promise_does_not_count_for_it() -> None:
+    terms = [job(MINUTE), job(HOUR, from_=NOW)]
+    heard = [span(NOW - DAY, FOREVER)]
+    before, at = Silence(Instant(NOW - MINUTE)), Silence(Instant(NOW - 2 * MINUTE), NOW)
+    for silence in (before, at):
+        assert next_deadline(silence, terms, [], heard) == NOW + HOUR + MINUTE

@@ -1,0 +1,45 @@
+"""The policies of a service as a document, and what a document that omits them means."""
+
+from leadline.storage.rules.instant import SECOND
+from leadline.storage.rules.policy_document import (
+    AggregationPolicy,
+    FreshnessPolicy,
+    RegionAggregationPolicy,
+    ServicePolicies,
+    read_policies,
+    written_policies,
+)
+from leadline.storage.rules.service import MissingData, Mode, Policies, RegionMode
+
+
+def test_a_document_without_policies_means_the_defaults() -> None:
+    assert read_policies(ServicePolicies()) == Policies()
+
+
+def test_each_policy_is_read_and_written_as_itself() -> None:
+    document = ServicePolicies(
+        aggregation=AggregationPolicy(mode=Mode.QUORUM, degraded_min=2, healthy_min=3),
+        region=RegionAggregationPolicy(
+            mode=RegionMode.PER_REGION, degraded_min_regions=4, healthy_min_regions=5
+        ),
+        missing_data=MissingData.BAD,
+        freshness=FreshnessPolicy(active_multiplier=7, active_floor="45s"),
+    )
+    policies = read_policies(document)
+    assert policies == Policies(
+        mode=Mode.QUORUM,
+        degraded_min=2,
+        healthy_min=3,
+        region_mode=RegionMode.PER_REGION,
+        degraded_min_regions=4,
+        healthy_min_regions=5,
+        missing_data=MissingData.BAD,
+        active_multiplier=7,
+        active_floor_us=45 * SECOND,
+    )
+    assert written_policies(policies) == document
+
+
+def test_a_floor_that_is_no_length_of_time_gives_no_policies() -> None:
+    freshness = FreshnessPolicy(active_floor="soon")
+    assert read_policies(ServicePolicies(freshness=freshness)) is None
