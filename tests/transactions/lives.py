@@ -6,9 +6,9 @@ instant, by the sentences of the text and by nothing of our code.
 """
 
 import random
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +29,10 @@ from tests.world import REGIONS, START, World
 
 TICK = SECOND // 2
 GOOD, BAD, UNKNOWN, EXCLUDED = range(4)
+FOREVER = 10**18
 Stretch = tuple[int, int]
+Hold = tuple[int, int]
+USUAL_HOLD: Hold = (3, 90)
 
 
 @dataclass
@@ -47,17 +50,18 @@ class Known:
     # (from, interval), read with them
     intervals: list[tuple[int, int]] = field(default_factory=list)
 
-    def hold_us(self, instant: int) -> int:
+    def hold_us(self, instant: int, hold: Hold) -> int:
         """Of a result of then, by the interval in force then."""
         begun = [seconds for from_, seconds in self.intervals if from_ < instant]
         seconds = begun[-1] if begun else self.intervals[0][1]
         if self.row.type == "push":
             return (seconds + self.row.grace_seconds) * SECOND
-        return max(3 * seconds, 90) * SECOND
+        multiplier, floor = hold
+        return max(multiplier * seconds, floor) * SECOND
 
     @property
     def pauses(self) -> list[Stretch]:
-        ends = [*(from_ for from_, _ in self.terms), 10**18][1:]
+        ends = [*(from_ for from_, _ in self.terms), FOREVER][1:]
         spans = zip(self.terms, ends, strict=True)
         return [(from_, end) for (from_, enabled), end in spans if not enabled]
 
@@ -67,57 +71,85 @@ def within(instant: int, stretches: Iterable[Stretch]) -> bool:
 
 
 class Painter:
-    """What every monitor was at an instant, by the text."""
+    """Computes the state of every monitor at each half second, from the rules in the text.
 
-    def __init__(self, known: dict[UUID, Known]) -> None:
+    A monitor has a line: one byte for each half second from START to `until`, painted once.
+    `known` must not change afterwards. A hold (intervals, minimum in seconds) determines how long
+    a probed result is valid.
+    """
+
+    def __init__(self, known: dict[UUID, Known], until: int) -> None:
         self._known = known
-        self._order = {uid: sorted(one.results) for uid, one in known.items()}
+        self._ticks = (until - START) // TICK
+        self._lines: dict[tuple[UUID, Hold], bytes] = {}
 
-    def at(self, uid: UUID, instant: int) -> int:
-        one = self._known[uid]
-        if instant < one.terms[0][0]:
-            return UNKNOWN
-        if within(instant, one.maintenance):
-            return EXCLUDED
-        if within(instant, one.pauses):
-            return UNKNOWN
-        return self._composed(one, instant) if one.made_of else self._spoken(uid, instant)
-
-    def hold_us(self, one: Known, instant: int) -> int:
-        return one.hold_us(instant)
-
-    def _spoken(self, uid: UUID, instant: int) -> int:
-        one, order = self._known[uid], self._order[uid]
-        place = bisect_right(order, instant) - 1
-        if place < 0 or instant >= order[place] + self.hold_us(one, order[place]):
-            return UNKNOWN
-        begun = [from_ for from_, _ in (*one.maintenance, *one.pauses)]
-        if any(order[place] < from_ <= instant for from_ in begun):
-            return UNKNOWN
-        return GOOD if one.results[order[place]] else BAD
-
-    def _composed(self, one: Known, instant: int) -> int:
-        governing = [term for term in one.made_of if term[0] <= instant]
-        if not governing:
-            return UNKNOWN
-        _, mode, quorum, children = governing[-1]
-        found = [self.at(child, instant) for child in children]
-        counting = [c for c in found if c != EXCLUDED]
-        if not counting:
-            return EXCLUDED
-        answers = set()
-        for unknown_are in (GOOD, BAD):
-            ups = sum((unknown_are if c == UNKNOWN else c) == GOOD for c in counting)
-            needed = {"all": len(counting), "any": 1, "quorum": min(quorum, len(counting))}[mode]
-            answers.add(GOOD if ups >= needed else BAD)
-        return answers.pop() if len(answers) == 1 else UNKNOWN
+    def at(self, uid: UUID, instant: int, hold: Hold = USUAL_HOLD) -> int:
+        assert instant >= START
+        return self._line(uid, hold)[(instant - START) // TICK]
 
     def split(self, uid: UUID, from_: int, until: int) -> tuple[int, ...]:
-        sums = [0, 0, 0, 0]
+        from_ = max(from_, self._known[uid].terms[0][0])
         assert from_ % TICK == until % TICK == 0
-        for instant in range(max(from_, self._known[uid].terms[0][0]), until, TICK):
-            sums[self.at(uid, instant)] += TICK
-        return tuple(sums)
+        part = self._line(uid, USUAL_HOLD)[self._place(from_) : self._place(until)]
+        assert len(part) == max(until - from_, 0) // TICK
+        return tuple(TICK * part.count(colour) for colour in (GOOD, BAD, UNKNOWN, EXCLUDED))
+
+    def _line(self, uid: UUID, hold: Hold) -> bytes:
+        if (uid, hold) not in self._lines:
+            self._lines[uid, hold] = self._painted(self._known[uid], hold)
+        return self._lines[uid, hold]
+
+    def _painted(self, one: Known, hold: Hold) -> bytes:
+        line = self._composed(one, hold) if one.made_of else self._spoken(one, hold)
+        # Later strokes cover earlier ones.
+        for from_, until in one.pauses:
+            self._stroke(line, UNKNOWN, from_, until)
+        for from_, until in one.maintenance:
+            self._stroke(line, EXCLUDED, from_, until)
+        self._stroke(line, UNKNOWN, START, one.terms[0][0])
+        return bytes(line)
+
+    def _spoken(self, one: Known, hold: Hold) -> bytearray:
+        """Paints each result until the next, the end of its hold, or a maintenance or pause."""
+        line = bytearray([UNKNOWN]) * self._ticks
+        order = sorted(one.results)
+        begun = [from_ for from_, _ in (*one.maintenance, *one.pauses)]
+        for instant, following in zip(order, [*order, FOREVER][1:], strict=True):
+            silences = [from_ for from_ in begun if from_ > instant]
+            until = min(instant + one.hold_us(instant, hold), following, *silences)
+            self._stroke(line, GOOD if one.results[instant] else BAD, instant, until)
+        return line
+
+    def _composed(self, one: Known, hold: Hold) -> bytearray:
+        line = bytearray([UNKNOWN]) * self._ticks
+        ends = [*(from_ for from_, *_ in one.made_of), FOREVER][1:]
+        for (from_, mode, quorum, children), until in zip(one.made_of, ends, strict=True):
+            part = slice(self._place(from_), self._place(until))
+            lines = [self._line(child, hold)[part] for child in children]
+            line[part] = bytes(_made_of(mode, quorum, each) for each in zip(*lines, strict=True))
+        assert len(line) == self._ticks
+        return line
+
+    def _place(self, instant: int) -> int:
+        """Returns the index of the first half second at or after `instant`, limited to the line."""
+        return min(max(-((START - instant) // TICK), 0), self._ticks)
+
+    def _stroke(self, line: bytearray, colour: int, from_: int, until: int) -> None:
+        part = slice(self._place(from_), max(self._place(from_), self._place(until)))
+        line[part] = bytes([colour]) * (part.stop - part.start)
+
+
+@cache
+def _made_of(mode: str, quorum: int, found: tuple[int, ...]) -> int:
+    counting = [c for c in found if c != EXCLUDED]
+    if not counting:
+        return EXCLUDED
+    answers = set()
+    for unknown_are in (GOOD, BAD):
+        ups = sum((unknown_are if c == UNKNOWN else c) == GOOD for c in counting)
+        needed = {"all": len(counting), "any": 1, "quorum": min(quorum, len(counting))}[mode]
+        answers.add(GOOD if ups >= needed else BAD)
+    return answers.pop() if len(answers) == 1 else UNKNOWN
 
 
 class Life:

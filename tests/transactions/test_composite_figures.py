@@ -23,7 +23,7 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
     await life.begin()
     await life.live(START + 3 * HOUR + 40 * MINUTE)
     await life.end()
-    painter = Painter(life.known)
+    painter = Painter(life.known, world.now)
     rows = await world.rows(
         "select m.uid, h.hour, h.good_us, h.bad_us, h.unknown_us, h.excluded_us"
         " from monitor_hours h join monitors m on m.id = h.monitor order by h.hour, m.id"

@@ -8,6 +8,7 @@ whole history, and whatever is killed on the way changes nothing.
 
 import random
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -58,7 +59,17 @@ from leadline.storage.views.service_reports import (
 )
 from tests.effort import varied
 from tests.rules.service_model import by_hand
-from tests.transactions.lives import BAD, EXCLUDED, GOOD, TICK, Known, Life, Painter, within
+from tests.transactions.lives import (
+    BAD,
+    EXCLUDED,
+    GOOD,
+    TICK,
+    UNKNOWN,
+    Hold,
+    Life,
+    Painter,
+    within,
+)
 from tests.world import START, World
 
 RAW_DAYS = 30
@@ -242,33 +253,25 @@ async def _begin(tx: Tx, row: ServiceRow, at: Instant) -> None:
     )
 
 
+@cache
+def _by_hand(policies: Policies, told: tuple[tuple[str, Seen], ...]) -> tuple[str, str | None]:
+    return by_hand(policies, list(told))
+
+
 class ServicePainter(Painter):
     """What a service was at an instant, by the text."""
 
     def __init__(self, life: Served) -> None:
-        super().__init__(life.known)
+        super().__init__(life.known, life.world.now)
         self._life = life
         self._by_id = {one.row.id: uid for uid, one in life.known.items()}
-        self._hold = (3, 90)
+        self._pauses = {uid: one.pauses for uid, one in life.known.items()}
 
-    def hold_us(self, one: Known, instant: int) -> int:
-        if one.row.type == "push":
-            return super().hold_us(one, instant)
-        multiplier, floor = self._hold
-        begun = [seconds for from_, seconds in one.intervals if from_ < instant]
-        seconds = begun[-1] if begun else one.intervals[0][1]
-        return max(multiplier * seconds, floor) * SECOND
-
-    def seen(self, uid: UUID, instant: int) -> Seen:
-        one = self._known[uid]
-        if instant >= one.terms[0][0]:
-            if within(instant, one.maintenance):
-                return Seen.MAINTENANCE
-            if within(instant, one.pauses):
-                return Seen.PAUSED
-        known = self.at(uid, instant)
-        by_known = {GOOD: Seen.UP, BAD: Seen.DOWN, EXCLUDED: Seen.MAINTENANCE}
-        return by_known.get(known, Seen.MISSING)
+    def seen(self, uid: UUID, instant: int, hold: Hold) -> Seen:
+        known = self.at(uid, instant, hold)
+        if known == UNKNOWN:
+            return Seen.PAUSED if within(instant, self._pauses[uid]) else Seen.MISSING
+        return {GOOD: Seen.UP, BAD: Seen.DOWN, EXCLUDED: Seen.MAINTENANCE}[known]
 
     def region(self, uid: UUID, instant: int) -> str:
         """As it stood at the last whole minute."""
@@ -278,15 +281,13 @@ class ServicePainter(Painter):
 
     def state(self, service: UUID, instant: int) -> tuple[str, str | None]:
         governing = [r for r in self._life.revisions[service] if r.governs_from <= instant][-1]
-        self._hold = (
-            governing.policies.active_multiplier,
-            governing.policies.active_floor_us // SECOND,
-        )
         if not governing.sli:
             return "unknown", "unknown"
+        policies = governing.policies
+        hold = (policies.active_multiplier, policies.active_floor_us // SECOND)
         members = [self._by_id[member] for member in governing.sli]
-        told = [(self.region(uid, instant), self.seen(uid, instant)) for uid in members]
-        return by_hand(governing.policies, told)
+        told = ((self.region(uid, instant), self.seen(uid, instant, hold)) for uid in members)
+        return _by_hand(policies, tuple(told))
 
     def durations(self, service: UUID, from_: int, until: int) -> Durations:
         sums: dict[str, int] = {}
