@@ -16,6 +16,8 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
+from tests import forked_daemon
+from tests.forked_daemon import ForkedDaemon
 from tests.memory import in_memory
 from tests.ports import free_port
 
@@ -46,7 +48,7 @@ class Daemon:
             "LEADLINE_SERVER__LISTEN": f"127.0.0.1:{self.port}",
             **environment,
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedDaemon | None = None
         self.password = ""
         self.cookie = ""
 
@@ -66,10 +68,15 @@ class Daemon:
         return took
 
     def begin(self, role: str, *program: str) -> int:
-        """Starts it, by `program` where it is not to run here, and waits for nothing; where in its
-        log that is."""
+        """Starts the daemon without waiting, and returns the position in its log.
+
+        `program` starts it instead of the command where it runs elsewhere."""
         with self.log.open("ab") as log:
             offset = log.tell()
+            if forked_daemon.IS_ON and not program:
+                arguments = ["run", "--role", role]
+                self.process = ForkedDaemon(arguments, self.environment, self.log)
+                return offset
             self.process = subprocess.Popen(
                 [*(program or (LEADLINE,)), "run", "--role", role],
                 env=self.environment,
