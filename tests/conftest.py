@@ -28,6 +28,7 @@ from leadline.storage.embedded_place import Place, environment, make_place
 from leadline.storage.migrate import migrate
 from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import Instant
+from tests import browser
 from tests.memory import in_memory
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ PROVIDED_BY = {
     "promtool": "apt-get install prometheus",
     "prometheus": "apt-get install prometheus",
     "prometheus-alertmanager": "apt-get install prometheus-alertmanager",
-    "chromium": "apt-get install chromium",
+    "chromium": "apt-get install chromium-headless-shell",
     "systemd-analyze": "apt-get install systemd",
     "pg_dump": "apt-get install postgresql-client",
     "pg_createcluster": "apt-get install postgresql",
@@ -81,6 +82,8 @@ PROVIDED_BY = {
 def _is_there(need: str) -> bool:
     if need == "root":
         return os.geteuid() == 0
+    if need == "chromium":
+        return browser.executable() is not None
     if need == "oidc-provider":
         return OPENID_PROVIDER.is_dir()
     return shutil.which(need) is not None

@@ -1,6 +1,5 @@
 """What tests of the console share: a daemon, a browser, and a target that can be stopped."""
 
-import shutil
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,27 +12,16 @@ from playwright.sync_api import (
     Page,
     ViewportSize,
     expect,
-    sync_playwright,
 )
 
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.pools import Pool
+from tests.browser import browsing
 from tests.conftest import FROZEN_NOW, Databases
 from tests.daemon_process import Daemon, daemon
 from tests.http.cast import Api, open_api
 from tests.ports import free_port
 
-# Nothing that the browser does by itself may reach out of the machine.
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    # A name that is no localhost, so that plain HTTP is met as a server in a cellar meets it.
-    "--host-resolver-rules=MAP cellar.test 127.0.0.1",
-]
 PASSWORD = "a password of the tests"
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 900}
@@ -110,10 +98,8 @@ def project(leadline: Daemon) -> str:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+    with browsing() as browser:
         yield browser
-        browser.close()
 
 
 # A monitor of the tests is looked at every 5 s.

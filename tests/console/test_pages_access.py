@@ -282,12 +282,13 @@ def _seen_by(route: Route) -> set[str]:
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
 async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) -> None:
     letter = LETTERS[route.method, route.path]
+    made = None
     for who in ["nobody", *PEOPLE]:
-        monitor = await api.new_monitor(interval_seconds=3600)
-        incident = await api.new_incident()
-        named = await named_by(api)
+        if made is None:
+            monitor = await api.new_monitor(interval_seconds=3600)
+            made = (monitor.uid, await api.new_incident(), await named_by(api))
         audited = await api.rows("select count(*) from audit_entries")
-        answer = await call(api, who, route, monitor.uid, incident, named)
+        answer = await call(api, who, route, *made)
         body = await answer.get_data()
         assert b'{"error"' not in body, "a person is answered with a page"
         if who == "nobody":
@@ -303,6 +304,9 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
             assert answer.status_code in (200, 303), (who, body[-600:])
         if answer.status_code >= 400 or who == "nobody":
             assert await api.rows("select count(*) from audit_entries") == audited
+        elif route.form:
+            # What the form changed is not what the next person is to find.
+            made = None
         assert "default-src 'none'" in answer.headers.get("Content-Security-Policy", "") or (
             answer.status_code == 303
         )

@@ -1,14 +1,14 @@
 """A directory that is watched, the command line and the console: one project, written as code."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
+from tests.browser import browsing
 from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
 
 from .conftest import Nginx, eventually, project_of, status
@@ -139,10 +139,7 @@ def by_command_line(leadline: Daemon, nginx: Nginx, tmp_path: Path) -> None:
 
 
 def in_a_browser(leadline: Daemon, tmp_path: Path) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+    with browsing() as browser:
         page = browser.new_context(java_script_enabled=False).new_page()
         page.set_default_timeout(30_000)
         page.goto(f"{leadline.url}/sign-in")
@@ -166,4 +163,3 @@ def in_a_browser(leadline: Daemon, tmp_path: Path) -> None:
         page.goto(f"{leadline.url}/monitors/{monitors(leadline)['front']['id']}")
         expect(page.get_by_text("It comes from shop.yaml")).to_be_visible()
         page.screenshot(path=tmp_path / "managed.png", full_page=True)
-        browser.close()

@@ -1,13 +1,13 @@
 """Mail is set in the console, and who has an account and no password comes in by a letter, in a
 browser without scripts."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from tests.browser import browsing
 from tests.daemon_process import Daemon, daemon
 from tests.probes.mail_server import Box, Server, serving_mail
 from tests.probes.real_servers import HOST
@@ -36,14 +36,10 @@ def leadline() -> Iterator[Daemon]:
 
 @pytest.fixture
 def browser_page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+    with browsing() as browser:
         page = browser.new_context(java_script_enabled=False).new_page()
         page.set_default_timeout(30_000)
         yield page
-        browser.close()
 
 
 def test_the_way_in_by_a_letter(

@@ -1,13 +1,13 @@
 """Somebody signs in at a real provider in a browser, links a local account to it, and signs out at
 both."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from tests.browser import browsing
 from tests.daemon_process import Daemon, daemon
 from tests.openid.provider import CLIENT, SECRET, Provider, providing
 
@@ -36,14 +36,10 @@ def places() -> Iterator[tuple[Daemon, Provider]]:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+    with browsing() as browser:
         made = browser.new_context().new_page()
         made.set_default_timeout(30_000)
         yield made
-        browser.close()
 
 
 def prove(page: Page, person: str) -> None:

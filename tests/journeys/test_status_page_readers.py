@@ -1,14 +1,14 @@
 """Somebody reads a status page in a browser without scripts, asks to be told of it, and leaves."""
 
 import re
-import shutil
 import urllib.request
 from collections.abc import Iterator
 from email.message import EmailMessage
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from tests.browser import browsing
 from tests.daemon_process import Daemon, daemon
 from tests.probes.mail_server import Box, Server, serving_mail
 from tests.probes.real_servers import HOST
@@ -43,14 +43,10 @@ def leadline(mail: Server) -> Iterator[Daemon]:
 @pytest.fixture
 def reader() -> Iterator[Page]:
     """Nobody's browser, with scripts off."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+    with browsing() as browser:
         page = browser.new_context(java_script_enabled=False).new_page()
         page.set_default_timeout(30_000)
         yield page
-        browser.close()
 
 
 def link_in(letter: EmailMessage, what: str) -> str:
