@@ -102,7 +102,7 @@ def test_what_an_agent_runs_is_in_the_ledger_through_a_cut_and_until_it_is_revok
                 # It goes on: at least two windows more than were handed out before.
                 eventually(lambda: len(shown) >= before + 4)
                 api.start()
-                eventually(lambda: '"is":"connected"' in log.read_text().split("cut_off", 1)[1])
+                eventually(lambda: '"is":"connected"' in log.read_text().partition("cut_off")[2])
                 # Every window of the cut that was run alone is covered, late or not.
                 made = len(shown)
                 eventually(lambda: covered(api, project, up) >= made - 1)
