@@ -20,6 +20,8 @@ from leadline.storage.postgres_errors import OutcomeUnknown
 from leadline.storage.postgres_types import FOREVER, NEVER
 from leadline.storage.rules.refusal import Unavailable
 
+HANGS_SECONDS = 30
+
 
 async def rows(connection: Connection, query: str, *parameters: object) -> list[tuple[Any, ...]]:
     cursor = Cursor(connection)
@@ -35,20 +37,20 @@ async def connection(empty_dsn: str):
 
 
 async def busy_elsewhere(dsn: str) -> list[tuple[Any, ...]]:
-    """What the server still does in this database, a moment after we left it."""
+    """Waits until the server does nothing in this database; else returns what it still does."""
     watcher = await connect(dsn, name="watcher")
+    until = trio.current_time() + HANGS_SECONDS
     try:
-        for _ in range(100):
+        while True:
             found = await rows(
                 watcher,
                 "select state, query from pg_stat_activity where datname = current_database()"
                 " and backend_type = 'client backend' and pid <> pg_backend_pid()"
                 " and state <> 'idle'",
             )
-            if not found:
-                break
+            if not found or trio.current_time() > until:
+                return found
             await trio.sleep(0.02)
-        return found
     finally:
         watcher.discard()
 

@@ -44,11 +44,9 @@ def spawn(command: list[str]) -> "subprocess.Popen[str]":
 
 async def until(happened: Callable[[], bool]) -> None:
     """For what another process does, which sends no event."""
-    for _ in range(2000):
-        if happened():
-            return
-        await trio.sleep(0.005)
-    raise AssertionError("it did not happen")
+    with trio.fail_after(60):
+        while not happened():  # noqa: ASYNC110 - as said
+            await trio.sleep(0.005)
 
 
 async def gone(pid: int) -> bool:
@@ -95,8 +93,20 @@ async def test_what_was_committed_survives_a_kill_and_the_pool_finds_it_again(
             assert await tx.value("select count(*) from things") - committed in (0, 1)
 
 
-async def test_a_backend_that_outlives_its_killed_server_is_waited_for(open_dir: Path) -> None:
+async def test_a_backend_that_outlives_its_killed_server_is_waited_for(
+    open_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Under load backends do so for a moment, in which no server can be started beside them."""
+    seen = trio.Event()
+    servers_in = embedded._servers_in
+
+    def noted(cluster: Path) -> list[int]:
+        found = servers_in(cluster)
+        if found:
+            seen.set()
+        return found
+
+    monkeypatch.setattr(embedded, "_servers_in", noted)
     async with running(open_dir, durable=False) as server:
         with psycopg.connect(server.dsn) as connection:
             backend = connection.info.backend_pid
@@ -106,7 +116,8 @@ async def test_a_backend_that_outlives_its_killed_server_is_waited_for(open_dir:
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(server.start)
-                    await trio.sleep(0.2)
+                    with trio.fail_after(30):
+                        await seen.wait()
                     os.kill(backend, signal.SIGCONT)
             finally:
                 with suppress(ProcessLookupError):
