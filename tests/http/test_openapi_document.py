@@ -2,11 +2,9 @@
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from leadline.http.describe import describe, operation_id, refusals_of
 from leadline.http.openapi import document, document_bytes
@@ -15,6 +13,12 @@ from leadline.http.table import ROUTES
 from leadline.storage.rules.access import Action, Need
 from leadline.storage.rules.page import Visibility
 from tests.http.cast import Api
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+# The import of jsonschema takes 3 s of CPU in a test process: one process runs the tests with it.
+pytestmark = pytest.mark.xdist_group("jsonschema")
 
 DOCUMENT: Any = json.loads(document_bytes())
 
@@ -30,6 +34,8 @@ def operations() -> dict[tuple[str, str], Any]:
 
 
 def test_the_document_is_valid_openapi_3_1() -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator
+
     assert DOCUMENT["openapi"].startswith("3.1")
     assert list(OpenAPIV31SpecValidator(DOCUMENT).iter_errors()) == []
     assert document() == DOCUMENT
@@ -121,7 +127,9 @@ def resolved(schema: Any) -> Any:
     return DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
 
 
-def validator(schema: Any) -> Draft202012Validator:
+def validator(schema: Any) -> "Draft202012Validator":
+    from jsonschema import Draft202012Validator, FormatChecker
+
     whole = {**schema, "components": DOCUMENT["components"]}
     return Draft202012Validator(whole, format_checker=FormatChecker())
 

@@ -4,7 +4,6 @@ it is read as markup, a mention or a command."""
 import re
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +30,9 @@ from leadline.probes.senders.message import (
 )
 from leadline.probes.senders.settings import MASK
 from tests.probes.fake_services import CANARY, KEY, told
+
+# The import of jsonschema takes 3 s of CPU in a test process: one process runs the tests with it.
+pytestmark = pytest.mark.xdist_group("jsonschema")
 
 Json = dict[str, Any]
 
@@ -186,6 +188,8 @@ messages = st.builds(
 
 
 def check(document: Any, schema: Json) -> None:
+    import jsonschema
+
     jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(
         document
     )

@@ -11,12 +11,15 @@ from leadline.storage.rules.bundle import read_bundle
 from leadline.storage.rules.bundle_schema import bundle_schema, schema_text
 from leadline.storage.rules.refusal import Refused
 
+# The import of jsonschema takes 3 s of CPU in a test process: one process runs the tests with it.
+pytestmark = pytest.mark.xdist_group("jsonschema")
+
 WEB: dict[str, Any] = {"name": "Web", "type": "http", "target": "https://example.org"}
 
 
 @cache
 def validator() -> Any:
-    """Compiles the schema. Imports jsonschema here: that takes 3 s of CPU in each test process."""
+    """Compiles the schema."""
     import jsonschema
 
     return jsonschema.Draft202012Validator(bundle_schema())
