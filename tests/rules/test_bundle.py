@@ -42,6 +42,15 @@ def test_an_entry_says_what_it_gives_and_no_more() -> None:
     assert read.services == {}
 
 
+def test_monitors_must_be_named_and_may_be_blank_and_services_need_not_be() -> None:
+    document = bundle()
+    del document["monitors"]
+    assert refused(document).startswith("monitors: must be a mapping")
+    read = read_bundle(bundle(format=2, monitors=None, services=None))
+    assert (read.monitors, read.services) == ({}, {})
+    assert read_bundle(bundle(format=2)).services == {}
+
+
 def test_durations_are_read_wherever_seconds_are_asked_for() -> None:
     read = read_bundle(
         service(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.rules.burn import DEFAULT_RULES, Rule, Severity
 from leadline.storage.rules.delegation import SignalReason
+from leadline.storage.rules.figure import Withheld
 from leadline.storage.rules.gate import Assignment, Clause, State, UnknownBehavior
 from leadline.storage.rules.gate_facts import judge
 from leadline.storage.rules.gate_policy import Document, WindowMode
@@ -208,3 +209,13 @@ def test_a_service_of_which_nothing_was_sealed_was_not_seen() -> None:
     within = Span(BEGIN, Instant(BEGIN + DAY))
     said = [each for each in replay(past, [(within, INCIDENTS)], within) if each is not None]
     assert said == [Said(within, State.UNKNOWN, ("facts_stale",))]
+
+
+def test_at_the_instant_at_which_its_time_begins_nothing_was_measured() -> None:
+    runs = [Run(Span(BEGIN, Instant(BEGIN + HOUR)), UP)]
+    past = Past(runs, BEGIN, BEGIN, [Aimed("24h", 990_000, True, (ONE_RULE,))], [])
+    (window,) = facts_at(past, Sums(runs), BEGIN).windows
+    assert window.withheld is Withheld.NOTHING_MEASURED
+    assert (window.good_us, window.bad_us, window.unknown_us, window.excluded_us) == (0, 0, 0, 0)
+    (window,) = facts_at(past, Sums(runs), Instant(BEGIN + MINUTE)).windows
+    assert (window.withheld, window.good_us) == (None, MINUTE)

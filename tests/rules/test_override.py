@@ -1,0 +1,34 @@
+"""The status of an override by its binding, its end and its revocation."""
+
+import pytest
+
+from leadline.storage.rules.instant import DAY, SECOND, Instant
+from leadline.storage.rules.override import Binding, Source, Status, expiry_fault, status
+
+NOW = Instant(1_800_000_000 * SECOND)
+LATER = Instant(NOW + 1)
+BOUND = Binding(next(iter(Source)), 3)
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "revoked_at", "governing", "expected"),
+    [
+        (LATER, None, BOUND, Status.ACTIVE),
+        (LATER, None, Binding(BOUND.source, 4), Status.INERT),
+        (LATER, None, None, Status.INERT),
+        (NOW, None, BOUND, Status.EXPIRED),
+        (LATER, NOW, BOUND, Status.REVOKED),
+        (NOW, NOW, BOUND, Status.REVOKED),
+    ],
+)
+def test_it_is_active_only_while_the_policy_that_it_is_bound_to_governs(
+    expires_at: Instant, revoked_at: Instant | None, governing: Binding | None, expected: Status
+) -> None:
+    assert status(BOUND, expires_at, revoked_at, governing, NOW) is expected
+
+
+def test_it_ends_in_the_future_and_within_seven_days() -> None:
+    assert expiry_fault(NOW, NOW) == "must be in the future"
+    assert expiry_fault(LATER, NOW) is None
+    assert expiry_fault(Instant(NOW + 7 * DAY), NOW) is None
+    assert expiry_fault(Instant(NOW + 7 * DAY + 1), NOW) == "must be at most 7 days ahead"
