@@ -2,12 +2,13 @@
 
 import pytest
 
+from leadline.storage.rules.gate_policy import Source
 from leadline.storage.rules.instant import DAY, SECOND, Instant
-from leadline.storage.rules.override import Binding, Source, Status, expiry_fault, status
+from leadline.storage.rules.override import Binding, Status, expiry_fault, status
 
 NOW = Instant(1_800_000_000 * SECOND)
 LATER = Instant(NOW + 1)
-BOUND = Binding(next(iter(Source)), 3)
+BOUND = Binding(Source.SERVICE, 3)
 
 
 @pytest.mark.parametrize(
