@@ -1,4 +1,4 @@
-"""Where canaries are tried: a network of the test's own with the service in it."""
+"""A network namespace for the tests of canaries, with the service in it."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -16,14 +16,14 @@ from tests.probes.job_queue import (
     Queue,
     working,
 )
-from tests.probes.own_network import own_network
+from tests.probes.own_network import kept_network
 from tests.probes.servers import Names, Prober
 
 
 @contextmanager
 def canary_network() -> Iterator[None]:
     """To be entered before anything of the test opens a socket."""
-    with own_network(HERE, THERE, HERE_V6, *ELSEWHERE):
+    with kept_network(HERE, THERE, HERE_V6, *ELSEWHERE):
         yield
 
 

@@ -22,6 +22,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("probes")
+CANCELLING = {"leaves_nothing", "nothing_left_behind"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that cancel runs, so that a soak run repeats them with more cancellations."""
+    for item in items:
+        if not IS_SOAK or not item.path.is_relative_to(Path(__file__).parent):
+            continue
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        if code is not None and not CANCELLING.isdisjoint(code.co_names):
+            item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture

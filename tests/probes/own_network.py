@@ -9,28 +9,59 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 CLONE_NEWNET = 0x40000000
+_CURRENT = "/proc/thread-self/ns/net"
 
 
 @contextmanager
 def own_network(*addresses: str) -> Iterator[None]:
     """This thread is in it meanwhile, and so are the threads that it begins."""
     libc = ctypes.CDLL(None, use_errno=True)
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    try:
+    with _and_back():
         if libc.unshare(CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
-        try:
-            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-            for address in addresses:
-                form = ("-6", f"{address}/128", "nodad") if ":" in address else ("-4", address)
-                family, prefixed, *more = form
-                command = ["ip", family, "address", "add", prefixed, "dev", "lo", *more]
-                subprocess.run(command, check=True)
-            yield
-        finally:
-            if libc.setns(home, CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), "setns")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        for address in addresses:
+            form = ("-6", f"{address}/128", "nodad") if ":" in address else ("-4", address)
+            family, prefixed, *more = form
+            command = ["ip", family, "address", "add", prefixed, "dev", "lo", *more]
+            subprocess.run(command, check=True)
+        yield
+
+
+@contextmanager
+def kept_network(*addresses: str) -> Iterator[None]:
+    """Enters a network like `own_network`, which is created once per process.
+
+    A test must not change its addresses or routes.
+    """
+    network = _kept(addresses)
+    with _and_back():
+        _enter(network)
+        yield
+
+
+@cache
+def _kept(addresses: tuple[str, ...]) -> int:
+    """Returns a descriptor that keeps the namespace until the process ends."""
+    with own_network(*addresses):
+        return os.open(_CURRENT, os.O_RDONLY)
+
+
+@contextmanager
+def _and_back() -> Iterator[None]:
+    home = os.open(_CURRENT, os.O_RDONLY)
+    try:
+        yield
     finally:
-        os.close(home)
+        try:
+            _enter(home)
+        finally:
+            os.close(home)
+
+
+def _enter(network: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).setns(network, CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")

@@ -291,9 +291,7 @@ async def test_descriptors_that_ran_out_are_ours(prober: Prober) -> None:
 # Cancellation.
 
 
-async def test_three_hundred_cancellations_leave_nothing_open(
-    prober: Prober, names: object
-) -> None:
+async def test_cancellations_leave_nothing_open(prober: Prober, names: object) -> None:
     """At random instants of dns, connecting to several addresses, TLS, reading, pausing."""
     rng = random.Random(11)
     names.records[("app.example", "A")] = [["127.0.0.1", "127.0.0.2"]]  # type: ignore[attr-defined]
