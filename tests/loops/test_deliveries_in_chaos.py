@@ -29,6 +29,8 @@ from tests.transactions.telling_world import Telling
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]
+# A soak run repeats these tests with more events.
+pytestmark = [pytest.mark.soak] if IS_SOAK else []
 SEQS = 25 if IS_SOAK else 8
 STREAMS = 12 if IS_SOAK else 5
 # How much product time passes in each real second, where it is the test's to say.

@@ -32,6 +32,7 @@ from leadline.storage.rules.schedule import windows
 from leadline.storage.tables import schedules
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from tests.effort import varied
 from tests.world import REGIONS, World
 
 # How much product time passes in each real second, so that minutes are seen in seconds.
@@ -137,7 +138,7 @@ class Processes:
                 await edit_monitor(tx, world.editor, row.uid, change, world.keyring, REGIONS)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", varied([0], range(4)))
 async def test_whoever_is_killed_every_window_has_one_verdict_and_every_result_one_place(
     world: World, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from leadline.storage.views import change_timeline, preceding_changes
 from leadline.storage.views.change_timeline import Group, select_timeline
 from leadline.storage.views.preceding_changes import Preceding, select_preceding
 from tests.conftest import Databases
+from tests.effort import examples
 from tests.transactions.changing import decide, make_service, open_incident, say
 from tests.world import START, World, small_world
 
@@ -61,7 +62,7 @@ def depends(graph: dict[int, set[int]], service: int, upstream: int) -> bool:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(story=_STORY)
 async def test_both_ends_tell_the_same_and_what_a_walk_tells(
     databases: Databases, template: str, story: Sequence[tuple[int, tuple[str, int, set[int]]]]

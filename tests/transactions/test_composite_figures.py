@@ -10,9 +10,11 @@ from leadline.storage.tables import compositions, schedules
 from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
 from leadline.storage.transactions.results.record_results import record_results
 from leadline.storage.views.availability import select_days
-from tests.effort import varied
+from tests.effort import IS_SOAK, varied
 from tests.transactions.lives import Life, Painter
 from tests.world import REGIONS, START, World
+
+HOURS = 3 if IS_SOAK else 2
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(60)))
@@ -21,7 +23,7 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
 ) -> None:
     life = Life(world, seed)
     await life.begin()
-    await life.live(START + 3 * HOUR + 40 * MINUTE)
+    await life.live(START + HOURS * HOUR + 40 * MINUTE)
     await life.end()
     painter = Painter(life.known, world.now)
     rows = await world.rows(
@@ -30,7 +32,7 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
     )
     hours = {(uid, hour): tuple(parts) for uid, hour, *parts in rows}
     for uid in (*life.composites, *(u for u in life.leaves if u not in life.gone)):
-        for hour in range(START, START + 3 * HOUR, HOUR):
+        for hour in range(START, START + HOURS * HOUR, HOUR):
             painted = painter.split(uid, hour, hour + HOUR)
             assert hours[uid, hour] == painted, (life.known[uid].row.name, (hour - START) // HOUR)
     async with world.pool.transaction("days", read_only=True) as tx:

@@ -21,6 +21,7 @@ from leadline.storage.transactions.services.aim import put_burn_alerting, put_ta
 from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
 from leadline.storage.transactions.services.declare import DeclarationDraft, declare
 from tests.conftest import Databases
+from tests.effort import examples
 from tests.world import REGIONS, START, World, small_world
 
 RAW_DAYS = 30
@@ -178,7 +179,7 @@ _RULES = st.lists(
 
 
 @given(_RULES, st.lists(_RULES, min_size=1, max_size=4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
     databases: Databases, template: str, first: list[Rule], edits: list[list[Rule]]
 ) -> None:

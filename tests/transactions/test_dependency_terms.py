@@ -12,6 +12,7 @@ from leadline.storage.transactions.services.create_service import ServiceDraft, 
 from leadline.storage.transactions.services.delete_service import delete_service
 from leadline.storage.transactions.services.edit_dependencies import put_dependencies
 from tests.conftest import Databases
+from tests.effort import examples
 from tests.world import START, World, small_world
 
 _AT = """
@@ -55,7 +56,7 @@ _EDITS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(100))
 @given(edits=_EDITS)
 async def test_the_graph_of_every_instant_is_what_was_put_last_by_then(
     databases: Databases, template: str, edits: list[tuple[int, set[int]]]

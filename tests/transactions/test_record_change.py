@@ -20,6 +20,7 @@ from leadline.storage.tables.services import ServiceRow
 from leadline.storage.transactions.changes.record_change import Recorded, record_change
 from leadline.storage.transactions.services.delete_service import delete_service
 from tests.conftest import Databases
+from tests.effort import examples
 from tests.transactions.changing import decide, make_service, record, say
 from tests.transactions.test_secrets_while_monitors_are_saved import both
 from tests.world import START, World, small_world
@@ -142,7 +143,7 @@ _RECORDS = st.lists(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(75))
 @given(records=_RECORDS)
 async def test_whatever_is_said_at_once_leaves_changes_and_each_hears_what_became_of_its_word(
     databases: Databases, template: str, records: list[Record]

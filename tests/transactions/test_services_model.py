@@ -19,6 +19,7 @@ from leadline.storage.transactions.services.create_service import ServiceDraft, 
 from leadline.storage.transactions.services.declare import DeclarationDraft, declare
 from leadline.storage.transactions.services.delete_service import delete_service
 from leadline.storage.transactions.services.edit_dependencies import put_dependencies
+from tests.effort import examples
 from tests.world import START, World, small_world
 
 SLUGS = ["a", "b", "c", "d"]
@@ -111,7 +112,7 @@ class Model:
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(100),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
