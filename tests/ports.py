@@ -35,7 +35,7 @@ def refusing_port(host: str = "127.0.0.1") -> Iterator[int]:
     """Yields a TCP port that refuses every connection.
 
     The socket stays bound and never listens: Linux answers a SYN with a reset, and gives the port
-    to no other process meanwhile. A datagram socket that is bound would swallow what arrives.
+    to no other process while it is bound. A bound datagram socket would not refuse.
     """
     with socket.socket() as bound:
         bound.bind((host, 0))
@@ -50,6 +50,6 @@ def full_port(host: str = "127.0.0.1") -> Iterator[int]:
         listener.listen(0)
         port: int = listener.getsockname()[1]
         waiting.connect((host, port))
-        # The client is connected before the server has queued it.
+        # The client can be connected before the server has queued the connection.
         select.select([listener], [], [])
         yield port

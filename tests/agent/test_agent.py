@@ -271,7 +271,7 @@ async def test_answers_that_take_seconds_are_answers(
         assert ours.puller.standing() is Standing.CONNECTED
         assert ours.counts.alone == 0
     for _, item in server.results:
-        # An answer tells the time as exactly as it came soon.
+        # The error of the agent's clock is at most the duration of an answer.
         latest = server.now() + ANSWER_SECONDS * PACE * SECOND
         assert instant(item["due_at"]) <= instant(item["ts"]) <= latest
 

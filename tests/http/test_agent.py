@@ -50,7 +50,7 @@ async def edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
 
 
 async def claims_wait(edge: Edge, count: int) -> None:
-    """Waits until so many claims wait for work."""
+    """Waits until `count` claims wait for work."""
     with trio.fail_after(60):
         while edge.api.context.lookout.waiting < count:  # noqa: ASYNC110 - it sets no event
             await trio.sleep(0.01)

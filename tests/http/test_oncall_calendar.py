@@ -168,7 +168,7 @@ async def test_the_longest_one_with_all_overrides_costs_little() -> None:
         document = await calendar_of(found, FROZEN_NOW)
     finally:
         sys.setprofile(None)
-    # The work of an event is bounded, since the loop serves others on the same processor.
+    # The work per event is bounded, because the same loop serves other requests.
     assert calls < 1_000 * len(events(document))
 
 

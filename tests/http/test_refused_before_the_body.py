@@ -73,12 +73,12 @@ async def test_the_next_request_of_the_connection_is_answered(
     came = front._Body.came
 
     async def noted(self: front._Body) -> bool:
-        """Told when the application has refused, and before the body is waited for."""
+        """Reports that the application has refused, before it waits for the body."""
         refusals.send_nowait(None)
         return await came(self)
 
     monkeypatch.setattr(front._Body, "came", noted)
-    # However late a busy machine sends the body.
+    # Long enough for a busy machine to send the body.
     monkeypatch.setattr(front, "LINGER_SECONDS", 60)
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         for is_late in (False, True):

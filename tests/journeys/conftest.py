@@ -1,4 +1,4 @@
-"""What journeys share: a real web server, a real daemon, and waiting with a bound."""
+"""Fixtures of the journeys: a real web server, a real daemon, and bounded waiting."""
 
 import shutil
 import subprocess
@@ -74,7 +74,7 @@ def leadline() -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Daemon]:
-    """The daemon of the tests of a file that neither stop nor configure it."""
+    """Provides one daemon to all tests of a file that neither stop nor configure it."""
     with daemon() as running:
         running.start()
         running.sign_in()
@@ -82,7 +82,7 @@ def shared() -> Iterator[Daemon]:
 
 
 class Stream:
-    """curl on the event stream; a thread keeps the lines that it prints."""
+    """Runs curl on the event stream; a thread collects the lines that it prints."""
 
     def __init__(self, leadline: Daemon) -> None:
         self.process = subprocess.Popen(
@@ -125,27 +125,27 @@ def eventually(look: Callable[[], Any], seconds: float = 20.0) -> Any:
 
 
 def await_instant(seconds: float) -> None:
-    """Waits until an instant of the epoch has passed, where nothing that runs tells of it."""
+    """Waits until a time of the epoch has passed, while no process runs that reports it."""
     eventually(lambda: time.time() > seconds, max(0.0, seconds - time.time()))
 
 
 def metric(leadline: Daemon, name: str, *labels: str) -> float:
-    """Returns the sum of a metric over the series that have one of the labels."""
+    """Returns the sum of a metric over the series that have any of the labels."""
     lines = leadline.raw("GET", "/metrics")[2].decode().splitlines()
     series = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
     found = [line for line in series if not labels or any(label in line for label in labels)]
     return sum(float(line.rpartition(" ")[2]) for line in found)
 
 
-# The transaction that begins a pass, by the loop.
+# Each pass of a loop begins with one of these transactions.
 _WATCHES = ('name="is_alert_due"', 'name="due_alerts"')
 _SENDS = ('name="is_delivery_due"', 'name="lease_deliveries"')
 
 
 def await_passes(leadline: Daemon, count: int = 3) -> None:
-    """Waits for passes of the watcher, and then of the leaser: what was due is sent after them."""
+    """Waits for passes of the watcher and then of the leaser, which send all due notifications."""
     for names in (_WATCHES, _SENDS):
-        # A pass that had begun before is one of them.
+        # The count includes a pass that had begun before.
         enough = metric(leadline, "leadline_transactions_total", *names) + count
 
         def passed(names: tuple[str, str] = names, enough: float = enough) -> bool:
@@ -155,7 +155,7 @@ def await_passes(leadline: Daemon, count: int = 3) -> None:
 
 
 def await_results(leadline: Daemon, monitor: str, count: int = 1) -> float:
-    """Waits for results that are measured from now on; returns when the newest was."""
+    """Waits for results measured from now on, and returns the time of the newest."""
     since = time.time()
 
     def newest() -> float | None:

@@ -46,7 +46,7 @@ def program(name: str) -> str:
 
 @dataclass
 class Place:
-    """A project that alerts are told to, and a token for it that has the name of the project."""
+    """A project that receives alerts; its token has the name of the project."""
 
     leadline: Daemon
     organization: str

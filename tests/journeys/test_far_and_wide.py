@@ -148,7 +148,7 @@ def test_whatever_is_cut_slowed_and_killed_every_window_has_its_verdict(house: H
     eventually(lambda: sealed_through(house) > ended_at, SEALED_AFTER)
 
     missed = verdicts_are_whole(house, ended_at)
-    # Since the agent that stayed had noticed the cut, it ran all of them alone.
+    # After the remaining agent noticed the cut, it ran all monitors by itself.
     noticed = round(cut_off_at(house.agents[1], cut_at) - cut_at)
     unheard = sorted(round(at - cut_at) for region, at, _ in missed if region == "far")
     assert all(-10 < after <= noticed for after in unheard), (unheard, noticed)
@@ -168,7 +168,7 @@ def test_whatever_is_cut_slowed_and_killed_every_window_has_its_verdict(house: H
 
 
 def cut_off_at(agent: Daemon, since: float) -> float:
-    """Returns when an agent first said, after an instant, that it is cut off."""
+    """Returns the time at which an agent first logged after `since` that it is cut off."""
     told = [json.loads(line) for line in agent.log.read_text().splitlines() if "cut_off" in line]
     return min(at for line in told if (at := seconds_of(line["ts"])) > since)
 
@@ -178,7 +178,7 @@ def seconds_of(text: str) -> float:
 
 
 def sealed_through(house: House) -> float:
-    """Returns until when every shard is sealed: nothing that was due before is open."""
+    """Returns the time up to which every shard is sealed."""
     found = house.rows(
         f"select min(extract(epoch from finished_through)) - {TIMEOUT} - 120 from shards"
     )

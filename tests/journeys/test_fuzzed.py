@@ -22,7 +22,7 @@ from tests.effort import IS_SOAK, varied
 
 EXAMPLES = os.environ.get("LEADLINE_FUZZ_EXAMPLES", "4" if IS_SOAK else "1")
 SECONDS_MOST = 900
-# Of a failure, so that its message is read.
+# Limits of a failure message.
 FOUND_LINES, LOG_LINES, LINE_LONGEST = 20, 15, 300
 # What ends the session that asks, or does not end by itself.
 NOT_ASKED = (
@@ -142,7 +142,7 @@ include-method = "DELETE"
 
 
 def report(code: int, output: str, log: str) -> str:
-    """Returns how the program ended, what it found, and the end of the daemon's log; short."""
+    """Returns a short message: the exit, the first finding and the end of the daemon's log."""
     ended = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
     parts = re.split(r"^=+ (?:FAILURES|ERRORS|SUMMARY) =+$", output, flags=re.MULTILINE)
     if len(parts) > 1:

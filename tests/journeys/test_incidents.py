@@ -17,7 +17,7 @@ from tests.daemon_process import Daemon, daemon
 from .conftest import Nginx, await_instant, await_passes, eventually, project_of, status
 
 pytestmark = [pytest.mark.needs("nginx")]
-# Within it, what was paged is acknowledged, also on a busy machine.
+# The test acknowledges the first page within this time, also on a busy machine.
 SECOND_STEP_SECONDS = 8
 
 
@@ -145,7 +145,7 @@ def test_from_a_red_monitor_to_a_person_who_has_acknowledged(
     assert again["updated_at"] == acknowledged["updated_at"]
     body = {"status": "identified", "body": "The server is stopped."}
     leadline.api("POST", f"/incidents/{incident['id']}/updates", body)
-    # The second step is not taken: it was due after the incident was acknowledged.
+    # The acknowledgement stops the second step, which was due later.
     paged_at = people.got[0][0]
     await_instant(paged_at + SECOND_STEP_SECONDS)
     await_passes(leadline)

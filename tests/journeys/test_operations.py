@@ -97,14 +97,14 @@ def test_an_empty_environment_is_enough_to_start() -> None:
     with daemon() as leadline:
         keep = {k: v for k, v in leadline.environment.items() if k.startswith("LEADLINE_")}
         leadline.environment = {**keep, "PATH": os.defpath}
-        # The command itself, and not a fork of the tests.
+        # The real command: other tests fork the daemon from a process with the imports.
         leadline.begin("all", LEADLINE)
         eventually(lambda: answers(leadline, "/readyz"), READY_SECONDS)
         assert leadline.raw("GET", "/healthz")[0] == 200
 
 
 def answers(leadline: Daemon, path: str) -> bool:
-    """Tells whether it does so with success; fails where the process has ended."""
+    """Returns whether a path answers 200; fails if the process has ended."""
     assert leadline.process is not None
     assert leadline.process.poll() is None, leadline.log.read_text()[-4_000:]
     with suppress(Refusal, urllib.error.URLError):

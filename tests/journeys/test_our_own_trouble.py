@@ -61,7 +61,7 @@ def push(leadline: Daemon, watched: dict[str, str]) -> None:
 
 
 def goes_on(leadline: Daemon, watched: dict[str, str]) -> None:
-    """Waits until its checks are recorded again: what was overdue has been judged by then."""
+    """Waits for two new results; overdue deadlines have been judged by then."""
     await_results(leadline, watched["checked"], 2)
     assert status(leadline, watched["checked"]) == "up"
 
@@ -132,7 +132,7 @@ def test_every_window_of_a_stretch_in_which_we_were_away_has_its_verdict(
 ) -> None:
     last = await_results(leadline, watched["checked"])
     leadline.kill()
-    # Two windows at least fall due meanwhile.
+    # At least two windows become due during the outage.
     await_instant(last + 2 * CHECK_SECONDS)
     leadline.start()
     goes_on(leadline, watched)

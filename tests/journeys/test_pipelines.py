@@ -171,13 +171,13 @@ def test_one_that_is_too_many_in_a_minute_gets_no_decision(
     over = threading.Event()
 
     def spend() -> None:
-        # All the time, as the command takes longer to start than the next token to come.
+        # Continuously: the limit refills while the command starts.
         while not over.wait(0.01):
             with suppress(Refusal):
                 pipeline.leadline.api("POST", path, {}, Authorization=f"Bearer {token}")
 
     def turned_away() -> str:
-        """Returns what the command says where it got no decision; empty where it got one."""
+        """Returns the error of a command that got no decision, else an empty text."""
         done = pipeline.call(token, "gate", "check")
         return str(done.stderr) if done.returncode == 1 else ""
 

@@ -114,7 +114,7 @@ def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict
         accepted.append(f"n{n}")
     last = await_results(leadline, checked["id"])
     leadline.kill()
-    # One window at least falls due meanwhile.
+    # At least one window becomes due during the outage.
     await_instant(last + common["interval_seconds"])
     leadline.start()
     beats = leadline.api("GET", f"/monitors/{pushed['id']}/heartbeats?limit=1000")

@@ -194,7 +194,7 @@ def test_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count("ALLOW") >= 1
 
-    # The next is a bad one. It burns a third of an hour of the budget, of which first one half
+    # The next release is bad. It burns a third of an hour of the budget, of which first one half
     # and then the other is known.
     assert shop.release("v6-bad", shop.ago(45)).returncode == 0
     eventually(lambda: status(leadline, shop.monitor) == "down", 20)

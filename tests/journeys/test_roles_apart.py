@@ -79,7 +79,7 @@ def test_roles_apart_check_what_is_due_once_and_outlive_a_killed_worker(
     roles["worker"].kill()
     killed_at = time.time()
     eventually(lambda: presences_of(dsn) == 4, 20)
-    # The worker that is left runs each of them, and that more than once.
+    # The remaining worker runs each monitor at least twice.
     eventually(lambda: run_least_often(dsn, killed_at) >= 2, 20)
     nginx.stop()
     eventually(lambda: all(status(api, m["id"]) == "down" for m in made), 12)
@@ -105,7 +105,7 @@ def test_roles_apart_check_what_is_due_once_and_outlive_a_killed_worker(
 
 
 def presences_of(dsn: str) -> int:
-    """Counts the processes that have renewed their presence of late."""
+    """Counts the processes that have recently renewed their presence."""
     with psycopg.connect(dsn) as connection:
         found = connection.execute(
             "select count(distinct process) from presences where through_at > now() -"
@@ -116,7 +116,7 @@ def presences_of(dsn: str) -> int:
 
 
 def run_least_often(dsn: str, since: float) -> int:
-    """Counts the runs of the web checks that were due since then: of the one with the fewest."""
+    """Returns the smallest number of runs of a web check that were due after `since`."""
     with psycopg.connect(dsn) as connection:
         found = connection.execute(
             "select min(n) from (select count(r.due_at) as n from monitors m"

@@ -516,7 +516,7 @@ async def test_a_stop_settles_also_what_somebody_held_just_then(world: World) ->
             async with world.pool.transaction("tell") as tx:
                 await tell.tell(tx, stream, 2)
                 leaser.close()
-                # The second try comes after the first, which was in vain.
+                # The second attempt follows the first, which found the row locked.
                 await _until_asked(pool, "settle_deliveries", 2)
     assert [(e.status, e.ready) for e in await tell.events()] == [
         ("delivered", True),

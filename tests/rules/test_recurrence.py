@@ -91,7 +91,7 @@ def test_a_rule_that_never_comes_is_refused_and_looked_for_no_further_than_asked
     finally:
         sys.setprofile(None)
     assert found == ("starts_at", "must be an instant at which the rule begins")
-    # To the end of the calendar it would be twenty times as many.
+    # A search to the end of the calendar makes twenty times as many calls.
     assert calls < 1_000_000
 
 

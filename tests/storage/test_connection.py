@@ -37,7 +37,7 @@ async def connection(empty_dsn: str):
 
 
 async def busy_elsewhere(dsn: str) -> list[tuple[Any, ...]]:
-    """Waits until the server does nothing in this database; else returns what it still does."""
+    """Waits until the server is idle in this database; returns the statements that still run."""
     watcher = await connect(dsn, name="watcher")
     until = trio.current_time() + HANGS_SECONDS
     try:

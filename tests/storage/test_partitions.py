@@ -146,7 +146,7 @@ async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
     async def write_more() -> None:
         enough = written + 20
         with trio.fail_after(HANGS_SECONDS):
-            while written < enough:  # noqa: ASYNC110 - an event for each number
+            while written < enough:  # noqa: ASYNC110 - a counter sets no event
                 await trio.sleep(0.01)
 
     async with trio.open_nursery() as nursery:
@@ -157,7 +157,7 @@ async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
             assert await make_days(pool, 9, 12)
             async with trio.open_nursery() as dropping:
                 dropping.start_soon(partial(drop_partitions, pool, "beats", before=day(4)))
-                # The reader still sees what is to be dropped. Writers go on meanwhile.
+                # The drop waits for the reader, and writers continue.
                 await somebody_waits(pool)
                 await write_more()
                 dropping.cancel_scope.cancel()
