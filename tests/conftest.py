@@ -107,7 +107,9 @@ def _monitors_have_the_same_ids_each_time(
 ) -> None:
     """A monitor's id says where its windows lie: a random one would ask another question in each
     run, and the one that a test does not withstand once in some hundreds."""
-    drawn = Random(request.node.nodeid)
+    group = request.node.get_closest_marker("xdist_group")
+    # pytest-xdist adds the group, but a test has the same ids in one process and in four.
+    drawn = Random(request.node.nodeid.removesuffix(f"@{group.args[0]}" if group else ""))
     milliseconds = count(FROZEN_NOW // 1000)
 
     def uuid7() -> UUID:

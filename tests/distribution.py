@@ -62,6 +62,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: -_seconds(item))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fails the run if the scheduler will not see a group.
+
+    Each process would then start the servers of each file, and nothing else would show it."""
+    if session.config.getoption("loadgroup", default=False):
+        for item in session.items:
+            group = item.get_closest_marker("xdist_group")
+            if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
+                raise pytest.UsageError(f"pytest-xdist did not add its group to {item.nodeid}")
+
+
 def _shares_a_server(item: pytest.Item) -> bool:
     """Tells whether the test uses a fixture that pytest makes once for its file."""
     info = getattr(item, "_fixtureinfo", None)
