@@ -45,7 +45,7 @@ check-types:
 
 # At a lower verbosity, pytest shows only the first of the violations.
 check-structure:
-	$(BIN)/python -m pytest -q -o verbosity_assertions=2 tests/house
+	LEADLINE_WHOLE_FAILURES=1 $(BIN)/python -m pytest -q -o verbosity_assertions=2 tests/house
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -24,6 +24,20 @@ from tests.ports import free_port
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 READY_SECONDS = 60.0
 STOP_SECONDS = 40.0
+# Of a daemon that has ended, for the report of a failure.
+LOG_LINES_KEPT = 20
+
+
+# The daemons of this test process, and the logs of those that ended in the test that runs.
+_running: list["Daemon"] = []
+logs_of_ended: list[tuple[str, str]] = []
+
+
+def last_log_lines(count: int) -> list[tuple[str, str]]:
+    """Returns for each daemon of the test its folder's name and so many last lines of its log."""
+    running = [(one.data_dir.parent.name, one.last_log_lines(count)) for one in _running]
+    ended = [(name, "\n".join(text.splitlines()[-count:])) for name, text in logs_of_ended]
+    return ended + running
 
 
 class Refusal(Exception):
@@ -137,6 +151,10 @@ class Daemon:
         _, _, data = self.raw(method, f"/api/v1{path}", body, **headers)
         return json.loads(data) if data else None
 
+    def last_log_lines(self, count: int) -> str:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-count:])
+
     @property
     def dsn(self) -> str:
         """Of the embedded PostgreSQL, for looking behind the API."""
@@ -150,9 +168,12 @@ def daemon(*, on_disk: bool = False, **environment: str) -> Iterator[Daemon]:
     folder = Path(tempfile.mkdtemp(prefix="leadline-", dir=None if on_disk else in_memory()))
     folder.chmod(0o755)
     running = Daemon(folder / "data", **environment)
+    _running.append(running)
     try:
         yield running
     finally:
+        _running.remove(running)
+        logs_of_ended.append((folder.name, running.last_log_lines(LOG_LINES_KEPT)))
         if running.process is not None and running.process.poll() is None:
             running.process.terminate()
             try:
