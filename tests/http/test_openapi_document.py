@@ -4,6 +4,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from leadline.http.describe import describe, operation_id, refusals_of
@@ -70,6 +71,19 @@ def test_every_parameter_of_a_path_is_told_with_its_kind() -> None:
         assert told == {n: "uuid" if n.endswith("ID") else None for n in named}
 
 
+def test_every_parameter_of_a_query_is_told_and_no_other() -> None:
+    told = operations()
+    for route in ROUTES:
+        if not route.in_document:
+            continue
+        parameters = told[route.method, route.path].get("parameters", [])
+        assert all(parameter["in"] == "query" for parameter in parameters)
+        fields = {
+            field.encode_name: field.required for field in msgspec.structs.fields(route.query)
+        }
+        assert {each["name"]: each["required"] for each in parameters} == fields, route.path
+
+
 def test_every_body_refuses_what_it_does_not_know() -> None:
     for (method, path), operation in operations().items():
         # The one body that is another project's to extend.
@@ -105,6 +119,7 @@ def test_a_route_tells_what_it_may_refuse_with() -> None:
     assert by_id["get_me"] == [401, 403]
     assert by_id["delete_projects_projectID"] == [401, 403, 404, 409]
     assert by_id["post_organizations_orgID_projects"] == [400, 401, 403, 404, 409, 413, 415]
+    assert by_id["post_organizations_orgID_status_pages"] == [400, 401, 403, 404, 409, 413, 415]
 
 
 def test_a_route_of_two_answers_tells_both() -> None:

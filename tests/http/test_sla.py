@@ -138,6 +138,33 @@ async def test_a_project_sums_the_time_of_its_monitors_and_leaves_composites_out
     assert told["windows"][2]["uptime_percent"] is not None
 
 
+async def test_a_budget_tells_what_is_allowed_and_what_was_burned_of_it(api: Api) -> None:
+    monitor = await api.new_monitor()
+    today = FROZEN_NOW - FROZEN_NOW % DAY
+    async with api.pool.transaction("days") as tx:
+        for number in range(1, 11):
+            await tx.execute(
+                _PUT_DAY,
+                org=monitor.org,
+                monitor=monitor.id,
+                day=Instant(today - number * DAY),
+                good=DAY - HOUR,
+                bad=HOUR,
+                unknown=0,
+            )
+    await said(api, "PUT", TARGET, {"objective": 90})
+    _, told = await said(api, "GET", "/api/v1/projects/{project}/sla")
+    burned = 1 / 24
+    assert told["windows"][2]["error_budget"] == {
+        "objective": 90,
+        "allowed_downtime_ratio": pytest.approx(0.1),
+        "actual_downtime_ratio": pytest.approx(burned),
+        "remaining_ratio": pytest.approx(0.1 - burned),
+        "burned_percent": pytest.approx(100 * burned / 0.1),
+        "met": True,
+    }
+
+
 async def test_the_weekly_report_is_asked_for_and_not(api: Api) -> None:
     for enabled in (True, False):
         path = "/api/v1/projects/{project}/sla-report"

@@ -58,9 +58,9 @@ def switching(plugin: bytes) -> bytes:
     return b"\xfe" + plugin + b"\x00" + NONCE + b"\x00"
 
 
-def rows(*values: bytes) -> list[bytes]:
-    """A result of one column of text."""
-    column = b"\x03def" + b"\x00" * 5 + b"\x0c" + struct.pack("<HIBHB2x", 45, 4, 253, 0, 0)
+def rows(*values: bytes, kind: int = 253) -> list[bytes]:
+    """A result of one column of text, or of another kind (enum_field_types)."""
+    column = b"\x03def" + b"\x00" * 5 + b"\x0c" + struct.pack("<HIBHB2x", 45, 4, kind, 0, 0)
     return [b"\x01", column, b"\xfe\x00\x00\x02\x00", *values, b"\xfe\x00\x00\x02\x00"]
 
 
@@ -282,6 +282,18 @@ async def test_an_odd_result_gets_its_class(
     async with serving(Peer([greeting()], [OK], query=query)) as port:
         result = await prober.check("mysql", f"{HOST}:{port}", timeout_seconds=2, **WATCHER)
     assert (result.msg, result.code) == (down(failure) if failure else "", code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_number"),
+    [*((kind, True) for kind in (0, 1, 2, 3, 4, 5, 8, 9, 13, 246)), (7, False), (253, False)],
+)
+async def test_the_type_of_the_column_tells_whether_a_result_is_a_number(
+    prober: Prober, kind: int, is_number: bool
+) -> None:
+    async with serving(Peer([greeting()], [OK], query=rows(b"\x0207", kind=kind))) as port:
+        result = await prober.check("mysql", f"{HOST}:{port}", "[RESULT] == 7.0", **WATCHER)
+    assert (result.msg == "") is is_number
 
 
 async def test_a_server_without_a_bound_on_time_is_asked_all_the_same(prober: Prober) -> None:

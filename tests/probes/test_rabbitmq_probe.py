@@ -302,6 +302,7 @@ def test_a_definition_is_refused_where_it_could_not_run() -> None:
     assert faults(username="x", password="a", password_ref="b") == ["config.password"]
     assert faults(username="a:b", password="a") == []
     assert faults(username="a:b", password="a", mode="management") == ["config.username"]
+    assert faults(**WATCHER, queue="x" * 255, vhost="x" * 255) == []
     assert faults(**WATCHER, queue="x" * 256) == ["config.queue"]
     assert faults(**WATCHER, queue="ü" * 128) == ["config.queue"]
     assert faults(**WATCHER, vhost="ü" * 128) == ["config.vhost"]

@@ -134,6 +134,17 @@ async def test_what_a_step_learns_goes_into_the_next_and_the_session_with_it(
     assert second.path == "/orders?token=t%26k%2Fn"
 
 
+async def test_only_a_body_of_json_whose_type_is_not_named_gets_one(
+    prober: Prober, shop: Shop
+) -> None:
+    named = {"Content-Type": "application/vnd.shop+json"}
+    for changed in ({"headers": named}, {"url": f"{shop.url}/form", "body": "user=mara"}):
+        await played(prober, login(shop, extract=[], **changed))
+    with_name, form = (asked.headers.get("content-type") for asked in shop.asked)
+    assert with_name == "application/vnd.shop+json"
+    assert form != "application/json"
+
+
 async def test_each_run_begins_without_cookies_or_variables(prober: Prober, shop: Shop) -> None:
     for _ in range(2):
         assert (await played(prober, login(shop))).outcome is Outcome.UP

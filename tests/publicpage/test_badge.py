@@ -48,6 +48,17 @@ def test_a_page_without_components_is_not_said_to_work() -> None:
     assert said(page_badge(page)) == ("Shop", "No data")
 
 
+def test_a_badge_is_wider_by_the_same_width_for_each_character_of_its_name() -> None:
+    def width(title: str) -> float:
+        facts = replace(shop(Status.OPERATIONAL), title=title)
+        badge = page_badge(render(facts, Audience.PUBLIC))
+        return float(ElementTree.fromstring(badge).attrib["width"])
+
+    character = width("xx") - width("x")
+    assert character > 0
+    assert width("x" * 20) == pytest.approx(width("x") + 19 * character)
+
+
 @given(st.text(max_size=200) | st.sampled_from(["\ufffe", "a\0b", "\ud800", "<&>"]))
 def test_whatever_a_name_holds_it_is_an_image_with_that_name(title: str) -> None:
     facts = shop(Status.OPERATIONAL)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.openid_settings import SignOn, sign_on_faults, with_client_secret
+from leadline.probes.openid_settings import ADMINS_MOST, SignOn, sign_on_faults, with_client_secret
 from leadline.storage.rules.single_sign_on import (
     SKEW_SECONDS,
     Person,
@@ -167,6 +167,8 @@ USUAL = {
         ({"button_label": "x" * 101}, ["button_label"]),
         ({"client_secret": "a\nb"}, ["client_secret"]),
         ({"bootstrap_admins": ("a@b.test", "nobody")}, ["bootstrap_admins[1]"]),
+        ({"bootstrap_admins": ("a@b.test",) * ADMINS_MOST}, []),
+        ({"bootstrap_admins": ("a@b.test",) * (ADMINS_MOST + 1)}, ["bootstrap_admins"]),
         ({"client_id": "", "issuer": ""}, ["issuer", "client_id"]),
     ],
 )

@@ -1,0 +1,36 @@
+"""What passes between a server and its agents: settings in strings, capabilities, generations."""
+
+from leadline.probes.carrier import Generation, generation_of, is_capable, read_kinds, spelt
+
+
+def test_every_setting_is_spelt_as_a_string_and_none_is_left_out() -> None:
+    config = {
+        "text": "a b",
+        "yes": True,
+        "no": False,
+        "number": 7,
+        "list": [1, "b"],
+        "map": {"a": [1, None]},
+        "blank": "",
+        "missing": None,
+    }
+    assert spelt(config) == {
+        "text": "a b",
+        "yes": "true",
+        "no": "false",
+        "number": "7",
+        "list": "1,b",
+        "map": '{"a":[1,null]}',
+        "blank": "",
+    }
+
+
+def test_a_monitor_with_secrets_needs_a_carrier_that_keeps_them() -> None:
+    assert generation_of("http", has_secrets=False) is Generation.PLAIN
+    assert generation_of("http", has_secrets=True) is Generation.PASSWORDS
+
+
+def test_any_agent_is_capable_of_a_type_without_a_capability_of_its_own() -> None:
+    assert is_capable("http", ())
+    assert read_kinds(" a, b,,a ") == {"a", "b"}
+    assert read_kinds("") == frozenset()
