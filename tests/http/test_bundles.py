@@ -285,7 +285,17 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
         "shop": "create",
         "net": "create",
     }
-    assert (await export(api))["services"]["shop"]["monitors"] == ["web", "nightly"]
+    exported = (await export(api))["services"]["shop"]
+    assert exported["monitors"] == ["web", "nightly"]
+    assert exported["sla_targets"]["30d"]["burn_rules"] == [
+        {
+            "long_window_seconds": 3_600,
+            "short_window_seconds": 300,
+            "threshold": 14.4,
+            "severity": "page",
+        }
+    ]
+    assert set((await applied(api, first)).values()) == {"unchanged"}
     base = f"/projects/{api.project}/services"
     listed = {
         one["service"]["slug"]: one["service"] for one in await told(api, "GET", base, who="viewer")
