@@ -1,11 +1,17 @@
-"""A pytest plugin for runs under coverage: notes which test executed each line.
+"""A pytest plugin of `tests/mutations.py`: notes which test executes a line, and runs some tests.
 
-The context of a line is the node id of the test during whose setup, call or teardown it ran; it is
-empty for what runs at import. Coverage's own `dynamic_context = test_function` follows the stack,
-so it loses the tasks that a Trio test starts.
+Under coverage, the context of a line is the node id of the test during whose setup, call or
+teardown it ran; it is empty for what runs at import. Coverage's own `dynamic_context =
+test_function` follows the stack, so it loses the tasks that a Trio test starts.
+
+LEADLINE_ONLY_TESTS names a JSON file with the node ids of the tests to run, in their order. pytest
+does not find the ids that contain a slash or a backslash as arguments.
 """
 
+import json
+import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from coverage import Coverage
@@ -21,3 +27,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, b
     finally:
         if measured is not None:
             measured.switch_context("")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    only = os.environ.get("LEADLINE_ONLY_TESTS")
+    if only:
+        place = {node_id: n for n, node_id in enumerate(json.loads(Path(only).read_text()))}
+        items[:] = [item for item in items if item.nodeid in place]
+        items.sort(key=lambda item: place[item.nodeid])
