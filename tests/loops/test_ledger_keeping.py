@@ -1,6 +1,7 @@
 """Ticker, sealer and repairer on a real database and a clock that is set: no window vanishes."""
 
 import random
+from collections import Counter
 from typing import Any
 
 from leadline.daemon.loops.repairer import Repairer
@@ -20,13 +21,15 @@ async def edit(world: World, row: MonitorRow, **given: Any) -> None:
         await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
 
 
-async def run_until(world: World, until: Instant, step_us: int = 30 * SECOND) -> None:
+async def run_until(world: World, until: Instant, step_us: int = 30 * SECOND) -> dict[str, int]:
+    """Returns how many windows were called missed, by reason."""
     ticker = Ticker(world.pool, lambda: world.now)
     sealer = Sealer(world.pool, lambda: world.now)
     while world.now < until:
         world.now = min(Instant(world.now + step_us), until)
         await ticker.pass_once()
         await sealer.pass_once()
+    return sealer.missed
 
 
 async def due_windows(world: World, row: MonitorRow, through: Instant) -> list[Instant]:
@@ -130,8 +133,9 @@ async def test_silence_is_called_missed_only_where_we_listened(world: World) -> 
     async with world.pool.transaction("beat") as tx:
         await record_results(tx, [world.result(row, world.now, True)])
     await world.listen(START, Instant(START + 4 * MINUTE))
-    await run_until(world, Instant(START + 20 * MINUTE))
+    missed = await run_until(world, Instant(START + 20 * MINUTE))
     ledger = await world.ledger(row)
+    assert missed == Counter(reason for _, verdict, reason in ledger if verdict == "missed")
     for due, verdict, reason in ledger:
         end = due + 70 * SECOND
         if due <= START + 5 * SECOND:
