@@ -5,7 +5,8 @@ teardown it ran; it is empty for what runs at import. Coverage's own `dynamic_co
 test_function` follows the stack, so it loses the tasks that a Trio test starts.
 
 LEADLINE_ONLY_TESTS names a JSON file with the node ids of the tests to run, in their order. pytest
-does not find the ids that contain a slash or a backslash as arguments.
+does not find the ids that contain a slash or a backslash as arguments. The node id of the last
+test that failed is written to the file that LEADLINE_FAILED_TEST names.
 """
 
 import json
@@ -36,3 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = {node_id: n for n, node_id in enumerate(json.loads(Path(only).read_text()))}
         items[:] = [item for item in items if item.nodeid in place]
         items.sort(key=lambda item: place[item.nodeid])
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    path = os.environ.get("LEADLINE_FAILED_TEST")
+    if path and report.failed:
+        Path(path).write_text(report.nodeid)
