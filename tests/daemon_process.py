@@ -16,8 +16,7 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
-from tests import forked_daemon
-from tests.forked_daemon import ForkedDaemon
+from tests.forked_daemon import ForkedDaemon, can_fork
 from tests.memory import in_memory
 from tests.ports import free_port
 
@@ -87,7 +86,7 @@ class Daemon:
         `program` starts it instead of the command where it runs elsewhere."""
         with self.log.open("ab") as log:
             offset = log.tell()
-            if forked_daemon.IS_ON and not program:
+            if can_fork() and not program:
                 arguments = ["run", "--role", role]
                 self.process = ForkedDaemon(arguments, self.environment, self.log)
                 return offset

@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Final
 
 IS_ON: Final = os.environ.get("LEADLINE_TEST_FORK") != "0" and sys.platform == "linux"
+_NETWORK_FILE: Final = "/proc/thread-self/ns/net"
+_NETWORK: Final = os.readlink(_NETWORK_FILE) if IS_ON else ""
 _CONTEXT: Final = ForkServerContext()
 _IMPORTED: Final = ["leadline.daemon.service", "leadline.daemon.agent.service", __name__]
 _CONTEXT.set_forkserver_preload(_IMPORTED)
+
+
+def can_fork() -> bool:
+    """Returns False also in a network of the test's own, which the fork server would not share."""
+    return IS_ON and os.readlink(_NETWORK_FILE) == _NETWORK
 
 
 class ForkedDaemon:

@@ -62,14 +62,17 @@ def mariadb(folder: Path, chain: Path | None = None, key: Path | None = None) ->
         shutil.chown(folder, "nobody")
         if key is not None:
             shutil.chown(key, "nobody")
-    subprocess.run(
+    made = subprocess.run(
         [
             *("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"),
             *("--auth-root-authentication-method=normal", *user),
         ],
-        check=True,
-        capture_output=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    assert made.returncode == 0, made.stdout[-2_000:]
     command = [
         *("mariadbd", "--no-defaults", f"--datadir={data}", f"--port={port}", *user),
         *(f"--bind-address={HOST}", f"--socket={folder}/sock", "--skip-name-resolve"),
