@@ -25,7 +25,8 @@ def test_a_window_of_which_nothing_is_sealed_counts_nothing(
     assert (window.status, window.reason) == (Status.UNAVAILABLE, reason)
     assert (window.from_, window.to, window.sealed_through) == (NOW, NOW, sealed_through)
     assert (window.expected_minutes, window.sealed_minutes) == (DAY // MINUTE, 0)
-    assert (window.availability, window.coverage) == (None, 0)
+    assert window.availability is None
+    assert window.coverage == 0
     assert not window.is_continuous
     assert window.budget(990_000) is reason
 
