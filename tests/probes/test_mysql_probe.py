@@ -62,10 +62,12 @@ def mariadb(folder: Path, chain: Path | None = None, key: Path | None = None) ->
         shutil.chown(folder, "nobody")
         if key is not None:
             shutil.chown(key, "nobody")
+    # A server that starts removes the temporary tables of others from a folder that it shares.
+    temporary = f"--tmpdir={folder}"
     made = subprocess.run(
         [
             *("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"),
-            *("--auth-root-authentication-method=normal", *user),
+            *("--auth-root-authentication-method=normal", *user, temporary),
         ],
         check=False,
         stdout=subprocess.PIPE,
@@ -76,7 +78,12 @@ def mariadb(folder: Path, chain: Path | None = None, key: Path | None = None) ->
     command = [
         *("mariadbd", "--no-defaults", f"--datadir={data}", f"--port={port}", *user),
         *(f"--bind-address={HOST}", f"--socket={folder}/sock", "--skip-name-resolve"),
-        *("--innodb-flush-log-at-trx-commit=0", "--log-warnings=2", f"--pid-file={folder}/pid"),
+        *(
+            temporary,
+            "--innodb-flush-log-at-trx-commit=0",
+            "--log-warnings=2",
+            f"--pid-file={folder}/pid",
+        ),
     ]
     if chain is not None:
         command += [f"--ssl-cert={chain}", f"--ssl-key={key}"]
