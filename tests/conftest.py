@@ -21,7 +21,7 @@ from uuid import UUID
 import psycopg
 import pytest
 import trio
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
 from leadline.storage.embedded_place import Place, environment, make_place
@@ -29,14 +29,29 @@ from leadline.storage.migrate import migrate
 from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import Instant
 from tests import browser
+from tests.effort import IS_SOAK
 from tests.memory import in_memory
 
 if TYPE_CHECKING:
     from leadline.http.auth.passwords import Passwords
 
-# No test asserts a time, properties neither: folders that say more load a profile after this one.
-settings.register_profile("everywhere", deadline=None)
-settings.load_profile("everywhere")
+# Examples of a property that does not state a number, by folder.
+_OTHER_EXAMPLES = 100
+_EXAMPLES = {
+    "agent": 150,
+    "probes": 2_000 if IS_SOAK else 20,
+    "publicpage": 60,
+    "rules": 2_000 if IS_SOAK else 20,
+}
+for _folder in ("other", *_EXAMPLES):
+    settings.register_profile(
+        _folder,
+        # No test asserts a duration.
+        deadline=None,
+        max_examples=_EXAMPLES.get(_folder, _OTHER_EXAMPLES),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+settings.load_profile("other")
 
 # 2026-01-05T00:00:00Z, a Monday: where a test does not say otherwise, it is always now.
 FROZEN_NOW = Instant(1_767_571_200_000_000)
@@ -77,6 +92,13 @@ PROVIDED_BY = {
     "oidc-provider": "npm ci --prefix tests/openid",
     "root": "run the tests as root",
 }
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Loads the profile of the folder before Python imports a file, which reads it."""
+    if isinstance(collector, pytest.Module):
+        folder = collector.path.relative_to(Path(__file__).parent).parts[0]
+        settings.load_profile(folder if folder in _EXAMPLES else "other")
 
 
 def _is_there(need: str) -> bool:
@@ -205,7 +227,7 @@ def databases(server_dsn: str) -> Iterator[Databases]:
 
 
 @pytest.fixture(scope="session")
-def template(databases: Databases) -> Iterator[str]:
+def migrated(databases: Databases) -> Iterator[str]:
     """The name of a database that has every migration applied."""
     dsn = databases.make()
     trio.run(migrate, dsn)
@@ -214,12 +236,18 @@ def template(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def cast_template(databases: Databases, template: str) -> Iterator[str]:
+def template(migrated: str) -> str:
+    """The name of the database that `dsn` clones; a folder may put more into it."""
+    return migrated
+
+
+@pytest.fixture(scope="session")
+def cast_template(databases: Databases, migrated: str) -> Iterator[str]:
     """The name of a migrated database that also contains the cast of `tests/http/cast.py`."""
     # Imported here: the cast imports the whole of http, which most folders do not need.
     from tests.http.cast import make_cast
 
-    dsn = databases.make(template)
+    dsn = databases.make(migrated)
     trio.run(make_cast, dsn)
     yield databases.name_of(dsn)
     databases.drop(dsn)
@@ -243,7 +271,7 @@ def empty_dsn(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def dsn(databases: Databases, template: str) -> Iterator[str]:
-    """A migrated database of this test's own."""
+    """A database of this test's own, cloned from `template`."""
     dsn = databases.make(template)
     yield dsn
     databases.drop(dsn)

@@ -17,7 +17,7 @@ from playwright.sync_api import (
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.pools import Pool
 from tests.browser import browsing
-from tests.conftest import FROZEN_NOW, Databases
+from tests.conftest import FROZEN_NOW
 from tests.daemon_process import Daemon, daemon
 from tests.http.cast import Api, open_api
 from tests.ports import free_port
@@ -27,12 +27,10 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 
 
-@pytest.fixture
-def dsn(databases: Databases, cast_template: str) -> Iterator[str]:
-    """A database of this test's own that contains the cast."""
-    dsn = databases.make(cast_template)
-    yield dsn
-    databases.drop(dsn)
+@pytest.fixture(scope="session")
+def template(cast_template: str) -> str:
+    """Each test's database contains the cast."""
+    return cast_template
 
 
 @pytest.fixture

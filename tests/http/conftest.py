@@ -1,22 +1,20 @@
 """The real app on a database of each test's own, with a fixed cast."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.pools import Pool
-from tests.conftest import FROZEN_NOW, Databases
+from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.gating import PLENTY, Gated, open_gated
 
 
-@pytest.fixture
-def dsn(databases: Databases, cast_template: str) -> Iterator[str]:
-    """A database of this test's own that contains the cast."""
-    dsn = databases.make(cast_template)
-    yield dsn
-    databases.drop(dsn)
+@pytest.fixture(scope="session")
+def template(cast_template: str) -> str:
+    """Each test's database contains the cast."""
+    return cast_template
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from tests.world import World, make_world, small_world
 
 
 @pytest.fixture(scope="session")
-def template(databases: Databases, template: str) -> Iterator[str]:
+def template(databases: Databases, migrated: str) -> Iterator[str]:
     """The name of a migrated database that contains the small world."""
-    dsn = databases.make(template)
+    dsn = databases.make(migrated)
     trio.run(make_world, dsn)
     yield databases.name_of(dsn)
     databases.drop(dsn)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import trio
 import trustme
-from hypothesis import HealthCheck, settings
 
 from leadline.probes.reach.host_files import HostFiles
 from leadline.probes.reach.outward import make_reach
@@ -15,13 +14,6 @@ from leadline.probes.reach.resolve import Resolver
 from tests.effort import IS_SOAK
 from tests.probes.servers import Names, Prober
 
-settings.register_profile(
-    "probes",
-    deadline=None,
-    max_examples=2_000 if IS_SOAK else 20,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("probes")
 CANCELLING = {"leaves_nothing", "nothing_left_behind"}
 
 

@@ -1,19 +1,10 @@
-"""Marks the tests of pure rules, and sets how many examples Hypothesis draws for each."""
+"""Marks the tests of pure rules."""
 
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.effort import IS_SOAK
-
-settings.register_profile(
-    "rules",
-    deadline=None,
-    max_examples=2_000 if IS_SOAK else 20,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("rules")
 
 
 @pytest.hookimpl(tryfirst=True)
