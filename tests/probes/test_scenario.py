@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.probes.check import validate
@@ -233,6 +233,9 @@ def test_a_value_in_a_json_string_is_that_string(value: str) -> None:
 
 
 @given(values)
+@example("17")
+@example("null")
+@example("1, 2")
 def test_a_value_outside_of_json_strings_is_one_plain_value(value: str) -> None:
     try:
         body = filled('{"a": @}', Context.JSON, value)

@@ -219,3 +219,20 @@ def test_at_the_instant_at_which_its_time_begins_nothing_was_measured() -> None:
     assert (window.good_us, window.bad_us, window.unknown_us, window.excluded_us) == (0, 0, 0, 0)
     (window,) = facts_at(past, Sums(runs), Instant(BEGIN + MINUTE)).windows
     assert (window.withheld, window.good_us) == (None, MINUTE)
+
+
+def test_rules_of_two_windows_that_look_at_the_same_ranges_are_judged_alike() -> None:
+    document = Document(
+        schema_version=2,
+        window_mode=WindowMode.ALL,
+        window=None,
+        clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+        budget_consumed_percent=80,
+        max_seal_lag_seconds=900,
+        unknown_behavior=UnknownBehavior.BLOCK,
+    )
+    aims = [Aimed(window, 990_000, True, (ONE_RULE,)) for window in ("24h", "7d")]
+    past = Past(life(1, 3_000), BEGIN, BEGIN, aims, [])
+    within = Span(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
+    said = [each for each in replay(past, [(within, document)], within) if each is not None]
+    assert by_minute(said) == of_each_minute(past, [(within, document)], within)

@@ -48,3 +48,16 @@ def test_what_is_accepted_silences_now_where_it_is_enabled(silence: GlobalSilenc
         assert silence.until is not None
         assert not NOW < silence.until <= NOW + LONGEST_US
         assert fault[0] == "global_silence.until"
+
+
+def test_its_end_lies_ahead_and_not_too_far() -> None:
+    for until, is_wrong in (
+        (NOW - 1, True),
+        (NOW, True),
+        (NOW + 1, False),
+        (NOW + LONGEST_US, False),
+        (NOW + LONGEST_US + 1, True),
+    ):
+        fault = silence_fault(GlobalSilence(enabled=True, until=Instant(until)), NOW)
+        assert (fault is not None) is is_wrong
+        assert silence_fault(GlobalSilence(enabled=False, until=Instant(until)), NOW) is None

@@ -1,7 +1,13 @@
 """What falls into maintenance, with its start and without its end."""
 
+import pytest
+
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.maintenance import (
+    AHEAD_MOST_US,
+    LONGEST_US,
+    REASON_LONGEST,
+    plan_fault,
     withholds,
 )
 from leadline.storage.rules.schedule import Manner, Term, Window
@@ -19,3 +25,23 @@ def test_a_probe_is_judged_by_its_due_instant_and_a_push_by_the_end_of_its_promi
     assert not withholds(window, Manner.PUSH, at_due)
     assert withholds(window, Manner.PUSH, at_end)
     assert not withholds(window, Manner.PROBE, at_end)
+
+
+@pytest.mark.parametrize(
+    ("starts_at", "length", "reason", "field"),
+    [
+        (NOW, 1, "", None),
+        (NOW, 0, "", "ends_at"),
+        (NOW, LONGEST_US, "", None),
+        (NOW, LONGEST_US + 1, "", "ends_at"),
+        (NOW + AHEAD_MOST_US, 1, "", None),
+        (NOW + AHEAD_MOST_US + 1, 1, "", "starts_at"),
+        (NOW, 1, "x" * REASON_LONGEST, None),
+        (NOW, 1, "x" * (REASON_LONGEST + 1), "reason"),
+    ],
+)
+def test_an_announcement_is_refused_by_its_field(
+    starts_at: int, length: int, reason: str, field: str | None
+) -> None:
+    fault = plan_fault(Instant(starts_at), Instant(starts_at + length), reason, NOW)
+    assert (None if fault is None else fault[0]) == field

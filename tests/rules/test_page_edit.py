@@ -119,6 +119,12 @@ def test_the_last_character_fits_and_the_next_does_not(field: str) -> None:
         assert [name for name, _ in component_faults(draft)] == ([] if fits else [field])
 
 
+def test_a_position_has_bounds() -> None:
+    for position, faults in ((-1, 1), (0, 0), (POSITION_MOST, 0), (POSITION_MOST + 1, 1)):
+        fields = [field for field, _ in component_faults(ComponentEdit(position=position))]
+        assert fields == ["position"] * faults
+
+
 def test_names_are_not_blank_and_what_says_nothing_of_a_field_leaves_it() -> None:
     assert list(component_faults(ComponentEdit())) == []
     for blank in ("", " ", "\u2003"):

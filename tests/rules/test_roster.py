@@ -160,6 +160,16 @@ def test_a_skipped_hand_off_comes_when_the_clocks_have_gone_forward() -> None:
     assert on_call(roster, [], Instant(at - 1)).until == at
 
 
+def test_a_shift_that_has_begun_goes_on_when_the_clocks_are_put_back_before_its_hand_off() -> None:
+    anchor = from_datetime(datetime(2026, 1, 5, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")))
+    roster = Roster(anchor, DAY, (1, 2), "Europe/Berlin")
+    begun = from_datetime(datetime(2026, 10, 25, 0, 30, tzinfo=UTC))
+    # Clocks show 02:15 for the second time.
+    at = from_datetime(datetime(2026, 10, 25, 1, 15, tzinfo=UTC))
+    assert on_call(roster, [], at).from_at == begun
+    assert on_call(roster, [], at) == on_call(roster, [], begun)
+
+
 def test_zones_are_those_of_the_database_and_not_the_host_s() -> None:
     assert is_timezone("Europe/Berlin")
     for name in ("localtime", "Factory", "", "Mars/Olympus", "../etc/passwd"):
