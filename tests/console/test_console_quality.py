@@ -361,15 +361,30 @@ def overflow(page: Page) -> int:
 
 
 @pytest.fixture(scope="module")
-def audited(chromium: Browser, leadline: Daemon) -> Iterator[Page]:
+def script_errors() -> list[str]:
+    """The errors of the scripts of `audited_page`."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def audited_page(chromium: Browser, leadline: Daemon, script_errors: list[str]) -> Iterator[Page]:
     """One page for the file: to open a page in a new context costs more than to audit it."""
     context = chromium.new_context(base_url=leadline.url, bypass_csp=True)
     name, _, value = leadline.cookie.partition("=")
     context.add_cookies([{"name": name, "value": value, "url": leadline.url}])
     page = context.new_page()
     page.set_default_timeout(15_000)
+    page.on("pageerror", lambda error: script_errors.append(str(error)))
     yield page
     context.close()
+
+
+@pytest.fixture
+def audited(audited_page: Page, script_errors: list[str]) -> Iterator[Page]:
+    """`audited_page`; fails a test in which a script failed."""
+    script_errors.clear()
+    yield audited_page
+    assert script_errors == []
 
 
 def show(page: Page, path: str, scheme: Literal["light", "dark"]) -> None:
