@@ -3,11 +3,9 @@ whoever has no right and not its token finds nothing.
 """
 
 import logging
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from types import FrameType
 from typing import Any
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
@@ -32,6 +30,7 @@ from leadline.storage.rules.instant import (
 from leadline.storage.tables.oncall import ParticipantRow, ScheduleRow
 from leadline.storage.tables.oncall_overrides import OverrideRow
 from leadline.storage.views.rosters import Standing
+from tests.calls import counted_calls
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 
@@ -157,19 +156,10 @@ async def test_there_are_only_so_many_events() -> None:
 async def test_the_longest_one_with_all_overrides_costs_little() -> None:
     spans = [(n % 3, Instant(FROZEN_NOW + n * HOUR), 45) for n in range(-300, 200)]
     found = standing(FROZEN_NOW, 1, [0, 1], "Europe/Berlin", spans)
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         document = await calendar_of(found, FROZEN_NOW)
-    finally:
-        sys.setprofile(None)
     # The work per event is bounded, because the same loop serves other requests.
-    assert calls < 1_000 * len(events(document))
+    assert calls.count < 1_000 * len(events(document))
 
 
 async def test_what_is_over_within_its_second_is_no_event() -> None:

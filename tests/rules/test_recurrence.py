@@ -1,9 +1,7 @@
 """Recurring maintenance, held against somebody who walks a local calendar day by day."""
 
-import sys
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
-from types import FrameType
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.rules.instant import DAY, HOUR, SECOND, Instant, from_datetime, to_datetime
 from leadline.storage.rules.recurrence import Recurrence, fault, occurrences
+from tests.calls import counted_calls
 from tests.effort import examples
 
 ZONES = ["", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
@@ -79,20 +78,11 @@ def test_a_rule_ends_where_it_says(end: str, count: int) -> None:
 def test_a_rule_that_never_comes_is_refused_and_looked_for_no_further_than_asked() -> None:
     starts = at("2026-01-05T02:00")
     never = Recurrence("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", starts, HOUR)
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         found = fault(never)
-    finally:
-        sys.setprofile(None)
     assert found == ("starts_at", "must be an instant at which the rule begins")
     # A search to the end of the calendar makes twenty times as many calls.
-    assert calls < 1_000_000
+    assert calls.count < 1_000_000
 
 
 @given(
