@@ -11,7 +11,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -208,6 +209,14 @@ class Databases:
         self._admin.execute(f'create database "{name}" template "{template}" strategy file_copy')
         return make_conninfo(self._server_dsn, dbname=name)
 
+    @contextmanager
+    def made(self, template: str, fill: Callable[[str], Awaitable[object]]) -> Iterator[str]:
+        """Yields the name of a clone of `template` into which `fill` has inserted its rows."""
+        dsn = self.make(template)
+        trio.run(fill, dsn)
+        yield self.name_of(dsn)
+        self.drop(dsn)
+
     def drop(self, dsn: str) -> None:
         self._admin.execute(f'drop database if exists "{self.name_of(dsn)}" with (force)')
 
@@ -229,10 +238,8 @@ def databases(server_dsn: str) -> Iterator[Databases]:
 @pytest.fixture(scope="session")
 def migrated(databases: Databases) -> Iterator[str]:
     """The name of a database that has every migration applied."""
-    dsn = databases.make()
-    trio.run(migrate, dsn)
-    yield databases.name_of(dsn)
-    databases.drop(dsn)
+    with databases.made("template0", migrate) as name:
+        yield name
 
 
 @pytest.fixture(scope="session")
@@ -247,10 +254,17 @@ def cast_template(databases: Databases, migrated: str) -> Iterator[str]:
     # Imported here: the cast imports the whole of http, which most folders do not need.
     from tests.http.cast import make_cast
 
-    dsn = databases.make(migrated)
-    trio.run(make_cast, dsn)
-    yield databases.name_of(dsn)
-    databases.drop(dsn)
+    with databases.made(migrated, make_cast) as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def world_template(databases: Databases, migrated: str) -> Iterator[str]:
+    """The name of a migrated database that also contains the world of `tests/world.py`."""
+    from tests.world import make_world
+
+    with databases.made(migrated, make_world) as name:
+        yield name
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,16 @@
 """The small world of tests that need a database."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
-import trio
 
-from tests.conftest import Databases
-from tests.world import World, make_world, small_world
+from tests.world import World, small_world
 
 
 @pytest.fixture(scope="session")
-def template(databases: Databases, migrated: str) -> Iterator[str]:
-    """The name of a migrated database that contains the small world."""
-    dsn = databases.make(migrated)
-    trio.run(make_world, dsn)
-    yield databases.name_of(dsn)
-    databases.drop(dsn)
+def template(world_template: str) -> str:
+    """Each test's database contains the small world."""
+    return world_template
 
 
 @pytest.fixture

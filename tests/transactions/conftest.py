@@ -1,14 +1,12 @@
 """The small world of tests that need a database."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import trio
 
-from tests.conftest import Databases
 from tests.effort import IS_SOAK
-from tests.world import World, make_world, small_world
+from tests.world import World, small_world
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,12 +20,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def template(databases: Databases, migrated: str) -> Iterator[str]:
-    """The name of a migrated database that contains the small world."""
-    dsn = databases.make(migrated)
-    trio.run(make_world, dsn)
-    yield databases.name_of(dsn)
-    databases.drop(dsn)
+def template(world_template: str) -> str:
+    """Each test's database contains the small world."""
+    return world_template
 
 
 @pytest.fixture
