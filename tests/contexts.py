@@ -1,7 +1,7 @@
 """A pytest plugin of `tests/mutations.py`: notes which test executes a line, and runs some tests.
 
 Under coverage, the context of a line is the node id of the test during whose setup, call or
-teardown it ran; it is empty for what runs at import. Coverage's own `dynamic_context =
+teardown it ran; it is empty for a line that runs at import. Coverage's own `dynamic_context =
 test_function` follows the stack, so it loses the tasks that a Trio test starts.
 
 LEADLINE_ONLY_TESTS names a JSON file with the node ids of the tests to run, in their order. pytest

@@ -30,7 +30,7 @@ def counts_of(data_file: str) -> dict[str, Counter[str]]:
         files = json.load(report)["files"]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for file, found in files.items():
-        # The innermost: the measured tree may stand below a folder of such a name.
+        # The innermost folder, because a folder above the measured tree may have the same name.
         layer = next((part for part in reversed(Path(file).parts) if part in LAYERS), None)
         if layer is not None:
             counts[layer].update({name: found["summary"][name] for name in _COUNTED})

@@ -1,4 +1,4 @@
-"""The places of a Python file where one small change makes another program."""
+"""Finds the places of a Python file at which one small change makes another program."""
 
 import ast
 import copy

@@ -41,11 +41,12 @@ from tests.mutated import Place, places
 ROOT: Final = Path(__file__).parent.parent
 _SEED: Final = 20_260_105
 _WORKERS: Final = 2
-# The second batch runs where the first detects nothing. The report has the number of tests: what
-# survives as many as these is to be run against its whole folder.
+# The second batch runs if the first detects nothing. The report has the number of tests of each
+# batch: if a change survives two full batches, run the whole folder against it.
 _BATCHES: Final = (30, 270)
 _FILES_OF_IMPORTERS: Final = 5
-# A change can make a test wait for ever, so a run that exceeds its time counts as detected.
+# A change can make a test wait without end. A run that exceeds its time is counted apart, because
+# a slow test is not a detection.
 _SECONDS_OF_RUN: Final = 120
 _SECONDS_OF_TEST: Final = 4
 _SECONDS_OF_FILES: Final = 900
@@ -112,7 +113,7 @@ class Drawn(NamedTuple):
 
 
 def draw(tree: Path, left_out: set[str]) -> list[Drawn]:
-    """Draws the same places each time from the same text, and none from the files `left_out`."""
+    """Draws the same places from the same text in each run, and skips the files `left_out`."""
     drawn: list[Drawn] = []
     for area in AREAS:
         files = sorted(
@@ -140,7 +141,7 @@ class Coverers:
         by_file = {name.rpartition("/leadline/")[2]: name for name in data.measured_files()}
         self._tree = tree
         self._tests: dict[str, dict[int, set[str]]] = {}
-        # How many lines a test executes: those with few are quick and about little else.
+        # The number of lines that each test executes. A test with few lines is quick and specific.
         self._lines: Counter[str] = Counter()
         for file, name in by_file.items():
             self._tests[file] = {
@@ -157,7 +158,7 @@ class Coverers:
         executed = set[str]().union(*(lines.get(line, ()) for line in spanned))
         executed = executed or lines.get(place.statement_line, set())
         if executed == {""}:
-            # A constant: whoever executes something of its file may read it.
+            # A constant: any test that executes a line of its file may read it.
             executed = set[str]().union(*lines.values())
         rank = {f"tests/{name}": number for number, name in enumerate(drawn.area.tests)}
         tests = sorted(
@@ -166,7 +167,7 @@ class Coverers:
         )
         first, second = _BATCHES
         found = [tests[:first], tests[first : first + second]]
-        # What runs at import, or once and is kept, belongs to no test or to the first.
+        # Lines that run at import or fill a cache belong to no test, or to the first only.
         found.append(self._importers(drawn, rank))
         return [batch for batch in found if batch]
 
@@ -187,8 +188,9 @@ def _folder(test: str) -> str:
 
 
 def _without_group(test: str) -> str:
-    """pytest-xdist appends the group of a test, which is its file (`tests/distribution.py`)."""
-    return test.removesuffix("@" + test.partition("::")[0].removeprefix("tests/"))
+    """Removes the group of the test, which pytest-xdist appends after the parameters."""
+    name, at, group = test.rpartition("@")
+    return name if at and "]" not in group else test
 
 
 class Checkout:
@@ -216,7 +218,7 @@ class Checkout:
         assert Path(found.strip()).is_relative_to(self.tree), found
 
     def _environment(self) -> dict[str, str]:
-        # CI: Hypothesis asks the same each time.
+        # With CI set, Hypothesis draws the same examples in each run.
         return {**os.environ, "PYTHONPATH": str(self._above), "CI": "true"}
 
     def map(self, data_file: Path) -> None:
@@ -236,12 +238,12 @@ class Checkout:
     def result(self, drawn: Drawn, batches: list[list[str]]) -> str:
         """Returns how the tests end while the place is changed.
 
-        The test that fails must fail again alone, and pass without the change: on a busy machine
-        one in some thousands fails by itself.
+        The test that fails must fail again alone, and pass without the change, because on a busy
+        machine one test in some thousands fails without a cause in the product.
         """
         with self._changed(drawn):
             results = (self._pytest(batch) for batch in batches)
-            result = next((found for found in results if found != "survived"), "survived")
+            result = _first_that_tells(results)
             failed = self._failed.read_text() if self._failed.exists() else ""
             if result != "detected" or not failed:
                 return result
@@ -291,10 +293,22 @@ class Checkout:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return "timed out"
-        if process.returncode in {_PASSED, _NO_TESTS}:
+        if process.returncode == _NO_TESTS:
+            return "no test"
+        if process.returncode == _PASSED:
             return "survived"
         assert process.returncode in {_FAILED, _INTERRUPTED, _USAGE}, output
         return "detected"
+
+
+def _first_that_tells(results: Iterator[str]) -> str:
+    """Returns the first result other than "survived", or "survived" if any batch ran its tests."""
+    seen = set()
+    for result in results:
+        if result not in {"survived", "no test"}:
+            return result
+        seen.add(result)
+    return "survived" if "survived" in seen else "no test"
 
 
 def _git(*arguments: str) -> str:
@@ -316,7 +330,7 @@ def _checkouts(commit: str) -> Iterator[list[Checkout]]:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Makes the changes, and writes the report anew after each."""
+    """Makes the changes, and writes the whole report after each of them."""
     unlike = _git("diff", "--name-only", given.at, given.same_as).split() if given.same_as else []
     data_file, report = given.map.absolute(), given.report.absolute()
     report.parent.mkdir(parents=True, exist_ok=True)
@@ -367,7 +381,7 @@ def _told(drawn: Drawn, source: bytes, batches: list[list[str]], result: str) ->
 
 
 def _is_survivor(result: dict[str, Any]) -> bool:
-    return result["result"] not in {"detected", "timed out"}
+    return bool(result["result"] != "detected")
 
 
 def _line(result: dict[str, Any]) -> list[str]:
@@ -377,10 +391,11 @@ def _line(result: dict[str, Any]) -> list[str]:
 def _print(results: list[dict[str, Any]]) -> None:
     print()
     for area in AREAS:
-        of = [result for result in results if result["area"] == area.name]
-        survivors = sum(map(_is_survivor, of))
+        of = [result["result"] for result in results if result["area"] == area.name]
+        detected, timed_out = of.count("detected"), of.count("timed out")
         print(
-            f"{area.name:<8} {len(of):4} drawn {len(of) - survivors:4} detected {survivors:4} not"
+            f"{area.name:<8} {len(of):4} drawn {detected:4} detected {timed_out:4} timed out"
+            f" {len(of) - detected - timed_out:4} not detected"
         )
     for result in results:
         if result["result"] != "detected":
