@@ -7,10 +7,9 @@ import pytest
 
 from tests.effort import IS_SOAK
 
-# Seconds of the longest test of a file, or of the whole file where it runs as one group.
+# Seconds of the longest test of a file, or of the whole file if it runs as one group.
 # A run would end later if one of them began late. Measured on two cores; only the order matters.
 _SECONDS: Final[dict[str, float]] = {
-    "journeys/test_fuzzed.py": 90,
     "console/test_console_quality.py": 80,
     "journeys/test_release_gate.py": 50,
     "console/test_console_walk.py": 45,
@@ -37,6 +36,7 @@ _SECONDS: Final[dict[str, float]] = {
     "journeys/test_generated_client.py": 12,
     "journeys/test_forgotten_password.py": 12,
     "journeys/test_signing_in_elsewhere.py": 8,
+    "journeys/test_fuzzed.py": 10,
     "journeys/test_status_page_readers.py": 8,
 }
 _TESTS: Final = Path(__file__).parent
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fails the run if the scheduler will not see a group.
 
-    Each process would then start the servers of each file, and nothing else would show it."""
+    Each process would then start the servers of each file. The run would only take longer."""
     if session.config.getoption("loadgroup", default=False):
         for item in session.items:
             group = item.get_closest_marker("xdist_group")
@@ -79,7 +79,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _shares_a_server(item: pytest.Item) -> bool:
-    """Tells whether the test uses a fixture that pytest makes once for its file."""
+    """Returns whether the test uses a fixture that pytest makes once for its file."""
     info = getattr(item, "_fixtureinfo", None)
     definitions = info.name2fixturedefs.values() if info is not None else ()
     return any(chain[-1].scope in {"module", "class"} for chain in definitions)

@@ -22,7 +22,7 @@ LINE_CHARACTERS: Final = 300
 
 
 def shortened(text: str, first: int, last: int) -> str:
-    """Keeps so many first and last lines, and tells how many are left out."""
+    """Keeps the `first` and `last` lines, and inserts the number of lines that it leaves out."""
     lines = [
         line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
         for line in text.splitlines()

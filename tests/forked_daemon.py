@@ -1,8 +1,7 @@
 """Starts a daemon by a fork of a process that has already imported the product.
 
-The import takes 1.2 s of CPU, which is more than the rest of a start. A daemon that is only the
-scenery of a test starts this way; `LEADLINE_TEST_FORK=0` turns it off, for coverage and for a
-comparison with the real command.
+The import takes 1.2 s of CPU, which is more than the rest of a start. `LEADLINE_TEST_FORK=0` starts
+the real command instead, for coverage and for a comparison.
 """
 
 import os

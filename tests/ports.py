@@ -1,5 +1,5 @@
-"""Ports for the servers of tests: each is given once, and none is one that the system may hand to
-somebody's outgoing connection meanwhile."""
+"""Ports for the servers of tests: each is given once, and lies outside the range from which the
+system takes ports of outgoing connections."""
 
 import os
 import random
@@ -17,7 +17,7 @@ _given: set[int] = set()
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """One on which nobody listens just now, by TCP or UDP."""
+    """Returns a port that no socket of TCP or UDP is bound to."""
     while True:
         port = random.randrange(_FROM + _WORKER % _WORKERS_MOST, _BELOW, _WORKERS_MOST)
         if port in _given:

@@ -73,7 +73,7 @@ def main(options: list[str]) -> int:
         for succeeded, output, good in pool.map(partial(check, options=options), batches):
             all_passed &= succeeded
             sys.stdout.write(output)
-            # A file that was edited meanwhile may have passed with another content.
+            # A file that was edited during the run may have passed with another content.
             passed |= {digests[path] for path in good if digest(path, options) == digests[path]}
             write_passed(passed)
     sys.stdout.write(f"flake8-async: {len(changed)} of {len(candidates)} files checked\n")

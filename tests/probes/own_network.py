@@ -17,7 +17,7 @@ _CURRENT = "/proc/thread-self/ns/net"
 
 @contextmanager
 def own_network(*addresses: str) -> Iterator[None]:
-    """This thread is in it meanwhile, and so are the threads that it begins."""
+    """Runs the block in a new network; threads that this thread starts are in it as well."""
     libc = ctypes.CDLL(None, use_errno=True)
     with _and_back():
         if libc.unshare(CLONE_NEWNET) != 0:

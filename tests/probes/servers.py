@@ -22,8 +22,8 @@ from leadline.probes.run import run
 Secure: TypeAlias = "trio.SSLStream[trio.SocketStream]"
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
 
-# How long after its deadline a run that has not ended is taken to hang. No test asserts a duration:
-# one whose point is the deadline lets its peer never finish, and fails here if the deadline fails.
+# A run that has not ended so long after its deadline hangs. No test asserts a duration: a test of a
+# deadline has a peer that never finishes, and fails by this limit if the deadline does not work.
 HANGS_SECONDS = 60
 
 
@@ -33,8 +33,9 @@ def now() -> int:
 
 @asynccontextmanager
 async def not_hanging(seconds: float = HANGS_SECONDS) -> AsyncIterator[None]:
-    """`TooSlowError` for what takes longer. No deadline, as `trio.fail_after` is: kinds that decide
-    shortly before theirs would decide before that one.
+    """Raises `TooSlowError` if the block takes longer.
+
+    `trio.fail_after` would be a deadline, and some kinds decide shortly before the next deadline.
     """
 
     async def watch() -> None:
@@ -147,8 +148,8 @@ class Names:
 
 @dataclass
 class Prober:
-    """What a test probes with; `check` is one run of one definition, and `TooSlowError` where its
-    deadline does not end it."""
+    """Runs checks for a test. `check` is one run of one definition; it raises `TooSlowError` if the
+    deadline of the definition does not end it."""
 
     reach: Reach
 

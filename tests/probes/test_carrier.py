@@ -1,4 +1,4 @@
-"""What passes between a server and its agents: settings in strings, capabilities, generations."""
+"""Messages between a server and its agents: settings in strings, capabilities, generations."""
 
 from leadline.probes.carrier import Generation, generation_of, is_capable, read_kinds, spelt
 

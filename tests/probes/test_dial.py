@@ -74,7 +74,7 @@ async def test_what_the_network_says_is_the_target_s(
 async def test_a_host_without_ipv6_reaches_what_has_both_and_judges_by_what_it_can_reach(
     prober: Prober, at_once: dict[str, int], names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever waits for an address that has failed waits until the deadline, and is not up.
+    # A run that waits for an address that has failed reaches its deadline, and is not up.
     monkeypatch.setattr("leadline.probes.reach.dial.HEAD_START_SECONDS", 3_600)
     at_once["2606:4700::1"] = errno.ENETUNREACH
     names.records[("both.example", "AAAA")] = [["2606:4700::1"]]
@@ -102,7 +102,7 @@ async def test_an_address_that_we_could_not_try_leaves_the_question_open(
 async def test_a_slow_address_does_not_keep_the_next_from_being_tried(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first address never answers; the second is tried nevertheless, and wins."""
+    """The first address never answers; the probe tries the second, which answers."""
     real = sockets.connected
 
     async def black_hole(address: str, port: int, **kind: object) -> trio.socket.SocketType:

@@ -80,7 +80,7 @@ def test_no_packet_is_read_as_ours_without_the_token(packet: bytes) -> None:
 
 @dataclass
 class ScriptedEcho:
-    """Whose answers take as long as they are told to, by the clock that the probe reads."""
+    """A peer whose answers take a given time, by the clock that the probe reads."""
 
     round_trips_ms: list[int]
     now_ns: int = 0
@@ -217,7 +217,7 @@ async def test_loss_up_to_the_bound_is_up_and_above_it_a_time_out(net: Net) -> N
         )
         assert result.msg == (down(failure) if failure else ""), (max_loss, conditions)
 
-    # Lost answers are not waited for until the deadline: that does not come in time.
+    # The probe does not wait for lost answers until its deadline, which is an hour away.
     async with not_hanging(), trio.open_nursery() as nursery:
         for case in (
             (50, [], None),
@@ -280,7 +280,7 @@ async def test_answers_of_another_ping_at_the_same_time_are_its_own(net: Net) ->
 async def test_what_the_network_cannot_deliver_is_told_at_once(net: Net, host: str) -> None:
     for code in (0, 1, 3):
         net.far.script = partial(Ping.unreachable, code=code)
-        # Not at the deadline, which does not come in time.
+        # The result does not wait for the deadline, which is an hour away.
         async with not_hanging():
             result = await net.prober.check("icmp", host, count=3, timeout_seconds=FOR_EVER_SECONDS)
         assert result.msg == down(FailureClass.CONNECT_ERROR, host), code

@@ -100,7 +100,7 @@ async def test_a_server_failure_is_down_only_while_the_root_is_answered(
 async def test_a_closed_resolver_is_ours_and_told_at_once(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever waited for it would find out at the deadline: that does not come in time.
+    # A run that waited for the resolver would end at its deadline, after this test has failed.
     monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
     closed = Resolver(
         HostFiles(hosts=Path("/nonexistent"), nameservers=(Nameserver("127.0.0.1", 9),))
@@ -134,7 +134,7 @@ async def test_a_silent_first_nameserver_costs_its_time_once(
         async with serving(answering(answer())) as port:
             first = await patient.check("tcp", f"a.example:{port}")
             assert b"\x01a\x07example" in await silent.recv(4_096), "it is asked, and first"
-            # From now on it would cost all the time that there is.
+            # Waiting for this nameserver again would take the whole time of the run.
             monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
             second = await patient.check("tcp", f"b.example:{port}")
     assert first.outcome is second.outcome is Outcome.UP
@@ -143,7 +143,7 @@ async def test_a_silent_first_nameserver_costs_its_time_once(
 async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever waits for its answer waits until the deadline, and is not up.
+    # A run that waits for this answer reaches its deadline, and is not up.
     monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     names.records[("app.example", "AAAA")] = [None]

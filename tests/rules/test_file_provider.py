@@ -1,4 +1,4 @@
-"""A directory of bundles: which projects its scope allows, and the status of a wrong file."""
+"""A directory of bundles: the projects that its scope allows, and the status of a wrong file."""
 
 import pytest
 

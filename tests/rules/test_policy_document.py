@@ -1,4 +1,4 @@
-"""The policies of a service as a document, and what a document that omits them means."""
+"""The policies of a service as a document; a document that omits them means the defaults."""
 
 from leadline.storage.rules.instant import SECOND
 from leadline.storage.rules.policy_document import (
