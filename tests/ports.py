@@ -10,23 +10,25 @@ from contextlib import contextmanager, suppress
 
 # Below what Linux takes for outgoing connections (net.ipv4.ip_local_port_range).
 _FROM, _BELOW = 20_000, 32_000
-# Of the processes that share the tests each has ports of its own: one that is closed stays so.
-_WORKERS_MOST = 16
+# Each of the processes that share the tests has ports of its own, so a closed one stays closed.
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_given: set[int] = set()
+_untried = list(range(_FROM + _WORKER, _BELOW, _WORKERS))
+# Not `random.shuffle`: Hypothesis seeds it, and a second run of the tests would get the same ports.
+random.SystemRandom().shuffle(_untried)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port that no socket of TCP or UDP is bound to."""
+    """Returns a port that no socket of TCP or UDP is bound to.
+
+    Raises `IndexError` when this process has used all of its ports.
+    """
     while True:
-        port = random.randrange(_FROM + _WORKER % _WORKERS_MOST, _BELOW, _WORKERS_MOST)
-        if port in _given:
-            continue
+        port = _untried.pop()
         with suppress(OSError):
             with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
                 stream.bind((host, port))
                 datagrams.bind((host, port))
-            _given.add(port)
             return port
 
 

@@ -16,6 +16,7 @@ import trustme
 from leadline.probes.reach.policy import canary_policy
 from leadline.probes.result import FailureClass, Outcome, Phase, Result
 from tests.ports import free_port, full_port, refusing_port
+from tests.probes.real_servers import listens, running
 from tests.probes.servers import Handler, Prober, answer, answering, read_head, serving
 
 
@@ -460,7 +461,7 @@ async def test_proxy_variables_have_no_effect(
 
 
 NGINX = """
-daemon off; master_process off; pid {dir}/pid; error_log {dir}/error.log;
+daemon off; master_process off; pid {dir}/pid; error_log stderr;
 events {{ worker_connections 64; }}
 http {{
   access_log off; client_body_temp_path {dir}; proxy_temp_path {dir}; fastcgi_temp_path {dir};
@@ -476,24 +477,19 @@ http {{
 
 @pytest.mark.needs("nginx")
 async def test_a_real_nginx_is_up_and_down_when_it_is_stopped(
-    prober: Prober, tmp_path: Path, nursery: trio.Nursery
+    prober: Prober, tmp_path: Path
 ) -> None:
     port = free_port()
-    (tmp_path / "nginx.conf").write_text(NGINX.format(dir=tmp_path, port=port))
-    command = ["nginx", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)]
-    process = await nursery.start(partial(trio.run_process, command, check=False))
-    url = f"http://127.0.0.1:{port}"
-    try:
-        with trio.fail_after(30):
-            while (await prober.check("http", f"{url}/health")).outcome is not Outcome.UP:  # noqa: ASYNC110
-                await trio.sleep(0.02)  # another program sets no event
+    config, url = tmp_path / "nginx.conf", f"http://127.0.0.1:{port}"
+    config.write_text(NGINX.format(dir=tmp_path, port=port))
+    command = ["nginx", "-c", str(config), "-p", str(tmp_path)]
+    with running(command, tmp_path / "log", partial(listens, port)):
+        healthy = await prober.check("http", f"{url}/health")
         moved = await prober.check(
             "http", f"{url}/old", "[BODY].status == UP", "[HEADER].content-type contains json"
         )
         missing = await prober.check("http", f"{url}/nothing")
-    finally:
-        process.terminate()
-        await process.wait()
+    assert healthy.outcome is Outcome.UP, healthy
     assert (moved.outcome, moved.code) == (Outcome.UP, 200)
     assert (missing.outcome, missing.code) == (Outcome.DOWN, 404)
     assert down(await prober.check("http", f"{url}/health"), FailureClass.CONNECT_REFUSED)
