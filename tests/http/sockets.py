@@ -11,11 +11,6 @@ from leadline.http.context import Context
 from leadline.http.server import serve
 from leadline.storage.pools import Pool, open_pool
 
-_BLOCKED = """
-select count(*) from pg_locks l join pg_database d on d.oid = l.database
-where not l.granted and d.datname = current_database()
-"""
-
 
 class Told(NamedTuple):
     status: int
@@ -83,18 +78,3 @@ async def held(dsn: str, table: str) -> AsyncIterator[Pool]:
         async with beside.transaction("hold") as tx:
             await tx.execute(f"lock table {table} in access exclusive mode")
             yield beside
-
-
-async def blocked(beside: Pool, count: int) -> None:
-    """Until so many wait for a lock; asked by a task of its own, as one holds one connection."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_until, beside, count)
-
-
-async def _until(beside: Pool, count: int) -> None:
-    with trio.fail_after(30):
-        while True:
-            async with beside.statement("count_blocked") as tx:
-                if await tx.value(_BLOCKED) == count:
-                    return
-            await trio.sleep(0.005)

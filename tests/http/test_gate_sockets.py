@@ -13,9 +13,10 @@ import trio
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import GATE
 from leadline.http.permits import Bounds
+from tests.blocked import until_blocked
 from tests.http.gating import Gated, open_gated
 from tests.http.serving import NOWHERE, told
-from tests.http.sockets import Told, asked, blocked, held, request, served
+from tests.http.sockets import Told, asked, held, request, served
 
 # The rates of the interface, and room for all who come at once.
 RATES = Bounds(inflight_process=200, principal_per_minute=10, process_per_minute=60)
@@ -80,7 +81,7 @@ async def test_eight_at_once_two_of_a_principal_and_who_is_turned_away_costs_not
             for number, credential in enumerate(people[:4], 1):
                 for _ in range(2):
                     nursery.start_soon(ask, credential)
-                await blocked(beside, 2 * number)
+                await until_blocked(beside, 2 * number)
                 if number < 4:
                     again = await asked(port, gate(path, credential))
                     assert (again.status, again.body) == (429, {"error": "principal_inflight"})
@@ -166,13 +167,13 @@ async def test_reading_the_ledger_takes_a_place_and_no_token(limited: Gated, dsn
             async with trio.open_nursery() as nursery:
                 for number in (1, 2):
                     nursery.start_soon(asked, port, request("GET", read, one))
-                    await blocked(beside, number)
+                    await until_blocked(beside, number)
                 for sent in (request("GET", read, one), gate(path, one)):
                     found = await asked(port, sent)
                     assert (found.status, found.body) == (429, {"error": "principal_inflight"})
                     assert found.headers["retry-after"] == "1"
                 nursery.cancel_scope.cancel()
-            await blocked(beside, 0)
+            await until_blocked(beside, 0)
         await emptied(limited)
         left = [await asked(port, gate(path, one)) for _ in range(10)]
         assert codes(left) == {"decided": 9, "principal_rate": 1}
@@ -189,13 +190,13 @@ async def test_who_goes_away_before_the_answer_is_kept_leaves_no_row(
         async with held(dsn, "gate_policies") as beside:
             stream = await trio.open_tcp_stream("127.0.0.1", port)
             await stream.send_all(gate(path, one))
-            await blocked(beside, 1)
+            await until_blocked(beside, 1)
             if how == "more was sent":
                 await stream.send_all(gate(path, one))
             if how == "reset":
                 stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             await stream.aclose()
-            await blocked(beside, 0)
+            await until_blocked(beside, 0)
         assert await gated.count() == 0
         await emptied(gated)
         assert (await asked(port, gate(path, one))).status == 200
@@ -214,6 +215,6 @@ async def test_who_stays_gets_the_answer_that_is_kept(gated: Gated, dsn: str) ->
         async with trio.open_nursery() as nursery:
             async with held(dsn, "gate_policies") as beside:
                 nursery.start_soon(ask)
-                await blocked(beside, 1)
+                await until_blocked(beside, 1)
         ((uid,),) = await gated.api.rows("select uid from gate_decisions")
     assert found[0].body["decision_id"] == str(uid)

@@ -11,6 +11,7 @@ from leadline.storage.pools import Outcome, Pool, open_pool
 from leadline.storage.postgres_partitions import drop_partitions, make_partitions, partitions
 from leadline.storage.rules.instant import DAY, HOUR, Instant
 from leadline.storage.rules.refusal import Unavailable
+from tests.blocked import until_blocked
 
 HANGS_SECONDS = 30
 MONDAY = Instant(1_767_571_200_000_000)  # 2026-01-05T00:00:00Z
@@ -34,20 +35,6 @@ def day(number: int) -> Instant:
 
 async def make_days(pool: Pool, first: int, last: int) -> list[str]:
     return await make_partitions(pool, "beats", "ts", from_=day(first), through=day(last))
-
-
-async def somebody_waits(pool: Pool) -> None:
-    """Waits until a connection to this database waits for a lock."""
-    query = (
-        "select 1 from pg_stat_activity"
-        " where wait_event_type = 'Lock' and datname = current_database()"
-    )
-    with trio.fail_after(HANGS_SECONDS):
-        while True:
-            async with pool.statement("look") as tx:
-                if await tx.rows(query):
-                    return
-            await trio.sleep(0.01)
 
 
 async def names(pool: Pool) -> list[str]:
@@ -158,7 +145,7 @@ async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
             async with trio.open_nursery() as dropping:
                 dropping.start_soon(partial(drop_partitions, pool, "beats", before=day(4)))
                 # The drop waits for the reader, and writers continue.
-                await somebody_waits(pool)
+                await until_blocked(pool)
                 await write_more()
                 dropping.cancel_scope.cancel()
             assert (await partitions(pool, "beats"))[0].detach_pending

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import trio
 from uuid_utils.compat import uuid7
 
 from leadline.storage.pools import Tx
@@ -122,15 +121,3 @@ def a_page(title: str = "Shop is down", **given: Any) -> Page:
         **given,
     }
     return Page(**values)
-
-
-async def until_somebody_waits(tx: Tx) -> None:
-    """For a lock, in this database: seen from within the transaction that holds it."""
-    waits = """
-        select count(*) from pg_stat_activity
-        where wait_event_type = 'Lock' and datname = current_database()
-    """
-    with trio.fail_after(30):
-        while not await tx.value(waits):
-            await tx.execute("select pg_stat_clear_snapshot()")
-            await trio.sleep(0.005)

@@ -8,6 +8,7 @@ from leadline.storage.evaluator import Evaluator
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.views.composites import select_due_windows
+from tests.blocked import until_blocked
 from tests.transactions.test_composites import Watch
 from tests.world import REGIONS, START, World
 
@@ -60,18 +61,7 @@ async def test_a_call_that_meets_an_edit_is_answered(watch: Watch) -> None:
         watch.world.now = Instant(watch.world.now + SECOND)
         await watch.is_now(member, False)
         nursery.start_soon(watch.composer.pass_once)
-        await somebody_waits(watch)
+        await until_blocked(watch.world.pool)
         looked.set()
     await watch.composer.pass_once()
     assert (await watch.world.state(row))[0] == "down"
-
-
-async def somebody_waits(watch: Watch) -> None:
-    """For a lock, in this database."""
-    query = (
-        "select 1 from pg_stat_activity"
-        " where wait_event_type = 'Lock' and datname = current_database()"
-    )
-    with trio.fail_after(30):
-        while not await watch.world.rows(query):  # noqa: ASYNC110 - another connection waits
-            await trio.sleep(0.02)

@@ -33,7 +33,8 @@ from leadline.storage.transactions.notifications.settle_deliveries import (
     settle_deliveries,
 )
 from leadline.storage.transactions.notifications.tell import page_channels
-from tests.transactions.telling_world import Telling, a_page, until_somebody_waits
+from tests.blocked import until_blocked
+from tests.transactions.telling_world import Telling, a_page
 from tests.world import START, World
 
 FAILED = Outcome("http_status 503")
@@ -431,7 +432,7 @@ async def _settling(
         async with world.pool.transaction("settle_deliveries") as tx:
             await settle_deliveries(tx, [(one, outcome)], MOST, lambda: 0.5)
             written.set()
-            await until_somebody_waits(tx)
+            await until_blocked(world.pool)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(settle)

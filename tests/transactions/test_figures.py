@@ -18,6 +18,7 @@ from leadline.storage.transactions.results.record_results import record_results
 from leadline.storage.transactions.sealing.roll_up import roll_up_hour
 from leadline.storage.views.availability import select_days
 from leadline.storage.views.measured import Measured
+from tests.blocked import until_blocked
 from tests.world import REGIONS, START, World
 
 
@@ -164,8 +165,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
             await roll_up_hour(tx, [(row.org, row.id)], start)
             rolled.set()
             await learnt.wait()
-            # Long enough for a repairer that does not wait.
-            await trio.sleep(0.2)
+            await until_blocked(world.pool)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(roll_up_slowly)

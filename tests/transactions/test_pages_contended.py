@@ -45,10 +45,10 @@ from leadline.storage.transactions.pages.edit_pages import (
 )
 from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
 from leadline.storage.transactions.services.delete_service import delete_service
+from tests.blocked import until_blocked
 from tests.transactions.test_secrets_while_monitors_are_saved import (
     WRITE_SECONDS,
     both,
-    until_somebody_waits,
 )
 from tests.world import START, World
 
@@ -317,7 +317,7 @@ async def test_a_component_is_bound_while_its_project_goes(world: World) -> None
             nursery.start_soon(bind)
             nursery.start_soon(drop_its_project)
             await held.wait()
-            await until_somebody_waits(world)
+            await until_blocked(world.pool)
             waited_for.set()
     assert await world.rows("select from projects") == []
 

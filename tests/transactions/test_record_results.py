@@ -17,6 +17,7 @@ from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
 from leadline.storage.transactions.monitors.run_now import run_now
 from leadline.storage.transactions.results.record_results import record_results
+from tests.blocked import until_blocked
 from tests.world import REGIONS, START, World
 
 
@@ -335,18 +336,8 @@ async def test_who_waited_for_an_edit_judges_by_what_it_wrote(world: World) -> N
         nursery.start_soon(edit)
         await edited.wait()
         nursery.start_soon(bring)
-        await waiting_for_a_lock(world)
+        await until_blocked(world.pool)
         assert answers == []
         go_on.set()
     assert [answer.fate for answer in answers] == [Fate.OUTDATED]
     assert await world.beats(row) == []
-
-
-async def waiting_for_a_lock(world: World) -> None:
-    query = (
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-        " and datname = current_database()"
-    )
-    with trio.fail_after(30):
-        while await world.rows(query) == [(0,)]:  # noqa: ASYNC110 - another connection waits
-            await trio.sleep(0.01)

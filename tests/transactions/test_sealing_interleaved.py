@@ -24,6 +24,7 @@ from leadline.storage.tables import schedules, seals
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.results.record_results import record_results
 from leadline.storage.transactions.sealing.seal_windows import seal_windows
+from tests.blocked import until_blocked
 from tests.world import START, World
 
 Step = Callable[[], Awaitable[None]]
@@ -104,8 +105,7 @@ async def test_a_recorder_in_the_middle_of_its_commit_holds_the_fence_back(world
         async with world.pool.transaction("record") as tx:
             await record_results(tx, [world.result(row, due, True, dues=(due,), windowed=True)])
             nursery.start_soon(move)
-            with trio.move_on_after(0.3):
-                await moved.wait()
+            await until_blocked(world.pool)
             assert not moved.is_set(), "the fence moved past a result that was not committed"
         with trio.fail_after(30):
             await moved.wait()

@@ -17,6 +17,7 @@ from leadline.storage.transactions.secrets.edit_secrets import (
     delete_secret,
     edit_secret,
 )
+from tests.blocked import until_blocked
 from tests.world import REGIONS, World
 
 WRITE_SECONDS = 5
@@ -69,20 +70,9 @@ async def both(world: World, first: Write, second: Write) -> list[str]:
             nursery.start_soon(write_first)
             nursery.start_soon(write_second)
             await wrote.wait()
-            await until_somebody_waits(world)
+            await until_blocked(world.pool)
             blocked.set()
     return list(told.values())
-
-
-async def until_somebody_waits(world: World) -> None:
-    while True:
-        [(waits,)] = await world.rows(
-            "select count(*) from pg_stat_activity "
-            "where datname = current_database() and wait_event_type = 'Lock'"
-        )
-        if waits:
-            return
-        await trio.sleep(0.01)
 
 
 @pytest.mark.parametrize("change", [delete, rename])

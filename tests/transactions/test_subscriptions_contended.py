@@ -18,8 +18,8 @@ from leadline.storage.transactions.notifications.lease_deliveries import (
 from leadline.storage.transactions.notifications.settle_deliveries import settle_deliveries
 from leadline.storage.transactions.pages.edit_pages import delete_page
 from leadline.storage.transactions.subscriptions.pass_on import LeaseLost, pass_on
+from tests.blocked import until_blocked
 from tests.loops.subscribing import Readers, readers_of
-from tests.transactions.telling_world import until_somebody_waits
 from tests.world import World
 
 ADA = "ada@example.com"
@@ -73,7 +73,7 @@ async def test_a_page_that_is_being_told_is_deleted_afterwards(readers: Readers)
         async with pool.transaction("pass_on") as tx:
             assert await pass_on(tx, delivery.event, delivery.lease, 0) is None
             nursery.start_soon(delete)
-            await until_somebody_waits(tx)
+            await until_blocked(pool)
     for table in ("subscribers", "destinations", "outbox"):
         assert not await readers.rows(f"select id from {table}")
 
@@ -92,7 +92,7 @@ async def test_who_leaves_while_the_page_is_told_has_left(readers: Readers) -> N
         async with pool.transaction("pass_on") as tx:
             await pass_on(tx, delivery.event, delivery.lease, 0)
             nursery.start_soon(leave)
-            await until_somebody_waits(tx)
+            await until_blocked(pool)
     told = await readers.rows(
         "select s.address from outbox o join destinations d on d.id = o.destination"
         " join subscribers s on s.id = d.subscriber"

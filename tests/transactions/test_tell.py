@@ -12,7 +12,8 @@ from leadline.storage.transactions.notifications.edit_webhooks import (
     enable_webhook,
 )
 from leadline.storage.transactions.notifications.tell import tell_recovery
-from tests.transactions.telling_world import Telling, a_page, until_somebody_waits
+from tests.blocked import until_blocked
+from tests.transactions.telling_world import Telling, a_page
 from tests.world import World
 
 
@@ -154,7 +155,7 @@ async def test_a_webhook_that_goes_while_it_is_first_told_is_left_out(world: Wor
         async with world.pool.transaction("delete") as tx:
             await delete_webhook(tx, tell.admin, row.uid)
             deleted.set()
-            await until_somebody_waits(tx)
+            await until_blocked(world.pool)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(delete)
