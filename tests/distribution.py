@@ -1,5 +1,6 @@
 """Selects the tier of a run and spreads its tests over the processes, the longest first."""
 
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -8,7 +9,7 @@ import pytest
 from tests.effort import IS_SOAK
 
 # Seconds of the longest test of a file, or of the whole file if it runs as one group.
-# A run would end later if one of them began late. Measured on two cores; only the order matters.
+# A run would end later if one of them began late. Measured on two cores, to about a fifth.
 _SECONDS: Final[dict[str, float]] = {
     "console/test_console_quality.py": 80,
     "journeys/test_release_gate.py": 50,
@@ -20,7 +21,6 @@ _SECONDS: Final[dict[str, float]] = {
     "journeys/test_red_and_green.py": 27,
     "journeys/test_incidents.py": 24,
     "console/test_status_pages_composer.py": 23,
-    "agent/test_agent.py": 22,
     "journeys/test_roles_apart.py": 20,
     "journeys/test_operations.py": 20,
     "journeys/test_pipelines.py": 20,
@@ -39,6 +39,24 @@ _SECONDS: Final[dict[str, float]] = {
     "journeys/test_fuzzed.py": 10,
     "journeys/test_status_page_readers.py": 8,
 }
+# Seconds of a test of another file, on average.
+_OTHER_SECONDS: Final = 0.25
+# Tests that wait for most of their time. If they followed each other, all processes would wait at
+# the same time, and the cores would be idle.
+_WAITING: Final = (
+    "agent/",
+    "journeys/",
+    "probes/test_every_kind_is_guarded.py",
+    "probes/test_icmp_probe.py",
+    "probes/test_real_starttls.py",
+    "probes/test_run.py",
+    "probes/test_ssh_probe.py",
+    "probes/test_websocket_probe.py",
+    "storage/test_embedded.py",
+)
+# The part of the run in which they begin. The last of them can be long.
+_WAITING_PART: Final = 0.8
+_GOLDEN_RATIO: Final = 0.618_034
 _TESTS: Final = Path(__file__).parent
 _FOLDERS_WITHOUT_RULES: Final = {path for path in _TESTS.iterdir() if path.name != "rules"}
 
@@ -63,8 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _shares_a_server(item):
             item.add_marker(pytest.mark.xdist_group(_file(item)))
-    # Stable: tests of equal length keep the order of the files.
-    items.sort(key=lambda item: -_seconds(item))
+    items[:] = _ordered(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -85,9 +102,40 @@ def _shares_a_server(item: pytest.Item) -> bool:
     return any(chain[-1].scope in {"module", "class"} for chain in definitions)
 
 
+def _ordered(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Orders the tests so that the longest begin first and those that wait are spread out."""
+    # Stable: tests of equal length keep the order of the files.
+    items = sorted(items, key=lambda item: -_seconds(item))
+    waiting = [item for item in items if _file(item).startswith(_WAITING)]
+    places = _by_cost([item for item in items if not _file(item).startswith(_WAITING)], 1.0)
+    places += _by_cost([item for item in waiting if _file(item) in _SECONDS], _WAITING_PART)
+    # Long tests often follow each other in a file: neighbours get places that are far apart.
+    places += [
+        (number * _GOLDEN_RATIO % 1.0 * _WAITING_PART, item)
+        for number, item in enumerate(item for item in waiting if _file(item) not in _SECONDS)
+    ]
+    return [item for _, item in sorted(places, key=lambda place: place[0])]
+
+
+def _by_cost(items: list[pytest.Item], part: float) -> list[tuple[float, pytest.Item]]:
+    """Places each test at the part of the run by which those before it have ended."""
+    costs = [_cost(item, before) for item, before in zip(items, [None, *items], strict=False)]
+    whole = sum(costs) or 1.0
+    begins = accumulate(costs, initial=0.0)
+    return [(part * at / whole, item) for at, item in zip(begins, items, strict=False)]
+
+
+def _cost(item: pytest.Item, before: pytest.Item | None) -> float:
+    """Returns the seconds of a test; the first of a group has those of the group."""
+    grouped = item.get_closest_marker("xdist_group") is not None
+    if grouped and before is not None and _file(before) == _file(item):
+        return 0.0
+    return _seconds(item)
+
+
 def _file(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0].removeprefix("tests/")
 
 
 def _seconds(item: pytest.Item) -> float:
-    return _SECONDS.get(_file(item), 0.0)
+    return _SECONDS.get(_file(item), _OTHER_SECONDS)
