@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import trio
@@ -119,18 +120,16 @@ async def resetting(form: Form, stream: Stream) -> None:
     plain.socket.close()
 
 
+@cache
 def _packed() -> bytes:
     """Sixty-four megabytes of nothing."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     return b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
 
 
-BOMB = _packed()
-
-
 async def bomb(form: Form, stream: Stream) -> None:
     await hear(form, stream)
-    await stream.send_all(answer(BOMB, "200 OK", "content-encoding: gzip"))
+    await stream.send_all(answer(_packed(), "200 OK", "content-encoding: gzip"))
     await silent(form, stream)
 
 

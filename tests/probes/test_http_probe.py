@@ -238,7 +238,9 @@ def encoded(body: bytes, encoding: str) -> Handler:
     return answering(answer(body, "200 OK", f"content-encoding: {encoding}"))
 
 
-BOMB = gzip.compress(b"\0" * 50_000_000)
+async def bomb(stream: trio.SocketStream) -> None:
+    await encoded(gzip.compress(b"\0" * 50_000_000), "gzip")(stream)
+
 
 MISBEHAVING: dict[str, tuple[Handler, FailureClass]] = {
     "silent": (silent, FailureClass.TIMEOUT),
@@ -247,7 +249,7 @@ MISBEHAVING: dict[str, tuple[Handler, FailureClass]] = {
     "endless body": (endless_body, FailureClass.RESPONSE_TOO_LARGE),
     "endless head": (endless_head, FailureClass.RESPONSE_TOO_LARGE),
     "endless continue": (endless_continue, FailureClass.PROTOCOL_ERROR),
-    "bomb": (encoded(BOMB, "gzip"), FailureClass.RESPONSE_TOO_LARGE),
+    "bomb": (bomb, FailureClass.RESPONSE_TOO_LARGE),
     "broken gzip": (encoded(b"nonsense", "gzip"), FailureClass.PROTOCOL_ERROR),
     "short gzip": (encoded(gzip.compress(b"x" * 999)[:-9], "gzip"), FailureClass.PROTOCOL_ERROR),
     "unknown coding": (encoded(b"nonsense", "br"), FailureClass.PROTOCOL_ERROR),
