@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import trio
+import trio.testing
 
 from tests.effort import IS_SOAK
 
@@ -32,9 +33,8 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 async def _settle() -> None:
-    """Waits 50 ms and at least ten turns of the loop, in which peers of this process hang up."""
-    for _ in range(10):
-        await trio.sleep(0.005)
+    """Waits until no task of this process has anything to do, so that peers have hung up too."""
+    await trio.testing.wait_all_tasks_blocked(cushion=0.01)
 
 
 async def cancelled_often(probe: Callable[[], Awaitable[object]]) -> None:
