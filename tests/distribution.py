@@ -1,6 +1,8 @@
 """Selects the tier of a run and spreads its tests over the processes, the longest first."""
 
+from collections.abc import Iterable
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -41,19 +43,9 @@ _SECONDS: Final[dict[str, float]] = {
 }
 # Seconds of a test of another file, on average.
 _OTHER_SECONDS: Final = 0.25
-# Tests that wait for most of their time. If they followed each other, all processes would wait at
+# Tests that wait for much of their time. If they followed each other, all processes would wait at
 # the same time, and the cores would be idle.
-_WAITING: Final = (
-    "agent/",
-    "journeys/",
-    "probes/test_every_kind_is_guarded.py",
-    "probes/test_icmp_probe.py",
-    "probes/test_real_starttls.py",
-    "probes/test_run.py",
-    "probes/test_ssh_probe.py",
-    "probes/test_websocket_probe.py",
-    "storage/test_embedded.py",
-)
+_WAITING: Final = ("agent/", "journeys/", "probes/", "storage/test_embedded.py")
 # The part of the run in which they begin. The last of them can be long.
 _WAITING_PART: Final = 0.8
 _GOLDEN_RATIO: Final = 0.618_034
@@ -105,37 +97,39 @@ def _shares_a_server(item: pytest.Item) -> bool:
 def _ordered(items: list[pytest.Item]) -> list[pytest.Item]:
     """Orders the tests so that the longest begin first and those that wait are spread out."""
     # Stable: tests of equal length keep the order of the files.
-    items = sorted(items, key=lambda item: -_seconds(item))
-    waiting = [item for item in items if _file(item).startswith(_WAITING)]
-    places = _by_cost([item for item in items if not _file(item).startswith(_WAITING)], 1.0)
-    places += _by_cost([item for item in waiting if _file(item) in _SECONDS], _WAITING_PART)
-    # Long tests often follow each other in a file: neighbours get places that are far apart.
+    units = sorted(_units(items), key=lambda unit: -_seconds(unit))
+    busy = [unit for unit in units if not _file(unit[0]).startswith(_WAITING)]
+    waiting = [unit for unit in units if _file(unit[0]).startswith(_WAITING)]
+    long = [unit for unit in waiting if _file(unit[0]) in _SECONDS]
+    short = [unit for unit in waiting if _file(unit[0]) not in _SECONDS]
+    places = _by_length(busy, 1.0) + _by_length(long, _WAITING_PART)
+    # Neighbours in a file often wait equally long: they get places that are far apart.
     places += [
-        (number * _GOLDEN_RATIO % 1.0 * _WAITING_PART, item)
-        for number, item in enumerate(item for item in waiting if _file(item) not in _SECONDS)
+        (number * _GOLDEN_RATIO % 1.0 * _WAITING_PART, unit) for number, unit in enumerate(short)
     ]
-    return [item for _, item in sorted(places, key=lambda place: place[0])]
+    return [item for _, unit in sorted(places, key=itemgetter(0)) for item in unit]
 
 
-def _by_cost(items: list[pytest.Item], part: float) -> list[tuple[float, pytest.Item]]:
-    """Places each test at the part of the run by which those before it have ended."""
-    costs = [_cost(item, before) for item, before in zip(items, [None, *items], strict=False)]
-    whole = sum(costs) or 1.0
-    begins = accumulate(costs, initial=0.0)
-    return [(part * at / whole, item) for at, item in zip(begins, items, strict=False)]
+def _units(items: list[pytest.Item]) -> Iterable[list[pytest.Item]]:
+    """Returns the groups; a test without a group is a unit of its own."""
+    units: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        units.setdefault(group.args[0] if group else item.nodeid, []).append(item)
+    return units.values()
 
 
-def _cost(item: pytest.Item, before: pytest.Item | None) -> float:
-    """Returns the seconds of a test; the first of a group has those of the group."""
-    grouped = item.get_closest_marker("xdist_group") is not None
-    if grouped and before is not None and _file(before) == _file(item):
-        return 0.0
-    return _seconds(item)
+def _by_length(
+    units: list[list[pytest.Item]], part: float
+) -> list[tuple[float, list[pytest.Item]]]:
+    """Places each unit at the part of the run by which those before it have ended."""
+    begins = list(accumulate(map(_seconds, units), initial=0.0))
+    return [(part * at / begins[-1], unit) for at, unit in zip(begins, units, strict=False)]
+
+
+def _seconds(unit: list[pytest.Item]) -> float:
+    return _SECONDS.get(_file(unit[0]), _OTHER_SECONDS * len(unit))
 
 
 def _file(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0].removeprefix("tests/")
-
-
-def _seconds(item: pytest.Item) -> float:
-    return _SECONDS.get(_file(item), _OTHER_SECONDS)
