@@ -198,7 +198,7 @@ async def test_an_incident_is_on_the_pages_that_it_is_about(api: Api) -> None:
 
 async def test_the_public_learns_no_id_no_name_and_nothing_private(api: Api) -> None:
     page = await new_page(api)
-    row = await api.new_monitor(name="db-7.internal", target="http://10.1.2.3/")
+    row = await api.new_monitor(name="shipyard.internal", target="http://10.1.2.3/")
     await new_component(api, page, monitor_id=str(row.uid))
     made = await incident(api, monitor_id=str(row.uid))
     path = f"/incidents/{made['id']}"
@@ -211,7 +211,7 @@ async def test_the_public_learns_no_id_no_name_and_nothing_private(api: Api) -> 
     ids = {text for text in texts(found) if _is_id(text)}
     assert ids == {made["id"], found["components"][0]["id"]}
     words = " ".join(texts(found))
-    for hidden in ("secret note", "db-7", "10.1.2.3", "editor", "example.com"):
+    for hidden in ("secret note", "shipyard", "10.1.2.3", "editor", "example.com"):
         assert hidden not in words
     (known,) = (await rendered(api, page))["active_incidents"]
     assert len(known["updates"]) == 3
@@ -223,7 +223,7 @@ async def test_who_is_in_one_project_reads_the_organization_s_page_as_the_public
     api: Api,
 ) -> None:
     page = await new_page(api, visibility="internal")
-    row = await api.new_monitor(name="db-7.internal")
+    row = await api.new_monitor(name="shipyard.internal")
     await new_component(api, page, monitor_id=str(row.uid))
     made = await incident(api, monitor_id=str(row.uid))
     await told(api, "POST", f"/incidents/{made['id']}/updates", {"body": "A secret note."}, 201)
