@@ -26,13 +26,13 @@ _SECONDS: Final[dict[str, float]] = {
     "journeys/test_roles_apart.py": 20,
     "journeys/test_operations.py": 20,
     "journeys/test_pipelines.py": 20,
-    "loops/test_deliveries_in_chaos.py": 20,
+    "loops/test_deliveries_in_chaos.py": 15,
     "probes/test_rabbitmq_probe.py": 19,
     "journeys/test_health_of_roles.py": 18,
     "journeys/test_canary_values.py": 15,
     "journeys/test_alertmanager.py": 15,
-    "transactions/test_service_figures.py": 15,
-    "transactions/test_composite_figures.py": 15,
+    "transactions/test_service_figures.py": 6,
+    "transactions/test_composite_figures.py": 8,
     "console/test_services_walk.py": 12,
     "console/test_incidents_page.py": 12,
     "journeys/test_generated_client.py": 12,
@@ -45,9 +45,16 @@ _SECONDS: Final[dict[str, float]] = {
 _OTHER_SECONDS: Final = 0.25
 # Tests that wait for much of their time. If they followed each other, all processes would wait at
 # the same time, and the cores would be idle.
-_WAITING: Final = ("agent/", "journeys/", "probes/", "storage/test_embedded.py")
-# The part of the run in which they begin. The last of them can be long.
-_WAITING_PART: Final = 0.8
+_WAITING: Final = (
+    "agent/",
+    "journeys/",
+    "loops/test_deliveries_in_chaos.py",
+    "probes/",
+    "storage/test_embedded.py",
+)
+# The parts of the run in which the long and the short ones of them begin.
+_LONG_PART: Final = 0.8
+_SHORT_PART: Final = 0.95
 _GOLDEN_RATIO: Final = 0.618_034
 _TESTS: Final = Path(__file__).parent
 _FOLDERS_WITHOUT_RULES: Final = {path for path in _TESTS.iterdir() if path.name != "rules"}
@@ -102,10 +109,10 @@ def _ordered(items: list[pytest.Item]) -> list[pytest.Item]:
     waiting = [unit for unit in units if _file(unit[0]).startswith(_WAITING)]
     long = [unit for unit in waiting if _file(unit[0]) in _SECONDS]
     short = [unit for unit in waiting if _file(unit[0]) not in _SECONDS]
-    places = _by_length(busy, 1.0) + _by_length(long, _WAITING_PART)
+    places = _by_length(busy, 1.0) + _by_length(long, _LONG_PART)
     # Neighbours in a file often wait equally long: they get places that are far apart.
     places += [
-        (number * _GOLDEN_RATIO % 1.0 * _WAITING_PART, unit) for number, unit in enumerate(short)
+        (number * _GOLDEN_RATIO % 1.0 * _SHORT_PART, unit) for number, unit in enumerate(short)
     ]
     return [item for _, unit in sorted(places, key=itemgetter(0)) for item in unit]
 
