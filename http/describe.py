@@ -11,7 +11,20 @@ from typing import Any, Final
 
 import msgspec
 
+from ..storage.rules import (
+    access,
+    comparison,
+    figure,
+    file_provider,
+    gate_policy,
+    incident,
+    override,
+    page,
+    precedence,
+    report,
+)
 from ..storage.rules.access import Action, Need
+from ..storage.views import incident_impacts
 from .route import NoQuery, Route
 from .shapes.base import Error
 
@@ -36,6 +49,26 @@ _WHO: Final = {
 }
 
 
+# Names of components that several types share, stated here so that the document stays the same when
+# a type moves to another module.
+_COMPONENTS: Final = {
+    f"{kind.__module__}.{kind.__qualname__}": name
+    for kind, name in (
+        (access.Role, "AccessRole"),
+        (comparison.Withheld, "ComparisonWithheld"),
+        (figure.Withheld, "FigureWithheld"),
+        (file_provider.Status, "FileProviderStatus"),
+        (gate_policy.Source, "GatePolicySource"),
+        (incident.Source, "IncidentSource"),
+        (incident.Status, "IncidentStatus"),
+        (incident_impacts.Role, "IncidentImpactsRole"),
+        (override.Status, "OverrideStatus"),
+        (page.Source, "PageSource"),
+        (page.Status, "PageStatus"),
+        (precedence.Role, "PrecedenceRole"),
+        (report.Status, "ReportStatus"),
+    )
+}
 _BY_TOKEN: Final = " Open to whoever gives its own token, without a credential."
 
 
@@ -101,9 +134,10 @@ def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]
 def _with_plain_names(
     schemas: list[Json], components: dict[str, Json]
 ) -> tuple[list[Json], dict[str, Json]]:
-    """Types of the same name are told apart by where they stand, and that is nobody's business:
-    generators of clients stumble over the dots besides. Of `a.b.incident.Status` it is
-    IncidentStatus."""
+    """Replaces the dotted names that msgspec gives to types of the same name.
+
+    Generators of clients cannot read the dots.
+    """
     text = msgspec.json.encode([schemas, components])
     plain = {name: _plain_name(name) for name in components if "." in name}
     names = [plain.get(name, name) for name in components]
@@ -118,8 +152,12 @@ def _with_plain_names(
 
 
 def _plain_name(dotted: str) -> str:
+    """Returns the component's name of a type whose name others share.
+
+    A struct of query parameters is in no document, so its name only has to be its own.
+    """
     *_, module, name = dotted.split(".")
-    return "".join(word.title() for word in module.split("_")) + name
+    return _COMPONENTS.get(dotted) or "".join(word.title() for word in module.split("_")) + name
 
 
 def _path_item(route: Route) -> Json:
@@ -140,7 +178,7 @@ def _operation(route: Route, schemas: Mapping[Any, Json], components: Mapping[st
         "operationId": operation_id(route),
         "summary": route.summary,
         "description": _who(route.action) + (_BY_TOKEN if route.token_opens else ""),
-        "tags": [route.handler.__module__.rpartition(".")[2]],
+        "tags": [route.tag],
         "security": [*_security(route.action.need), *([{}] if route.token_opens else [])],
     }
     if route.query is not NoQuery:

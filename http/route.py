@@ -75,6 +75,8 @@ class Route:
     action: Action
     handler: Handler
     summary: str
+    # The group of the operation in the OpenAPI document; empty where the route is in no document.
+    tag: str = ""
     scope: tuple[str, str] | None = None
     body: Any = None
     # A body of any kind is read, bounded, and passed over.

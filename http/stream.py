@@ -121,6 +121,7 @@ ROUTES: Final = (
         action=Action(Need.ANYONE),
         handler=events,
         summary="Status changes as Server-Sent Events.",
+        tag="stream",
         query=EventsQuery,
         answer=str,
         content_type="text/event-stream",

@@ -134,6 +134,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         action=Action(Need.ANYONE),
         handler=_read_document,
         summary="This document.",
+        tag="table",
         answer=dict[str, Any],
     ),
     *PUBLIC_PAGES,

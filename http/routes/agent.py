@@ -50,7 +50,7 @@ from ..context import Context
 from ..errors import Problem
 from ..route import Ask, Route
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.agents")
 
 _KNOWN_KINDS: Final = frozenset(CAPABILITY.values())
 Region = Annotated[str, Meta(min_length=1, max_length=63)]

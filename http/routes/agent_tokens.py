@@ -58,6 +58,7 @@ ROUTES: Final = (
         action=Action(Need.GLOBAL_ADMIN),
         handler=list_agent_tokens,
         summary="The agents' tokens without their secrets, and those revoked last.",
+        tag="agent_tokens",
         answer=list[AgentToken],
     ),
     Route(
@@ -66,6 +67,7 @@ ROUTES: Final = (
         action=Action(Need.GLOBAL_ADMIN, tokenless=True),
         handler=create,
         summary="Make an agent's token; its secret is shown this once.",
+        tag="agent_tokens",
         body=CreateAgentToken,
         answer=CreatedAgentToken,
         status=201,
@@ -77,6 +79,7 @@ ROUTES: Final = (
         action=Action(Need.GLOBAL_ADMIN),
         handler=revoke,
         summary="Revoke an agent's token at once.",
+        tag="agent_tokens",
         status=204,
     ),
 )

@@ -61,6 +61,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=read,
         summary="Whether all alerts are silenced, and until when.",
+        tag="alerting",
         answer=Alerting,
     ),
     Route(
@@ -69,6 +70,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=put,
         summary="Silence all alerts, or lift that.",
+        tag="alerting",
         body=PutAlerting,
         answer=Alerting,
     ),

@@ -18,7 +18,7 @@ from ..route import Ask, Route
 from ..shapes.incidents import AlertmanagerAlert, AlertmanagerPayload, AlertsTaken
 from .scoped import org_of, project_of
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.alertmanager_intake")
 
 
 async def take_alertmanager(ask: Ask) -> AlertsTaken:
@@ -99,6 +99,7 @@ ROUTES: Final = (
         scope=("project", "projectID"),
         handler=take_alertmanager,
         summary="Take a notification of Alertmanager: firing opens incidents, resolved ends them.",
+        tag="alerts",
         body=AlertmanagerPayload,
         answer=AlertsTaken,
     ),

@@ -68,6 +68,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=read,
         summary="How people sign in, and whether anybody has set it.",
+        tag="auth_policy",
         answer=AuthPolicy,
     ),
     Route(
@@ -76,6 +77,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=put,
         summary="Set how people sign in, the whole of it.",
+        tag="auth_policy",
         body=PutAuthPolicy,
         answer=AuthPolicy,
     ),

@@ -96,6 +96,7 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_public,
         summary="What the installation looks like to the public.",
+        tag="branding",
         answer=PublicBranding,
     ),
     Route(
@@ -104,6 +105,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=read,
         summary="The branding, and whether anybody has set it.",
+        tag="branding",
         answer=Branding,
     ),
     Route(
@@ -112,6 +114,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=put,
         summary="Set the branding, the whole of it.",
+        tag="branding",
         body=PutBranding,
         answer=Branding,
     ),

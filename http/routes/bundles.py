@@ -101,6 +101,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=plan,
         summary="What applying a bundle would change; nothing is written.",
+        tag="bundles",
         body=GivenBundle,
         body_largest=BYTES_MOST,
         names_once=True,
@@ -114,6 +115,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=apply,
         summary="Makes the project's monitors and services what a bundle says, all or nothing.",
+        tag="bundles",
         body=GivenBundle,
         body_largest=BYTES_MOST,
         names_once=True,
@@ -127,6 +129,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=export,
         summary="The project's monitors and services as a bundle, but for those of files.",
+        tag="bundles",
         answer=Bundle,
     ),
 )

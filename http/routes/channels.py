@@ -165,6 +165,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=list_channels,
         summary="The project's notification channels, their secrets masked.",
+        tag="channels",
         answer=list[NotificationChannel],
     ),
     Route(
@@ -174,6 +175,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=create,
         summary="Make a notification channel.",
+        tag="channels",
         body=CreateNotificationChannel,
         answer=NotificationChannel,
         status=201,
@@ -186,6 +188,7 @@ ROUTES: Final = (
         scope=_CHANNEL,
         handler=update,
         summary="Change a channel; a secret that is blank or the mask keeps its stored value.",
+        tag="channels",
         body=PatchNotificationChannel,
         answer=NotificationChannel,
     ),
@@ -196,6 +199,7 @@ ROUTES: Final = (
         scope=_CHANNEL,
         handler=delete,
         summary="Remove a channel that no ladder or schedule names; monitors tell it no more.",
+        tag="channels",
         status=204,
         also=(409,),
     ),
@@ -206,6 +210,7 @@ ROUTES: Final = (
         scope=_CHANNEL,
         handler=test,
         summary="Send a test message to a channel, once.",
+        tag="channels",
         answer=Tested,
     ),
     Route(
@@ -215,6 +220,7 @@ ROUTES: Final = (
         scope=_MONITOR,
         handler=list_of_monitor,
         summary="The channels that a monitor tells.",
+        tag="channels",
         answer=list[NotificationChannel],
     ),
     Route(
@@ -224,6 +230,7 @@ ROUTES: Final = (
         scope=_MONITOR,
         handler=attach,
         summary="Have a monitor tell a channel of its project.",
+        tag="channels",
         body=AttachChannel,
         status=204,
     ),
@@ -234,6 +241,7 @@ ROUTES: Final = (
         scope=_MONITOR,
         handler=detach,
         summary="Have a monitor tell a channel no longer.",
+        tag="channels",
         status=204,
     ),
 )

@@ -90,6 +90,7 @@ ROUTES: Final = (
         action=Action(Need.GLOBAL_ADMIN),
         handler=list_all,
         summary="Whose files are watched, and how each of them stands.",
+        tag="file_providers",
         query=ProviderQuery,
         answer=FileProviders,
     ),
@@ -100,6 +101,7 @@ ROUTES: Final = (
         scope=("organization", "orgID"),
         handler=list_of_organization,
         summary="How the files of bundles that name the organization stand.",
+        tag="file_providers",
         answer=OrganizationFiles,
     ),
 )

@@ -51,6 +51,7 @@ ROUTES: Final = (
         action=Action(Need.GLOBAL_ADMIN),
         handler=show,
         summary="The processes that are there, and what waits in each region.",
+        tag="fleet",
         answer=Fleet,
     ),
 )

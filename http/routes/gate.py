@@ -23,7 +23,7 @@ from .gate_shown import document_of, shape_of_decision, shape_of_policy
 from .scoped import org_of, project_of
 from .service_shown import service_named
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.gate")
 
 # All of an evaluation, its second try included: a pipeline would rather ask again.
 EVALUATE_SECONDS: Final = 10.0
@@ -144,6 +144,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=evaluate,
         summary="Ask whether to release now; the answer is kept with all that it was made from.",
+        tag="gate",
         body=GateAsked,
         body_optional=True,
         answer=GateDecision,
@@ -156,6 +157,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=read_policy,
         summary="The policy that governs a service: its own, or the project's.",
+        tag="gate",
         answer=GatePolicy,
     ),
     Route(
@@ -165,6 +167,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=write_policy,
         summary="Put the service's own policy, as a whole.",
+        tag="gate",
         body=GatePolicyWrite,
         answer=GatePolicy,
         also=(409,),
@@ -176,6 +179,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=remove_policy,
         summary="Remove the service's own policy; the project's governs it then.",
+        tag="gate",
         query=ExpectedQuery,
         status=204,
         also=(409,),
@@ -187,6 +191,7 @@ ROUTES: Final = (
         scope=PROJECT,
         handler=read_project_policy,
         summary="The policy of all services of a project that have none of their own.",
+        tag="gate",
         answer=GatePolicy,
     ),
     Route(
@@ -196,6 +201,7 @@ ROUTES: Final = (
         scope=PROJECT,
         handler=write_policy,
         summary="Put the project's policy, as a whole.",
+        tag="gate",
         body=GatePolicyWrite,
         answer=GatePolicy,
         also=(409,),
@@ -207,6 +213,7 @@ ROUTES: Final = (
         scope=PROJECT,
         handler=remove_policy,
         summary="Remove the project's policy.",
+        tag="gate",
         query=ExpectedQuery,
         status=204,
         also=(409,),

@@ -80,6 +80,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=read_active,
         summary="The override that is active just now.",
+        tag="gate_overrides",
         answer=GateOverride,
     ),
     Route(
@@ -89,6 +90,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=create,
         summary="Let through what the gate blocks, for at most 7 days.",
+        tag="gate_overrides",
         body=GateOverrideCreate,
         answer=GateOverride,
         status=201,
@@ -101,6 +103,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=list_all,
         summary="All overrides of a service, newest first; at most 200.",
+        tag="gate_overrides",
         answer=GateOverrides,
     ),
     Route(
@@ -110,6 +113,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=read,
         summary="An override, and how it ended.",
+        tag="gate_overrides",
         answer=GateOverrideRecord,
     ),
     Route(
@@ -119,6 +123,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=revoke,
         summary="End an override that is active, or that waits for its policy to govern again.",
+        tag="gate_overrides",
         status=204,
         also=(409,),
     ),

@@ -69,6 +69,7 @@ ROUTES: Final = (
         scope=SERVICE,
         handler=replay,
         summary="What a draft of a policy would have said of the last days; nothing is written.",
+        tag="gate_replay",
         body=GatePolicyWrite,
         query=ReplayQuery,
         answer=PolicyReplay,

@@ -72,6 +72,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=read,
         summary="By which server letters go, and where their links lead.",
+        tag="mail_settings",
         answer=MailSettingsView,
     ),
     Route(
@@ -80,6 +81,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=put,
         summary="Set by which server letters go; it holds from the next letter on.",
+        tag="mail_settings",
         body=SetMailSettings,
         answer=MailSettingsView,
     ),

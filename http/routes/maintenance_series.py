@@ -70,6 +70,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=list_series,
         summary="Maintenance that comes again and has not ended.",
+        tag="maintenance_series",
         answer=list[MaintenanceSeries],
     ),
     Route(
@@ -79,6 +80,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=create,
         summary="Announce maintenance that comes again; its windows stand five weeks ahead.",
+        tag="maintenance_series",
         body=CreateMaintenanceSeries,
         answer=MaintenanceSeries,
         status=201,
@@ -91,6 +93,7 @@ ROUTES: Final = (
         scope=("series", "seriesID"),
         handler=delete,
         summary="End it: what is to come is taken back, what has begun stays.",
+        tag="maintenance_series",
         status=204,
     ),
 )

@@ -83,6 +83,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=list_members,
         summary="The members of an organization.",
+        tag="members",
         answer=list[Member],
     ),
     Route(
@@ -92,6 +93,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=add,
         summary="Make somebody who has an account a member.",
+        tag="members",
         body=AddMember,
         answer=Membership,
         status=201,
@@ -104,6 +106,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=update,
         summary="Change a member's role.",
+        tag="members",
         body=UpdateMember,
         answer=Membership,
     ),
@@ -114,6 +117,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=remove,
         summary="End a membership; the last org_admin's stays.",
+        tag="members",
         status=204,
     ),
 )

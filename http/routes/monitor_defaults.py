@@ -44,6 +44,7 @@ ROUTES: Final = (
         action=Action(Need.ANYONE),
         handler=read,
         summary="What a new monitor has where nobody says otherwise.",
+        tag="monitor_defaults",
         answer=MonitorDefaults,
     ),
     Route(
@@ -52,6 +53,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=read,
         summary="The defaults of new monitors, and whether anybody has set them.",
+        tag="monitor_defaults",
         answer=MonitorDefaults,
     ),
     Route(
@@ -60,6 +62,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=put,
         summary="Set the defaults of new monitors, all of them.",
+        tag="monitor_defaults",
         body=PutMonitorDefaults,
         answer=MonitorDefaults,
     ),

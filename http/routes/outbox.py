@@ -85,6 +85,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=list_dead,
         summary="Deliveries that were given up, the latest first.",
+        tag="outbox",
         query=DeadQuery,
         answer=list[OutboxEvent],
     ),
@@ -94,6 +95,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=replay_all,
         summary="Try everything again that was given up.",
+        tag="outbox",
         answer=Replayed,
     ),
     Route(
@@ -102,6 +104,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=replay,
         summary="Try one delivery again that was given up.",
+        tag="outbox",
         status=204,
     ),
 )

@@ -93,6 +93,7 @@ def _routes() -> tuple[Route, ...]:
             action=Action(Need.NOBODY),
             handler=push,
             summary="A heartbeat of a push monitor." if not suffix else "A heartbeat by its path.",
+            tag="push",
             query=PushQuery,
             answer=PushAnswer,
             body_ignored=True,

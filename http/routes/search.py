@@ -55,6 +55,7 @@ ROUTES: Final = (
         action=_ANYONE,
         handler=find,
         summary="Monitors, projects and incidents that the caller sees, by part of a name.",
+        tag="search",
         query=SearchQuery,
         answer=SearchResult,
     ),
@@ -64,6 +65,7 @@ ROUTES: Final = (
         action=_ANYONE,
         handler=list_regions,
         summary="The regions, and where something probes just now.",
+        tag="search",
         answer=Regions,
     ),
 )

@@ -137,6 +137,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=read,
         summary="How the service speaks for its members.",
+        tag="service_alerting",
         answer=ServiceAlerting,
     ),
     Route(
@@ -146,6 +147,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=read_state,
         summary="Whether the service can speak just now, and where not, why.",
+        tag="service_alerting",
         answer=ServiceAlertingState,
     ),
     Route(
@@ -155,6 +157,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=edit,
         summary="Change how the service speaks for its members.",
+        tag="service_alerting",
         body=PatchServiceAlertingRequest,
         answer=ServiceAlerting,
         also=(409,),
@@ -166,6 +169,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=write_burn_alerting,
         summary="Whether and by which rules somebody is told that the budget burns too fast.",
+        tag="service_alerting",
         body=SetServiceBurnAlertingRequest,
         answer=ServiceBurnAlerting,
         also=(409,),

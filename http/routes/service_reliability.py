@@ -205,6 +205,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=reliability,
         summary="A window's figures: availability, budget, burn; withheld with their reasons.",
+        tag="service_reliability",
         query=WindowQuery,
         answer=ServiceWindowReport,
     ),
@@ -215,6 +216,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=series,
         summary="What is sealed by hour or day; from, to and step are all required.",
+        tag="service_reliability",
         query=SeriesQuery,
         answer=ServiceSeries,
     ),
@@ -225,6 +227,7 @@ ROUTES: Final = (
         scope=_SERVICE,
         handler=health,
         summary="How the service is just now, by the last results of its members.",
+        tag="service_reliability",
         answer=ServiceHealthNow,
     ),
 )

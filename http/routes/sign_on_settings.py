@@ -107,6 +107,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=read,
         summary="How people sign in elsewhere, and whether the provider answers.",
+        tag="sign_on_settings",
         answer=OIDCSettingsView,
     ),
     Route(
@@ -115,6 +116,7 @@ ROUTES: Final = (
         action=_ADMIN,
         handler=put,
         summary="Set how people sign in elsewhere; the provider is asked before anything is kept.",
+        tag="sign_on_settings",
         body=SetOIDCSettings,
         answer=OIDCSettingsView,
     ),

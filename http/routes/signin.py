@@ -106,6 +106,7 @@ ROUTES: Final = (
         action=_NOBODY,
         handler=log_in,
         summary="Sign in with an e-mail address and a password; sets the session's cookie.",
+        tag="signin",
         body=LoginRequest,
         answer=SignedIn,
         body_largest=64 << 10,
@@ -117,6 +118,7 @@ ROUTES: Final = (
         action=_NOBODY,
         handler=read_auth_config,
         summary="Which ways of signing in there are.",
+        tag="signin",
         answer=AuthConfig,
     ),
     Route(
@@ -125,6 +127,7 @@ ROUTES: Final = (
         action=_NOBODY,
         handler=log_out,
         summary="End the session and clear its cookie.",
+        tag="signin",
         status=302,
         also=(403,),
     ),

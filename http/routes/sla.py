@@ -216,6 +216,7 @@ ROUTES: Final = (
         scope=_MONITOR,
         handler=monitor_sla,
         summary="Availability of a monitor over four windows, with latency and error budgets.",
+        tag="sla",
         answer=MonitorSLA,
     ),
     Route(
@@ -225,6 +226,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=project_sla,
         summary="Availability of a project's monitors together, from hours and days.",
+        tag="sla",
         answer=ProjectSLA,
     ),
     Route(
@@ -234,6 +236,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=project_availability,
         summary="Availability of a project's monitors together by day in UTC, oldest first.",
+        tag="sla",
         query=DaysQuery,
         answer=list[DailyAvailability],
     ),

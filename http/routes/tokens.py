@@ -67,6 +67,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=list_tokens,
         summary="The API tokens of an organization, without their secrets.",
+        tag="tokens",
         answer=list[ApiToken],
     ),
     Route(
@@ -76,6 +77,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=create,
         summary="Make an API token; its secret is shown this once. Tokens cannot make tokens.",
+        tag="tokens",
         body=CreateApiToken,
         answer=CreatedApiToken,
         status=201,
@@ -87,6 +89,7 @@ ROUTES: Final = (
         scope=("token", "tokenID"),
         handler=delete,
         summary="Revoke an API token at once.",
+        tag="tokens",
         status=204,
     ),
 )

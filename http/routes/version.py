@@ -25,6 +25,7 @@ ROUTES: Final = (
         action=Action(Need.ANYONE, basic=True),
         handler=read_version,
         summary="Which build answers.",
+        tag="version",
         answer=BuildInfo,
     ),
 )

@@ -113,6 +113,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=list_webhooks,
         summary="The organization's webhooks, without their secrets.",
+        tag="webhooks",
         answer=list[Webhook],
     ),
     Route(
@@ -122,6 +123,7 @@ ROUTES: Final = (
         scope=_IN_ORG,
         handler=create,
         summary="Make a webhook; the secret that signs its deliveries is shown this once.",
+        tag="webhooks",
         body=CreateWebhook,
         answer=Webhook,
         status=201,
@@ -134,6 +136,7 @@ ROUTES: Final = (
         scope=_WEBHOOK,
         handler=update,
         summary="Turn a webhook on or off.",
+        tag="webhooks",
         body=ToggleEnabled,
         answer=Webhook,
     ),
@@ -144,6 +147,7 @@ ROUTES: Final = (
         scope=_WEBHOOK,
         handler=delete,
         summary="Remove a webhook.",
+        tag="webhooks",
         status=204,
     ),
     Route(
@@ -153,6 +157,7 @@ ROUTES: Final = (
         scope=_WEBHOOK,
         handler=test,
         summary="Send a signed test event to a webhook, once.",
+        tag="webhooks",
         answer=Tested,
     ),
 )
