@@ -55,7 +55,7 @@ from .supervisor import Beats, Supervisor
 from .welcome import say_ready
 from .wiring import House, Pools, build, context_of, make_clock
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.daemon")
 
 PassOnce = Callable[[], Awaitable[object]]
 

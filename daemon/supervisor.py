@@ -14,7 +14,7 @@ import trio
 
 from . import limits
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.supervisor")
 
 
 class ChildReturned(Exception):

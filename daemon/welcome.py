@@ -6,7 +6,7 @@ import sys
 from .first_start import Founder
 from .wiring import House
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.startup")
 
 
 def say_ready(house: House, address: str, founder: Founder | None) -> None:

@@ -29,7 +29,7 @@ from .context import Context
 from .errors import INVALID_BODY, Problem, body_of, fault_in_words, fault_of_body, problem_of
 from .route import FORM_FIELDS_MOST, Ask, NoQuery, Reply, Route
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.http")
 
 # Of pages only: it leads to where a second factor is set up.
 SECOND_FACTOR_OWED = "second_factor_owed"

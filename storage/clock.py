@@ -21,7 +21,7 @@ READ_SECONDS: Final = 5
 SLOW_US: Final = 1_000_000
 STALE_US: Final = 60_000_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("leadline.product_clock")
 
 # The database's clock, and the latest `through` of all presences, or None when there is none.
 Reading = tuple[Instant, Instant | None]

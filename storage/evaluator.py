@@ -18,7 +18,7 @@ from .tables import compositions
 from .transactions.results.evaluate_composites import Evaluated, evaluate_composites
 from .views.composites import DueWindow, select_due_calls, select_due_windows
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.composite_evaluator")
 
 WINDOWS_AT_ONCE: Final = 1_000
 # A transaction holds the states of what it looks at: so many at a time.

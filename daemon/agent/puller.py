@@ -24,7 +24,7 @@ from .ring import Ring
 from .runs import Runs
 from .server import NoAnswer, Refused, Server, TooLarge
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.agent.puller")
 
 HEARTBEAT_PAUSE_SECONDS: Final = 10.0
 # A doubt about the time is settled by the next answer.

@@ -19,7 +19,7 @@ import trio
 
 from ..wake import Wake
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.agent.ring_buffer")
 
 CAPACITY: Final = 10_000
 FILE: Final = "ring.db"

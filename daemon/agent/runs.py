@@ -25,7 +25,7 @@ from .jobs import Task, moment
 from .known import Known
 from .ring import Ring
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.agent.job_runner")
 
 PAUSE_SECONDS: Final = 1.0
 # So many runs are begun before others have their turn: all at once would falsify each other.

@@ -23,7 +23,7 @@ from .link import Standing
 from .ring import Ring, Row
 from .server import NoAnswer, Refused, Route, Server
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.agent.result_uploader")
 
 IDLE_SECONDS: Final = 10.0
 # Results that end together go together.

@@ -37,7 +37,7 @@ from .runs import Runs
 from .sender import Sender
 from .server import CLAIM_SECONDS_MORE, HEARTBEAT_SECONDS, REPORT_SECONDS, Server
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.agent")
 
 SEND_FINISH_SECONDS: Final = 5.0
 TOLD_SECONDS: Final = 60.0

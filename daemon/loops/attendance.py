@@ -18,7 +18,7 @@ from ...storage.rules.refusal import Unavailable
 from ...storage.tables import presences
 from .pace import Wake
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.presence_renewer")
 
 PAUSE_SECONDS: Final = 5.0
 GOODBYE_SECONDS: Final = 2.0

@@ -22,7 +22,7 @@ from ...storage.views.definitions import (
     select_definitions,
 )
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.check_cache")
 
 # An edit commits after the instant it is stamped with, at most a statement's time-out later.
 OVERLAP_US: Final = 15 * SECOND

@@ -17,7 +17,7 @@ from ...storage.transactions.notifications import edit_webhooks, settings_of_cha
 from ...storage.transactions.notifications.lease_deliveries import Delivery
 from .page_news import Post, is_their_no
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.delivery_sender")
 
 # As it is counted; channels are counted by their type.
 INCIDENT_WEBHOOK: Final = "incident_webhook"

@@ -31,7 +31,7 @@ from ...storage.transactions.canaries.take_runs import TakenRun, take_runs
 from .catalogue import Catalogue, Entry
 from .prober import arrival_of
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.canary_dispatcher")
 
 PAUSE_SECONDS: Final = 1.0
 LONG_AGO: Final = Instant(0)

@@ -24,7 +24,7 @@ from ...storage.transactions.alerts.evaluate_burns import (
 )
 from ...storage.transactions.alerts.evaluate_services import Evaluated, evaluate_services
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.service_evaluator")
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from ...storage.tables.password_resets import drop_expired_resets
 from ...storage.transactions.maintenance.repeat_maintenance import announce_ahead
 from ...storage.views.service_seals import select_least_open
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.janitor")
 
 PAUSE_SECONDS: Final = 600.0
 AHEAD_US: Final = 7 * DAY

@@ -35,7 +35,7 @@ from .courier import carry, kind_of
 from .pace import Wake
 from .page_news import note_end, pass_on_all
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.outbox_leaser")
 
 PAUSE_SECONDS: Final = 1.0
 # Before what somebody else held just then is settled again.

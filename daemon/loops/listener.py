@@ -18,7 +18,7 @@ from ...storage.transactions.results.course import Course
 from ...storage.transactions.results.judge_silence import Judged, judge_silence
 from ...storage.views.push_deadlines import select_push_deadlines
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.push_deadline_checker")
 
 PAUSE_SECONDS: Final = 0.2
 AT_ONCE: Final = 50

@@ -13,7 +13,7 @@ from ..wake import Wake
 
 __all__ = ["Wake", "keep_going"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.loop_runner")
 
 AWAY_FIRST_SECONDS: Final = 0.5
 AWAY_LAST_SECONDS: Final = 5.0

@@ -37,7 +37,7 @@ from ...storage.transactions.subscriptions.materials import opened_page_token, o
 from ...storage.transactions.subscriptions.note_bounce import note_bounce, note_reached
 from ...storage.transactions.subscriptions.pass_on import LeaseLost, pass_on
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.subscriber_sender")
 
 # A page became internal, or there is no address to link to: nothing is said then.
 NOT_PUBLIC: Final = "page_not_public"

@@ -32,7 +32,7 @@ from .catalogue import Catalogue, Entry
 from .pace import Wake
 from .trials import Trials
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.prober")
 
 PAUSE_SECONDS: Final = 1.0
 # Windows that wait for their instant or for a permit in this process; over it the ticker waits,

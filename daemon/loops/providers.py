@@ -44,7 +44,7 @@ from ...storage.views.monitor_defaults import monitor_defaults_in_force
 from ...storage.views.region_list import select_usable_regions
 from ..bundle_directory import BundleFile, CannotLook, look_into
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.file_provider_syncer")
 
 PAUSE_SECONDS: Final = 5.0
 AGAIN_US: Final = 60 * SECOND

@@ -11,7 +11,7 @@ from ...storage.tables import figures, schedules
 from ...storage.tables.figures import DueRestatement
 from ...storage.transactions.sealing.roll_up import restate
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.figure_repairer")
 
 PAUSE_SECONDS: Final = 2.0
 AT_ONCE: Final = 50

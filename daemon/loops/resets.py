@@ -28,7 +28,7 @@ from ...storage.transactions.accounts.reset_by_mail import begin_reset
 from ...storage.views.mailing import Mailing, mailing_in_force
 from .pace import Wake
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.password_reset_mailer")
 
 PAUSE_SECONDS: Final = 1.0
 AT_ONCE: Final = 5

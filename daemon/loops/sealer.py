@@ -11,7 +11,7 @@ from ...storage.tables.schedules import Shard
 from ...storage.transactions.sealing.roll_up import chunks, roll_up_hour, watermark_of_shard
 from ...storage.transactions.sealing.seal_windows import seal_windows
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.monitor_sealer")
 
 PAUSE_SECONDS: Final = 2.0
 # After a long absence a pass rolls up at most so many hours of a shard.

@@ -16,7 +16,7 @@ from ...storage.tables.services import Key
 from ...storage.transactions.sealing.seal_services import Sealed, reconstruct, seal_services
 from ...storage.views.service_seals import Behind, select_behind, select_to_reconstruct
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.service_sealer")
 
 PAUSE_SECONDS: Final = 2.0
 # A transaction holds so many services.

@@ -24,7 +24,7 @@ from ...storage.tables.schedules import Shard
 from ...storage.transactions.maintenance.resume_after import resume_after
 from ...storage.transactions.schedules.reserve_windows import reserve_windows, step_end
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.schedule_ticker")
 
 # Shorter than what is reserved ahead by a second: so long a commit may take and no run begins late.
 PAUSE_SECONDS: Final = 0.5

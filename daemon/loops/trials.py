@@ -25,7 +25,7 @@ from ...storage.rules.refusal import Unavailable
 from ...storage.tables.trials import Trial, answer_trial, lease_trials
 from ...storage.transactions.jobs.trial_document import TrialDocument, open_document
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.check_test_worker")
 
 AT_ONCE: Final = 5
 

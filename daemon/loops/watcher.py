@@ -29,7 +29,7 @@ from ...storage.views.upstreams import (
 )
 from .pace import Wake
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.alert_processor")
 
 # How long a change that another process recorded waits at most.
 PAUSE_SECONDS: Final = 0.5

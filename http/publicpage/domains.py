@@ -13,7 +13,7 @@ from ...storage.pools import Pool
 from ...storage.rules.refusal import Unavailable
 from ...storage.tables.page_domains import select_domains
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("leadline.custom_domains")
 
 # How long a name that was set or given up by another process is not known here.
 FRESH_SECONDS: Final = 5.0

@@ -24,6 +24,11 @@ def test_every_folder_with_python_in_it_is_packaged() -> None:
     assert listed - found <= {"leadline.http"}, "these packages hold no Python"
 
 
+def test_a_logger_has_the_name_of_its_component() -> None:
+    """A log line names the same logger after its module has moved."""
+    assert [ident(path) for path in files() if "getLogger(__name__)" in text(path)] == []
+
+
 def test_http_does_not_hide_the_standard_library() -> None:
     assert not (ROOT / "http" / "__init__.py").exists()
 
