@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("jsonschema")
 
 DOCUMENT: Any = json.loads(document_bytes())
-# The document as it was last accepted. `leadline openapi > tests/http/openapi.json` accepts a change.
+# The document as it was last accepted: `leadline openapi > tests/http/openapi.json` accepts a
+# change.
 ACCEPTED = Path(__file__).with_name("openapi.json")
 
 
