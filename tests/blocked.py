@@ -12,9 +12,10 @@ _HANGS_SECONDS = 30
 
 
 async def until_blocked(pool: Pool, connections: int = 1) -> None:
-    """Waits until exactly this many connections to the database of `pool` wait for a lock.
+    """Waits until this many connections to the database of `pool`, or more, wait for a lock.
 
-    The caller may hold a connection of `pool`: a task can hold only one, so another task asks.
+    Zero waits until none does. The caller may hold a connection of `pool`: a task can hold only
+    one, so another task asks.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_until_blocked, pool, connections)
@@ -24,6 +25,7 @@ async def _until_blocked(pool: Pool, connections: int) -> None:
     with trio.fail_after(_HANGS_SECONDS):
         while True:
             async with pool.statement("count_blocked") as tx:
-                if await tx.value(_COUNT) == connections:
-                    return
+                waiting = await tx.value(_COUNT)
+            if waiting == 0 if connections == 0 else waiting >= connections:
+                return
             await trio.sleep(0.005)
