@@ -1,6 +1,7 @@
 """Servers that misbehave on purpose, a nameserver of our own, and what a test probes with."""
 
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -144,6 +145,17 @@ class Names:
             known = any(known == name for known, _ in self.records)
             return [] if known else dns.rcode.NXDOMAIN
         return said.pop(0) if len(said) > 1 else said[0]
+
+
+def gzip_bomb(mebibytes: int = 64) -> bytes:
+    """Returns a gzip stream of zeros without its trailer; a client stops before that.
+
+    Two mebibytes are compressed. A full flush makes the following blocks equal to the second. To
+    compress all of them would stop the loop, and the run of the probe would be unknown.
+    """
+    packer, zeros = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS), bytes(1 << 20)
+    first, block = (packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return first + (mebibytes - 1) * block
 
 
 @dataclass

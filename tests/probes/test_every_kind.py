@@ -6,10 +6,8 @@ One table of kinds and one of peers; what a kind makes of a peer in particular i
 import os
 import random
 import struct
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import pytest
 import trio
@@ -43,7 +41,7 @@ from tests.probes.kind_forms import (
     told_of_an_end,
 )
 from tests.probes.leaks import cancelled_often, nothing_left_behind
-from tests.probes.servers import Prober, answer
+from tests.probes.servers import Prober, answer, gzip_bomb
 
 # At once; more would measure this machine and not the deadline.
 AT_ONCE = 8
@@ -120,16 +118,9 @@ async def resetting(form: Form, stream: Stream) -> None:
     plain.socket.close()
 
 
-@cache
-def _packed() -> bytes:
-    """Sixty-four megabytes of nothing."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
-
-
 async def bomb(form: Form, stream: Stream) -> None:
     await hear(form, stream)
-    await stream.send_all(answer(_packed(), "200 OK", "content-encoding: gzip"))
+    await stream.send_all(answer(gzip_bomb(), "200 OK", "content-encoding: gzip"))
     await silent(form, stream)
 
 

@@ -1,6 +1,5 @@
 """HTTP/2 against nginx, with TLS and without, and against peers that misuse it."""
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -19,7 +18,7 @@ from leadline.probes.result import FailureClass, Outcome, Result, message
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, listens, running
-from tests.probes.servers import Handler, Prober, serving
+from tests.probes.servers import Handler, Prober, gzip_bomb, serving
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 NGINX = """
@@ -198,7 +197,7 @@ async def large_head(stream: trio.SocketStream) -> None:
 async def bomb(stream: trio.SocketStream) -> None:
     talk = await opened(stream)
     talk.send_headers(1, [(":status", "200"), ("content-encoding", "gzip")])
-    data = gzip.compress(b"\0" * 40_000_000)[:60_000]
+    data = gzip_bomb()[:60_000]
     for at in range(0, len(data), 16_384):
         talk.send_data(1, data[at : at + 16_384])
     talk.end_stream(1)

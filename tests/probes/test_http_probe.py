@@ -17,7 +17,15 @@ from leadline.probes.reach.policy import canary_policy
 from leadline.probes.result import FailureClass, Outcome, Phase, Result
 from tests.ports import free_port, full_port, refusing_port
 from tests.probes.real_servers import listens, running
-from tests.probes.servers import Handler, Prober, answer, answering, read_head, serving
+from tests.probes.servers import (
+    Handler,
+    Prober,
+    answer,
+    answering,
+    gzip_bomb,
+    read_head,
+    serving,
+)
 
 
 def down(result: Result, failure: FailureClass, host: str = "127.0.0.1") -> bool:
@@ -238,10 +246,6 @@ def encoded(body: bytes, encoding: str) -> Handler:
     return answering(answer(body, "200 OK", f"content-encoding: {encoding}"))
 
 
-async def bomb(stream: trio.SocketStream) -> None:
-    await encoded(gzip.compress(b"\0" * 50_000_000), "gzip")(stream)
-
-
 MISBEHAVING: dict[str, tuple[Handler, FailureClass]] = {
     "silent": (silent, FailureClass.TIMEOUT),
     "dripping head": (dripping_head, FailureClass.TIMEOUT),
@@ -249,7 +253,7 @@ MISBEHAVING: dict[str, tuple[Handler, FailureClass]] = {
     "endless body": (endless_body, FailureClass.RESPONSE_TOO_LARGE),
     "endless head": (endless_head, FailureClass.RESPONSE_TOO_LARGE),
     "endless continue": (endless_continue, FailureClass.PROTOCOL_ERROR),
-    "bomb": (bomb, FailureClass.RESPONSE_TOO_LARGE),
+    "bomb": (encoded(gzip_bomb(), "gzip"), FailureClass.RESPONSE_TOO_LARGE),
     "broken gzip": (encoded(b"nonsense", "gzip"), FailureClass.PROTOCOL_ERROR),
     "short gzip": (encoded(gzip.compress(b"x" * 999)[:-9], "gzip"), FailureClass.PROTOCOL_ERROR),
     "unknown coding": (encoded(b"nonsense", "br"), FailureClass.PROTOCOL_ERROR),
