@@ -10,7 +10,8 @@ import pytest
 gc.disable()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Ends the pause in every process. The one that distributes the tests collects none itself."""
     gc.freeze()
     gc.enable()
