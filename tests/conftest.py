@@ -11,15 +11,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-import psycopg
 import pytest
 import trio
 from hypothesis import HealthCheck, settings
@@ -30,6 +28,7 @@ from leadline.storage.migrate import migrate
 from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import Instant
 from tests import browser
+from tests.databases import Databases
 from tests.effort import IS_SOAK
 from tests.memory import in_memory
 
@@ -191,43 +190,6 @@ def _await_ready(place: Place, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.005)
 
 
-class Databases:
-    """Makes and drops databases on the session's server."""
-
-    _numbers = count()
-
-    def __init__(self, server_dsn: str) -> None:
-        self._server_dsn = server_dsn
-        self._admin = psycopg.connect(
-            server_dsn, autocommit=True, options="-c statement_timeout=30s"
-        )
-
-    def make(self, template: str = "template0") -> str:
-        """The DSN of a new database."""
-        name = f"leadline_test_{os.getpid()}_{next(self._numbers)}"
-        # Copying files beats writing them through the WAL while they are few and small.
-        self._admin.execute(f'create database "{name}" template "{template}" strategy file_copy')
-        return make_conninfo(self._server_dsn, dbname=name)
-
-    @contextmanager
-    def made(self, template: str, fill: Callable[[str], Awaitable[object]]) -> Iterator[str]:
-        """Yields the name of a clone of `template` into which `fill` has inserted its rows."""
-        dsn = self.make(template)
-        trio.run(fill, dsn)
-        yield self.name_of(dsn)
-        self.drop(dsn)
-
-    def drop(self, dsn: str) -> None:
-        self._admin.execute(f'drop database if exists "{self.name_of(dsn)}" with (force)')
-
-    @staticmethod
-    def name_of(dsn: str) -> str:
-        return str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
-
-    def close(self) -> None:
-        self._admin.close()
-
-
 @pytest.fixture(scope="session")
 def databases(server_dsn: str) -> Iterator[Databases]:
     databases = Databases(server_dsn)
@@ -254,7 +216,7 @@ def cast_template(databases: Databases, migrated: str) -> Iterator[str]:
     # Imported here: the cast imports the whole of http, which most folders do not need.
     from tests.http.cast import make_cast
 
-    with databases.made(migrated, make_cast) as name:
+    with databases.made(migrated, make_cast, keep=True) as name:
         yield name
 
 
@@ -263,7 +225,7 @@ def world_template(databases: Databases, migrated: str) -> Iterator[str]:
     """The name of a migrated database that also contains the world of `tests/world.py`."""
     from tests.world import make_world
 
-    with databases.made(migrated, make_world) as name:
+    with databases.made(migrated, make_world, keep=True) as name:
         yield name
 
 
@@ -285,10 +247,10 @@ def empty_dsn(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def dsn(databases: Databases, template: str) -> Iterator[str]:
-    """A database of this test's own, cloned from `template`."""
-    dsn = databases.make(template)
+    """A database of this test's own, equal to `template`."""
+    dsn = databases.lend(template)
     yield dsn
-    databases.drop(dsn)
+    databases.give_back(dsn)
 
 
 @pytest.fixture

@@ -203,11 +203,11 @@ PAYLOADS = st.lists(
 def test_any_sequence_of_alerts_is_what_the_interface_says(
     databases: Any, cast_template: str, passwords: Passwords, sent: list[list[tuple[str, str]]]
 ) -> None:
-    dsn = databases.make(cast_template)
+    dsn = databases.lend(cast_template)
     try:
         trio.run(_sequence, dsn, passwords, sent)
     finally:
-        databases.drop(dsn)
+        databases.give_back(dsn)
 
 
 async def _sequence(dsn: str, passwords: Passwords, sent: list[list[tuple[str, str]]]) -> None:

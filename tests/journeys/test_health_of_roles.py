@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.conftest import Databases
 from tests.daemon_process import Daemon, Refusal, daemon
+from tests.databases import Databases
 from tests.ports import free_port
 
 from .conftest import eventually, project_of
@@ -32,9 +32,9 @@ ALL = set().union(*OF_ROLE.values())
 
 @pytest.fixture(scope="module")
 def roles(databases: Databases, template: str) -> Iterator[dict[str, Daemon]]:
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     with ExitStack() as stack:
-        stack.callback(databases.drop, dsn)
+        stack.callback(databases.give_back, dsn)
         running: dict[str, Daemon] = {}
         for role in ("scheduler", "api", "worker"):
             process = stack.enter_context(

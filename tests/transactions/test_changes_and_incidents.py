@@ -18,7 +18,7 @@ from leadline.storage.tables.services import ServiceRow
 from leadline.storage.views import change_timeline, preceding_changes
 from leadline.storage.views.change_timeline import Group, select_timeline
 from leadline.storage.views.preceding_changes import Preceding, select_preceding
-from tests.conftest import Databases
+from tests.databases import Databases
 from tests.effort import examples
 from tests.transactions.changing import decide, make_service, open_incident, say
 from tests.world import START, World, small_world
@@ -67,7 +67,7 @@ def depends(graph: dict[int, set[int]], service: int, upstream: int) -> bool:
 async def test_both_ends_tell_the_same_and_what_a_walk_tells(
     databases: Databases, template: str, story: Sequence[tuple[int, tuple[str, int, set[int]]]]
 ) -> None:
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     async with small_world(dsn) as world:
         services = [await make_service(world, f"s{number}") for number in range(_SERVICES)]
         places = {service.uid: place for place, service in enumerate(services)}
@@ -117,7 +117,7 @@ async def test_both_ends_tell_the_same_and_what_a_walk_tells(
                 assert each.service == services[places[each.service]].uid
                 told.add((each.phases[0].uid, uid, each.role.value, each.lag_seconds))
         assert told == expected
-    databases.drop(dsn)
+    databases.give_back(dsn)
 
 
 async def test_an_incident_a_day_later_follows_and_one_a_moment_later_does_not(

@@ -20,7 +20,7 @@ from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, 
 from leadline.storage.transactions.services.aim import put_burn_alerting, put_target
 from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
 from leadline.storage.transactions.services.declare import DeclarationDraft, declare
-from tests.conftest import Databases
+from tests.databases import Databases
 from tests.effort import examples
 from tests.world import REGIONS, START, World, small_world
 
@@ -183,7 +183,7 @@ _RULES = st.lists(
 async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
     databases: Databases, template: str, first: list[Rule], edits: list[list[Rule]]
 ) -> None:
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     try:
         async with small_world(dsn) as world:
             service = await make(world)
@@ -191,7 +191,7 @@ async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
             for rules in [first, *edits]:
                 known = await replaced(world, service, known, rules)
     finally:
-        databases.drop(dsn)
+        databases.give_back(dsn)
 
 
 async def replaced(

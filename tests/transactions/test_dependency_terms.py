@@ -11,7 +11,7 @@ from leadline.storage.tables.service_edges import put_edges
 from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
 from leadline.storage.transactions.services.delete_service import delete_service
 from leadline.storage.transactions.services.edit_dependencies import put_dependencies
-from tests.conftest import Databases
+from tests.databases import Databases
 from tests.effort import examples
 from tests.world import START, World, small_world
 
@@ -62,7 +62,7 @@ async def test_the_graph_of_every_instant_is_what_was_put_last_by_then(
     databases: Databases, template: str, edits: list[tuple[int, set[int]]]
 ) -> None:
     """Several edits of one instant are one: the last."""
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     async with small_world(dsn) as world:
         keys = [await make(world, f"s{number}") for number in range(_SERVICES)]
         history: dict[int, set[int]] = {}
@@ -77,7 +77,7 @@ async def test_the_graph_of_every_instant_is_what_was_put_last_by_then(
             assert await at(world, keys[0][1], instant - 1) == before
             assert await at(world, keys[0][1], instant) == wanted
             before = wanted
-    databases.drop(dsn)
+    databases.give_back(dsn)
 
 
 async def test_an_edge_that_stays_keeps_its_term(world: World) -> None:

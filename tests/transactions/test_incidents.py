@@ -162,11 +162,11 @@ STEPS = st.lists(
 def test_any_history_is_what_the_interface_says(
     databases: Any, template: str, first: str, steps: list[Any]
 ) -> None:
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     try:
         trio.run(_history, dsn, first, steps)
     finally:
-        databases.drop(dsn)
+        databases.give_back(dsn)
 
 
 async def _history(dsn: str, first: str, steps: list[Any]) -> None:

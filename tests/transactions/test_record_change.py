@@ -19,7 +19,7 @@ from leadline.storage.rules.refusal import Refused
 from leadline.storage.tables.services import ServiceRow
 from leadline.storage.transactions.changes.record_change import Recorded, record_change
 from leadline.storage.transactions.services.delete_service import delete_service
-from tests.conftest import Databases
+from tests.databases import Databases
 from tests.effort import examples
 from tests.transactions.changing import decide, make_service, record, say
 from tests.transactions.test_secrets_while_monitors_are_saved import both
@@ -148,7 +148,7 @@ _RECORDS = st.lists(
 async def test_whatever_is_said_at_once_leaves_changes_and_each_hears_what_became_of_its_word(
     databases: Databases, template: str, records: list[Record]
 ) -> None:
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     async with small_world(dsn) as world:
         service = await make_service(world, "shop")
         told: list[tuple[Record, Recorded]] = []
@@ -185,7 +185,7 @@ async def test_whatever_is_said_at_once_leaves_changes_and_each_hears_what_becam
         for started_at, latest_at, names, first, last in rows:
             assert (started_at, latest_at) == (first, last)
             assert len(names) == 1 or (names[0] == "started" != names[1] and len(names) == 2)
-    databases.drop(dsn)
+    databases.give_back(dsn)
 
 
 def saying(service: ServiceRow, *args: str, **given: Any) -> Write:

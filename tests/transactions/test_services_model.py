@@ -120,11 +120,11 @@ class Model:
 def test_any_history_is_what_the_model_says(
     databases: Any, template: str, steps: list[Any]
 ) -> None:
-    dsn = databases.make(template)
+    dsn = databases.lend(template)
     try:
         trio.run(_history, dsn, steps)
     finally:
-        databases.drop(dsn)
+        databases.give_back(dsn)
 
 
 async def _history(dsn: str, steps: list[Any]) -> None:
