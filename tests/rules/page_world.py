@@ -46,7 +46,7 @@ HOSTILE = [
 texts = st.one_of(
     st.sampled_from(["Payments", "Search", "Order e-mails"]),
     st.sampled_from(HOSTILE),
-    st.text(st.characters(exclude_characters=SECRET), max_size=20),
+    st.text(st.characters(exclude_characters=SECRET), min_size=1, max_size=20),
 )
 # A few, so that what is bound and what is meant meet.
 MONITORS = [UUID(int=0xA0000 + n) for n in range(2)]
