@@ -5,6 +5,7 @@ import random
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from uuid import UUID
@@ -248,6 +249,11 @@ def _surveyor(settings: Settings, role: Role, pool: Pool, clock: ProductClock) -
     return Surveyor(pool, clock.now, regions_of(settings))
 
 
+async def _evaluate_composite(house: House, key: tuple[int, int]) -> None:
+    evaluator = CompositeEvaluator(house.pools.http, house.bus)
+    await evaluator.evaluate(house.clock.now(), (), [key])
+
+
 def context_of(
     house: House,
     passwords: Passwords,
@@ -259,6 +265,7 @@ def context_of(
         pool=house.pools.http,
         clock=house.clock.now,
         recorder=house.recorder,
+        evaluate_composite=partial(_evaluate_composite, house),
         bus=house.bus,
         keyring=house.keyring,
         reach=house.reach,

@@ -14,7 +14,6 @@ from ..probes.senders.mail_settings import MailSettings
 from ..storage.bus import Bus
 from ..storage.keyring import Keyring
 from ..storage.pools import Pool
-from ..storage.recorder import Recorder
 from ..storage.rules.instant import Instant
 from ..storage.views.push_targets import PushTarget
 from .auth.agent_credential import ConfiguredAgents
@@ -26,6 +25,7 @@ from .lookout import Lookout
 from .permits import Admission, Bounds, ClientBuckets, ClientTries
 from .publicpage.domains import Domains
 from .publicpage.kept import Kept
+from .result_sink import EvaluateComposite, ResultSink
 
 # What the interface states, where the configuration says nothing else. Of one principal's records
 # at once it says nothing: a quarter of all, so that one pipeline cannot keep out the others.
@@ -91,7 +91,8 @@ class Context:
 
     pool: Pool
     clock: Callable[[], Instant]
-    recorder: Recorder
+    recorder: ResultSink
+    evaluate_composite: EvaluateComposite
     bus: Bus
     keyring: Keyring
     reach: Reach

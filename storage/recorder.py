@@ -16,7 +16,7 @@ import trio
 
 from .bus import Bus, StatusEvent
 from .pools import Pool, Rejected, holding_connection
-from .rules.arrival import Arrival, Fate, Recorded, Source, Standing
+from .rules.arrival import RECORDER_STOPPED, Arrival, Fate, Recorded, Source, Standing
 from .rules.instant import SECOND, Instant
 from .rules.ledger import Verdict, verdict_of_result
 from .rules.refusal import Unavailable
@@ -52,9 +52,6 @@ class Pending:
 
 class Recorder:
     """One a process. `record` and `hand_over` bring results, `run` stores them until closed."""
-
-    # Why something was refused that another process may store.
-    STOPPED: Final = "the recorder stopped"
 
     def __init__(self, pool: Pool, bus: Bus, clock: Callable[[], Instant]) -> None:
         self._pool = pool
@@ -353,9 +350,9 @@ class Recorder:
 
     def _give_up(self) -> None:
         """Nobody is left waiting, whatever ended us."""
-        self._refuse(list(self._unanswered), self.STOPPED)
+        self._refuse(list(self._unanswered), RECORDER_STOPPED)
         while True:
             try:
-                self._refuse([self._receive.receive_nowait()], self.STOPPED)
+                self._refuse([self._receive.receive_nowait()], RECORDER_STOPPED)
             except (trio.WouldBlock, trio.EndOfChannel):
                 return

@@ -32,9 +32,8 @@ from ...probes.carrier import (
 )
 from ...probes.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
 from ...storage.keyring import CannotOpen
-from ...storage.recorder import Recorder
 from ...storage.rules.access import Action, Need
-from ...storage.rules.arrival import Arrival, Fate, Recorded, Source
+from ...storage.rules.arrival import RECORDER_STOPPED, Arrival, Fate, Recorded, Source
 from ...storage.rules.instant import SECOND, Instant, to_datetime
 from ...storage.rules.schedule import anchor_for
 from ...storage.tables import agents, canary_runs, schedules
@@ -203,7 +202,7 @@ async def _record(context: Context, arrivals: list[Arrival]) -> list[Recorded]:
     found = await context.recorder.record_all(arrivals)
     for arrival, recorded in zip(arrivals, found, strict=True):
         if recorded.fate is Fate.REFUSED:
-            if recorded.reason == Recorder.STOPPED:
+            if recorded.reason == RECORDER_STOPPED:
                 raise Problem("not_ready", headers={"Retry-After": "1"})
             extra = {"monitor": arrival.monitor, "cause": recorded.reason}
             log.error("an agent's result was not stored", extra=extra)

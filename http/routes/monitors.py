@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from ...probes.result import Outcome
-from ...storage.evaluator import Evaluator
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
@@ -146,8 +145,7 @@ async def check_now(ask: Ask) -> JobAsked:
         asked = await run_now(tx, ask.who, ask.ids["monitorID"])
     if asked.type == MonitorType.COMPOSITE:
         # There is nothing to wait for: its members' states are there.
-        evaluator = Evaluator(context.pool, context.bus)
-        await evaluator.evaluate(context.clock(), (), [asked.key])
+        await context.evaluate_composite(asked.key)
     context.on_edit()
     return JobAsked(job_id=asked.job)
 

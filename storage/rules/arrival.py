@@ -6,6 +6,7 @@ it falls into.
 """
 
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -14,6 +15,9 @@ from .instant import LATEST, Instant
 from .push import newly_covered
 from .schedule import LATE_ARRIVAL_US, Term
 from .state import Status
+
+# The reason of a result that was refused because its process ended; another process may store it.
+RECORDER_STOPPED: Final = "the recorder stopped"
 
 
 class Source(StrEnum):

@@ -27,6 +27,7 @@ from leadline.probes.reach.policy import notify_policy, probe_policy
 from leadline.probes.senders import Means
 from leadline.probes.senders.webhook import secret_from
 from leadline.storage.bus import Bus
+from leadline.storage.evaluator import Evaluator
 from leadline.storage.keyring import Keyring
 from leadline.storage.pools import Pool, Tx, open_pool
 from leadline.storage.postgres_partitions import make_partitions
@@ -469,12 +470,19 @@ async def open_api(
 ) -> AsyncIterator[Api]:
     """The app with its recorder running, on a clone of the cast template. `parts` are of the
     context."""
-    bus = Bus()
+    bus = parts.get("bus") or Bus()
+    clock = parts.get("clock") or (lambda: now)
+    recorder = parts.get("recorder") or Recorder(pool, bus, clock)
     reach = make_reach(probe_policy(), nameservers=())
+
+    async def evaluate_composite(key: tuple[int, int]) -> None:
+        await Evaluator(pool, bus).evaluate(clock(), (), [key])
+
     usual = Context(
         pool=pool,
-        clock=lambda: now,
-        recorder=Recorder(pool, bus, lambda: now),
+        clock=clock,
+        recorder=recorder,
+        evaluate_composite=evaluate_composite,
         bus=bus,
         keyring=Keyring(b"k" * 32),
         reach=reach,
@@ -501,7 +509,7 @@ async def open_api(
         dict(_cast.credentials),
     )
     async with trio.open_nursery() as nursery:
-        await nursery.start(context.recorder.run)
+        await nursery.start(recorder.run)
         nursery.start_soon(reach.lag.watch)
         yield api
         nursery.cancel_scope.cancel()
