@@ -65,6 +65,22 @@ def _imported(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 @cache
+def imported_names(path: Path) -> tuple[tuple[str, str], ...]:
+    """Returns (module, name) of each definition that is imported from inside the product."""
+    return tuple(_imported_names(path))
+
+
+def _imported_names(path: Path) -> Iterator[tuple[str, str]]:
+    package = list(path.relative_to(ROOT).parent.parts)
+    for node in nodes(path):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - (node.level - 1)]
+            module = ".".join(base + ([node.module] if node.module else []))
+            for alias in node.names:
+                yield module, alias.name
+
+
+@cache
 def _resolved(prefix: str, name: str) -> str:
     whole = ROOT.joinpath(*prefix.split("."), name) if prefix else ROOT / name
     is_module = whole.with_suffix(".py").exists() or whole.is_dir()

@@ -1,0 +1,128 @@
+"""The order of features and sublayers: an import goes to the same or an earlier entry of a list."""
+
+from dataclasses import dataclass
+from typing import Final
+
+FEATURES: Final[dict[str, tuple[str, ...]]] = {
+    "probes": (
+        "check",
+        "net",
+        "kinds",
+        "senders",
+        "oidc",
+        "jobs",
+        "probe_kind",
+        "runner",
+    ),
+    "storage": (
+        "core",
+        "engine",
+        "accounts",
+        "notifications",
+        "oncall",
+        "scheduling",
+        "monitors",
+        "results",
+        "agents",
+        "figures",
+        "services",
+        "maintenance",
+        "incidents",
+        "alerting",
+        "objectives",
+        "gate",
+        "changes",
+        "status_pages",
+        "retirement",
+        "bundles",
+    ),
+    "http": (
+        "auth",
+        "wire",
+        "ui",
+        "accounts",
+        "notifications",
+        "oncall",
+        "monitors",
+        "agents",
+        "services",
+        "maintenance",
+        "alerting",
+        "objectives",
+        "gate",
+        "changes",
+        "status_pages",
+        "incidents",
+        "retirement",
+        "bundles",
+        "home",
+        "server",
+    ),
+    "daemon": (
+        "runtime",
+        "config",
+        "importers",
+        "agent",
+        "loops",
+        "process",
+        "cli",
+    ),
+}
+# The technical division of a feature. In `storage` the order also holds between features.
+SUBLAYERS: Final[dict[str, tuple[str, ...]]] = {
+    "storage": (
+        "rules",
+        "rows",
+        "tables",
+        "queries",
+        "transactions",
+    ),
+    "http": (
+        "schemas",
+        "public",
+        "routes",
+        "console",
+        "form",
+    ),
+}
+# Features of `storage` and `http` that have no sublayers.
+UNDIVIDED: Final = {
+    "storage": {"core", "engine"},
+    "http": {"auth", "wire", "ui", "home", "server"},
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a module belongs: its layer, its feature, and the sublayer if the layer has some."""
+
+    layer: str
+    feature: str
+    sublayer: str = ""
+
+    @property
+    def feature_rank(self) -> int:
+        return FEATURES[self.layer].index(self.feature)
+
+    @property
+    def sublayer_rank(self) -> int:
+        return SUBLAYERS[self.layer].index(self.sublayer)
+
+
+def place_of(module: str) -> Place | None:
+    """Returns the place of a module such as `storage.gate.tables.gate_policies`; None if its folder
+    is in no list. A package of a layer itself (`storage`) has no place either."""
+    layer, *rest = module.split(".")
+    if not rest or rest[0] not in FEATURES.get(layer, ()):
+        return None
+    feature = rest[0]
+    if layer not in SUBLAYERS or feature in UNDIVIDED[layer]:
+        return Place(layer, feature)
+    if len(rest) == 1:
+        return Place(layer, feature)
+    return Place(layer, feature, rest[1]) if rest[1] in SUBLAYERS[layer] else None
+
+
+def is_table(module: str) -> bool:
+    place = place_of(module)
+    return place is not None and place.layer == "storage" and place.sublayer == "tables"

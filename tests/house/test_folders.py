@@ -1,0 +1,106 @@
+"""Folders are neither crowded nor nearly empty, and tests and templates are near what they use."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.house.exceptions import check
+from tests.house.order import FEATURES
+from tests.house.sources import LAYERS, ROOT, files, ident, text
+
+FEWEST_ENTRIES: Final = 3
+MOST_ENTRIES: Final = 30
+DEEPEST: Final = 4
+# Numbered SQL files: their number grows with the releases.
+UNBOUNDED: Final = {"storage/engine/migrations", "storage/migrations"}
+# Features whose tests are with those of another feature.
+TESTED_ELSEWHERE: Final = {"wire", "ui", "home", "auth"}
+_RENDERED: Final = re.compile(r"""["']([a-z_/]+\.html)["']""")
+
+
+def _folders() -> Iterator[Path]:
+    for layer in LAYERS:
+        for path in (ROOT / layer, *(ROOT / layer).rglob("*")):
+            if path.is_dir() and path.name != "__pycache__":
+                yield path
+
+
+def _entries(folder: Path) -> list[Path]:
+    return [
+        path
+        for path in folder.iterdir()
+        if path.name not in {"__pycache__", "__init__.py"} and not path.name.startswith(".")
+    ]
+
+
+def test_folders_have_few_entries() -> None:
+    check("entries", _crowded_folders())
+
+
+def _crowded_folders() -> Iterator[str]:
+    tests = [
+        path
+        for path in (ROOT / "tests").rglob("*")
+        if path.is_dir() and not {"node_modules", "__pycache__"} & set(path.parts)
+    ]
+    for folder in (*_folders(), *tests):
+        count = len(_entries(folder))
+        name = folder.relative_to(ROOT).as_posix()
+        if count > MOST_ENTRIES and name not in UNBOUNDED:
+            yield f"{name}: more than {MOST_ENTRIES} entries"
+        if name.startswith("tests/"):
+            continue
+        if count < FEWEST_ENTRIES and _holds_python(folder) and not _is_feature(folder):
+            yield f"{name}: fewer than {FEWEST_ENTRIES} entries"
+        if len(folder.relative_to(ROOT).parts) >= DEEPEST:
+            yield f"{name}: deeper than {DEEPEST} levels with its files"
+
+
+def _holds_python(folder: Path) -> bool:
+    return any(path.suffix == ".py" for path in _entries(folder))
+
+
+def _is_feature(folder: Path) -> bool:
+    """A feature has a folder however small it is, as its name is the same in each layer."""
+    layer, *rest = folder.relative_to(ROOT).parts
+    return len(rest) == 1 and rest[0] in FEATURES[layer]
+
+
+def test_no_package_has_one_module() -> None:
+    check(
+        "package",
+        (
+            f"{folder.relative_to(ROOT).as_posix()}: has one module"
+            for folder in _folders()
+            if _holds_python(folder)
+            and len([path for path in _entries(folder) if path.is_dir() or path.suffix == ".py"])
+            == 1
+        ),
+    )
+
+
+def test_a_feature_has_a_folder_of_tests() -> None:
+    check(
+        "feature without tests",
+        (
+            f"tests/{name}"
+            for layer in ("storage", "http")
+            for name in FEATURES[layer]
+            if name not in TESTED_ELSEWHERE and not (ROOT / "tests" / name).is_dir()
+        ),
+    )
+
+
+def test_a_template_is_rendered_in_its_folder() -> None:
+    check("template", _distant_templates())
+
+
+def _distant_templates() -> Iterator[str]:
+    for path in files():
+        if not ident(path).startswith("http/"):
+            continue
+        for name in sorted(set(_RENDERED.findall(text(path)))):
+            folder = path.parent.relative_to(ROOT / "http").as_posix()
+            if Path(name).parent.as_posix() not in {folder, "ui", "."}:
+                yield f"{ident(path)}: renders {name}"
