@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 from ..http.change_counts import ChangeCounts
 from ..http.context import Context
 from ..http.gate_counts import BOUNDS, GateCounts
-from ..probes.lag import LATENESS_US
+from ..probes.check.loop_lag import LATENESS_US
 from ..storage.pools import Outcome, Pool
 from .roles import PARTS, Part
 from .supervisor import Beats, Supervisor

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from ..probes.openid_settings import SignOn, sign_on_faults
+from ..probes.oidc.oidc_settings import SignOn, sign_on_faults
 from ..probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]

@@ -2,8 +2,8 @@
 
 import ipaddress
 
-from ..probes.reach.outward import Reach, make_reach
-from ..probes.reach.policy import probe_policy
+from ..probes.net.egress import Reach, make_reach
+from ..probes.net.egress_policy import probe_policy
 from . import limits
 from .sections import Settings, split_address
 

@@ -15,8 +15,8 @@ from uuid_utils.compat import uuid7
 from ..http.auth.passwords import Passwords
 from ..http.context import Context, Readiness
 from ..http.permits import Admission, Bounds
-from ..probes.reach.outward import Reach
-from ..probes.reach.policy import Policy, notify_policy, probe_policy
+from ..probes.net.egress import Reach
+from ..probes.net.egress_policy import Policy, notify_policy, probe_policy
 from ..probes.senders import Means
 from ..storage.bus import Bus
 from ..storage.clock import ProductClock, Reading

@@ -7,8 +7,8 @@ from typing import Final
 
 import trio
 
-from ..probes.openid_settings import SignOn
-from ..probes.reach.outward import Reach
+from ..probes.net.egress import Reach
+from ..probes.oidc.oidc_settings import SignOn
 from ..probes.senders import Means
 from ..probes.senders.mail_settings import MailSettings
 from ..storage.bus import Bus

@@ -11,10 +11,10 @@ import msgspec
 import trio
 from uuid_utils.compat import uuid7
 
-from ..probes.check import make_check, target_host
+from ..probes.check.check import make_check, target_host
+from ..probes.check.result import Result, UnknownReason, unobtained
 from ..probes.kinds import spec_of
-from ..probes.result import Result, UnknownReason, unobtained
-from ..probes.run import run
+from ..probes.runner import run
 from ..storage.rules.access import Scope
 from ..storage.rules.instant import SECOND, Instant
 from ..storage.rules.refusal import Refused, Unavailable

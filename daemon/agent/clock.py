@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
-from ...probes.lag import Lag
+from ...probes.check.loop_lag import Lag
 
 # Further apart than this, an answer and what was carried are not both right. Drift alone would need
 # more than three days for it.

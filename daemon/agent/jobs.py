@@ -12,10 +12,10 @@ from uuid import UUID
 
 import msgspec
 
-from ...probes.carrier import Generation, Job, run_key, window_job_id
-from ...probes.check import CANARY_TIMEOUT_SECONDS_MOST, INTERVAL_SECONDS, Check, make_check
-from ...probes.condition import BadCondition
-from ...probes.envelope import BadEnvelope, Contents, open_envelope
+from ...probes.check.check import CANARY_TIMEOUT_SECONDS_MOST, INTERVAL_SECONDS, Check, make_check
+from ...probes.check.condition import BadCondition
+from ...probes.jobs.agent_protocol import Generation, Job, run_key, window_job_id
+from ...probes.jobs.envelope import BadEnvelope, Contents, open_envelope
 from .known import Definition
 
 SECOND: Final = 1_000_000

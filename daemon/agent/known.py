@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from ...probes.carrier import CAPABILITY
-from ...probes.check import Check
+from ...probes.check.check import Check
+from ...probes.jobs.agent_protocol import CAPABILITY
 
 # A monitor more is run while its jobs come, and not when they cannot.
 MONITORS_MOST: Final = 10_000

@@ -8,9 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from ...probes.failure import Unobtainable
-from ...probes.reach.tls import HTTP_ALPN, Contexts
-from ...probes.target import BadTarget, Url, read_url
+from ...probes.check.failure import Unobtainable
+from ...probes.check.target import BadTarget, Url, read_url
+from ...probes.net.tls_contexts import HTTP_ALPN, Contexts
 from ..sections import Settings
 
 CA_FILE: Final = "LEADLINE_CA_FILE"

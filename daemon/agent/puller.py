@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import trio
 
-from ...probes.carrier import JOBS_MOST
-from ...probes.lag import Lag
+from ...probes.check.loop_lag import Lag
+from ...probes.jobs.agent_protocol import JOBS_MOST
 from ..wake import Wake
 from .backoff import Backoff
 from .clock import Heard, ServerClock

@@ -14,10 +14,10 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ...probes.carrier import AgentResult
-from ...probes.reach.outward import Reach
-from ...probes.result import MESSAGE_LONGEST, Outcome, Result, UnknownReason
-from ...probes.run import run
+from ...probes.check.result import MESSAGE_LONGEST, Outcome, Result, UnknownReason
+from ...probes.jobs.agent_protocol import AgentResult
+from ...probes.net.egress import Reach
+from ...probes.runner import run
 from ..wake import Wake
 from .clock import ServerClock
 from .counts import Counts

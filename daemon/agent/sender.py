@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 import trio
 
-from ...probes.carrier import RESULTS_MOST
+from ...probes.jobs.agent_protocol import RESULTS_MOST
 from ..wake import Wake
 from .backoff import Backoff
 from .clock import ServerClock

@@ -13,11 +13,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
-from ...probes.carrier import INSTANCE_HEADER, KINDS_HEADER, Accounted, Heard, Heartbeat
-from ...probes.failure import Failed, Unobtainable
-from ...probes.phases import Stopwatch
-from ...probes.reach.outward import Reach
-from ...probes.reach.web import Request, Response, fetch
+from ...probes.check.failure import Failed, Unobtainable
+from ...probes.check.phase_timer import Stopwatch
+from ...probes.jobs.agent_protocol import INSTANCE_HEADER, KINDS_HEADER, Accounted, Heard, Heartbeat
+from ...probes.net.egress import Reach
+from ...probes.net.http_client import Request, Response, fetch
 from .place import Place
 
 HEARTBEAT_SECONDS: Final = 10.0

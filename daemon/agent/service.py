@@ -15,11 +15,11 @@ from uuid import uuid4
 
 import trio
 
-from ...probes.carrier import CAPABILITY
-from ...probes.kind import kind_of
-from ...probes.reach.outward import Reach, make_reach
-from ...probes.reach.policy import Policy
-from ...probes.reach.system_names import SystemNames
+from ...probes.jobs.agent_protocol import CAPABILITY
+from ...probes.net.egress import Reach, make_reach
+from ...probes.net.egress_policy import Policy
+from ...probes.net.system_resolver import SystemNames
+from ...probes.probe_kind import kind_of
 from .. import limits
 from ..garbage import set_aside
 from ..notify import keep_alive, notify

@@ -16,16 +16,16 @@ import click
 import msgspec
 import trio
 
-from ...probes.durations import read_duration
-from ...probes.failure import Failed, Unobtainable
-from ...probes.phases import Stopwatch
-from ...probes.reach.outward import Reach, make_reach
-from ...probes.reach.policy import Policy
-from ...probes.reach.system_names import SystemNames
-from ...probes.reach.tls import Contexts
-from ...probes.reach.web import Request, fetch
-from ...probes.result import FailureClass, UnknownReason
-from ...probes.target import BadTarget, Url, read_url
+from ...probes.check.durations import read_duration
+from ...probes.check.failure import Failed, Unobtainable
+from ...probes.check.phase_timer import Stopwatch
+from ...probes.check.result import FailureClass, UnknownReason
+from ...probes.check.target import BadTarget, Url, read_url
+from ...probes.net.egress import Reach, make_reach
+from ...probes.net.egress_policy import Policy
+from ...probes.net.http_client import Request, fetch
+from ...probes.net.system_resolver import SystemNames
+from ...probes.net.tls_contexts import Contexts
 from .shown import shown
 
 # A list of a thousand services is half of it.

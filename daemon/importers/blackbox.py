@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import yaml
 
-from ...probes.durations import read_duration
-from ...probes.spec import is_credential_header
+from ...probes.check.durations import read_duration
+from ...probes.check.monitor_spec import is_credential_header
 from .found import CannotImport, Found, status_condition
 
 # What the exporter's own example calls its modules.

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from ...probes.durations import read_duration
-from ...probes.spec import is_credential_header
+from ...probes.check.durations import read_duration
+from ...probes.check.monitor_spec import is_credential_header
 from .found import CannotImport, Found, status_condition
 
 _SCHEMES: Final = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...probes.spec import is_credential_header
+from ...probes.check.monitor_spec import is_credential_header
 from ...storage.rules.bundle_change import in_order
 from .found import CannotImport, Found, quoted, status_condition
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from ...probes.check import Check, make_check
+from ...probes.check.check import Check, make_check
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Pool
 from ...storage.rules.instant import SECOND, Instant

@@ -14,11 +14,11 @@ from uuid import UUID
 
 import trio
 
-from ...probes.carrier import run_key
-from ...probes.reach.outward import Reach
-from ...probes.result import Outcome
-from ...probes.run import run
-from ...probes.stages import Stage, StageEnd
+from ...probes.check.canary_stages import Stage, StageEnd
+from ...probes.check.result import Outcome
+from ...probes.jobs.agent_protocol import run_key
+from ...probes.net.egress import Reach
+from ...probes.runner import run
 from ...storage.pools import Pool
 from ...storage.recorder import Recorder
 from ...storage.rules.arrival import Fate

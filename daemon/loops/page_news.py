@@ -20,8 +20,8 @@ from ...http.publicpage.letters import (
     notice_letter,
 )
 from ...probes.senders import Means, NotDelivered, Verdict
-from ...probes.senders.letter import send_letter
-from ...probes.senders.stranger import post_to_stranger
+from ...probes.senders.subscriber_mail import send_letter
+from ...probes.senders.untrusted_webhook import post_to_stranger
 from ...storage.keyring import Keyring
 from ...storage.pools import Pool
 from ...storage.rules.delivery import Outcome

@@ -15,9 +15,9 @@ from uuid import UUID
 
 import trio
 
-from ...probes.reach.outward import Reach
-from ...probes.result import Outcome, Result, UnknownReason
-from ...probes.run import run
+from ...probes.check.result import Outcome, Result, UnknownReason
+from ...probes.net.egress import Reach
+from ...probes.runner import run
 from ...storage.pools import Pool
 from ...storage.recorder import Recorder
 from ...storage.rules.arrival import Arrival, Fate, Recorded

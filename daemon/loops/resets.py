@@ -13,7 +13,7 @@ import trio
 from uuid_utils.compat import uuid7
 
 from ...probes.senders import Means, NotDelivered
-from ...probes.senders.letter import Letter, send_letter
+from ...probes.senders.subscriber_mail import Letter, send_letter
 from ...storage.keyring import Keyring
 from ...storage.pools import Pool, Tx
 from ...storage.rules.instant import SECOND, Instant

@@ -13,11 +13,11 @@ from uuid import UUID
 import msgspec
 import trio
 
-from ...probes.check import make_check, target_host
-from ...probes.condition import BadCondition
-from ...probes.reach.outward import Reach
-from ...probes.result import Result, UnknownReason, unobtained
-from ...probes.run import run
+from ...probes.check.check import make_check, target_host
+from ...probes.check.condition import BadCondition
+from ...probes.check.result import Result, UnknownReason, unobtained
+from ...probes.net.egress import Reach
+from ...probes.runner import run
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Pool
 from ...storage.rules.instant import Instant

@@ -6,7 +6,7 @@ Its subject has an account from its first request on, and sees what that account
 
 from collections.abc import Mapping
 
-from ...probes.openid import ProviderFault
+from ...probes.oidc.oidc_client import ProviderFault
 from ...storage.rules.instant import SECOND
 from ...storage.rules.single_sign_on import access_token_fault, client_of
 from ...storage.rules.token import claims_to_be_ours

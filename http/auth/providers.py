@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import trio
 
-from ...probes.openid import Metadata, ProviderFault, discover, fetch_keys
-from ...probes.reach.outward import Reach
+from ...probes.net.egress import Reach
+from ...probes.oidc.oidc_client import Metadata, ProviderFault, discover, fetch_keys
 from .signatures import Keys, NotSigned, UnknownKey
 
 ISSUERS_MOST: Final = 4

@@ -5,7 +5,7 @@ It adds nothing to what is stored of a check: a class, a host and a number.
 
 from typing import Final
 
-from ...probes.result import FailureClass, UnknownReason
+from ...probes.check.result import FailureClass, UnknownReason
 from ...storage.rules.ledger import WithheldReason
 from ...storage.rules.monitor import MonitorType
 

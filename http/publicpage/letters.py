@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from ...probes.senders.letter import Letter
+from ...probes.senders.subscriber_mail import Letter
 from ...storage.rules.instant import to_text
 from ...storage.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT, Notice
 from .addresses import Addresses

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from ...probes.carrier import (
+from ...probes.jobs.agent_protocol import (
     CAPABILITY,
     INSTANCE_HEADER,
     JOBS_MOST,
@@ -30,7 +30,7 @@ from ...probes.carrier import (
     spelt,
     window_job_id,
 )
-from ...probes.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
+from ...probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
 from ...storage.keyring import CannotOpen
 from ...storage.rules.access import Action, Need
 from ...storage.rules.arrival import RECORDER_STOPPED, Arrival, Fate, Recorded, Source

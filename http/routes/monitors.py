@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from ...probes.result import Outcome
+from ...probes.check.result import Outcome
 from ...storage.keyring import CannotOpen, Keyring
 from ...storage.pools import Tx
 from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor

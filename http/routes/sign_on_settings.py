@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ...probes.openid import ProviderFault
-from ...probes.openid_settings import USUAL_SCOPES, SignOn
+from ...probes.oidc.oidc_client import ProviderFault
+from ...probes.oidc.oidc_settings import USUAL_SCOPES, SignOn
 from ...storage.rules.access import Action, Need
 from ...storage.transactions.settings.put_sign_on import merged_sign_on, put_sign_on
 from ...storage.views.single_sign_on import select_sign_on_shown

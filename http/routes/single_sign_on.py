@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ...probes.openid import (
+from ...probes.oidc.oidc_client import (
     Client,
     Metadata,
     ProviderFault,
@@ -21,7 +21,7 @@ from ...probes.openid import (
     authorization_address,
     redeem,
 )
-from ...probes.openid_settings import SignOn
+from ...probes.oidc.oidc_settings import SignOn
 from ...storage.keyring import CannotOpen
 from ...storage.rules.access import Action, Need
 from ...storage.rules.instant import SECOND

@@ -8,7 +8,7 @@ import importlib
 from types import ModuleType
 from typing import cast
 
-from ..spec import MonitorType, Spec
+from ..check.monitor_spec import MonitorType, Spec
 
 # Types to files. A type of the interface that is missing here cannot be saved yet.
 FILES: dict[str, str] = {
@@ -25,8 +25,8 @@ FILES: dict[str, str] = {
     MonitorType.ICMP: "icmp",
     MonitorType.GRPC: "grpc",
     MonitorType.SSH: "ssh",
-    MonitorType.SYNTHETIC: "synthetic.probe",
-    MonitorType.ASYNC_CANARY: "canary.probe",
+    MonitorType.SYNTHETIC: "synthetic.synthetic_probe",
+    MonitorType.ASYNC_CANARY: "canary.canary_probe",
     MonitorType.PUSH: "push",
     MonitorType.COMPOSITE: "composite",
 }

@@ -1,6 +1,6 @@
 """Composite: made of other monitors, so nothing is probed: the store works out what it says."""
 
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
 
 CHILDREN_MOST = 50
 MODES = ("all", "any", "quorum")

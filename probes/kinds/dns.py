@@ -18,21 +18,21 @@ import dns.rdtypes.txtbase
 import dns.reversename
 import trio
 
-from ..check import Check
-from ..facts import MISSING, Facts
-from ..failure import Failed, Unobtainable
-from ..phases import Stopwatch
-from ..reach.host_files import Nameserver
-from ..reach.outward import Reach
-from ..reach.query import RECORDS_ON_LOOP_MOST, ROOT_SECONDS
-from ..reach.question import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
-from ..reach.resolve import PATIENCE_SECONDS
-from ..reach.sockets import connected
-from ..reach.web import Request, Version, fetch
-from ..result import FailureClass, Phase, UnknownReason
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import BadTarget, Url, read_host, read_host_port, read_url
+from ..check.check import Check
+from ..check.condition_evaluation import MISSING, Facts
+from ..check.failure import Failed, Unobtainable
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase, UnknownReason
+from ..check.target import BadTarget, Url, read_host, read_host_port, read_url
+from ..net.dns_client import RECORDS_ON_LOOP_MOST, ROOT_SECONDS
+from ..net.dns_exchange import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
+from ..net.egress import Reach
+from ..net.http_client import Request, Version, fetch
+from ..net.resolver import PATIENCE_SECONDS
+from ..net.resolver_files import Nameserver
+from ..net.sockets import connected
 
 RECORD_TYPES = (
     *("A", "AAAA", "CAA", "CNAME", "DNSKEY", "DS", "HTTPS", "MX"),

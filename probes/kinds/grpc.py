@@ -6,18 +6,18 @@ Its two messages have one field each and are written and read here.
 import trio
 from cryptography import x509
 
-from ..check import Check
-from ..credentials import TLS, TLS_SKIP_VERIFY, Carrier, demanded_secret
-from ..facts import MISSING, Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.tls import Identity, expires_at_us
-from ..reach.unary import Call, Stream, call
-from ..result import FailureClass
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import BadTarget, read_host, read_host_port
+from ..check.check import Check
+from ..check.condition_evaluation import MISSING, Facts
+from ..check.credentials import TLS, TLS_SKIP_VERIFY, Carrier, demanded_secret
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+from ..check.target import BadTarget, read_host, read_host_port
+from ..net.egress import Reach
+from ..net.grpc_unary import Call, Stream, call
+from ..net.tls_contexts import Identity, expires_at_us
 
 PATH = "/grpc.health.v1.Health/Check"
 ALPN = ("h2",)

@@ -1,7 +1,8 @@
 """HTTP and HTTPS: one request, redirects followed through the guard, conditions or else 2xx."""
 
-from ..check import Check
-from ..credentials import (
+from ..check.check import Check
+from ..check.condition_evaluation import Facts
+from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS_SKIP_VERIFY,
@@ -13,15 +14,8 @@ from ..credentials import (
     password_faults,
     username,
 )
-from ..facts import Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.resolve import Family
-from ..reach.web import REDIRECTS_MOST, Request, Version, fetch
-from ..result import FailureClass
-from ..seen import Seen
-from ..spec import (
+from ..check.failure import Failed
+from ..check.monitor_spec import (
     BODY_LONGEST,
     CREDENTIAL_HEADERS,
     Config,
@@ -32,7 +26,13 @@ from ..spec import (
     Spec,
     TargetForm,
 )
-from ..target import read_url
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+from ..check.target import read_url
+from ..net.egress import Reach
+from ..net.http_client import REDIRECTS_MOST, Request, Version, fetch
+from ..net.resolver import Family
 
 
 def _rule(_target: str, config: Config) -> list[Fault]:

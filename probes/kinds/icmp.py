@@ -9,15 +9,15 @@ from time import perf_counter_ns
 
 import trio
 
-from ..check import Check
-from ..facts import Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.echo import Echo
-from ..reach.outward import Reach
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.check import Check
+from ..check.condition_evaluation import Facts
+from ..check.failure import Failed
+from ..check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..net.egress import Reach
+from ..net.icmp_echo import Echo
 
 COUNT_MOST = 20
 LOSS_PERCENT_MOST = 99

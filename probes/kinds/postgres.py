@@ -8,8 +8,9 @@ import math
 
 import trio
 
-from ..check import Check
-from ..credentials import (
+from ..check.check import Check
+from ..check.condition_evaluation import MISSING, Facts
+from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS_SKIP_VERIFY,
@@ -17,20 +18,19 @@ from ..credentials import (
     password_faults,
     secret,
 )
-from ..facts import MISSING, Facts
-from ..failure import Failed
-from ..numerals import read_numeral
-from ..phases import Stopwatch
-from ..reach.dial import Connection
-from ..reach.outward import Reach
-from ..reach.postgres_session import Row, Session
-from ..reach.reading import Reader
-from ..reach.starttls import SSL_REQUEST
-from ..reach.tls import expires_at_us
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import read_host_port
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.number_parser import read_numeral
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import read_host_port
+from ..net.bounded_reader import Reader
+from ..net.dial import Connection
+from ..net.egress import Reach
+from ..net.postgres_session import Row, Session
+from ..net.starttls import SSL_REQUEST
+from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
 QUERY_LONGEST = 4_096

@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from ..check import Check
-from ..credentials import (
+from ..check.check import Check
+from ..check.condition_evaluation import MISSING, Every, Facts
+from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     basic_authorization,
@@ -19,16 +20,15 @@ from ..credentials import (
     password_faults,
     username,
 )
-from ..facts import MISSING, Every, Facts
-from ..failure import Failed
-from ..numerals import read_numeral
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.web import Request, Response, fetch
-from ..result import FailureClass
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import Url, read_url
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.number_parser import read_numeral
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+from ..check.target import Url, read_url
+from ..net.egress import Reach
+from ..net.http_client import Request, Response, fetch
 
 QUERY_LONGEST = 1_024
 # Each condition looks at each of them on the event loop: more is a query to be aggregated.

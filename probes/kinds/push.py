@@ -1,6 +1,6 @@
 """Push: the target reports in by itself, so there is nothing to probe and nothing to set."""
 
-from ..spec import MonitorType, Spec, TargetForm
+from ..check.monitor_spec import MonitorType, Spec, TargetForm
 
 SPEC = Spec(
     type=MonitorType.PUSH,

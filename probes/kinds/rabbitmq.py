@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from ..check import Check
-from ..credentials import (
+from ..check.check import Check
+from ..check.condition_evaluation import MISSING, Facts
+from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS,
@@ -20,18 +21,17 @@ from ..credentials import (
     has_password,
     password_faults,
 )
-from ..facts import MISSING, Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.amqp_session import Session
-from ..reach.outward import Reach
-from ..reach.reading import Reader
-from ..reach.tls import expires_at_us
-from ..reach.web import Request, Response, fetch
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import Url, read_host_port
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import Url, read_host_port
+from ..net.amqp_session import Session
+from ..net.bounded_reader import Reader
+from ..net.egress import Reach
+from ..net.http_client import Request, Response, fetch
+from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
 # A name is a short string of the protocol: so many bytes.

@@ -4,8 +4,9 @@ A few commands on one stream of ours cost a seventh of what a client library doe
 their arguments with their lengths, so that no value can become a command.
 """
 
-from ..check import Check
-from ..credentials import (
+from ..check.check import Check
+from ..check.condition_evaluation import Facts
+from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS,
@@ -16,16 +17,15 @@ from ..credentials import (
     secret,
     username,
 )
-from ..facts import Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.reading import Reader
-from ..reach.tls import expires_at_us
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import read_host_port
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import read_host_port
+from ..net.bounded_reader import Reader
+from ..net.egress import Reach
+from ..net.tls_contexts import expires_at_us
 
 REPLY_BYTES_MOST = 64 * 1024
 DATABASE_MOST = 999

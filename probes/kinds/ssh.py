@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..check import Check
-from ..credentials import PASSWORD_REF, Carrier, demanded_secret, username
-from ..facts import Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.asyncio_thread import on_asyncio
-from ..reach.outward import Reach
-from ..reach.reading import Reader
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import read_host_port
+from ..check.check import Check
+from ..check.condition_evaluation import Facts
+from ..check.credentials import PASSWORD_REF, Carrier, demanded_secret, username
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import read_host_port
+from ..net.asyncio_thread import on_asyncio
+from ..net.bounded_reader import Reader
+from ..net.egress import Reach
 
 if TYPE_CHECKING:
-    from ..reach.ssh_session import Answer
+    from ..net.ssh_session import Answer
 
 COMMAND_LONGEST = 4_096
 # What a server may say before its version (RFC 4253, 4.2), and how long it may pause there: a
@@ -208,7 +208,7 @@ async def _attempt(
 
     async def work(sock: socket.socket) -> "Answer | None":
         # On the thread of asyncio: loading it takes a third of a second.
-        from ..reach import ssh_session
+        from ..net import ssh_session
 
         if user:
             login = ssh_session.Login(user, *secrets, check.text("command"))

@@ -2,17 +2,17 @@
 
 import trio
 
-from ..check import Check
-from ..facts import Facts
-from ..failure import Failed
-from ..judge import judged
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.resolve import Family
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import BODY_LONGEST, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import read_host_port
+from ..check.check import Check
+from ..check.condition_evaluation import Facts
+from ..check.failure import Failed
+from ..check.monitor_spec import BODY_LONGEST, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import read_host_port
+from ..net.egress import Reach
+from ..net.resolver import Family
+from .condition_worker import judged
 
 RECEIVED_BYTES_MOST = 64 * 1024
 # A peer that has spoken and then says nothing for this long has said all.

@@ -4,17 +4,17 @@ A certificate that is not believed is `tls_error` whatever the conditions say: n
 trust, and none takes it away. Conditions replace only the bound of `warn_days`.
 """
 
-from ..check import Check
-from ..facts import Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.starttls import start_tls
-from ..reach.tls import expires_at_us
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import BadTarget, read_host, read_host_port
+from ..check.check import Check
+from ..check.condition_evaluation import Facts
+from ..check.failure import Failed
+from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import BadTarget, read_host, read_host_port
+from ..net.egress import Reach
+from ..net.starttls import start_tls
+from ..net.tls_contexts import expires_at_us
 
 WARN_DAYS = 14
 WARN_DAYS_MOST = 999

@@ -21,16 +21,25 @@ from trio_websocket import (
 )
 from wsproto.utilities import LocalProtocolError
 
-from ..check import Check
-from ..facts import MISSING, Facts
-from ..failure import Failed
-from ..phases import Stopwatch
-from ..reach.outward import Reach
-from ..reach.tls import HTTP_ALPN, expires_at_us
-from ..result import FailureClass, Phase
-from ..seen import Seen
-from ..spec import BODY_LONGEST, Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..target import Url, read_url
+from ..check.check import Check
+from ..check.condition_evaluation import MISSING, Facts
+from ..check.failure import Failed
+from ..check.monitor_spec import (
+    BODY_LONGEST,
+    Config,
+    Fault,
+    Field,
+    FieldType,
+    MonitorType,
+    Spec,
+    TargetForm,
+)
+from ..check.observation import Seen
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from ..check.target import Url, read_url
+from ..net.egress import Reach
+from ..net.tls_contexts import HTTP_ALPN, expires_at_us
 
 # All that a peer may send in one conversation, the handshake included.
 RECEIVED_BYTES_MOST = 128 * 1024

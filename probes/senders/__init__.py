@@ -10,11 +10,11 @@ from typing import Final
 
 import trio
 
-from ..failure import Failed, Unobtainable
+from ..check.failure import Failed, Unobtainable
 from . import apprise, discord, email, ntfy, opsgenie, pagerduty, slack, teams, telegram, webhook
-from .delivery import SEND_SECONDS, Delivered, Means, NotDelivered, Verdict, renamed
+from .channel_spec import ChannelSpec
 from .message import Message
-from .settings import ChannelSpec
+from .send_result import SEND_SECONDS, Delivered, Means, NotDelivered, Verdict, renamed
 
 _SENDERS: Final[Mapping[str, ModuleType]] = {
     sender.SPEC.type: sender

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..failure import Failed, Unobtainable
-from ..phases import Stopwatch
-from ..reach.web import Request, Response, fetch
-from ..target import BadTarget, read_url
-from .delivery import (
+from ..check.failure import Failed, Unobtainable
+from ..check.phase_timer import Stopwatch
+from ..check.target import BadTarget, read_url
+from ..net.http_client import Request, Response, fetch
+from .channel_spec import ChannelSpec, Config, Setting, SettingFault
+from .message import Message, Status, body_lines, title_line
+from .send_result import (
     ANSWER_BYTES_MOST,
     Delivered,
     Means,
@@ -27,8 +29,6 @@ from .delivery import (
     by_status,
     renamed,
 )
-from .message import Message, Status, body_lines, title_line
-from .settings import ChannelSpec, Config, Setting, SettingFault
 
 if TYPE_CHECKING:
     import requests

@@ -7,9 +7,9 @@ Markdown's characters are escaped.
 import re
 from typing import Any, Final
 
-from .delivery import Delivered, Means, post_json
+from .channel_spec import ChannelSpec, Config, Form, Setting
 from .message import Message, Status, body_lines, title_line
-from .settings import ChannelSpec, Config, Form, Setting
+from .send_result import Delivered, Means, post_json
 
 # Discord's bounds of an embed.
 TITLE_LONGEST: Final = 256

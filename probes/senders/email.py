@@ -19,11 +19,11 @@ from html import escape
 from io import BufferedIOBase
 from typing import Final
 
-from ..phases import Stopwatch
-from ..reach import tls
-from .delivery import SEND_SECONDS, Delivered, Mail, Means, NotDelivered, Verdict
+from ..check.phase_timer import Stopwatch
+from ..net import tls_contexts as tls
+from .channel_spec import ChannelSpec, Config, Setting, SettingFault
 from .message import Message, body_lines, title_line
-from .settings import ChannelSpec, Config, Setting, SettingFault
+from .send_result import SEND_SECONDS, Delivered, Mail, Means, NotDelivered, Verdict
 
 ADDRESSES_MOST: Final = 20
 ADDRESS_LONGEST: Final = 254

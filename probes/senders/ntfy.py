@@ -6,9 +6,9 @@ interprets none of them unless it is asked to.
 
 from typing import Any, Final
 
-from .delivery import Delivered, Means, post_json
+from .channel_spec import ChannelSpec, Config, Form, Setting
 from .message import Message, Severity, Status, body_lines, clipped, title_line
-from .settings import ChannelSpec, Config, Form, Setting
+from .send_result import Delivered, Means, post_json
 
 # A longer message becomes an attachment.
 MESSAGE_BYTES_MOST: Final = 4_000

@@ -6,9 +6,9 @@ A test opens and closes at once, so that it ends where it began.
 from typing import Any, Final
 from urllib.parse import quote
 
-from .delivery import Delivered, Means, post_json
+from .channel_spec import ChannelSpec, Config, Form, Setting
 from .message import Message, Severity, Status, body_lines, clipped, title_line
-from .settings import ChannelSpec, Config, Form, Setting
+from .send_result import Delivered, Means, post_json
 
 MESSAGE_LONGEST: Final = 130
 DESCRIPTION_LONGEST: Final = 15_000

@@ -5,9 +5,9 @@ A test triggers and resolves at once, so that it ends where it began.
 
 from typing import Any, Final
 
-from .delivery import Delivered, Means, post_json
+from .channel_spec import ChannelSpec, Config, Form, Setting
 from .message import Message, Severity, Status, body_lines, clipped, instant_text, title_line
-from .settings import ChannelSpec, Config, Form, Setting
+from .send_result import Delivered, Means, post_json
 
 SUMMARY_LONGEST: Final = 1_024
 _SEVERITIES: Final = {

@@ -7,9 +7,9 @@ three characters escaped.
 
 from typing import Any, Final
 
-from .delivery import Delivered, Means, post_json
+from .channel_spec import ChannelSpec, Config, Form, Setting
 from .message import Message, body_lines, plain_text, title_line
-from .settings import ChannelSpec, Config, Form, Setting
+from .send_result import Delivered, Means, post_json
 
 TEXT_LONGEST: Final = 3_000
 

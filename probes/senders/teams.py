@@ -5,9 +5,9 @@ Texts stand in runs of rich text, in which Teams interprets nothing.
 
 from typing import Any, Final
 
-from .delivery import Delivered, Means, post_json
+from .channel_spec import ChannelSpec, Config, Form, Setting
 from .message import Message, Status, body_lines, title_line
-from .settings import ChannelSpec, Config, Form, Setting
+from .send_result import Delivered, Means, post_json
 
 _COLOURS: Final = {
     Status.DOWN: "Attention",

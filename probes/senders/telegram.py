@@ -6,9 +6,9 @@ The text is HTML with all of ours escaped; a name after an @ is broken, or it wo
 from html import escape
 from typing import Any, Final
 
-from .delivery import Delivered, Means, NotDelivered, Verdict, answer_of, post_json
+from .channel_spec import ChannelSpec, Config, Setting
 from .message import Message, plain_text, title_line
-from .settings import ChannelSpec, Config, Setting
+from .send_result import Delivered, Means, NotDelivered, Verdict, answer_of, post_json
 
 ORIGIN: Final = "https://api.telegram.org"
 TEXT_LONGEST: Final = 4_096

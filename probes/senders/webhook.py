@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from .delivery import Delivered, Means, post
+from .channel_spec import ChannelSpec, Config, Form, Setting, SettingFault
 from .message import Message, body_lines, instant_text, title_line
-from .settings import ChannelSpec, Config, Form, Setting, SettingFault
+from .send_result import Delivered, Means, post
 
 SECRET_PREFIX: Final = "whsec_"
 # As the Standard Webhooks specification bounds keys.

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from ...probes.carrier import AgentResult, window_job_id
-from ...probes.result import FailureClass
+from ...probes.check.result import FailureClass
+from ...probes.jobs.agent_protocol import AgentResult, window_job_id
 from .arrival import Arrival, Source
 from .instant import DAY, SECOND, Instant, from_datetime
 from .ledger import covered_until

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...probes.durations import read_duration
+from ...probes.check.durations import read_duration
+from ...probes.check.monitor_spec import FieldType, is_credential_header
 from ...probes.kinds import spec_of
-from ...probes.spec import FieldType, is_credential_header
 from .burn import RULES_MOST
 from .decoding import field_fault
 from .instant import SECOND

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ...probes.check.monitor_spec import Field, FieldType, Spec
 from ...probes.kinds import spec_of
-from ...probes.spec import Field, FieldType, Spec
 from .bundle import MONITORS_MOST, SERVICES_MOST, MonitorEntry, ServiceEntry
 from .monitor import NUMBERS, MonitorType
 from .report import WINDOWS

@@ -7,8 +7,8 @@ claiming ends, by what stands then. What merely was not done in time is missed, 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ...probes.carrier import CAPABILITY
-from ...probes.spec import MonitorType
+from ...probes.check.monitor_spec import MonitorType
+from ...probes.jobs.agent_protocol import CAPABILITY
 from .ledger import WithheldReason
 
 NEEDED = CAPABILITY[MonitorType.ASYNC_CANARY]

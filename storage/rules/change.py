@@ -12,7 +12,7 @@ from typing import Final
 from unicodedata import normalize
 from uuid import UUID
 
-from ...probes.target import BadTarget, read_url
+from ...probes.check.target import BadTarget, read_url
 from .instant import DAY, MILLISECOND, MINUTE, Instant
 from .monitor import text_rule_broken
 

@@ -6,8 +6,8 @@ Forms, routes and bundles all ask `faults`, which says every fault at once and n
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...probes.check import CONDITIONS_MOST
-from ...probes.spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
+from ...probes.check.check import CONDITIONS_MOST
+from ...probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from .schedule import Manner
 from .slug import is_slug
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from ...probes.carrier import LIVE_SECONDS
+from ...probes.jobs.agent_protocol import LIVE_SECONDS
 from ..pools import Tx
 from ..rules.instant import Instant
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ...probes.carrier import LIVE_SECONDS
+from ...probes.jobs.agent_protocol import LIVE_SECONDS
 from ..pools import Tx
 from ..rules.instant import Instant
 from ..tables import presences

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from ...probes.senders import Means
-from ...probes.senders.delivery import Mail
 from ...probes.senders.mail_settings import MailSettings
+from ...probes.senders.send_result import Mail
 from ..keyring import CannotOpen, Keyring, Place
 from ..pools import Tx
 from ..tables.settings import SettingRow, select_whole_setting

@@ -6,7 +6,7 @@ within LIVE_SECONDS.
 
 from collections.abc import Iterable, Mapping
 
-from ...probes.carrier import LIVE_SECONDS
+from ...probes.jobs.agent_protocol import LIVE_SECONDS
 from ..pools import Tx
 from ..tables import presences
 

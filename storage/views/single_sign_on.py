@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from ...probes.openid_settings import SignOn
+from ...probes.oidc.oidc_settings import SignOn
 from ..keyring import Keyring, Place
 from ..pools import Tx
 from ..tables.settings import select_whole_setting

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ...probes.carrier import CAPABILITY, LIVE_SECONDS, Generation
-from ...probes.spec import MonitorType
+from ...probes.check.monitor_spec import MonitorType
+from ...probes.jobs.agent_protocol import CAPABILITY, LIVE_SECONDS, Generation
 from ..pools import Tx
 from ..rules.canary import Ground
 from ..rules.instant import Instant

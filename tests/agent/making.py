@@ -8,9 +8,9 @@ import msgspec
 
 from leadline.daemon.agent.jobs import SECOND, moment
 from leadline.daemon.agent.known import Definition
-from leadline.probes.carrier import Job, generation_of, window_job_id
-from leadline.probes.check import make_check
-from leadline.probes.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
+from leadline.probes.check.check import make_check
+from leadline.probes.jobs.agent_protocol import Job, generation_of, window_job_id
+from leadline.probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
 
 # 2026-01-05T00:00:00Z.
 T0 = 1_767_571_200_000_000

@@ -12,7 +12,7 @@ from leadline.daemon.agent.place import read_place
 from leadline.daemon.agent.ring import open_ring
 from leadline.daemon.agent.service import Agent, build, run_parts
 from leadline.daemon.sections import Prober, Pull, Settings
-from leadline.probes.lag import Lag
+from leadline.probes.check.loop_lag import Lag
 from tests.agent.making import REGION, T0, TOKEN
 
 # A minute of theirs is three seconds of ours.

@@ -13,7 +13,7 @@ import trio
 
 from leadline.daemon.agent.jobs import SECOND, micros
 from leadline.daemon.agent.link import FAILURES, Standing
-from leadline.probes.lag import Lag
+from leadline.probes.check.loop_lag import Lag
 from tests.agent.making import REGION, T0, definition, job
 from tests.agent.running import PACE, PATIENCE_SECONDS, FastTime, agent, not_running, target, until
 from tests.agent.serving import FakeServer, Watched

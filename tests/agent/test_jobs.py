@@ -17,7 +17,7 @@ from leadline.daemon.agent.jobs import (
     own_task,
     read_task,
 )
-from leadline.probes.envelope import Contents
+from leadline.probes.jobs.envelope import Contents
 from tests.agent.making import T0, TOKEN, definition, job
 
 SECRET = "tr0ub4dor"

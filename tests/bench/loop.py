@@ -13,10 +13,10 @@ from typing import Any
 import trio
 
 from leadline.daemon.garbage import set_aside
-from leadline.probes.check import Check, make_check
-from leadline.probes.reach.outward import Reach, make_reach
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.run import run
+from leadline.probes.check.check import Check, make_check
+from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.runner import run
 
 from ..probes.real_servers import HOST
 from ..probes.test_mysql_probe import PASSWORD as MYSQL_PASSWORD

@@ -8,7 +8,7 @@ import pytest
 
 from leadline.http.console.explained import REFUSALS
 from leadline.http.console.monitor_form.examples import EXAMPLES, with_examples
-from leadline.probes.check import validate
+from leadline.probes.check.check import validate
 from leadline.storage.postgres_partitions import make_partitions
 from leadline.storage.rules.instant import DAY, MINUTE, Instant
 from leadline.storage.rules.ledger import WithheldReason

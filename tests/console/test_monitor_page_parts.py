@@ -16,8 +16,8 @@ from leadline.http.console.monitor.facts import (
     axis_of_latency,
     course_axis,
 )
-from leadline.probes.result import FailureClass, UnknownReason
-from leadline.probes.target import BadTarget
+from leadline.probes.check.result import FailureClass, UnknownReason
+from leadline.probes.check.target import BadTarget
 from leadline.storage.rules.instant import HOUR, SECOND, Instant
 from leadline.storage.rules.schedule import Term, anchor_for, windows
 from leadline.storage.views.results import HeartbeatRow

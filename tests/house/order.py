@@ -126,3 +126,21 @@ def place_of(module: str) -> Place | None:
 def is_table(module: str) -> bool:
     place = place_of(module)
     return place is not None and place.layer == "storage" and place.sublayer == "tables"
+
+
+# Modules outside `rules` that are as pure as rules.
+PURE_MODULES: Final = {
+    "probes.check.check",
+    "probes.check.condition",
+    "probes.check.result",
+    "probes.jobs.agent_protocol",
+}
+
+
+def is_pure(module: str) -> bool:
+    """Returns whether a module must have no async function, clock, randomness or I/O."""
+    place = place_of(module)
+    in_rules = place is not None and (place.layer == "storage" and place.sublayer == "rules")
+    return (
+        in_rules or module in PURE_MODULES or module.startswith(("storage.core", "storage.rules"))
+    )

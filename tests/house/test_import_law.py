@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.house.order import PURE_MODULES, is_pure
 from tests.house.sources import (
     LAYERS,
-    ROOT,
     files,
     ident,
     imported,
@@ -28,7 +28,6 @@ IMPURE: Final = {
     "socket",
     "httpx",
 }
-PURE_PROBE_FILES: Final = {"check", "condition", "result", "carrier"}
 # The modules of the daemon that an agent shares: none of them needs storage or http.
 SHARED_WITH_AGENT: Final = {
     "daemon.garbage",
@@ -93,8 +92,7 @@ def test_imports_inside_storage_point_down() -> None:
 
 
 def _pure_files() -> list[Path]:
-    probes = [ROOT / "probes" / f"{name}.py" for name in sorted(PURE_PROBE_FILES)]
-    return sorted((ROOT / "storage" / "rules").rglob("*.py")) + [p for p in probes if p.exists()]
+    return [path for path in files() if is_pure(module_name(path))]
 
 
 def _impurities(path: Path) -> Iterator[str]:
@@ -109,6 +107,7 @@ def _impurities(path: Path) -> Iterator[str]:
 
 
 def test_rules_are_pure() -> None:
+    assert len(_pure_files()) > len(PURE_MODULES)
     assert [found for path in _pure_files() for found in _impurities(path)] == []
 
 

@@ -12,15 +12,15 @@ from leadline.http.route import Ask, Reply
 from leadline.http.shapes.agent_tokens import CreatedAgentToken
 from leadline.http.shapes.monitors import CreateMonitor, UpdateMonitor
 from leadline.http.shapes.secrets import CreateSecretRequest, UpdateSecretRequest
-from leadline.probes.check import make_check
-from leadline.probes.facts import Facts
-from leadline.probes.kinds.synthetic.probe import _Run
+from leadline.probes.check.check import make_check
+from leadline.probes.check.condition_evaluation import Facts
+from leadline.probes.check.target import read_url
 from leadline.probes.kinds.synthetic.scenario import read_scenario
+from leadline.probes.kinds.synthetic.synthetic_probe import _Run
 from leadline.probes.kinds.synthetic.template import Values
-from leadline.probes.reach.exchange import RawResponse, Request, Response
-from leadline.probes.reach.ssh_session import Login
-from leadline.probes.reach.tls import Contexts, Identity
-from leadline.probes.target import read_url
+from leadline.probes.net.http_exchange import RawResponse, Request, Response
+from leadline.probes.net.ssh_session import Login
+from leadline.probes.net.tls_contexts import Contexts, Identity
 from leadline.storage.rules.monitor import MonitorType
 from leadline.storage.transactions.monitors.draft import MonitorDraft
 

@@ -22,8 +22,8 @@ from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Context, Options
 from leadline.http.table import ROUTES
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import notify_policy, probe_policy
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import notify_policy, probe_policy
 from leadline.probes.senders import Means
 from leadline.probes.senders.webhook import secret_from
 from leadline.storage.bus import Bus

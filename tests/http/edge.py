@@ -10,7 +10,7 @@ from leadline.daemon.loops.ticker import Ticker
 from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Options
-from leadline.probes.carrier import Generation, window_job_id
+from leadline.probes.jobs.agent_protocol import Generation, window_job_id
 from leadline.storage.bus import Bus
 from leadline.storage.pools import open_pool
 from leadline.storage.recorder import Recorder

@@ -13,13 +13,13 @@ from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Options
 from leadline.http.table import ROUTES
-from leadline.probes.carrier import (
+from leadline.probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     KINDS_HEADER,
     Generation,
     window_job_id,
 )
-from leadline.probes.envelope import open_envelope
+from leadline.probes.jobs.envelope import open_envelope
 from leadline.storage.rules.instant import DAY, SECOND, Instant, to_text
 from leadline.storage.tables import agents
 from tests.http.cast import Api

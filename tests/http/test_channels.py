@@ -6,9 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from leadline.http.shapes.notifications import ChannelType
-from leadline.probes.reach.policy import notify_policy
+from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders import SPECS
-from leadline.probes.senders.settings import MASK
+from leadline.probes.senders.channel_spec import MASK
 from leadline.storage.keyring import Keyring
 from leadline.storage.tables import channels as table
 from leadline.storage.transactions.notifications.edit_channels import CHANNELS_OF_PROJECT_MOST

@@ -13,7 +13,7 @@ from leadline.daemon.loops.resets import Resets
 from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
 from leadline.http.table import ROUTES
-from leadline.probes.reach.policy import probe_policy
+from leadline.probes.net.egress_policy import probe_policy
 from leadline.storage.pools import open_pool
 from leadline.storage.rules.password_reset import ATTEMPTS_MOST
 from leadline.storage.rules.token import RANDOM_BYTES, TokenKind, token_from

@@ -13,7 +13,7 @@ import trio
 from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
 from leadline.http.table import ROUTES
-from leadline.probes.openid_settings import SignOn
+from leadline.probes.oidc.oidc_settings import SignOn
 from leadline.storage.pools import open_pool
 from leadline.storage.rules.access import Role
 from leadline.storage.rules.instant import SECOND, Instant

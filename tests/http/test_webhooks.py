@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leadline.http.shapes.notifications import Webhook
-from leadline.probes.reach.policy import notify_policy
+from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.webhook import key_of, secret_from
 from leadline.storage.tables import webhooks as table
 from leadline.storage.transactions.notifications.edit_webhooks import WEBHOOKS_OF_ORGANIZATION_MOST

@@ -12,8 +12,8 @@ import trio
 
 from leadline.daemon.loops.leaser import Leaser
 from leadline.daemon.loops.pace import keep_going
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.senders import Means
 from leadline.storage.keyring import Keyring
 from leadline.storage.pools import Pool

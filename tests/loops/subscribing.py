@@ -12,7 +12,7 @@ import trio
 
 from leadline.daemon.loops.leaser import Leaser
 from leadline.daemon.loops.pace import keep_going
-from leadline.probes.senders.delivery import Means
+from leadline.probes.senders.send_result import Means
 from leadline.storage.rules.access import Kind as PrincipalKind
 from leadline.storage.rules.access import Membership, Principal, Role
 from leadline.storage.rules.incident import Impact, Source, Status

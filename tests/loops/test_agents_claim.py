@@ -11,7 +11,7 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.ticker import Ticker
-from leadline.probes.carrier import Generation
+from leadline.probes.jobs.agent_protocol import Generation
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.rules.schedule import claimable_until
 from leadline.storage.tables import agents, presences, queues, schedules

@@ -14,10 +14,10 @@ from leadline.daemon.loops import dispatcher as dispatcher_module
 from leadline.daemon.loops.catalogue import Catalogue
 from leadline.daemon.loops.dispatcher import Dispatcher
 from leadline.daemon.loops.ticker import Ticker
-from leadline.probes.check import Check
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.result import Outcome, Phases, Result, UnknownReason, unobtained
+from leadline.probes.check.check import Check
+from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason, unobtained
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
 from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.instant import SECOND, Instant

@@ -19,9 +19,9 @@ from leadline.daemon.loops.prober import Prober
 from leadline.daemon.loops.repairer import Repairer
 from leadline.daemon.loops.sealer import Sealer
 from leadline.daemon.loops.ticker import Ticker
-from leadline.probes.check import Check
-from leadline.probes.reach.outward import Reach
-from leadline.probes.result import Outcome, Phases, Result
+from leadline.probes.check.check import Check
+from leadline.probes.check.result import Outcome, Phases, Result
+from leadline.probes.net.egress import Reach
 from leadline.storage.bus import Bus
 from leadline.storage.pools import Isolation
 from leadline.storage.recorder import Recorder

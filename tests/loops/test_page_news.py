@@ -14,8 +14,8 @@ import trio
 import trustme
 
 from leadline.http.publicpage.words import update_word
-from leadline.probes.reach.policy import notify_policy, probe_policy
-from leadline.probes.reach.tls import Contexts
+from leadline.probes.net.egress_policy import notify_policy, probe_policy
+from leadline.probes.net.tls_contexts import Contexts
 from leadline.storage.pools import Tx
 from leadline.storage.rules.incident import Source, Status
 from leadline.storage.rules.instant import HOUR, MINUTE, Instant

@@ -13,9 +13,9 @@ from leadline.daemon.loops import prober as prober_module
 from leadline.daemon.loops.catalogue import Catalogue
 from leadline.daemon.loops.prober import Prober
 from leadline.daemon.loops.ticker import AHEAD_US, Ticker
-from leadline.probes.check import Check
-from leadline.probes.reach.outward import Reach
-from leadline.probes.result import Outcome, Phases, Result
+from leadline.probes.check.check import Check
+from leadline.probes.check.result import Outcome, Phases, Result
+from leadline.probes.net.egress import Reach
 from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.instant import SECOND, Instant

@@ -9,9 +9,9 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
 from leadline.daemon.loops.catalogue import OVERLAP_US, Catalogue
-from leadline.probes.check import Check
-from leadline.probes.reach.outward import Reach
-from leadline.probes.result import Outcome, Phases, Result, UnknownReason
+from leadline.probes.check.check import Check
+from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason
+from leadline.probes.net.egress import Reach
 from leadline.storage.keyring import Keyring
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables.monitors import MonitorRow

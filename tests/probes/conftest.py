@@ -7,10 +7,10 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.reach.host_files import HostFiles
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.reach.resolve import Resolver
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.net.resolver import Resolver
+from leadline.probes.net.resolver_files import HostFiles
 from tests.effort import IS_SOAK
 from tests.probes.servers import Names, Prober
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import trio
 
-from leadline.probes.reach.outward import Reach
-from leadline.probes.senders.delivery import Means
+from leadline.probes.net.egress import Reach
 from leadline.probes.senders.message import Message, Severity, Status
+from leadline.probes.senders.send_result import Means
 from tests.probes.servers import answer, read_head, serving
 
 CANARY = "canary-5d21e8"

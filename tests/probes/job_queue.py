@@ -13,11 +13,11 @@ from urllib.parse import unquote
 import trio
 import trustme
 
-from leadline.probes.check import Check, make_check
+from leadline.probes.check.canary_stages import Stage, StageEnd
+from leadline.probes.check.check import Check, make_check
+from leadline.probes.check.result import Result
 from leadline.probes.kinds.canary.workflow import CORRELATION
-from leadline.probes.result import Result
-from leadline.probes.run import run
-from leadline.probes.stages import Stage, StageEnd
+from leadline.probes.runner import run
 from tests.probes.servers import Names, Prober, Secure, answer, now
 
 # Globally routable, and nobody's but the test's in its own network.

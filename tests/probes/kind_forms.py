@@ -9,7 +9,7 @@ from typing import Any, Union
 import trio
 import trustme
 
-from leadline.probes.result import FailureClass, Outcome, Result
+from leadline.probes.check.result import FailureClass, Outcome, Result
 from tests.probes.servers import Prober, serving
 
 HOST, V6, IDN, A_LABELS = "127.0.0.1", "::1", "bücher.example", "xn--bcher-kva.example"

@@ -11,8 +11,8 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from leadline.probes.reach.outward import Reach
-from leadline.probes.senders.delivery import Mail
+from leadline.probes.net.egress import Reach
+from leadline.probes.senders.send_result import Mail
 from tests.ports import free_port
 from tests.probes.fake_services import CANARY
 from tests.probes.real_servers import HOST

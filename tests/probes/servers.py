@@ -14,11 +14,11 @@ import dns.rdatatype
 import dns.rrset
 import trio
 
-from leadline.probes.check import make_check
-from leadline.probes.reach.host_files import Nameserver
-from leadline.probes.reach.outward import Reach
-from leadline.probes.result import Result
-from leadline.probes.run import run
+from leadline.probes.check.check import make_check
+from leadline.probes.check.result import Result
+from leadline.probes.net.egress import Reach
+from leadline.probes.net.resolver_files import Nameserver
+from leadline.probes.runner import run
 
 Secure: TypeAlias = "trio.SSLStream[trio.SocketStream]"
 Handler = Callable[[trio.SocketStream], Awaitable[None]]

@@ -21,7 +21,7 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.result import Outcome
+from leadline.probes.check.result import Outcome
 from tests.ports import free_port, refusing_port
 from tests.probes.real_servers import HOST, listens, running
 from tests.probes.servers import Handler, Names, Prober, answer, answering, read_head, serving

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import trustme
 
+from leadline.probes.check.canary_stages import Stage, StageEnd
+from leadline.probes.check.result import Outcome
 from leadline.probes.kinds.canary.workflow import CORRELATION
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.result import Outcome
-from leadline.probes.stages import Stage, StageEnd
+from leadline.probes.net.egress_policy import probe_policy
 from tests.probes.canary_network import asking, canary_network
 from tests.probes.job_queue import (
     ELSEWHERE,

@@ -19,12 +19,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check import validate
-from leadline.probes.kinds.canary.answer import is_same
+from leadline.probes.check.check import validate
+from leadline.probes.check.target import read_url
+from leadline.probes.kinds.canary.canary_probe import SPEC
+from leadline.probes.kinds.canary.canary_requests import Bound
 from leadline.probes.kinds.canary.correlate import completion_url, is_usable, spelt
 from leadline.probes.kinds.canary.fixtures import FIXTURES
-from leadline.probes.kinds.canary.outgoing import Bound
-from leadline.probes.kinds.canary.probe import SPEC
+from leadline.probes.kinds.canary.json_answer import is_same
 from leadline.probes.kinds.canary.submit import idempotency_key, json_body, multipart_body
 from leadline.probes.kinds.canary.workflow import (
     CORRELATION,
@@ -34,7 +35,6 @@ from leadline.probes.kinds.canary.workflow import (
     MultipartFixture,
     read_workflow,
 )
-from leadline.probes.target import read_url
 from tests.probes.job_queue import canary_check, polled, streamed
 
 URL = "https://jobs.example/"

@@ -11,11 +11,11 @@ import pytest
 import trio
 import trustme
 
+from leadline.probes.check.canary_stages import Stage, StageEnd
+from leadline.probes.check.result import Outcome, Result, UnknownReason
 from leadline.probes.kinds.canary import await_result
-from leadline.probes.kinds.canary.outgoing import RESPONSE_BYTES_MOST
+from leadline.probes.kinds.canary.canary_requests import RESPONSE_BYTES_MOST
 from leadline.probes.kinds.canary.workflow import CORRELATION
-from leadline.probes.result import Outcome, Result, UnknownReason
-from leadline.probes.stages import Stage, StageEnd
 from tests.probes.canary_network import asking, canary_network
 from tests.probes.job_queue import (
     HERE,

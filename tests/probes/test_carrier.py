@@ -1,6 +1,12 @@
 """Messages between a server and its agents: settings in strings, capabilities, generations."""
 
-from leadline.probes.carrier import Generation, generation_of, is_capable, read_kinds, spelt
+from leadline.probes.jobs.agent_protocol import (
+    Generation,
+    generation_of,
+    is_capable,
+    read_kinds,
+    spelt,
+)
 
 
 def test_every_setting_is_spelt_as_a_string_and_none_is_left_out() -> None:

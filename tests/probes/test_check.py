@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check import make_check, target_host, validate
+from leadline.probes.check.check import make_check, target_host, validate
+from leadline.probes.check.monitor_spec import Fault, MonitorType
+from leadline.probes.check.target import BadTarget, read_url, redirected
 from leadline.probes.kinds import FILES, spec_of
-from leadline.probes.spec import Fault, MonitorType
-from leadline.probes.target import BadTarget, read_url, redirected
 
 URL = "https://api.example.com/health"
 

@@ -8,7 +8,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.probes.condition import (
+from leadline.probes.check.condition import (
     BadCondition,
     Condition,
     Literal,
@@ -18,8 +18,14 @@ from leadline.probes.condition import (
     parse,
     unparse,
 )
-from leadline.probes.durations import read_duration
-from leadline.probes.facts import MISSING, SEARCH_WORK_MOST, Every, Facts, evaluate
+from leadline.probes.check.condition_evaluation import (
+    MISSING,
+    SEARCH_WORK_MOST,
+    Every,
+    Facts,
+    evaluate,
+)
+from leadline.probes.check.durations import read_duration
 
 SECOND, HOUR, DAY = 1_000_000, 3_600_000_000, 86_400_000_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.reach.cookies import COOKIES_MOST, Jar
+from leadline.probes.net.cookies import COOKIES_MOST, Jar
 
 URL = "https://shop.example/a/b"
 WORDS = (

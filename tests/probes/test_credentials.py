@@ -2,10 +2,10 @@
 
 import pytest
 
-from leadline.probes.check import Check, make_check, validate
-from leadline.probes.credentials import Carrier, basic_authorization, demanded_secret, secret
-from leadline.probes.failure import Unobtainable
-from leadline.probes.result import UnknownReason
+from leadline.probes.check.check import Check, make_check, validate
+from leadline.probes.check.credentials import Carrier, basic_authorization, demanded_secret, secret
+from leadline.probes.check.failure import Unobtainable
+from leadline.probes.check.result import UnknownReason
 
 URL = "https://shop.example/"
 

@@ -8,14 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from leadline.probes.failure import Failed, Unobtainable
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach import sockets
-from leadline.probes.reach.dial import dial
-from leadline.probes.reach.host_files import HostFiles
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.reach.resolve import Resolver
-from leadline.probes.result import FailureClass, Outcome, UnknownReason
+from leadline.probes.check.failure import Failed, Unobtainable
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason
+from leadline.probes.net import sockets
+from leadline.probes.net.dial import dial
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.net.resolver import Resolver
+from leadline.probes.net.resolver_files import HostFiles
 from tests.ports import refusing_port
 from tests.probes.servers import Names, Prober, answer, answering, serving
 
@@ -31,7 +31,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
             number = numbers.get(address[0])
             return number if number is not None else int(super().connect_ex(address))
 
-    monkeypatch.setattr("leadline.probes.reach.sockets.socket.socket", Told)
+    monkeypatch.setattr("leadline.probes.net.sockets.socket.socket", Told)
     return numbers
 
 
@@ -75,7 +75,7 @@ async def test_a_host_without_ipv6_reaches_what_has_both_and_judges_by_what_it_c
     prober: Prober, at_once: dict[str, int], names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run that waits for an address that has failed reaches its deadline, and is not up.
-    monkeypatch.setattr("leadline.probes.reach.dial.HEAD_START_SECONDS", 3_600)
+    monkeypatch.setattr("leadline.probes.net.dial.HEAD_START_SECONDS", 3_600)
     at_once["2606:4700::1"] = errno.ENETUNREACH
     names.records[("both.example", "AAAA")] = [["2606:4700::1"]]
     names.records[("both.example", "A")] = [["127.0.0.1"]]
@@ -110,7 +110,7 @@ async def test_a_slow_address_does_not_keep_the_next_from_being_tried(
             await trio.sleep_forever()
         return await real(address, port)
 
-    monkeypatch.setattr("leadline.probes.reach.dial.connected", black_hole)
+    monkeypatch.setattr("leadline.probes.net.dial.connected", black_hole)
     names.records[("slow.example", "A")] = [["127.0.0.9", "127.0.0.1"]]
     async with serving(answering(answer())) as port:
         result = await prober.check("tcp", f"slow.example:{port}", "[IP] == 127.0.0.1")
@@ -128,7 +128,7 @@ async def test_an_address_has_a_head_start_of_a_quarter_of_a_second(
             await trio.sleep_forever()
         return trio.socket.socket()
 
-    monkeypatch.setattr("leadline.probes.reach.dial.connected", scripted)
+    monkeypatch.setattr("leadline.probes.net.dial.connected", scripted)
     addresses = ["127.0.0.7", "127.0.0.8", "127.0.0.9"]
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{address} slow.example\n" for address in addresses))

@@ -10,9 +10,9 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
-from leadline.probes.reach.policy import canary_policy
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.net.egress_policy import canary_policy
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Handler, Names, Prober, Secure, serving
 

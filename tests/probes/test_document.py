@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.condition import parse
-from leadline.probes.document import (
+from leadline.probes.check.condition import parse
+from leadline.probes.check.condition_evaluation import Facts, evaluate
+from leadline.probes.check.json_document import (
     INDEX_MOST,
     MISSING,
     PARTS_MOST,
@@ -18,7 +19,6 @@ from leadline.probes.document import (
     read_whole,
     walk,
 )
-from leadline.probes.facts import Facts, evaluate
 
 KEYS = st.sampled_from(["a", "b", "", "é", 'q"', "\\", "there", "before0"])
 LEAVES = (

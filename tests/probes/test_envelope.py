@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.carrier import Generation, Job
-from leadline.probes.envelope import BadEnvelope, Contents, open_envelope, seal
+from leadline.probes.jobs.agent_protocol import Generation, Job
+from leadline.probes.jobs.envelope import BadEnvelope, Contents, open_envelope, seal
 
 TOKEN = "leadline_agent_" + "a" * 43
 NOW = datetime(2026, 11, 22, 12, 0, 0, 123_456, tzinfo=UTC)

@@ -13,9 +13,9 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome
 from leadline.probes.kinds import FILES, spec_of
-from leadline.probes.result import FailureClass, Outcome
 from tests.ports import full_port, refusing_port
 from tests.probes.kind_forms import (
     BODY,

@@ -12,11 +12,11 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
+from leadline.probes.check.check import validate
+from leadline.probes.check.monitor_spec import FieldType
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason
 from leadline.probes.kinds import FILES, spec_of
-from leadline.probes.reach import asyncio_thread
-from leadline.probes.result import FailureClass, Outcome, UnknownReason
-from leadline.probes.spec import FieldType
+from leadline.probes.net import asyncio_thread
 from tests.probes.kind_forms import FORMS, HOST, leaving, playing, run_form
 from tests.probes.servers import Names, Prober
 

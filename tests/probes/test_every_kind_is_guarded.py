@@ -11,7 +11,7 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.result import FailureClass
+from leadline.probes.check.result import FailureClass
 from tests.probes.kind_forms import (
     A_LABELS,
     FORMS,

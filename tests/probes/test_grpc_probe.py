@@ -25,11 +25,11 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check import make_check, validate
-from leadline.probes.failure import Failed
+from leadline.probes.check.check import make_check, validate
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
 from leadline.probes.kinds.grpc import decoded, encoded, probe
-from leadline.probes.phases import Stopwatch
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from tests.ports import refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Handler, Prober, answering, serving

@@ -13,8 +13,8 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.reach.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, Farewells
-from leadline.probes.result import FailureClass, Outcome, Result, message
+from leadline.probes.check.result import FailureClass, Outcome, Result, message
+from leadline.probes.net.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, Farewells
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, listens, running

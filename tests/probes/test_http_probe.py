@@ -13,8 +13,8 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.reach.policy import canary_policy
-from leadline.probes.result import FailureClass, Outcome, Phase, Result
+from leadline.probes.check.result import FailureClass, Outcome, Phase, Result
+from leadline.probes.net.egress_policy import canary_policy
 from tests.ports import free_port, full_port, refusing_port
 from tests.probes.real_servers import listens, running
 from tests.probes.servers import (

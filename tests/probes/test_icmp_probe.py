@@ -11,11 +11,11 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check import validate
-from leadline.probes.reach.echo import TOKEN_BYTES, answered, checksum, request
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import canary_policy, probe_policy
-from leadline.probes.result import FailureClass, Outcome, Phase, UnknownReason, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, Phase, UnknownReason, message
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import canary_policy, probe_policy
+from leadline.probes.net.icmp_echo import TOKEN_BYTES, answered, checksum, request
 from tests.probes.far_host import V4, V6, FarHost, Ping, far_host
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Prober, not_hanging
@@ -116,7 +116,7 @@ async def test_the_latency_is_the_mean_round_trip_and_not_the_time_that_the_pace
         return echo
 
     monkeypatch.setattr("leadline.probes.kinds.icmp.perf_counter_ns", lambda: echo.now_ns)
-    monkeypatch.setattr("leadline.probes.reach.outward.Reach.dial_echo", dial_echo)
+    monkeypatch.setattr("leadline.probes.net.egress.Reach.dial_echo", dial_echo)
     result = await prober.check("icmp", V4, "[RESPONSE_TIME] == 150", count=3)
     assert (result.outcome, result.latency_ms) == (Outcome.UP, 150)
 
@@ -160,7 +160,7 @@ async def test_a_process_that_may_send_none_calls_nobody_down(
             assert protocol in (socket.IPPROTO_ICMP, socket.IPPROTO_ICMPV6)
             raise PermissionError(1 if kind == socket.SOCK_RAW else 13, "no")
 
-    monkeypatch.setattr("leadline.probes.reach.sockets.socket.socket", Refusing)
+    monkeypatch.setattr("leadline.probes.net.sockets.socket.socket", Refusing)
     result = await prober.check("icmp", "127.0.0.1")
     assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.ICMP_DENIED)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.lag import LATENESS_US, TICK_SECONDS, Lag
+from leadline.probes.check.loop_lag import LATENESS_US, TICK_SECONDS, Lag
 
 
 @given(st.lists(st.integers(-1_000, 1_000_000), max_size=30))

@@ -12,13 +12,13 @@ import dns.message
 import pytest
 import trio
 
-from leadline.probes.failure import Failed
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach import http1
-from leadline.probes.reach.exchange import RawResponse, Request, Response
-from leadline.probes.reach.query import RECORDS_ON_LOOP_MOST, read_first
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
-from leadline.probes.target import read_url
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.target import read_url
+from leadline.probes.net import http1
+from leadline.probes.net.dns_client import RECORDS_ON_LOOP_MOST, read_first
+from leadline.probes.net.http_exchange import RawResponse, Request, Response
 from tests.probes.servers import Names, Prober, answer, answering, serving
 
 HOST = "127.0.0.1"
@@ -180,11 +180,11 @@ import atexit
 atexit.register(lambda: print(len(judge._under_way)))
 import trio
 from leadline.probes import judge
-from leadline.probes.condition import parse
-from leadline.probes.facts import Facts
-from leadline.probes.judge import judged
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
+from leadline.probes.check.condition import parse
+from leadline.probes.check.condition_evaluation import Facts
+from leadline.probes.kinds.condition_worker import judged
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
 
 async def main():
     reach = make_reach(probe_policy())

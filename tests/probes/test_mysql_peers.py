@@ -13,11 +13,11 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.failure import Failed
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach.mysql_session import CONNECT_WITH_DB, PLUGIN_AUTH, SSL, Session
-from leadline.probes.reach.reading import Reader
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.net.bounded_reader import Reader
+from leadline.probes.net.mysql_session import CONNECT_WITH_DB, PLUGIN_AUTH, SSL, Session
 from tests.probes.real_servers import HOST
 from tests.probes.servers import Prober, serving
 

@@ -15,8 +15,8 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
-from leadline.probes.result import FailureClass, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, message
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, open_folder, running, write_certificate

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.probes import openid
-from leadline.probes.openid import (
+from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.oidc import oidc_client as openid
+from leadline.probes.oidc.oidc_client import (
     Client,
     Metadata,
     ProviderFault,
@@ -20,8 +22,6 @@ from leadline.probes.openid import (
     redeem,
     sign_out_address,
 )
-from leadline.probes.reach.outward import Reach, make_reach
-from leadline.probes.reach.policy import probe_policy
 from tests.probes.servers import answer, read_head, serving
 
 

@@ -9,13 +9,13 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.failure import Failed
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.reach.postgres_session import Session
-from leadline.probes.reach.reading import Reader
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.net.bounded_reader import Reader
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.net.postgres_session import Session
 from tests.probes.real_servers import HOST
 from tests.probes.servers import Prober, serving
 

@@ -12,9 +12,9 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
 from leadline.probes.kinds.promql import VALUES_MOST
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, running, write_certificate

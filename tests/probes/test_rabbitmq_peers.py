@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import commands, frame
 
-from leadline.probes.failure import Failed
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach.amqp_session import HEADER, Session
-from leadline.probes.reach.reading import Reader
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.net.amqp_session import HEADER, Session
+from leadline.probes.net.bounded_reader import Reader
 from tests.probes.real_servers import HOST
 from tests.probes.servers import Prober, answer, answering, serving
 from tests.probes.test_http_probe import serving_tls

@@ -19,9 +19,9 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
-from leadline.probes.reach.tls import Contexts
-from leadline.probes.result import FailureClass, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, message
+from leadline.probes.net.tls_contexts import Contexts
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import HOST, open_folder, running, write_certificate

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.reach.policy import Refusal, canary_policy, notify_policy, probe_policy
+from leadline.probes.net.egress_policy import Refusal, canary_policy, notify_policy, probe_policy
 
 PROBE, CANARY = probe_policy(), canary_policy()
 

@@ -12,7 +12,7 @@ import dns.rcode
 import pytest
 import trustme
 
-from leadline.probes.result import FailureClass, Outcome, Result, message
+from leadline.probes.check.result import FailureClass, Outcome, Result, message
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import (

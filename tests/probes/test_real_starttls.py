@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from leadline.probes.result import FailureClass, Outcome, message
+from leadline.probes.check.result import FailureClass, Outcome, message
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.real_servers import (

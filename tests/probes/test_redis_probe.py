@@ -13,8 +13,8 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
 from tests.ports import free_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Prober, serving

@@ -6,11 +6,12 @@ import dns.rcode
 import pytest
 import trio
 
-from leadline.probes.reach import host_files, resolve
-from leadline.probes.reach.host_files import HostFiles, Nameserver, read_hosts, read_nameservers
-from leadline.probes.reach.policy import canary_policy
-from leadline.probes.reach.resolve import Resolver
-from leadline.probes.result import Outcome, Phase, UnknownReason
+from leadline.probes.check.result import Outcome, Phase, UnknownReason
+from leadline.probes.net import resolver as resolve
+from leadline.probes.net import resolver_files as host_files
+from leadline.probes.net.egress_policy import canary_policy
+from leadline.probes.net.resolver import Resolver
+from leadline.probes.net.resolver_files import HostFiles, Nameserver, read_hosts, read_nameservers
 from tests.probes.servers import Names, Prober, answer, answering, not_hanging, serving
 
 FOR_EVER_SECONDS = 3_600

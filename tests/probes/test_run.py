@@ -11,19 +11,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from leadline.probes import run as runner
-from leadline.probes.check import Check, make_check
-from leadline.probes.facts import Facts
-from leadline.probes.failure import Failed, Unobtainable
-from leadline.probes.lag import Lag
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach.connectivity import Connectivity
-from leadline.probes.reach.outward import Reach, make_reach
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.result import FailureClass, Outcome, Phase, UnknownReason
-from leadline.probes.run import run
-from leadline.probes.seen import Seen
-from leadline.probes.spec import Spec
+from leadline.probes import runner
+from leadline.probes.check.check import Check, make_check
+from leadline.probes.check.condition_evaluation import Facts
+from leadline.probes.check.failure import Failed, Unobtainable
+from leadline.probes.check.loop_lag import Lag
+from leadline.probes.check.monitor_spec import Spec
+from leadline.probes.check.observation import Seen
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, Phase, UnknownReason
+from leadline.probes.net.connectivity import Connectivity
+from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.runner import run
 from tests.probes.leaks import cancelled_often, nothing_left_behind
 from tests.probes.servers import HANGS_SECONDS, Prober, answer, answering, now, read_head, serving
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.probes.check import validate
+from leadline.probes.check.check import validate
+from leadline.probes.check.monitor_spec import CREDENTIAL_HEADERS, DOCUMENT_DEPTH_MOST
 from leadline.probes.kinds.synthetic.scenario import BadScenario, read_scenario
 from leadline.probes.kinds.synthetic.template import (
     BadTemplate,
@@ -19,7 +20,6 @@ from leadline.probes.kinds.synthetic.template import (
     fill,
     read_template,
 )
-from leadline.probes.spec import CREDENTIAL_HEADERS, DOCUMENT_DEPTH_MOST
 
 STEP: dict[str, Any] = {"url": "https://api.example.com/"}
 SECRET = "tr0ub4dor"

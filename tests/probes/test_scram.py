@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.scram import ITERATIONS_MOST, BadChallenge, Scram, prepared
+from leadline.probes.net.scram import ITERATIONS_MOST, BadChallenge, Scram, prepared
 
 SALT = "W22ZaJ0SNY7soEsUEjb6gQ=="
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.probes.failure import Failed
-from leadline.probes.reach.policy import notify_policy
-from leadline.probes.reach.web import Response
-from leadline.probes.result import FailureClass
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.result import FailureClass
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.net.http_client import Response
 from leadline.probes.senders import apprise, deliver
-from leadline.probes.senders.delivery import NotDelivered, Verdict
+from leadline.probes.senders.send_result import NotDelivered, Verdict
 from tests.probes.fake_services import CANARY, means_of, told
 from tests.probes.servers import HANGS_SECONDS, Names, Prober
 

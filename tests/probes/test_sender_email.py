@@ -14,12 +14,12 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.reach.policy import notify_policy
-from leadline.probes.reach.tls import Contexts
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.net.tls_contexts import Contexts
 from leadline.probes.senders import deliver
-from leadline.probes.senders.delivery import NotDelivered, Verdict
 from leadline.probes.senders.email import letter
 from leadline.probes.senders.message import Status
+from leadline.probes.senders.send_result import NotDelivered, Verdict
 from tests.probes.fake_services import CANARY, KEY, NOW_US, means_of, told
 from tests.probes.leaks import leaves_nothing
 from tests.probes.mail_server import FROM, Box, Server, mail_of, serving_mail

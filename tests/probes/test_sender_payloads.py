@@ -18,6 +18,7 @@ from leadline.probes.senders import (
     teams,
     telegram,
 )
+from leadline.probes.senders.channel_spec import MASK
 from leadline.probes.senders.message import (
     LINE_LONGEST,
     LINES_MOST,
@@ -28,7 +29,6 @@ from leadline.probes.senders.message import (
     plain_text,
     title_line,
 )
-from leadline.probes.senders.settings import MASK
 from tests.probes.fake_services import CANARY, KEY, told
 
 # The import of jsonschema takes 3 s of CPU in a test process: one process runs the tests with it.

@@ -11,11 +11,12 @@ import pytest
 import trio
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from leadline.probes.reach.policy import notify_policy
-from leadline.probes.senders import deliver, delivery, telegram
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.senders import deliver, telegram
+from leadline.probes.senders import send_result as delivery
 from leadline.probes.senders import webhook as webhook_sender
-from leadline.probes.senders.delivery import NotDelivered, Verdict
 from leadline.probes.senders.message import Status
+from leadline.probes.senders.send_result import NotDelivered, Verdict
 from tests.probes.fake_services import CANARY, KEY, NOW_US, Service, means_of, service, told
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import HANGS_SECONDS, Prober, answer, serving

@@ -16,12 +16,12 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check import validate
-from leadline.probes.failure import Failed
+from leadline.probes.check.check import validate
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
 from leadline.probes.kinds.ssh import offered_host_keys
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import probe_policy
-from leadline.probes.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
 from tests.ports import free_port, refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import HANGS_SECONDS, Handler, Prober, serving
@@ -325,7 +325,7 @@ async def test_a_key_exchange_and_a_login_that_fail_get_their_class(
     prober: Prober, handler: Handler, failure: FailureClass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The library lets go by itself: whoever had to wait for this would take too long.
-    goodbye = "leadline.probes.reach.asyncio_thread.GOODBYE_SECONDS"
+    goodbye = "leadline.probes.net.asyncio_thread.GOODBYE_SECONDS"
     monkeypatch.setattr(goodbye, 2 * HANGS_SECONDS)
     login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
     async with serving(handler) as port:

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trio
 
-from leadline.probes.kinds.synthetic.probe import VARIABLE_LONGEST
-from leadline.probes.result import Outcome, Result, UnknownReason
+from leadline.probes.check.result import Outcome, Result, UnknownReason
+from leadline.probes.kinds.synthetic.synthetic_probe import VARIABLE_LONGEST
 from tests.ports import refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Prober, answer, serving

@@ -7,11 +7,11 @@ import pytest
 import trio
 import trio.abc
 
-from leadline.probes.failure import Failed, Unobtainable
-from leadline.probes.phases import Stopwatch
-from leadline.probes.reach.resolve import Family
-from leadline.probes.reach.system_names import SystemNames
-from leadline.probes.result import FailureClass, UnknownReason
+from leadline.probes.check.failure import Failed, Unobtainable
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, UnknownReason
+from leadline.probes.net.resolver import Family
+from leadline.probes.net.system_resolver import SystemNames
 
 
 async def look_up(host: str, family: Family = Family.ANY) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from leadline.probes.result import Outcome
+from leadline.probes.check.result import Outcome
 from tests.ports import refusing_port
 from tests.probes.servers import Prober, serving
 

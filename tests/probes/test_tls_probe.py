@@ -9,8 +9,8 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check import validate
-from leadline.probes.result import FailureClass, Outcome, Phase, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, Phase, message
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Prober, serving
 

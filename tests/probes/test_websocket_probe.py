@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, serve_websocket
 
-from leadline.probes.check import validate
-from leadline.probes.result import FailureClass, Outcome, message
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, message
 from tests.ports import refusing_port
 from tests.probes.leaks import leaves_nothing
 from tests.probes.servers import Handler, Prober, answering, read_head, serving
@@ -330,8 +330,8 @@ async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober
 
 @given(st.binary(max_size=200))
 def test_no_frames_whatever_they_hold_are_a_bug_of_ours(said: bytes) -> None:
-    from leadline.probes.reach.outward import make_reach
-    from leadline.probes.reach.policy import probe_policy
+    from leadline.probes.net.egress import make_reach
+    from leadline.probes.net.egress_policy import probe_policy
 
     async def main() -> None:
         reach = make_reach(probe_policy())

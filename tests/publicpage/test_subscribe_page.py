@@ -8,9 +8,9 @@ import pytest
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import SUBSCRIBE_PER_MINUTE, Options
-from leadline.probes.reach.outward import make_reach
-from leadline.probes.reach.policy import notify_policy
-from leadline.probes.senders.delivery import Mail, Means
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.senders.send_result import Mail, Means
 from leadline.storage.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api

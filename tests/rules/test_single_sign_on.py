@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.openid_settings import ADMINS_MOST, SignOn, sign_on_faults, with_client_secret
+from leadline.probes.oidc.oidc_settings import (
+    ADMINS_MOST,
+    SignOn,
+    sign_on_faults,
+    with_client_secret,
+)
 from leadline.storage.rules.single_sign_on import (
     SKEW_SECONDS,
     Person,

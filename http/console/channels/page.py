@@ -11,7 +11,7 @@ from uuid import UUID
 from msgspec import UNSET
 
 from ....probes.senders import SPECS
-from ....probes.senders.settings import ChannelSpec
+from ....probes.senders.channel_spec import ChannelSpec
 from ....storage.rules.access import Action, Need
 from ....storage.rules.refusal import Refused
 from ....storage.tables.channels import ChannelRow, select_channel, select_channels_of

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import msgspec
 
+from ....probes.check.monitor_spec import MonitorType as ProbeType
+from ....probes.check.target import BadTarget, read_host_port, read_url
 from ....probes.kinds import spec_of
-from ....probes.spec import MonitorType as ProbeType
-from ....probes.target import BadTarget, read_host_port, read_url
 from ....storage.rules.monitor import MonitorType
 from ....storage.rules.refusal import Refused
 from ...errors import Problem

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....probes.carrier import LIVE_SECONDS
+from ....probes.jobs.agent_protocol import LIVE_SECONDS
 from ....storage.rules.instant import SECOND, Instant
 from ....storage.tables.agent_tokens import AgentTokenRow
 from ....storage.tables.agents import AgentRow

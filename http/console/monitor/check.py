@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ....probes.result import FailureClass
+from ....probes.check.result import FailureClass
 from ....storage.rules.instant import MILLISECOND
 from ....storage.views.results import HeartbeatRow
 from ..explained import explain_failure, is_refusal, number_name

@@ -4,7 +4,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ....probes.result import UnknownReason
+from ....probes.check.result import UnknownReason
 from ....storage.rules.access import Action, Need
 from ....storage.rules.instant import Instant
 from ....storage.rules.monitor import MonitorType

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
+from ....probes.check.monitor_spec import FieldType, is_credential_header
 from ....probes.kinds import spec_of
-from ....probes.spec import FieldType, is_credential_header
 from ....storage.rules.monitor import MonitorType
 from ....storage.tables.monitors import MonitorRow
 from ..words import count, label, setting

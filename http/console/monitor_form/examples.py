@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from ....probes.spec import MonitorType
+from ....probes.check.monitor_spec import MonitorType
 from ....storage.rules.monitor import DEFAULT_TIMEOUT_SECONDS
 
 _WORKFLOW: Final = {

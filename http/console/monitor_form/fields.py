@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ....probes.spec import HEADERS_MOST, Field, FieldType, MonitorType, Spec, TargetForm
+from ....probes.check.monitor_spec import (
+    HEADERS_MOST,
+    Field,
+    FieldType,
+    MonitorType,
+    Spec,
+    TargetForm,
+)
 from ....storage.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
 from ....storage.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ....storage.transactions.monitors.draft import MonitorDraft

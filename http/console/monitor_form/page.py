@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
+from ....probes.check.monitor_spec import Spec
 from ....probes.kinds import spec_of
-from ....probes.spec import Spec
 from ....storage.pools import Tx
 from ....storage.rules.access import Action, Need
 from ....storage.rules.monitor import MonitorType

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.check import validate
+from ....probes.check.check import validate
+from ....probes.check.monitor_spec import Field, FieldType, Spec
 from ....probes.kinds import FILES, spec_of
-from ....probes.spec import Field, FieldType, Spec
 from ....storage.rules import monitor as monitor_rule
 from ....storage.rules.monitor import NUMBERS, MonitorType
 from ....storage.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed

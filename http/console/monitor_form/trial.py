@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ....probes.result import Outcome, Result
-from ....probes.spec import Spec
+from ....probes.check.monitor_spec import Spec
+from ....probes.check.result import Outcome, Result
 from ....storage.rules.instant import Instant
 from ....storage.transactions.monitors.draft import MonitorDraft
 from ....storage.views.results import HeartbeatRow

@@ -3,7 +3,7 @@ redirect: under our own policy a form may not end at another site."""
 
 from typing import Final
 
-from ....probes.openid import ProviderFault, sign_out_address
+from ....probes.oidc.oidc_client import ProviderFault, sign_out_address
 from ....storage.rules.access import Action, Need
 from ...route import Ask, Reply, Route
 from ...routes.signin import SIGNED_OUT

@@ -11,18 +11,18 @@ from typing import Final
 import trio
 from msgspec import UnsetType
 
-from ...facts import Facts
-from ...failure import Failed
-from ...phases import Stopwatch, overdue
-from ...reach.exchange import Request
-from ...reach.listening import Incoming, listen
-from ...reach.outward import Reach
-from ...reach.web import fetch
-from ...result import FailureClass
-from ...spec import header_fault
-from ...target import Url
-from .answer import Answer, is_same
-from .outgoing import Bound, outgoing
+from ...check.condition_evaluation import Facts
+from ...check.failure import Failed
+from ...check.monitor_spec import header_fault
+from ...check.phase_timer import Stopwatch, overdue
+from ...check.result import FailureClass
+from ...check.target import Url
+from ...net.egress import Reach
+from ...net.http_client import fetch
+from ...net.http_exchange import Request
+from ...net.http_stream import Incoming, listen
+from .canary_requests import Bound, outgoing
+from .json_answer import Answer, is_same
 from .sse import Event, Events, EventTooLarge
 from .workflow import Polling, PollJson, Sse, read_json_path
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from ...failure import Failed
-from ...reach.exchange import Response
-from ...reach.outward import Reach
-from ...result import FailureClass
-from ...target import Url, read_url
-from .answer import Answer
+from ...check.failure import Failed
+from ...check.result import FailureClass
+from ...check.target import Url, read_url
+from ...net.egress import Reach
+from ...net.http_exchange import Response
+from .json_answer import Answer
 from .workflow import CORRELATION, FromJson, Workflow, read_json_path
 
 CORRELATION_BYTES_MOST: Final = 256

@@ -11,16 +11,16 @@ from typing import Final
 
 import trio
 
-from ...check import Check
-from ...failure import Failed
-from ...phases import Stopwatch, overdue
-from ...reach.exchange import Request, Response
-from ...reach.outward import Reach
-from ...reach.web import fetch
-from ...result import FailureClass
-from ...target import read_url
+from ...check.check import Check
+from ...check.failure import Failed
+from ...check.phase_timer import Stopwatch, overdue
+from ...check.result import FailureClass
+from ...check.target import read_url
+from ...net.egress import Reach
+from ...net.http_client import fetch
+from ...net.http_exchange import Request, Response
+from .canary_requests import SCHEMES, Bound, outgoing
 from .fixtures import FIXTURES
-from .outgoing import SCHEMES, Bound, outgoing
 from .workflow import HttpJson, MultipartFixture
 
 TRIED_AGAIN_MOST: Final = 2

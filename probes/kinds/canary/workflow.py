@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ...condition import BadCondition, read_path
-from ...spec import BINDING, header_fault, is_credential_header
-from ...target import BadTarget, read_url
+from ...check.condition import BadCondition, read_path
+from ...check.monitor_spec import BINDING, header_fault, is_credential_header
+from ...check.target import BadTarget, read_url
 
 KIND: Final = "async_transaction_v1"
 CORRELATION: Final = "{{ correlation_id }}"

@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from ...condition import BadCondition, Condition, Literal, Operator, Place, read_path
-from ...spec import (
+from ...check.condition import BadCondition, Condition, Literal, Operator, Place, read_path
+from ...check.monitor_spec import (
     BINDING,
     BODY_LONGEST,
     HEADERS_MOST,
     header_fault,
     is_credential_header,
 )
-from ...target import BadTarget, read_url
+from ...check.target import BadTarget, read_url
 from .template import BadTemplate, Context, Template, read_template
 
 STEPS_MOST = 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote, quote_plus
 
-from ...spec import BINDING
+from ...check.monitor_spec import BINDING
 
 _PLACEHOLDER = re.compile(rf"\{{\{{(secret:)?({BINDING})\}}\}}")
 _BARE_JSON = re.compile(

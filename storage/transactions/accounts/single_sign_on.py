@@ -9,7 +9,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ....probes.openid_settings import SignOn
+from ....probes.oidc.oidc_settings import SignOn
 from ...pools import Tx
 from ...rules.access import Action, Kind, Need, Principal
 from ...rules.auth_policy import AuthPolicy, is_allowed

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
+from ....probes.check.monitor_spec import FieldType
 from ....probes.kinds import spec_of
-from ....probes.spec import FieldType
 from ...keyring import CannotOpen, Keyring
 from ...rules.bundle import MonitorEntry
 from ...rules.monitor import MonitorType

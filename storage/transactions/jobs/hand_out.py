@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.carrier import CAPABILITY, Generation, generation_of, is_capable
-from ....probes.spec import MonitorType
+from ....probes.check.monitor_spec import MonitorType
+from ....probes.jobs.agent_protocol import CAPABILITY, Generation, generation_of, is_capable
 from ...pools import Tx
 from ...rules.instant import SECOND, Instant
 from ...tables import agents, queues

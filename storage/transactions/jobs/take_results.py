@@ -9,8 +9,8 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from ....probes.carrier import AgentResult
-from ....probes.spec import MonitorType
+from ....probes.check.monitor_spec import MonitorType
+from ....probes.jobs.agent_protocol import AgentResult
 from ...pools import Tx
 from ...rules.agent_result import Watched, arrival_beside, arrival_of, fault, of_other_regions
 from ...rules.arrival import Arrival, Source

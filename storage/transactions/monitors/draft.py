@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.check import validate
-from ....probes.target import BadTarget, read_host_port, read_url
+from ....probes.check.check import validate
+from ....probes.check.target import BadTarget, read_host_port, read_url
 from ...pools import Tx
 from ...rules import monitor as monitor_rule
 from ...rules.instant import SECOND, Instant

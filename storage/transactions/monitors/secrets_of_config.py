@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
+from ....probes.check.monitor_spec import FieldType, is_credential_header
 from ....probes.kinds import spec_of
-from ....probes.spec import FieldType, is_credential_header
 from ...keyring import Keyring, Place
 from ...rules.refusal import Refused
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ....probes.check.target import BadTarget, read_url
 from ....probes.senders.webhook import secret_fault
-from ....probes.target import BadTarget, read_url
 from ...keyring import Keyring, Place
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal, Scope

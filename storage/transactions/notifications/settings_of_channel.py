@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ....probes.senders import SPECS
-from ....probes.senders.settings import MASK, ChannelSpec
+from ....probes.senders.channel_spec import MASK, ChannelSpec
 from ...keyring import CannotOpen, Keyring, Place
 from ...rules.refusal import Refused
 from ...tables.channels import ChannelRow

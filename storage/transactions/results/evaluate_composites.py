@@ -10,7 +10,7 @@ Calls are taken before anything is read: a member that changes after that calls 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ....probes.result import FailureClass, message
+from ....probes.check.result import FailureClass, message
 from ...pools import Tx
 from ...rules.arrival import Arrival, Fate, Flip, Recorded
 from ...rules.composite import Key, Mode, verdict

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from ....probes.openid_settings import SignOn, sign_on_faults, with_client_secret
+from ....probes.oidc.oidc_settings import SignOn, sign_on_faults, with_client_secret
 from ...keyring import CannotOpen, Keyring, Place
 from ...pools import Tx
 from ...rules.access import Action, Need, Principal

@@ -1,0 +1,1 @@
+"""Pure: checks, conditions, specs, targets, results and the registry of kinds."""

@@ -1,0 +1,185 @@
+"""A check: all that one run needs to know, already held against its kind's spec.
+
+Pure. `validate` tells every fault at once; `make_check` reads what validate has passed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..kinds import spec_of
+from .condition import BadCondition, Condition, parse, pattern_size
+from .monitor_spec import Fault, MonitorType, Spec, TargetForm
+from .target import BadTarget, read_host, read_host_port, read_url
+
+CONDITIONS_MOST = 20
+# Patterns take a core while they search, so that their sum is bounded too.
+PATTERNS_SIZE_MOST = 5_000
+RETRIES_MOST = 10
+INTERVAL_SECONDS = (5, 86_400)
+TIMEOUT_SECONDS_MOST = 300
+CANARY_TIMEOUT_SECONDS_MOST = 3_600
+DEFAULT_METHOD = "GET"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`config` is in natural types with defaults; `secrets` holds the values behind its `…_ref`
+    keys, under the key without `_ref` (`password`, `token`). `host` is all that a message shows.
+    `run_key` is set by whoever runs it, for kinds that start something: the same for all that
+    belongs to one run of one window under one revision, and another for any other run.
+    """
+
+    type: str
+    target: str
+    host: str
+    method: str = DEFAULT_METHOD
+    config: Mapping[str, object] = field(default_factory=dict, repr=False)
+    conditions: tuple[Condition, ...] = ()
+    retries: int = 0
+    timeout_seconds: int = 10
+    interval_seconds: int = 60
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    run_key: str = field(default="", repr=False)
+
+    def text(self, key: str) -> str:
+        value = self.config.get(key)
+        return value if isinstance(value, str) else ""
+
+    def flag(self, key: str) -> bool:
+        return self.config.get(key) is True
+
+    def wants(self, placeholder: str) -> bool:
+        """Whether a condition reads `[placeholder]`, so that it is worth obtaining."""
+        return any(placeholder in condition.placeholders for condition in self.conditions)
+
+
+def validate(
+    kind: str,
+    target: str,
+    method: str | None,
+    config: Mapping[str, object],
+    conditions: Sequence[str],
+    *,
+    retries: int = 0,
+    timeout_seconds: int = 10,
+    interval_seconds: int = 60,
+) -> list[Fault]:
+    """Every fault of a monitor's definition, in the order of the form; empty when it may be saved.
+
+    Messages never repeat a value. Fields are named as the API names them.
+    """
+    spec = spec_of(kind)
+    if spec is None:
+        known = kind in MonitorType.__members__.values()
+        return [Fault("type", "is not available in this version" if known else "is no known type")]
+    faults = _target_faults(spec, target)
+    if method and spec.methods and method not in spec.methods:
+        faults.append(Fault("method", f"is one of {', '.join(spec.methods)}"))
+    values, config_faults = spec.read(config)
+    faults += config_faults
+    if not faults and spec.rule is not None:
+        faults += spec.rule(target, values)
+    faults += _condition_faults(spec, conditions)
+    return faults + _time_faults(kind, retries, timeout_seconds, interval_seconds)
+
+
+def make_check(
+    kind: str,
+    target: str,
+    method: str | None,
+    config: Mapping[str, object],
+    conditions: Sequence[str],
+    *,
+    retries: int = 0,
+    timeout_seconds: int = 10,
+    interval_seconds: int = 60,
+    secrets: Mapping[str, str] | None = None,
+) -> Check:
+    """The check of a definition that `validate` passes. Settings with faults, which an older
+    version may have stored, are left at their defaults; a condition that cannot be read raises
+    `BadCondition`, since leaving it out would call a target up unjudged.
+    """
+    spec = spec_of(kind)
+    return Check(
+        type=kind,
+        target=target,
+        host=target_host(kind, target),
+        method=method or DEFAULT_METHOD,
+        config=spec.read(config)[0] if spec else dict(config),
+        conditions=tuple(parse(text) for text in conditions),
+        retries=retries,
+        timeout_seconds=timeout_seconds,
+        interval_seconds=interval_seconds,
+        secrets=dict(secrets or {}),
+    )
+
+
+def target_host(kind: str, target: str) -> str:
+    """The host of a target, for messages; empty where it cannot be read or there is none."""
+    spec = spec_of(kind)
+    try:
+        return _read_target(spec, target) if spec else ""
+    except BadTarget:
+        return ""
+
+
+def _read_target(spec: Spec, target: str) -> str:
+    if spec.target is TargetForm.URL:
+        return read_url(target, spec.schemes).host
+    if spec.target is TargetForm.HOST_PORT:
+        return read_host_port(target)[0]
+    if spec.target in (TargetForm.HOST, TargetForm.NAME):
+        return read_host(target)
+    if target:
+        raise BadTarget("is not used by this type")
+    return ""
+
+
+def _target_faults(spec: Spec, target: str) -> list[Fault]:
+    try:
+        _read_target(spec, target)
+    except BadTarget as bad:
+        return [Fault("target", str(bad))]
+    return []
+
+
+def _condition_faults(spec: Spec, conditions: Sequence[str]) -> list[Fault]:
+    if conditions and not spec.placeholders:
+        return [Fault("conditions", f"are not used by {spec.type}")]
+    if len(conditions) > CONDITIONS_MOST:
+        return [Fault("conditions", f"are more than {CONDITIONS_MOST}")]
+    faults: list[Fault] = []
+    size = 0
+    for number, text in enumerate(conditions, 1):
+        try:
+            condition = parse(text)
+        except BadCondition as bad:
+            faults.append(Fault("conditions", f"condition {number}, {bad}"))
+            continue
+        size += pattern_size(condition)
+        unknown = sorted(condition.placeholders - spec.placeholders)
+        if unknown:
+            said = f"condition {number}: [{unknown[0]}] is never known for {spec.type}"
+            faults.append(Fault("conditions", said))
+    if size > PATTERNS_SIZE_MOST:
+        faults.append(Fault("conditions", "have patterns that are too large together"))
+    return faults
+
+
+def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[Fault]:
+    canary = kind == MonitorType.ASYNC_CANARY
+    longest = CANARY_TIMEOUT_SECONDS_MOST if canary else TIMEOUT_SECONDS_MOST
+    least, most = INTERVAL_SECONDS
+    faults = []
+    if not 0 <= retries <= RETRIES_MOST:
+        faults.append(Fault("retries", f"must be 0 to {RETRIES_MOST}"))
+    elif canary and retries:
+        # A submission that was answered is never made again.
+        faults.append(Fault("retries", "must be 0, as a transaction is made once a run"))
+    if not least <= interval <= most:
+        faults.append(Fault("interval_seconds", f"must be {least} to {most}"))
+    if not 1 <= timeout <= longest:
+        faults.append(Fault("timeout_seconds", f"must be 1 to {longest}"))
+    elif timeout > interval and kind != MonitorType.PUSH:
+        faults.append(Fault("timeout_seconds", "must not be above interval_seconds"))
+    return faults

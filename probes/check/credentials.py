@@ -1,0 +1,116 @@
+"""What a check proves itself with: the same settings in every kind, and each value behind them.
+
+A setting `…_ref` names a project secret, whose value arrives in `check.secrets` under the key
+without `_ref`. Where that value is missing, or the protocol cannot carry it, nothing is sent: that
+is our trouble and not the target's. Pure.
+"""
+
+from base64 import b64encode
+from enum import Enum
+
+from .check import Check
+from .failure import Unobtainable
+from .monitor_spec import SECRET_LONGEST, Config, Fault, Field, FieldType
+from .result import UnknownReason
+
+_REF = "_ref"
+
+PASSWORD = Field(
+    name="password",
+    type=FieldType.TEXT,
+    help="Stored encrypted, never shown.",
+    secret=True,
+    longest=SECRET_LONGEST,
+)
+PASSWORD_REF = Field(
+    name="password_ref",
+    type=FieldType.SECRET_NAME,
+    help="The project secret that holds the password.",
+)
+TOKEN_REF = Field(
+    name="token_ref",
+    type=FieldType.SECRET_NAME,
+    help="The project secret that holds the bearer token.",
+)
+TLS = Field(name="tls", type=FieldType.BOOLEAN, help="Speaks TLS.", default=False)
+TLS_SKIP_VERIFY = Field(
+    name="tls_skip_verify",
+    type=FieldType.BOOLEAN,
+    help="Accepts any certificate.",
+    default=False,
+)
+
+
+def username(help_: str) -> Field:
+    return Field(name="username", type=FieldType.TEXT, help=help_)
+
+
+class Carrier(Enum):
+    """What a protocol can carry a secret in."""
+
+    COUNTED = "counted"  # its length stands before it: any text
+    TERMINATED = "terminated"  # a NUL ends it, and so cannot stand in it
+    BASIC = "basic"  # a line that is encoded: no control character (RFC 7617, 2)
+    HEADER = "header"  # a line as it stands: no space at its ends either
+
+
+def secret(check: Check, key: str, carrier: Carrier) -> str:
+    """The value behind a reference, or the one in the config; empty where neither is configured."""
+    named = check.text(key + _REF)
+    value = check.secrets.get(key) or ("" if named else check.text(key))
+    if named and not value:
+        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+    if not _carries(carrier, value):
+        raise Unobtainable(UnknownReason.BAD_SECRET)
+    return value
+
+
+def demanded_secret(check: Check, key: str, carrier: Carrier) -> str:
+    """As `secret`, for what cannot go without: the config may hold a value that did not open."""
+    value = secret(check, key, carrier)
+    if not value:
+        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+    return value
+
+
+def basic_authorization(check: Check) -> str:
+    """The value of an Authorization header (RFC 7617) for `username` and its password."""
+    password = demanded_secret(check, "password", Carrier.BASIC)
+    pair = f"{check.text('username')}:{password}".encode()
+    return "Basic " + b64encode(pair).decode("ascii")
+
+
+def password_faults(config: Config) -> list[Fault]:
+    """Of two passwords nobody could say which one is sent."""
+    if config.get("password") and config.get("password_ref"):
+        return [Fault("config.password", "must not be given beside password_ref")]
+    return []
+
+
+def has_password(config: Config) -> bool:
+    return bool(config.get("password") or config.get("password_ref"))
+
+
+def basic_faults(config: Config) -> list[Fault]:
+    """What basic authentication asks for, where `auth_mode` says that it is used."""
+    if config.get("auth_mode") != "basic":
+        return []
+    faults = []
+    if not config.get("username"):
+        faults.append(Fault("config.username", "is required when auth_mode is basic"))
+    elif ":" in str(config["username"]):
+        faults.append(Fault("config.username", "must not hold a colon"))
+    if not has_password(config):
+        said = "or password_ref is required when auth_mode is basic"
+        faults.append(Fault("config.password", said))
+    return faults
+
+
+def _carries(carrier: Carrier, value: str) -> bool:
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        return False
+    if carrier is Carrier.TERMINATED:
+        return "\x00" not in value
+    if carrier is Carrier.HEADER and value != value.strip():
+        return False
+    return carrier is Carrier.COUNTED or not any(c < " " or c == "\x7f" for c in value)

@@ -1,0 +1,176 @@
+"""What passes between a server and its agents: jobs, each in a carrier of some generation, and
+results.
+
+A generation says what an agent must understand to run a job; what it holds of secrets travels in an
+envelope (see envelope.py) and never beside it. Pure. Instants on the wire are RFC 3339 in UTC.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from enum import IntEnum
+from typing import Annotated, Any, Final
+from uuid import UUID, uuid5
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from ..check.monitor_spec import MonitorType
+
+# What one request may bring, and how many jobs one claim may take.
+RESULTS_MOST: Final = 500
+JOBS_MOST: Final = 100
+WAIT_SECONDS_MOST: Final = 30
+# The header in which a claim names its capabilities, and that by which an agent is told from
+# another with the same token.
+KINDS_HEADER: Final = "x-service-workflow-kinds"
+INSTANCE_HEADER: Final = "x-leadline-agent"
+# Heard within this, an agent is live.
+LIVE_SECONDS: Final = 45
+
+_WINDOW_JOBS: Final = UUID("6f2b7a54-97c5-4d0e-8d8e-30f6f4b1c6a2")
+
+
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class Generation(IntEnum):
+    """What a carrier holds; who understands one understands those before it."""
+
+    PLAIN = 1
+    PASSWORDS = 2
+    SCENARIOS = 3
+    WORKFLOWS = 4
+
+
+# The capability that an agent must declare for a job of this type, as <kind>@<version>.
+CAPABILITY: Final = {MonitorType.ASYNC_CANARY.value: "async_transaction@1"}
+_DOCUMENTS: Final = {
+    MonitorType.SYNTHETIC.value: Generation.SCENARIOS,
+    MonitorType.ASYNC_CANARY.value: Generation.WORKFLOWS,
+}
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """Sealed for one token; base64. `kind` names the generation that it was made for."""
+
+    kind: str
+    salt: str
+    nonce: str
+    ciphertext: str
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One run to be made, `due_at` or as soon as may be. Its config is spelt in strings."""
+
+    job_id: UUID
+    monitor_id: UUID
+    due_at: datetime
+    type: str
+    target: str
+    config: dict[str, str] = msgspec.field(default_factory=dict)
+    method: str = "GET"
+    conditions: list[str] = []
+    retries: int = 0
+    revision: int
+    timeout_seconds: int
+    interval_seconds: int
+    # The grid of its windows: due instants are `anchor + k * interval_seconds`.
+    anchor: datetime
+    lease_expires_at: datetime
+    carrier: int
+    envelope: Envelope | UnsetType = UNSET
+
+
+class Jobs(msgspec.Struct, frozen=True, kw_only=True):
+    jobs: list[Job]
+
+
+class AgentResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run found. `ts` is when its probe began, by the server's time; `latency_ms` whole."""
+
+    job_id: UUID | UnsetType = UNSET
+    monitor_id: UUID
+    due_at: Moment
+    ts: Moment
+    up: bool
+    latency_ms: Annotated[int, Meta(ge=0, le=86_400_000)]
+    code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType = UNSET
+    msg: Annotated[str, Meta(max_length=300)]
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    results: Annotated[list[AgentResult], Meta(max_length=RESULTS_MOST)]
+
+
+class Accounted(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a batch; the three together are all of it."""
+
+    accepted: int
+    duplicate: int
+    ignored: int
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    workflow_kinds: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,39}@[0-9]{1,4}$")]],
+        Meta(max_length=16),
+    ]
+    carrier: Annotated[int, Meta(ge=1, le=1_000)]
+    version: Annotated[str, Meta(max_length=64)]
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    now: datetime
+
+
+def window_job_id(monitor: UUID, due_us: int, revision: int) -> UUID:
+    """The id of a window's job: who knows monitor, instant (µs since the epoch) and revision can
+    tell it, so that neither side keeps a list."""
+    return uuid5(_WINDOW_JOBS, f"{monitor}/{due_us}/{revision}")
+
+
+def run_key(monitor: UUID, revision: int, due_us: int) -> str:
+    """What a run that starts something names itself by: the same however often, and by whomever,
+    that window (µs since the epoch) is run by that definition."""
+    return f"{monitor}/{revision}/{due_us}"
+
+
+def generation_of(type_: str, *, has_secrets: bool) -> Generation:
+    """The least generation that carries a monitor: a document is secret as a whole."""
+    document = _DOCUMENTS.get(type_)
+    if document is not None:
+        return document
+    return Generation.PASSWORDS if has_secrets else Generation.PLAIN
+
+
+def is_capable(type_: str, kinds: Collection[str]) -> bool:
+    """Whether an agent that declared these capabilities may be given a job of this type."""
+    needed = CAPABILITY.get(type_)
+    return needed is None or needed in kinds
+
+
+def read_kinds(header: str) -> frozenset[str]:
+    """The capabilities in a claim's header, separated by commas."""
+    return frozenset(part.strip() for part in header.split(",") if part.strip())
+
+
+def spelt(config: Mapping[str, Any]) -> dict[str, str]:
+    """A config in strings, as every setting may be spelt."""
+    return {key: _spelling(value) for key, value in config.items() if value is not None}
+
+
+def _spelling(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Iterable):
+        return (
+            json.dumps(value, separators=(",", ":")) if isinstance(value, Mapping) else _ids(value)
+        )
+    return str(value)
+
+
+def _ids(values: Iterable[Any]) -> str:
+    return ",".join(str(value) for value in values)

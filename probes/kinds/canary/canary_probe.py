@@ -1,0 +1,156 @@
+"""The async canary: one transaction of a service, from its submission to its verified end.
+
+Five stages in their order, each told of when it ends, all of them within the run's one deadline.
+Wherever a stage leads, only globally routable addresses are reached, whatever checks of other
+kinds may reach from here. A message names the failure's class and the host, and nothing else.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import trio
+
+from ...check.canary_stages import Stage, StageEnd, Stages
+from ...check.check import Check
+from ...check.condition_evaluation import Facts
+from ...check.failure import Failed, Unobtainable
+from ...check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ...check.observation import Seen
+from ...check.phase_timer import Stopwatch, overdue
+from ...check.result import UnknownReason
+from ...check.target import read_url
+from ...net.egress import Reach
+from ...net.egress_policy import canary_policy
+from .assert_result import demand, demand_cleanup
+from .await_result import awaited
+from .canary_requests import BINDINGS, SCHEMES, Bound, bound
+from .correlate import completion_url, correlated
+from .fixtures import FIXTURES
+from .json_answer import Answer
+from .submit import idempotency_key, submitted
+from .workflow import BadWorkflow, Workflow, read_workflow
+
+WORKFLOW_LONGEST: Final = 64 * 1024
+
+
+def _rule(_target: str, config: Config) -> list[Fault]:
+    """The workflow is one, and each of its bindings stands in a setting of its own, which names
+    the same secret: none differs, none lacks, none is left.
+    """
+    if config.get("workflow") is None:
+        return []
+    try:
+        secrets = read_workflow(config["workflow"], FIXTURES).secrets
+    except BadWorkflow as bad:
+        return [Fault("config.workflow", str(bad))]
+    faults = []
+    for binding in sorted(secrets):
+        key = f"{BINDINGS}_{binding}_ref"
+        if not config.get(key):
+            faults.append(Fault(f"config.{key}", "is required, as the workflow has that binding"))
+        elif config[key] != secrets[binding]:
+            faults.append(Fault(f"config.{key}", "names another secret than the workflow does"))
+    named = SPEC.bindings_of(config)
+    return faults + [
+        Fault(f"config.{named[binding]}", "names a binding that the workflow does not have")
+        for binding in sorted(named.keys() - secrets.keys())
+    ]
+
+
+def _declares(config: Config) -> frozenset[str]:
+    try:
+        return read_workflow(config.get("workflow"), FIXTURES).bindings
+    except BadWorkflow:
+        return frozenset()
+
+
+SPEC = Spec(
+    type=MonitorType.ASYNC_CANARY,
+    help="Submits one asynchronous transaction, awaits its end, and judges what came of it.",
+    target=TargetForm.NONE,
+    fields=(
+        Field(
+            name="workflow",
+            type=FieldType.DOCUMENT,
+            help="What is submitted, awaited, demanded and cleaned up, as JSON; stored encrypted.",
+            required=True,
+            secret=True,
+            multiline=True,
+            longest=WORKFLOW_LONGEST,
+        ),
+    ),
+    bindings=BINDINGS,
+    declares=_declares,
+    rule=_rule,
+)
+
+
+async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    try:
+        workflow = read_workflow(check.config.get("workflow"), FIXTURES)
+    except BadWorkflow:
+        raise Unobtainable(UnknownReason.BAD_DEFINITION) from None
+    guarded = replace(reach, policy=canary_policy(reach.policy.deny))
+    run = _Run(workflow, bound(workflow, check), guarded, watch)
+    answer = await run.transact(idempotency_key(check))
+    return Seen(Facts(connected=True, status=answer.status), code=answer.status)
+
+
+@dataclass(slots=True)
+class _Run:
+    workflow: Workflow
+    secrets: Bound
+    reach: Reach
+    watch: Stopwatch
+    deadline: float = field(default_factory=trio.current_effective_deadline)
+
+    async def transact(self, key: str) -> Answer:
+        workflow, reach, watch = self.workflow, self.reach, self.watch
+        watch.place = read_url(workflow.submit.url, SCHEMES).host
+        began_us = watch.elapsed_us()
+        with self._stage(Stage.SUBMIT):
+            response = await submitted(workflow.submit, self.secrets, key, reach, watch)
+        with self._stage(Stage.CORRELATE):
+            correlation = await correlated(workflow, response, reach)
+            url = completion_url(workflow.completion.url, correlation)
+        watch.place = url.host
+        with self._stage(Stage.AWAIT_RESULT):
+            answer = await awaited(workflow.completion, url, self.secrets, reach, watch)
+        took_us = watch.elapsed_us() - began_us
+        with self._stage(Stage.ASSERT_RESULT):
+            await demand(workflow.result, answer, took_us, reach)
+        with self._stage(Stage.CLEANUP_VALIDATION):
+            await demand_cleanup(workflow.cleanup, workflow.result, answer, reach)
+        return answer
+
+    @contextmanager
+    def _stage(self, stage: Stage) -> Iterator[None]:
+        """Tells how it ended, whatever ends it, and changes nothing about that."""
+        end = StageEnd.UNOBTAINABLE
+        try:
+            yield
+            end = StageEnd.PASSED
+        except Failed:
+            end = StageEnd.FAILED
+            raise
+        except trio.Cancelled:
+            end = self._cut_short()
+            raise
+        finally:
+            tell(self.reach.stages, stage, end)
+
+    def _cut_short(self) -> StageEnd:
+        """The run's own deadline says what it says of any check; who else ends it has reasons that
+        are not the target's.
+        """
+        if trio.current_time() < self.deadline:
+            return StageEnd.CANCELLED
+        silent = isinstance(overdue(self.watch), Failed)
+        return StageEnd.FAILED if silent else StageEnd.UNOBTAINABLE
+
+
+def tell(stages: Stages | None, stage: Stage, end: StageEnd) -> None:
+    if stages is not None:
+        stages(stage, end)

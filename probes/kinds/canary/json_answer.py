@@ -1,0 +1,58 @@
+"""A JSON document that the target gave, asked at one place after the other.
+
+A long one is looked at in a thread, and what of it would take too long to read is a failure of the
+target's: `response_too_large`.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from ...check.condition_evaluation import MISSING, Facts
+from ...check.failure import Failed
+from ...check.json_document import WHOLE_CHARACTERS_MOST, Path, is_json
+from ...check.result import FailureClass
+from ...net.egress import Reach
+from ...net.http_exchange import Response
+
+
+@dataclass(slots=True)
+class Answer:
+    """`status` is of the answer that it came with."""
+
+    facts: Facts = field(repr=False)
+    status: int
+
+    @classmethod
+    def of(cls, response: Response) -> "Answer":
+        return cls(Facts(body=response.text), response.status)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.facts.body or "").strip()
+
+    @property
+    def is_json(self) -> bool:
+        return is_json(self.facts.body or "")
+
+    async def at(self, path: Path, reach: Reach) -> object:
+        """What stands there; MISSING where nothing does, or where this is no JSON at all."""
+        if len(self.facts.body or "") > WHOLE_CHARACTERS_MOST:
+            found = await reach.in_thread_alone(partial(self.facts.in_body, path))
+        else:
+            found = self.facts.in_body(path)
+        if self.facts.exhausted:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE, self.status)
+        return found
+
+    async def has(self, path: Path, reach: Reach) -> bool:
+        """Whether something stands there; null is something."""
+        return await self.at(path, reach) is not MISSING
+
+
+def is_same(found: object, wanted: str | int | bool) -> bool:
+    """Compared as JSON does: text is no number, a truth value neither, and 1.0 is 1."""
+    if isinstance(found, bool) or isinstance(wanted, bool):
+        return found is wanted
+    if isinstance(wanted, str):
+        return isinstance(found, str) and found == wanted
+    return isinstance(found, int | float) and found == wanted

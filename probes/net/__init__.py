@@ -1,0 +1,1 @@
+"""Every outward socket: egress policy, resolver, TLS, HTTP, protocol sessions."""

@@ -1,0 +1,82 @@
+"""Bounded reading from a stream: lines and counted bytes, every end of it a failure class.
+
+What the peer may make us hold is `bytes_most` over the whole conversation; nothing is read ahead of
+it without bound.
+"""
+
+import ssl
+from typing import Union
+
+import trio
+
+from ..check.failure import Failed
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+
+Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
+_CHUNK = 16 * 1024
+
+
+class Reader:
+    """One conversation on a stream, which stays the caller's to close.
+
+    `Failed` is `connect_error` where the connection broke, `protocol_error` where the peer ended it
+    within what was asked for, `response_too_large` at the bound. The first byte ends the phase that
+    is under way on `watch`. `greedy` takes what has come beyond what is asked for: fewer system
+    calls, and not for a stream that is handed on in the middle.
+    """
+
+    def __init__(
+        self, stream: Stream, watch: Stopwatch, bytes_most: int, *, greedy: bool = False
+    ) -> None:
+        self._stream = stream
+        self._watch = watch
+        self._left = bytes_most
+        self._held = b""
+        self._greedy = greedy
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the peer has said more than was read."""
+        return bool(self._held)
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, ssl.SSLError) as error:
+            raise Failed(FailureClass.CONNECT_ERROR) from error
+
+    async def exactly(self, length: int) -> bytes:
+        if length > self._left + len(self._held):
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        pieces = [self._held]
+        wanted = length - len(self._held)
+        while wanted > 0:
+            piece = await self._more(_CHUNK if self._greedy else min(wanted, _CHUNK))
+            pieces.append(piece)
+            wanted -= len(piece)
+        data = b"".join(pieces)
+        self._held = data[length:]
+        return data[:length]
+
+    async def line(self) -> bytes:
+        """The next line without its end, which is a line feed with or without a carriage return."""
+        searched = 0
+        while (end := self._held.find(b"\n", searched)) < 0:
+            searched = len(self._held)
+            self._held += await self._more(_CHUNK)
+        line, self._held = self._held[:end], self._held[end + 1 :]
+        return line.removesuffix(b"\r")
+
+    async def _more(self, most: int) -> bytes:
+        if self._left <= 0:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        try:
+            piece = bytes(await self._stream.receive_some(min(most, self._left)))
+        except (trio.BrokenResourceError, ssl.SSLError) as error:
+            raise Failed(FailureClass.CONNECT_ERROR) from error
+        self._watch.done()
+        if not piece:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        self._left -= len(piece)
+        return piece

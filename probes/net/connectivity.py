@@ -1,0 +1,58 @@
+"""Is it the target, or are we offline? Asked only after a failure that a dead network would show.
+
+An answer serves every run that had failed when its question was put, and no later one: a network
+that died a second ago must not be vouched for by an older success.
+"""
+
+from dataclasses import dataclass
+from time import monotonic
+
+import trio
+
+from ..check.failure import Failed, Unobtainable
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+from .dial import dial
+from .egress_policy import Policy
+from .resolver import Resolver
+
+CHECK_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class _Answer:
+    asked_at: float
+    reachable: bool
+
+
+class Connectivity:
+    """`prober.connectivity_check`: a host and port that answer whenever we are online."""
+
+    def __init__(self, host: str, port: int, resolver: Resolver, policy: Policy) -> None:
+        self._host, self._port = host, port
+        self._resolver, self._policy = resolver, policy
+        self._asking = trio.Lock()
+        self._last: _Answer | None = None
+
+    async def online(self, since: float) -> bool:
+        """Whether it could be reached at some moment after `since` (of `time.monotonic`)."""
+        async with self._asking:
+            if self._last is None or self._last.asked_at < since:
+                asked_at = monotonic()
+                self._last = _Answer(asked_at, await self._reach())
+            return self._last.reachable
+
+    async def _reach(self) -> bool:
+        with trio.move_on_after(CHECK_SECONDS):
+            try:
+                connection = await dial(
+                    self._resolver, self._policy, self._host, self._port, Stopwatch()
+                )
+            except Failed as failure:
+                # A refusal came back over the network: it works.
+                return failure.failure is FailureClass.CONNECT_REFUSED
+            except Unobtainable:
+                return False
+            connection.stream.socket.close()
+            return True
+        return False

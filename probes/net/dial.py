@@ -1,0 +1,156 @@
+"""One way to a connection: resolve once, check each address, connect to that very address.
+
+Addresses of both families take turns; the next one starts when the last has failed or has taken
+`HEAD_START_SECONDS` (RFC 8305), and the first to connect wins. No proxy is ever asked.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import trio
+
+from ..check.failure import Failed, Unobtainable
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase, UnknownReason
+from .egress_policy import Policy
+from .icmp_echo import Echo, open_echo
+from .resolver import Family, Resolver
+from .sockets import class_of, connected
+
+HEAD_START_SECONDS = 0.25
+TRIED_MOST = 6
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Connection:
+    """An open stream and the address at its other end. The caller closes the stream."""
+
+    stream: trio.SocketStream
+    address: str
+
+
+async def dial(
+    resolver: Resolver,
+    policy: Policy,
+    host: str,
+    port: int,
+    watch: Stopwatch,
+    family: Family = Family.ANY,
+) -> Connection:
+    """A connection to `host`; `Failed` with the class, or `Unobtainable` where we are at fault."""
+    allowed = await _allowed(resolver, policy, host, watch, family)
+    watch.begin(Phase.CONNECT)
+    if len(allowed) == 1:
+        connection = await _connect(allowed[0], port)
+    else:
+        connection = await _race(_interleaved(allowed)[:TRIED_MOST], port)
+    watch.done()
+    return connection
+
+
+async def dial_datagram(
+    resolver: Resolver, policy: Policy, host: str, port: int, watch: Stopwatch
+) -> trio.socket.SocketType:
+    """A datagram socket connected to the first address of `host` that this host has a route for.
+    The caller closes it.
+    """
+    allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
+    return await _first(allowed, lambda a: connected(a, port, kind=socket.SOCK_DGRAM))
+
+
+async def dial_echo(resolver: Resolver, policy: Policy, host: str, watch: Stopwatch) -> Echo:
+    """A conversation by ICMP with the first address of `host` that this host has a route for. The
+    caller closes it.
+    """
+    allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
+    return await _first(allowed, open_echo)
+
+
+async def _first(allowed: list[str], connect: Callable[[str], Awaitable[T]]) -> T:
+    lost: Unobtainable | None = None
+    for address in _interleaved(allowed)[:TRIED_MOST]:
+        try:
+            return await connect(address)
+        except Unobtainable as failure:
+            lost = failure
+        except OSError as error:
+            raise Failed(class_of(error)) from error
+    assert lost is not None
+    raise lost
+
+
+async def _allowed(
+    resolver: Resolver, policy: Policy, host: str, watch: Stopwatch, family: Family
+) -> list[str]:
+    """The addresses of `host` that may be reached, at least one."""
+    watch.begin(Phase.DNS)
+    addresses = await resolver.lookup(host, family, watch)
+    watch.done()
+    allowed = [a for a in addresses if policy.refuses(a) is None]
+    if not allowed:
+        raise Failed(FailureClass.TARGET_BLOCKED)
+    return allowed
+
+
+async def _connect(address: str, port: int) -> Connection:
+    try:
+        sock = await connected(address, port)
+    except OSError as error:
+        raise Failed(class_of(error)) from error
+    return Connection(trio.SocketStream(sock), address)
+
+
+async def _race(addresses: list[str], port: int) -> Connection:
+    """Nothing is raised inside the nursery but cancellation, so that no group comes out of it."""
+    won: list[Connection] = []
+    lost: list[Failed | Unobtainable] = []
+
+    async def attempt(address: str, ended: trio.Event) -> None:
+        try:
+            connection = await _connect(address, port)
+        except (Failed, Unobtainable) as failure:
+            lost.append(failure)
+        else:
+            if won:
+                connection.stream.socket.close()
+            else:
+                won.append(connection)
+                nursery.cancel_scope.cancel()
+        ended.set()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for address in addresses:
+                ended = trio.Event()
+                nursery.start_soon(attempt, address, ended)
+                with trio.move_on_after(HEAD_START_SECONDS):
+                    await ended.wait()
+    except BaseException:
+        for connection in won:
+            connection.stream.socket.close()
+        raise
+    if won:
+        return won[0]
+    raise min(lost, key=_weight)
+
+
+def _weight(failure: Failed | Unobtainable) -> int:
+    """Which of several failures is told. An address that we could not try leaves the question
+    open, whatever the others said; a family that this host has no route for does not.
+    """
+    if isinstance(failure, Failed):
+        return 1
+    return 2 if failure.reason is UnknownReason.NO_ROUTE else 0
+
+
+def _interleaved(addresses: list[str]) -> list[str]:
+    """IPv6 first, then in turn, each family in the order of the answer."""
+    v6 = [a for a in addresses if ":" in a]
+    v4 = [a for a in addresses if ":" not in a]
+    turns = [a for pair in zip(v6, v4, strict=False) for a in pair]
+    shorter = min(len(v6), len(v4))
+    return turns + v6[shorter:] + v4[shorter:]

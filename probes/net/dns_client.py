@@ -1,0 +1,198 @@
+"""One conversation with one nameserver: a connected UDP socket, TCP where an answer is cut short.
+
+The socket is connected so that a closed port is told at once and a stranger's answer never
+arrives; an answer counts only with our id and our question in it (RFC 5452).
+"""
+
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdatatype
+import trio
+
+from ..check.failure import Unobtainable
+from ..check.result import UnknownReason
+from .resolver_files import Nameserver
+from .sockets import connected
+
+UDP_BYTES_MOST = 65_535
+RECORDS_ON_LOOP_MOST = 50
+RECORDS_MOST = 2_000
+RECORD_BYTES_LEAST = 11
+BYTES_ON_LOOP_MOST = 4_096
+# How long the other family's answer is awaited once one has come (RFC 8305, 3).
+OTHER_FAMILY_SECONDS = 0.05
+ROOT_SECONDS = 0.5
+LONGEST_TTL = 86_400
+
+
+class Trouble(StrEnum):
+    """Why a nameserver gave no answer."""
+
+    SILENT = "silent"
+    SERVER_FAILURE = "server_failure"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one nameserver said. Addresses empty and `complete`: it said that there are none."""
+
+    addresses: list[str] = field(default_factory=list)
+    ttl_seconds: int = LONGEST_TTL
+    trouble: Trouble | None = None
+
+
+class Conversation:
+    """`root_answered` is what tells a broken domain from a dead resolver."""
+
+    def __init__(
+        self, server: Nameserver, name: dns.name.Name, types: Iterable[dns.rdatatype.RdataType]
+    ) -> None:
+        self._server = server
+        self._name = name
+        self._types = tuple(types)
+        self._pending: dict[int, dns.message.QueryMessage] = {}
+        self._root: dns.message.QueryMessage | None = None
+        self.root_answered = False
+        self.answer = Answer()
+        self._failed = False
+        self._nothing = False
+
+    async def ask(self, patience_seconds: float) -> Answer:
+        """The nameserver's answer; the root is asked as soon as it fails or falls silent."""
+        try:
+            sock = await connected(self._server.address, self._server.port, kind=socket.SOCK_DGRAM)
+        except (OSError, Unobtainable) as error:
+            if isinstance(error, Unobtainable) and error.reason is UnknownReason.LOCAL_RESOURCES:
+                raise
+            self.answer.trouble = Trouble.UNREACHABLE
+            return self.answer
+        with sock:
+            try:
+                await self._converse(sock, patience_seconds)
+            except OSError:
+                self.answer.trouble = Trouble.UNREACHABLE
+        return self.answer
+
+    async def _converse(self, sock: trio.socket.SocketType, patience_seconds: float) -> None:
+        for rdtype in self._types:
+            query = dns.message.make_query(self._name, rdtype)
+            self._pending[query.id] = query
+            await sock.send(query.to_wire())
+        with trio.move_on_after(patience_seconds) as scope:
+            await self._receive(sock, scope)
+        if self.answer.addresses or (self._nothing and not self._failed and not self._pending):
+            return
+        self.answer.trouble = Trouble.SERVER_FAILURE if self._failed else Trouble.SILENT
+        self._root = dns.message.make_query(dns.name.root, dns.rdatatype.NS)
+        self._pending.clear()
+        await sock.send(self._root.to_wire())
+        with trio.move_on_after(ROOT_SECONDS) as scope:
+            await self._receive(sock, scope)
+
+    async def _receive(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
+        while self._pending or (self._root is not None and not self.root_answered):
+            wire = await sock.recv(UDP_BYTES_MOST)
+            message = read_first(wire)
+            if message is None or self._is_root(message):
+                continue
+            query = self._pending.get(message.id)
+            if query is None or not query.is_response(message):
+                continue
+            if message.flags & dns.flags.TC:
+                message = await self._by_tcp(query)
+            del self._pending[query.id]
+            if message is None or not self._take(message):
+                self._failed = True
+            elif self.answer.addresses:
+                scope.deadline = min(scope.deadline, trio.current_time() + OTHER_FAMILY_SECONDS)
+            if self._nothing and message is not None and message.rcode() == dns.rcode.NXDOMAIN:
+                self._pending.clear()
+
+    def _is_root(self, message: dns.message.Message) -> bool:
+        if self._root is None or not self._root.is_response(message):
+            return False
+        self.root_answered = message.rcode() == dns.rcode.NOERROR
+        return True
+
+    def _take(self, message: dns.message.Message) -> bool:
+        """Keeps an answer's addresses, CNAMEs followed inside it; False for a server's failure."""
+        if message.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            return False
+        assert isinstance(message, dns.message.QueryMessage)
+        try:
+            chain = message.resolve_chaining()
+        except dns.exception.DNSException:
+            return False
+        if chain.answer is None:
+            self._nothing = True
+            return True
+        self.answer.addresses += [record.address for record in chain.answer]
+        self.answer.ttl_seconds = min(self.answer.ttl_seconds, chain.minimum_ttl)
+        return True
+
+    async def _by_tcp(self, query: dns.message.QueryMessage) -> dns.message.Message | None:
+        """RFC 7766: the same question on a stream, each message behind its length."""
+        wire = query.to_wire()
+        try:
+            sock = await connected(self._server.address, self._server.port)
+            with sock:
+                stream = trio.SocketStream(sock)
+                await stream.send_all(len(wire).to_bytes(2, "big") + wire)
+                length = int.from_bytes(await _exactly(stream, 2), "big")
+                message = read_first(await _exactly(stream, length))
+        except (OSError, trio.BrokenResourceError, Unobtainable):
+            return None
+        return message if message is not None and query.is_response(message) else None
+
+
+async def _exactly(stream: trio.SocketStream, length: int) -> bytes:
+    """That many bytes, or what there was before the end."""
+    data = b""
+    while len(data) < length:
+        more = await stream.receive_some(length - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def is_too_long(wire: bytes) -> bool:
+    """Whether it has more records than are ever read."""
+    return min(_records(wire), len(wire) // RECORD_BYTES_LEAST) > RECORDS_MOST
+
+
+def is_long(wire: bytes) -> bool:
+    """Whether reading all of it would hold the loop: a record with a name of 120 labels takes a
+    seventh of a millisecond.
+    """
+    return len(wire) > BYTES_ON_LOOP_MOST or _records(wire) > RECORDS_ON_LOOP_MOST
+
+
+def read_message(wire: bytes) -> dns.message.Message | None:
+    """A message off the wire; None where it is none."""
+    try:
+        return dns.message.from_wire(wire, ignore_trailing=True)
+    except (dns.exception.DNSException, ValueError):
+        return None
+
+
+def read_first(wire: bytes) -> dns.message.Message | None:
+    """As `read_message`, but of a long one only the first records: more than are ever tried."""
+    if _records(wire) > RECORDS_ON_LOOP_MOST:
+        answers = min(int.from_bytes(wire[6:8], "big"), RECORDS_ON_LOOP_MOST)
+        wire = wire[:6] + answers.to_bytes(2, "big") + bytes(4) + wire[12:]
+    return read_message(wire)
+
+
+def _records(wire: bytes) -> int:
+    """As its header counts them, questions too."""
+    return sum(int.from_bytes(wire[at : at + 2], "big") for at in (4, 6, 8, 10))

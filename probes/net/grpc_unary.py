@@ -1,0 +1,152 @@
+"""One unary gRPC call over HTTP/2 on a stream of ours, with every end of it a failure class.
+
+grpcio opens its own sockets past the guard, verifies by a trust store of its own and cannot leave
+it, and tells a closed port, a bad certificate and a server that declines with one status and a text
+for people: none of that can keep our promises. The frames are h2's, the rest is this page.
+"""
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Union
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+import trio
+
+from ..check.failure import Failed
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from .http2 import FRAME_HEAD, Farewells, demand_settings
+
+# All that a peer may send in one call, frames and headers included; HTTP/2's first window is more.
+RECEIVED_BYTES_MOST = 60 * 1024
+# One read is handled without a pause: of the smallest frames it holds some four hundred.
+_CHUNK = 4 * 1024
+_PREFIX_BYTES = 5
+CONTENT_TYPE = "application/grpc"
+
+Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """`path` is `/service/Method`; `timeout_ms` tells the server how long we wait."""
+
+    scheme: str
+    authority: str
+    path: str
+    message: bytes
+    user_agent: str
+    timeout_ms: int
+
+
+@dataclass(slots=True)
+class _Heard:
+    """Of the one stream of the connection."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    data: bytes = b""
+    ended: bool = False
+
+
+async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, bytes]:
+    """The status and the message, which is empty where the status is not 0 (OK)."""
+    http = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+    watch.begin(Phase.FIRST_BYTE)
+    _start(http, request)
+    heard, farewells = _Heard(), Farewells()
+    left = RECEIVED_BYTES_MOST
+    first = b""
+    while not heard.ended:
+        piece = await _exchange(http, stream)
+        watch.done()
+        left -= len(piece)
+        if left < 0:
+            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        if len(first) < FRAME_HEAD:
+            first += piece
+            demand_settings(first)
+        try:
+            for event in http.receive_data(farewells.without(piece)):
+                _note(event, heard)
+        except (h2.exceptions.ProtocolError, UnicodeDecodeError) as error:
+            raise Failed(FailureClass.PROTOCOL_ERROR) from error
+    return _read(heard)
+
+
+def _start(http: h2.connection.H2Connection, request: Call) -> None:
+    length = len(request.message).to_bytes(4, "big")
+    http.initiate_connection()
+    http.send_headers(
+        1,
+        [
+            (":method", "POST"),
+            (":scheme", request.scheme),
+            (":path", request.path),
+            (":authority", request.authority),
+            ("te", "trailers"),
+            ("content-type", CONTENT_TYPE),
+            ("user-agent", request.user_agent),
+            ("grpc-timeout", f"{request.timeout_ms}m"),
+        ],
+    )
+    http.send_data(1, b"\x00" + length + request.message, end_stream=True)
+
+
+async def _exchange(http: h2.connection.H2Connection, stream: Stream) -> bytes:
+    """Sends what there is to send, and what came next. A peer that stopped reading may have said
+    why: that is read first.
+    """
+    unsent: trio.BrokenResourceError | None = None
+    try:
+        await stream.send_all(http.data_to_send())
+    except trio.BrokenResourceError as error:
+        unsent = error
+    try:
+        piece = bytes(await stream.receive_some(_CHUNK))
+    except (trio.BrokenResourceError, ssl.SSLError) as error:
+        # An alert after the handshake: how a server of TLS 1.3 refuses a client's certificate.
+        alert = isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError)
+        raise Failed(FailureClass.TLS_ERROR if alert else FailureClass.CONNECT_ERROR) from error
+    if not piece:
+        raise Failed(FailureClass.CONNECT_ERROR if unsent else FailureClass.PROTOCOL_ERROR)
+    return piece
+
+
+def _note(event: h2.events.Event, heard: _Heard) -> None:
+    match event:
+        case h2.events.ResponseReceived() | h2.events.TrailersReceived():
+            heard.headers.update((str(name), str(value)) for name, value in event.headers or ())
+        case h2.events.DataReceived():
+            heard.data += event.data or b""
+        case h2.events.StreamEnded():
+            heard.ended = True
+        case h2.events.StreamReset() | h2.events.ConnectionTerminated() if not heard.ended:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+
+
+def _read(heard: _Heard) -> tuple[int, bytes]:
+    """What a gRPC server says (its protocol over HTTP/2, Responses); what a proxy in its place
+    says is its HTTP status.
+    """
+    http_status = _number(heard.headers.get(":status", ""))
+    if http_status is None:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    if http_status != 200:
+        raise Failed(FailureClass.HTTP_STATUS, http_status)
+    status = _number(heard.headers.get("grpc-status", ""))
+    if status is None or not heard.headers.get("content-type", "").startswith(CONTENT_TYPE):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    if status != 0:
+        return status, b""
+    prefix, message = heard.data[:_PREFIX_BYTES], heard.data[_PREFIX_BYTES:]
+    # The first byte says compressed: we never offered to understand that.
+    if prefix != b"\x00" + len(message).to_bytes(4, "big"):
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return 0, message
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None

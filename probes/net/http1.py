@@ -1,0 +1,171 @@
+"""HTTP/1.1 on a stream: h11 speaks the protocol, every read is bounded."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import h11
+import trio
+
+from ..check.failure import Failed
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, Phase
+from .http_exchange import (
+    HEADERS_BYTES_MOST,
+    INFORMATIONAL_MOST,
+    RawResponse,
+    Request,
+    Stream,
+    request_headers,
+)
+
+# Lines of a head before the one read in which it ends: each costs one or two microseconds.
+LINES_MOST = 2_000
+# What is read and handled without a pause: of chunks of one byte it holds some seven hundred.
+_CHUNK = 4_096
+# A body that comes as it is has nothing in it that is handled piece by piece.
+_PLAIN_CHUNK = 65_536
+
+
+async def exchange(
+    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+) -> RawResponse:
+    """The answer; the stream stays the caller's to close. `Failed` with the class."""
+    with _failures_named():
+        http, head = await _begin(stream, request, watch, user_agent)
+        chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
+        body, whole = await _read_body(http, stream, request, _CHUNK if chunked else _PLAIN_CHUNK)
+    return RawResponse(head.status_code, list(head.headers), body, whole)
+
+
+async def begin(stream: Stream, request: Request, watch: Stopwatch, user_agent: str) -> "Answer":
+    """The answer's head; its body is left to be read as it comes. `Failed` with the class."""
+    with _failures_named():
+        http, head = await _begin(stream, request, watch, user_agent)
+    return Answer(http, stream, head)
+
+
+class Answer:
+    """`received_bytes` counts all that its body cost to bring, whatever was packed into chunks."""
+
+    def __init__(self, http: h11.Connection, stream: Stream, head: h11.Response) -> None:
+        self.status: int = head.status_code
+        self.headers = list(head.headers)
+        self.received_bytes = 0
+        self._http = http
+        self._stream = stream
+
+    async def receive(self) -> bytes:
+        """What came next of the body, empty at its end; `Failed` where it ends too early."""
+        with _failures_named():
+            while True:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    data = bytes(await self._stream.receive_some(_CHUNK))
+                    self.received_bytes += len(data)
+                    self._http.receive_data(data)
+                elif isinstance(event, h11.EndOfMessage):
+                    return b""
+                elif not isinstance(event, h11.Data):
+                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                elif event.data:
+                    return bytes(event.data)
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    try:
+        yield
+    except h11.RemoteProtocolError as error:
+        too_large = error.error_status_hint == 431
+        raise Failed(
+            FailureClass.RESPONSE_TOO_LARGE if too_large else FailureClass.PROTOCOL_ERROR
+        ) from error
+    except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
+        raise Failed(FailureClass.CONNECT_ERROR) from error
+
+
+async def _begin(
+    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+) -> tuple[h11.Connection, h11.Response]:
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
+    watch.begin(Phase.FIRST_BYTE)
+    await _send(http, stream, request, user_agent)
+    return http, await _read_head(http, stream, watch)
+
+
+async def _send(http: h11.Connection, stream: Stream, request: Request, user_agent: str) -> None:
+    """A target that answers without reading all of it is heard all the same."""
+    headers = request_headers(request, user_agent)
+    if not any(name.lower() == "host" for name, _ in headers):
+        headers.insert(0, ("host", request.url.authority))
+    headers.append(("connection", "close"))
+    wire = http.send(
+        h11.Request(
+            method=request.method,
+            target=request.url.path.encode("ascii"),
+            headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers],
+        )
+    )
+    assert wire is not None
+    if request.body:
+        wire += http.send(h11.Data(data=request.body)) or b""
+    wire += http.send(h11.EndOfMessage()) or b""
+    try:
+        await stream.send_all(wire)
+    except trio.BrokenResourceError:
+        if not request.body:
+            raise
+
+
+async def _read_head(
+    http: h11.Connection,
+    stream: Stream,
+    watch: Stopwatch,
+) -> h11.Response:
+    informational = 0
+    lines = 0
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            if lines > LINES_MOST:
+                raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            data = await stream.receive_some(_CHUNK)
+            if data:
+                watch.done()
+            http.receive_data(bytes(data))
+            lines += data.count(b"\n")
+        elif isinstance(event, h11.Response):
+            return event
+        elif isinstance(event, h11.InformationalResponse):
+            informational += 1
+            if informational > INFORMATIONAL_MOST or event.status_code == 101:
+                raise Failed(FailureClass.PROTOCOL_ERROR)
+        else:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+
+
+async def _read_body(
+    http: h11.Connection,
+    stream: Stream,
+    request: Request,
+    chunk: int,
+) -> tuple[bytes, bool]:
+    """The body as it came, and whether it is whole; empty where it is not wanted."""
+    # One buffer: to join and to free a hundred thousand pieces would hold the loop.
+    body = bytearray()
+    size = 0
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(bytes(await stream.receive_some(chunk)))
+        elif isinstance(event, h11.Data):
+            size += len(event.data)
+            if request.keep_body:
+                body += event.data
+            if size > request.body_bytes_most:
+                return bytes(body[: request.body_bytes_most]), False
+        elif isinstance(event, h11.EndOfMessage):
+            return bytes(body), True
+        else:
+            raise Failed(FailureClass.PROTOCOL_ERROR)

@@ -1,0 +1,128 @@
+"""One request over HTTP, redirects followed hop by hop, each through the guard again.
+
+Once the origin has changed, credentials stay dropped for good. Which version of the protocol
+carries a hop is http1's or http2's business.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import trio
+
+from ..check.failure import Failed
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+from ..check.target import BadTarget, redirected
+from . import http1, http2
+from .decompression import unpack
+from .dial import Connection
+from .egress import Reach
+from .http_exchange import REDIRECTS_MOST, Request, Response, Stream, Version
+from .tls_contexts import expires_at_us
+
+__all__ = ["REDIRECTS_MOST", "Request", "Response", "Version", "fetch"]
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+async def fetch(reach: Reach, request: Request, watch: Stopwatch) -> Response:
+    """The last response of the chain. `Failed` with the class where there is none; a redirect more
+    than `redirects` is the failure `http_status` with its code.
+    """
+    for hops_left in range(request.redirects, -1, -1):
+        response = await _hop(reach, request, watch)
+        location = leads_to(request, response.status, response.headers)
+        if not location:
+            return response
+        if hops_left:
+            request = follow(request, response.status, location)
+    raise Failed(FailureClass.HTTP_STATUS, response.status)
+
+
+def leads_to(request: Request, status: int, headers: Mapping[str, str]) -> str:
+    """Where an answer redirects; empty where it does not, or none of its redirects is followed."""
+    if status not in _REDIRECTS or request.redirects == 0:
+        return ""
+    return headers.get("location", "")
+
+
+def follow(request: Request, status: int, location: str) -> Request:
+    """The next hop's request (RFC 9110, 15.4). `Failed` where it cannot be read, or may not be
+    gone to.
+    """
+    try:
+        url = redirected(request.url, location)
+    except BadTarget:
+        raise Failed(FailureClass.PROTOCOL_ERROR, status) from None
+    if url.scheme not in request.schemes:
+        raise Failed(FailureClass.TARGET_BLOCKED, status)
+    method, body, headers = request.method, request.body, list(request.headers)
+    if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
+        method, body = "GET", b""
+    if url.origin != request.url.origin:
+        headers = [h for h in headers if h[0].lower() not in request.secrets | {"host"}]
+        if request.body_is_secret:
+            body = b""
+    if not body:
+        headers = [h for h in headers if not h[0].lower().startswith("content-")]
+    return replace(request, url=url, method=method, body=body, headers=tuple(headers))
+
+
+async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Response:
+    url = request.url
+    connection = await reach.dial(url.host, url.port, watch, request.family)
+    try:
+        if url.scheme == "http":
+            return await _exchange(connection, connection.stream, request, watch, reach)
+        wrapped = await reach.encrypt(
+            connection, url.host, watch, verify=request.verify, alpn=request.version.value
+        )
+        request = replace(request, version=_chosen(request.version, wrapped))
+        response = await _exchange(connection, wrapped, request, watch, reach)
+        if request.cert_expiry:
+            response = replace(response, cert_ends_at=expires_at_us(wrapped))
+        return response
+    finally:
+        # Nothing is left to say: a socket is closed without waiting, under cancellation too.
+        connection.stream.socket.close()
+
+
+def _chosen(version: Version, wrapped: "trio.SSLStream[trio.SocketStream]") -> Version:
+    """What the server chose; one that chooses nothing speaks HTTP/1.1, whatever was hoped for."""
+    if wrapped.selected_alpn_protocol() == Version.TWO.value[0]:
+        return Version.TWO
+    if version is Version.TWO:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return Version.ONE
+
+
+async def _exchange(
+    connection: Connection, stream: Stream, request: Request, watch: Stopwatch, reach: Reach
+) -> Response:
+    version = http2 if request.version is Version.TWO else http1
+    raw = await version.exchange(stream, request, watch, reach.user_agent)
+    headers = joined(raw.headers)
+    if request.jar is not None:
+        set_cookies = [v.decode("latin-1") for n, v in raw.headers if n == b"set-cookie"]
+        request.jar.take(str(request.url), set_cookies)
+    body, whole = raw.body, raw.whole
+    if request.keep_body and body:
+        encoding = headers.get("content-encoding", "")
+        body, whole = unpack(body, encoding, request.body_bytes_most, whole)
+    return Response(
+        status=raw.status,
+        headers=headers,
+        body=body,
+        whole=whole,
+        address=connection.address,
+        url=request.url,
+    )
+
+
+def joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By lower-case name, what is repeated in one (RFC 9110, 5.3)."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1"), value.decode("utf-8", "replace")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found

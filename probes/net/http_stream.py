@@ -1,0 +1,67 @@
+"""An answer that is read while it comes, as a stream of events is. Its redirects are followed as
+those of any request, and what an earlier hop brought is closed before the next is begun.
+"""
+
+from ..check.failure import Failed
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass
+from . import http1
+from .dial import Connection
+from .egress import Reach
+from .http_client import follow, joined, leads_to
+from .http_exchange import Request, Stream
+
+
+class Incoming:
+    """The head of an answer and, piece by piece, its body. Whoever asked for it closes it.
+
+    `headers` has lower-case names, repeated ones joined. `received_bytes` counts the body as it
+    came.
+    """
+
+    def __init__(self, connection: Connection, answer: http1.Answer) -> None:
+        self.status = answer.status
+        self.headers = joined(answer.headers)
+        self._connection = connection
+        self._answer = answer
+
+    @property
+    def received_bytes(self) -> int:
+        return self._answer.received_bytes
+
+    async def receive(self) -> bytes:
+        """What came next, empty at the end; `Failed` with the class where it ends too early."""
+        return await self._answer.receive()
+
+    def close(self) -> None:
+        """At once, under cancellation too: nothing is left to say."""
+        self._connection.stream.socket.close()
+
+
+async def listen(reach: Reach, request: Request, watch: Stopwatch) -> Incoming:
+    """The last answer of the chain, in HTTP/1.1. `Failed` as of `fetch`."""
+    for hops_left in range(request.redirects, -1, -1):
+        incoming = await _hop(reach, request, watch)
+        location = leads_to(request, incoming.status, incoming.headers)
+        if not location:
+            return incoming
+        incoming.close()
+        if hops_left:
+            request = follow(request, incoming.status, location)
+    raise Failed(FailureClass.HTTP_STATUS, incoming.status)
+
+
+async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Incoming:
+    url = request.url
+    connection = await reach.dial(url.host, url.port, watch, request.family)
+    try:
+        stream: Stream = connection.stream
+        if url.scheme == "https":
+            stream = await reach.encrypt(
+                connection, url.host, watch, verify=request.verify, alpn=request.version.value
+            )
+        answer = await http1.begin(stream, request, watch, reach.user_agent)
+    except BaseException:
+        connection.stream.socket.close()
+        raise
+    return Incoming(connection, answer)

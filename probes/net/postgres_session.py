@@ -1,0 +1,217 @@
+"""PostgreSQL's protocol 3.0 for a login and one statement, each message bounded before it is read.
+
+libpq takes a row of any size into memory before it gives it, and repeats a hash as often as the
+server says without ever coming back to the loop; nothing here does. What a password proves itself
+with goes by what the server asks for, but in clear text only through TLS.
+"""
+
+import hashlib
+import secrets
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ..check.failure import Failed
+from ..check.result import FailureClass
+from .bounded_reader import Reader
+from .egress import Reach
+from .scram import ITERATIONS_ON_LOOP_MOST, MECHANISM, BadChallenge, Scram
+
+VERSION = 196_608
+# Longer than that are rows and their descriptions, or it is another protocol.
+MESSAGE_LONGEST = 30_000
+_LONG = (b"D", b"T", b"d")
+_OK, _CLEAR, _MD5, _SASL, _SASL_GOES_ON, _SASL_ENDS = 0, 3, 5, 10, 11, 12
+# What may come at any time and concerns nobody here: notices, parameters, a key to cancel with.
+_ASIDE = frozenset(b"NSAKv")
+_TIMED_OUT = b"57014"
+_PRIVILEGE = b"42501"
+_LOGIN = b"28"
+
+
+class _Refused(Failed):
+    """The server said no, and still listens."""
+
+
+@dataclass(slots=True)
+class Row:
+    """The first column of a row: the type's number, and the value as text; None for null."""
+
+    oid: int
+    text: str | None
+
+
+@dataclass(slots=True)
+class Session:
+    """A conversation on a stream, which stays the caller's to close."""
+
+    reader: Reader
+    reach: Reach
+    encrypted: bool
+    # Of the server's certificate, in µs since the epoch, where that was asked for.
+    cert_ends_at: int | None = None
+
+    async def log_in(self, user: str, database: str, password: str) -> None:
+        """Ends when the server is ready. `Failed(auth_failed)` where it wants other credentials."""
+        said = {"user": user, "client_encoding": "UTF8", "application_name": self.reach.user_agent}
+        if database:
+            said["database"] = database
+        pairs = b"".join(k.encode() + b"\x00" + v.encode() + b"\x00" for k, v in said.items())
+        body = struct.pack("!i", VERSION) + pairs + b"\x00"
+        await self.reader.send(struct.pack("!i", len(body) + 4) + body)
+        await self._authenticate(user, password)
+        await self._until(b"Z")
+
+    async def begin(self, statements: str) -> None:
+        """What opens a transaction. Outside of one no statement of others may be sent."""
+        await self.reader.send(_message(b"Q", statements.encode() + b"\x00"))
+        if await self._until(b"Z") != b"T":
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+
+    async def first_row(self, statement: str) -> Row | None:
+        """Asks for one row of one statement, and for no more; the transaction is over then, so that
+        a pooler in between keeps its connection.
+        """
+        await self.reader.send(
+            b"".join(
+                (
+                    _message(b"P", b"\x00" + statement.encode() + b"\x00" + struct.pack("!h", 0)),
+                    _message(b"B", b"\x00\x00" + struct.pack("!hhh", 0, 0, 0)),
+                    _message(b"D", b"P\x00"),
+                    _message(b"E", b"\x00" + struct.pack("!i", 1)),
+                    _message(b"S"),
+                    _message(b"Q", b"ROLLBACK\x00"),
+                )
+            )
+        )
+        row, oid, ends = None, 0, 0
+        refused: Failed | None = None
+        while ends < 2:
+            try:
+                kind, body = await self._next()
+            except Failed as failure:
+                if refused is not None or not isinstance(failure, _Refused):
+                    raise refused or failure from None
+                refused = failure
+                continue
+            if kind == b"T":
+                oid = _first_type(body)
+            elif kind == b"D" and row is None:
+                row = Row(oid, _first_value(body))
+            elif kind == b"Z":
+                ends += 1
+        if refused is not None:
+            await self.end()
+            raise refused
+        return row
+
+    async def end(self) -> None:
+        """Sent by itself: with the statement, a pooler would take it for a client that has left."""
+        with suppress(Failed):
+            await self.reader.send(_message(b"X"))
+
+    async def _authenticate(self, user: str, password: str) -> None:
+        kind, body = await self._authentication()
+        if kind == _SASL:
+            await self._prove(body, password)
+            kind, body = await self._authentication()
+        elif kind in (_CLEAR, _MD5):
+            if not password or (kind == _CLEAR and not self.encrypted):
+                raise Failed(FailureClass.AUTH_FAILED)
+            told = password.encode() if kind == _CLEAR else _md5(user, password, body)
+            await self.reader.send(_message(b"p", told + b"\x00"))
+            kind, body = await self._authentication()
+        if kind != _OK:
+            # Kerberos and whatever else is not a password.
+            raise Failed(FailureClass.AUTH_FAILED)
+
+    async def _prove(self, offered: bytes, password: str) -> None:
+        if not password or MECHANISM.encode() not in offered.split(b"\x00"):
+            raise Failed(FailureClass.AUTH_FAILED)
+        exchange = Scram(password, secrets.token_urlsafe(18))
+        first = exchange.first()
+        length = struct.pack("!i", len(first))
+        await self.reader.send(_message(b"p", MECHANISM.encode() + b"\x00" + length + first))
+        try:
+            exchange.challenged(await self._sasl(_SASL_GOES_ON))
+        except BadChallenge as error:
+            raise Failed(FailureClass.PROTOCOL_ERROR) from error
+        if exchange.iterations <= ITERATIONS_ON_LOOP_MOST:
+            salted = exchange.salt()
+        else:
+            salted = await self.reach.in_thread(exchange.salt)
+        await self.reader.send(_message(b"p", exchange.answer(salted)))
+        if not exchange.proves(await self._sasl(_SASL_ENDS)):
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+
+    async def _sasl(self, wanted: int) -> bytes:
+        kind, body = await self._authentication()
+        if kind != wanted:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        return body
+
+    async def _authentication(self) -> tuple[int, bytes]:
+        kind, body = await self._next()
+        if kind != b"R" or len(body) < 4:
+            raise Failed(FailureClass.PROTOCOL_ERROR)
+        return struct.unpack("!i", body[:4])[0], body[4:]
+
+    async def _until(self, wanted: bytes) -> bytes:
+        while True:
+            kind, body = await self._next()
+            if kind == wanted:
+                return body
+
+    async def _next(self) -> tuple[bytes, bytes]:
+        """The next message that concerns us; `Failed` where it is an error."""
+        while True:
+            head = await self.reader.exactly(5)
+            length = int.from_bytes(head[1:], "big") - 4
+            if length < 0 or (length > MESSAGE_LONGEST and head[:1] not in _LONG):
+                raise Failed(FailureClass.PROTOCOL_ERROR)
+            body = await self.reader.exactly(length)
+            if head[:1] == b"E":
+                raise _Refused(_class_of(body))
+            if head[0] not in _ASIDE:
+                return head[:1], body
+
+
+def _message(kind: bytes, body: bytes = b"") -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+def _md5(user: str, password: str, salt: bytes) -> bytes:
+    inner = hashlib.md5(password.encode() + user.encode(), usedforsecurity=False).hexdigest()
+    outer = hashlib.md5(inner.encode() + salt[:4], usedforsecurity=False).hexdigest()
+    return b"md5" + outer.encode()
+
+
+def _class_of(error: bytes) -> FailureClass:
+    """By the SQLSTATE of an ErrorResponse; what it says in words is never looked at."""
+    fields = {field[:1]: field[1:] for field in error.split(b"\x00") if field}
+    state = fields.get(b"C", b"")
+    if state.startswith(_LOGIN) or state == _PRIVILEGE:
+        return FailureClass.AUTH_FAILED
+    return FailureClass.TIMEOUT if state == _TIMED_OUT else FailureClass.PROTOCOL_ERROR
+
+
+def _first_type(description: bytes) -> int:
+    """The type of the first column of a RowDescription, 0 where it has none."""
+    if description[:2] in (b"", b"\x00\x00"):
+        return 0
+    end = description.find(b"\x00", 2)
+    if end < 0 or len(description) < end + 19:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return int.from_bytes(description[end + 7 : end + 11], "big")
+
+
+def _first_value(row: bytes) -> str | None:
+    """The first column of a DataRow; None for null, and where a row has no columns."""
+    if row[:2] == b"\x00\x00":
+        return None
+    if len(row) < 6:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    length = int.from_bytes(row[2:6], "big", signed=True)
+    if length < -1 or len(row) < 6 + length:
+        raise Failed(FailureClass.PROTOCOL_ERROR)
+    return None if length < 0 else row[6 : 6 + length].decode("utf-8", "replace")

@@ -1,0 +1,125 @@
+"""Names to addresses, without threads, and with the one distinction that matters: a name that does
+not answer is the target's trouble, a resolver that does not answer is ours.
+
+NXDOMAIN and no data are the target's. Silence and SERVFAIL are the target's only where the same
+nameserver answers for the root. Search domains are off; /etc/hosts and literal addresses count.
+"""
+
+from collections import OrderedDict
+from enum import StrEnum
+from ipaddress import ip_address
+from time import monotonic
+
+import dns.exception
+import dns.name
+import dns.rdatatype
+
+from ..check.failure import Failed, Unobtainable
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, UnknownReason
+from .dns_client import Answer, Conversation, Trouble
+from .resolver_files import HostFiles, Nameserver
+
+CACHE_MOST = 4_096
+# An answer is believed for its own time to live, but no longer than this.
+CACHE_SECONDS_MOST = 30
+# A round over all nameservers each; the last bounds a lookup at some seven seconds a server.
+PATIENCE_SECONDS = (0.4, 1.0, 2.5)
+ADDRESSES_MOST = 16
+
+
+class Family(StrEnum):
+    ANY = "any"
+    IPV4 = "ipv4"
+    IPV6 = "ipv6"
+
+
+_TYPES = {
+    Family.ANY: (dns.rdatatype.A, dns.rdatatype.AAAA),
+    Family.IPV4: (dns.rdatatype.A,),
+    Family.IPV6: (dns.rdatatype.AAAA,),
+}
+
+
+class Resolver:
+    """One of these a process. Keeps a bounded cache of good answers; failures are never kept."""
+
+    def __init__(self, files: HostFiles | None = None) -> None:
+        self._files = files or HostFiles()
+        self._cache: OrderedDict[tuple[str, Family], tuple[float, tuple[str, ...]]] = OrderedDict()
+        self._answered_last: Nameserver | None = None
+
+    async def lookup(self, host: str, family: Family, watch: Stopwatch) -> tuple[str, ...]:
+        """The addresses of a lower-case host; at least one. `Failed(dns_error)` where there are
+        none, `Unobtainable(resolver_dead)` where nobody could tell.
+        """
+        if _is_literal(host):
+            return self._of_family((host,), family)
+        listed = self._files.addresses(host)
+        if listed:
+            return self._of_family(listed, family)
+        cached = self._cache.get((host, family))
+        if cached and cached[0] > monotonic():
+            return cached[1]
+        answer = await self._ask(host, family, watch)
+        if not answer.addresses:
+            raise Failed(FailureClass.DNS_ERROR)
+        addresses = tuple(dict.fromkeys(answer.addresses))[:ADDRESSES_MOST]
+        self._keep(host, family, addresses, answer.ttl_seconds)
+        return addresses
+
+    async def _ask(self, host: str, family: Family, watch: Stopwatch) -> Answer:
+        try:
+            name = dns.name.from_text(host)
+        except dns.exception.DNSException:
+            raise Failed(FailureClass.DNS_ERROR) from None
+        for patience_seconds in PATIENCE_SECONDS:
+            troubles: list[Trouble] = []
+            for server in self.nameservers():
+                conversation = Conversation(server, name, _TYPES[family])
+                answer = await conversation.ask(patience_seconds)
+                if answer.trouble is None:
+                    self._answered_last = server
+                    return answer
+                troubles.append(answer.trouble)
+                if conversation.root_answered:
+                    watch.resolver_alive = True
+                    self._answered_last = server
+            if Trouble.SILENT not in troubles:
+                break
+        if watch.resolver_alive:
+            raise Failed(FailureClass.DNS_ERROR)
+        raise Unobtainable(UnknownReason.RESOLVER_DEAD)
+
+    def nameservers(self) -> list[Nameserver]:
+        """This host's. The one that answered last goes first: a dead one costs its time once."""
+        servers = self._files.nameservers()
+        return sorted(servers, key=lambda server: server != self._answered_last)
+
+    def _keep(self, host: str, family: Family, addresses: tuple[str, ...], ttl: int) -> None:
+        if ttl <= 0:
+            return
+        expires = monotonic() + min(ttl, CACHE_SECONDS_MOST)
+        self._cache[(host, family)] = (expires, addresses)
+        self._cache.move_to_end((host, family))
+        while len(self._cache) > CACHE_MOST:
+            self._cache.popitem(last=False)
+
+    def _of_family(self, addresses: tuple[str, ...], family: Family) -> tuple[str, ...]:
+        if family is not Family.ANY:
+            wanted_colon = family is Family.IPV6
+            addresses = tuple(a for a in addresses if (":" in a) is wanted_colon)
+        if not addresses:
+            raise Failed(FailureClass.DNS_ERROR)
+        return addresses
+
+
+def _is_literal(host: str) -> bool:
+    # Names are letters first in all but a few cases: the exception is the dear path.
+    if ":" not in host and not host[-1:].isdigit():
+        return False
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,50 @@
+"""Names as every other program of this host reads them: its search domains and sources count.
+
+For calling a server of ours from wherever a command is run. Whose fault a name is, which a check
+must tell, is left open.
+"""
+
+import socket
+
+import trio
+
+from ..check.failure import Failed, Unobtainable
+from ..check.phase_timer import Stopwatch
+from ..check.result import FailureClass, UnknownReason
+from .resolver import ADDRESSES_MOST, Family, Resolver
+
+_FAMILIES = {
+    Family.ANY: socket.AF_UNSPEC,
+    Family.IPV4: socket.AF_INET,
+    Family.IPV6: socket.AF_INET6,
+}
+
+
+class SystemNames(Resolver):
+    """Asks the host in a thread, which is left alone where the caller no longer waits for it."""
+
+    async def lookup(
+        self,
+        host: str,
+        family: Family,
+        watch: Stopwatch,  # noqa: ARG002 - the signature of a resolver
+    ) -> tuple[str, ...]:
+        """As of any resolver; keeps nothing."""
+        try:
+            found = await trio.socket.getaddrinfo(
+                host, None, family=_FAMILIES[family], type=socket.SOCK_STREAM
+            )
+        except socket.gaierror as error:
+            if error.errno in (socket.EAI_AGAIN, socket.EAI_FAIL):
+                raise Unobtainable(UnknownReason.RESOLVER_DEAD) from error
+            raise Failed(FailureClass.DNS_ERROR) from error
+        except UnicodeError as error:
+            raise Failed(FailureClass.DNS_ERROR) from error
+        addresses = dict.fromkeys(_written(place) for *_, place in found)
+        return tuple(addresses)[:ADDRESSES_MOST]
+
+
+def _written(place: tuple[object, ...]) -> str:
+    """An address of one link is none without its zone."""
+    zone = place[3] if len(place) > 3 else 0
+    return f"{place[0]}%{zone}" if zone else str(place[0])

@@ -1,0 +1,1 @@
+"""OpenID Connect client and settings."""

@@ -1,0 +1,232 @@
+"""Asks an OpenID provider: what it says of itself, its keys, and a code for tokens.
+
+Everything that comes back is bounded and held against what it must be; a reason is one of a few
+words, perhaps with a status, and holds nothing of what was said.
+"""
+
+import base64
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+import trio
+
+from ..check.failure import Failed, Unobtainable
+from ..check.phase_timer import Stopwatch
+from ..check.target import BadTarget, Url, read_url
+from ..net.egress import Reach
+from ..net.http_client import Request, Response, fetch
+from ..net.http_exchange import Header
+from .oidc_settings import LOOPBACK
+
+ASK_SECONDS: Final = 10.0
+ANSWER_BYTES_MOST: Final = 256 * 1024
+KEYS_MOST: Final = 100
+_WELL_KNOWN: Final = "/.well-known/openid-configuration"
+
+
+class ProviderFault(Exception):
+    """The provider could not be asked, or said what cannot be."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """OpenID Connect Discovery 1.0, section 3, as far as it is needed."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    end_session_endpoint: str = ""
+    userinfo_endpoint: str = ""
+    token_methods: tuple[str, ...] = ("client_secret_basic",)
+    tells_issuer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Who we are to the provider."""
+
+    id: str
+    secret: str
+    redirect_url: str
+
+
+async def discover(reach: Reach, issuer: str) -> Metadata:
+    """What the issuer says of itself; it must be the issuer that was asked, letter by letter
+    (Discovery 1.0, section 4.3)."""
+    document = await _get(reach, issuer.removesuffix("/") + _WELL_KNOWN)
+    if document.get("issuer") != issuer:
+        raise ProviderFault("issuer_differs")
+    methods = document.get("token_endpoint_auth_methods_supported")
+    return Metadata(
+        issuer=issuer,
+        authorization_endpoint=_endpoint(document, "authorization_endpoint"),
+        token_endpoint=_endpoint(document, "token_endpoint"),
+        jwks_uri=_endpoint(document, "jwks_uri"),
+        end_session_endpoint=_endpoint(document, "end_session_endpoint", needed=False),
+        userinfo_endpoint=_endpoint(document, "userinfo_endpoint", needed=False),
+        token_methods=tuple(m for m in methods if isinstance(m, str))
+        if isinstance(methods, list)
+        else ("client_secret_basic",),
+        tells_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+    )
+
+
+async def fetch_keys(reach: Reach, metadata: Metadata) -> list[dict[str, Any]]:
+    """The provider's keys as they are told (RFC 7517, section 5)."""
+    keys = (await _get(reach, metadata.jwks_uri)).get("keys")
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+        raise ProviderFault("bad_keys")
+    return keys[:KEYS_MOST]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """`access` is empty where none was given."""
+
+    id_token: str
+    access: str
+
+
+async def redeem(
+    reach: Reach, metadata: Metadata, client: Client, code: str, verifier: str
+) -> Tokens:
+    """What a code is good for (RFC 6749, section 4.1.3; RFC 7636, section 4.5)."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": client.redirect_url,
+        "code_verifier": verifier,
+    }
+    headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+    ]
+    if client.secret and "client_secret_basic" in metadata.token_methods:
+        # RFC 6749, section 2.3.1: each is encoded as in a form, and then both in base64.
+        pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
+        headers.append(("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
+    else:
+        form["client_id"] = client.id
+        if client.secret:
+            form["client_secret"] = client.secret
+    request = Request(
+        method="POST",
+        url=_url(metadata.token_endpoint),
+        headers=tuple(headers),
+        body=urlencode(form).encode(),
+        redirects=0,
+        body_bytes_most=ANSWER_BYTES_MOST,
+    )
+    found = _document(await _ask(reach, request))
+    token, access = found.get("id_token"), found.get("access_token")
+    if not isinstance(token, str):
+        raise ProviderFault("no_id_token")
+    return Tokens(token, access if isinstance(access, str) else "")
+
+
+async def ask_about(reach: Reach, metadata: Metadata, tokens: Tokens) -> dict[str, Any]:
+    """What the provider says of the person beside the ID token (OpenID Connect Core 1.0, section
+    5.3); empty where it has no such place."""
+    token = tokens.access
+    is_one = bool(token) and token.isascii() and token.isprintable()
+    if not metadata.userinfo_endpoint or not is_one:
+        return {}
+    headers = (("Authorization", f"Bearer {token}"),)
+    return await _get(reach, metadata.userinfo_endpoint, headers)
+
+
+def authorization_address(
+    metadata: Metadata,
+    client: Client,
+    *,
+    scopes: tuple[str, ...],
+    state: str,
+    nonce: str,
+    challenge: str,
+) -> str:
+    """Where the browser is sent (OpenID Connect Core 1.0, section 3.1.2.1; RFC 7636)."""
+    given = {
+        "response_type": "code",
+        "client_id": client.id,
+        "redirect_uri": client.redirect_url,
+        "scope": " ".join(scopes),
+        "state": state,
+        "nonce": nonce,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+    }
+    separator = "&" if "?" in metadata.authorization_endpoint else "?"
+    return metadata.authorization_endpoint + separator + urlencode(given)
+
+
+def sign_out_address(metadata: Metadata, client_id: str, to: str) -> str:
+    """Where the browser ends its session with the provider (RP-Initiated Logout 1.0, section 2);
+    empty where there is no such place."""
+    if not metadata.end_session_endpoint:
+        return ""
+    given = {"client_id": client_id, **({"post_logout_redirect_uri": to} if to else {})}
+    separator = "&" if "?" in metadata.end_session_endpoint else "?"
+    return metadata.end_session_endpoint + separator + urlencode(given)
+
+
+async def _get(reach: Reach, url: str, headers: tuple[Header, ...] = ()) -> dict[str, Any]:
+    request = Request(
+        method="GET",
+        url=_url(url),
+        headers=(("Accept", "application/json"), *headers),
+        redirects=0,
+        body_bytes_most=ANSWER_BYTES_MOST,
+    )
+    return _document(await _ask(reach, request))
+
+
+async def _ask(reach: Reach, request: Request) -> Response:
+    with trio.move_on_after(ASK_SECONDS):
+        try:
+            response = await fetch(reach, request, Stopwatch())
+        except Failed as failure:
+            raise ProviderFault(failure.failure.value) from None
+        except Unobtainable as failure:
+            raise ProviderFault(failure.reason.value) from None
+        if response.status != 200:
+            raise ProviderFault(f"http_status {response.status}")
+        return response
+    raise ProviderFault("timeout")
+
+
+def _document(response: Response) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(response.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise ProviderFault("bad_document") from None
+    if not isinstance(found, dict) or not response.whole:
+        raise ProviderFault("bad_document")
+    return found
+
+
+def _endpoint(document: dict[str, Any], name: str, *, needed: bool = True) -> str:
+    text = document.get(name)
+    if text is None and not needed:
+        return ""
+    if not isinstance(text, str):
+        raise ProviderFault(f"no_{name}")
+    _url(text)
+    return text
+
+
+def _url(text: str) -> Url:
+    """https, or http on this machine."""
+    try:
+        url = read_url(text)
+    except BadTarget:
+        raise ProviderFault("bad_endpoint") from None
+    if url.scheme != "https" and url.host not in LOOPBACK:
+        raise ProviderFault("not_https")
+    return url

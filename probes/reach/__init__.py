@@ -1,1 +1,0 @@
-"""The only way out: resolve once, check the address, connect to that very address."""

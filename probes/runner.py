@@ -1,0 +1,192 @@
+"""The one runner: one deadline over all attempts, every end a `Result`, our trouble kept apart.
+
+A failure of the target is a value. What could not be found out is unknown with its reason: the
+resolver dead, the network away, the loop stalled, a bug of ours. None of these is ever DOWN.
+"""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import trio
+
+from .check.check import Check
+from .check.condition_evaluation import Facts
+from .check.failure import Failed, Unobtainable
+from .check.loop_lag import Lag
+from .check.observation import Seen
+from .check.phase_timer import Stopwatch, overdue
+from .check.result import (
+    NETWORK_CLASSES,
+    FailureClass,
+    Outcome,
+    Phases,
+    Result,
+    UnknownReason,
+    message,
+)
+from .kinds.condition_worker import hold, judged
+from .net.egress import Reach
+from .probe_kind import Kind, kind_of
+
+# A run during which the loop stood still for longer says nothing about its target.
+STALL_US_MOST = 1_000_000
+# From here on the latency is partly ours, and the result says so.
+LAGGED_US = 100_000
+PAUSE_SECONDS_MOST = 1.0
+
+# Failures that answer a condition on [CONNECTED]: a closed port may be what is wanted.
+_UNCONNECTED = frozenset(
+    {
+        FailureClass.CONNECT_REFUSED,
+        FailureClass.CONNECT_TIMEOUT,
+        FailureClass.CONNECT_ERROR,
+    }
+)
+
+
+@dataclass(slots=True)
+class _End:
+    """How an attempt ended: up where neither `failure` nor `unknown` is set."""
+
+    phases: Phases
+    code: int | None = None
+    failure: FailureClass | None = None
+    unknown: UnknownReason | None = None
+    bug: str | None = None
+    place: str = ""
+
+    @property
+    def up(self) -> bool:
+        return self.failure is None and self.unknown is None
+
+
+async def run(check: Check, reach: Reach, now: Callable[[], int]) -> Result:
+    """Probes once, with the check's retries, within its timeout. `now` gives µs since the epoch.
+
+    Raises nothing but cancellation. `reach.lag.watch` must be running.
+    """
+    started_at = now()
+    began_us = Lag.now_us()
+    kind = kind_of(check.type)
+    if kind is None:
+        end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
+    else:
+        end = await _attempts(kind, check, reach, now)
+    # A run whose deadline was moved to now by whoever cancelled it says nothing about its target.
+    await trio.lowlevel.checkpoint_if_cancelled()
+    stalled_us = reach.lag.stalled_since(began_us)
+    if stalled_us > STALL_US_MOST:
+        end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
+    elif end.failure in NETWORK_CLASSES and await _offline(reach):
+        end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
+    return _result(check, started_at, end, lagged=stalled_us > LAGGED_US)
+
+
+async def _offline(reach: Reach) -> bool:
+    if reach.connectivity is None:
+        return False
+    return not await reach.connectivity.online(since=monotonic())
+
+
+async def _attempts(kind: Kind, check: Check, reach: Reach, now: Callable[[], int]) -> _End:
+    """Attempts until one is up; the last counts. A deadline met between two ends with the first."""
+    end: _End | None = None
+    watch = Stopwatch()
+    deadline = trio.current_time() + check.timeout_seconds
+    with trio.CancelScope(deadline=deadline):
+        for left in range(check.retries, -1, -1):
+            end, watch = None, Stopwatch()
+            end = await _attempt(kind, check, reach, watch, now)
+            if end.up or left == 0 or end.failure is FailureClass.TARGET_BLOCKED:
+                break
+            pause = (deadline - trio.current_time()) / (2 * left)
+            await trio.sleep(max(0.0, min(PAUSE_SECONDS_MOST, pause)))
+    if end is None:
+        end = _timed_out(check, watch)
+    end.place = watch.place
+    return end
+
+
+async def _attempt(
+    kind: Kind, check: Check, reach: Reach, watch: Stopwatch, now: Callable[[], int]
+) -> _End:
+    try:
+        seen = await kind.probe(check, reach, watch)
+        phases = watch.read()
+        if seen.took_us is not None:
+            phases = replace(phases, total_us=seen.took_us)
+        if seen.cert_ends_at is not None:
+            seen.facts.cert_expiry_us = seen.cert_ends_at - now()
+        if not check.conditions:
+            return _End(phases, seen.code, _verdict(seen))
+        seen.facts.response_time_ms = phases.total_us // 1_000
+        return _End(phases, seen.code, await _judge(check, seen.facts, reach))
+    except Failed as failed:
+        return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
+    except Unobtainable as trouble:
+        return _End(watch.read(), unknown=trouble.reason)
+    except Exception as error:
+        return _End(watch.read(), unknown=UnknownReason.PROBE_BUG, bug=_place_of(error))
+
+
+def _timed_out(check: Check, watch: Stopwatch) -> _End:
+    late, phases = overdue(watch), watch.read()
+    if isinstance(late, Unobtainable):
+        return _End(phases, unknown=late.reason)
+    return _unless_wanted(check, _End(phases, failure=late.failure))
+
+
+def _verdict(seen: Seen) -> FailureClass | None:
+    """The kind's own, for a check without conditions."""
+    left_us, least_us = seen.facts.cert_expiry_us, seen.cert_left_us_least
+    if left_us is not None and least_us is not None and left_us < least_us:
+        return FailureClass.TLS_EXPIRING
+    return seen.failure
+
+
+async def _judge(check: Check, facts: Facts, reach: Reach) -> FailureClass | None:
+    held = await judged(check.conditions, facts, reach)
+    if facts.exhausted:
+        return FailureClass.RESPONSE_TOO_LARGE
+    return None if held else FailureClass.CONDITION_FAILED
+
+
+def _unless_wanted(check: Check, end: _End) -> _End:
+    """`[CONNECTED] == false` holds where no connection could be made."""
+    if end.failure in _UNCONNECTED and check.wants("CONNECTED"):
+        response_time_ms = end.phases.total_us // 1_000
+        facts = Facts(connected=False, response_time_ms=response_time_ms)
+        if end.phases.connect_us is None and hold(check.conditions, facts):
+            end.failure = None
+    return end
+
+
+def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result:
+    place = end.place or check.host
+    if end.up:
+        outcome, said = Outcome.UP, ""
+    elif end.unknown is not None:
+        outcome, said = Outcome.UNKNOWN, message(FailureClass.PROBE_ERROR, place)
+    else:
+        assert end.failure is not None
+        outcome, said = Outcome.DOWN, message(end.failure, place)
+    return Result(
+        started_at=started_at,
+        outcome=outcome,
+        latency_ms=end.phases.total_us // 1_000,
+        code=end.code,
+        msg=said,
+        phases=end.phases,
+        unknown_reason=end.unknown,
+        lagged=lagged,
+        bug=end.bug,
+    )
+
+
+def _place_of(error: Exception) -> str:
+    """The exception's type and where it came from; never its text, which may hold what was seen."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "nowhere"
+    return f"{type(error).__name__} at {place}"

@@ -1,0 +1,107 @@
+"""Mail to one person who asked for it: with a way to end that in each, for people and for their
+mail program (RFC 2369, RFC 8058).
+
+What belongs to one incident is one thread, however a program tells that: by what it refers to, and
+by its subject, which stays the same.
+"""
+
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate, parseaddr
+from functools import partial
+from html import escape
+from typing import Final
+
+import trio
+
+from ..check.failure import Failed, Unobtainable
+from .email import hand_over
+from .message import one_line
+from .send_result import SEND_SECONDS, Mail, Means, NotDelivered, Verdict, renamed
+
+SUBJECT_LONGEST: Final = 200
+# Of a header, as it is sent (RFC 5322, 2.1.1).
+LINE_LONGEST: Final = 998
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """`uid` is the same over all tries, `thread` over all letters of one incident, or empty.
+    `paragraphs` may have lines. `leave` ends the subscription by a POST, `leave_page` is where
+    people do that; both are empty where there is nothing to end yet."""
+
+    uid: str
+    to: str
+    subject: str
+    paragraphs: tuple[str, ...]
+    link: str
+    link_text: str
+    thread: str = ""
+    leave: str = ""
+    leave_page: str = ""
+
+
+def written(letter: Letter, mail: Mail, now_us: int) -> EmailMessage:
+    domain = parseaddr(mail.sender)[1].rpartition("@")[2] or "localhost"
+    found = EmailMessage()
+    found["From"] = mail.sender
+    found["To"] = letter.to
+    found["Subject"] = one_line(letter.subject, SUBJECT_LONGEST) or "Leadline"
+    found["Date"] = formatdate(now_us / 1_000_000)
+    found["Message-ID"] = f"<{letter.uid}@{domain}>"
+    if letter.thread:
+        root = f"<{letter.thread}@{domain}>"
+        found["In-Reply-To"] = root
+        found["References"] = root
+    if letter.leave:
+        found["List-Unsubscribe"] = f"<{letter.leave}>"
+        found["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+        found["Precedence"] = "list"
+    found["Auto-Submitted"] = "auto-generated"
+    found.set_content(_text(letter))
+    found.add_alternative(_html(letter), subtype="html")
+    # An address that is longer than a usual line would be folded into encoded words, which no mail
+    # program takes for an address.
+    found.policy = found.policy.clone(max_line_length=LINE_LONGEST)
+    return found
+
+
+def _text(letter: Letter) -> str:
+    parts = [*letter.paragraphs]
+    if letter.link:
+        parts.append(f"{letter.link_text}: {letter.link}")
+    if letter.leave_page:
+        parts.append(f"-- \nTo be told no more: {letter.leave_page}")
+    return "\n\n".join(_plain(part) for part in parts) + "\n"
+
+
+def _html(letter: Letter) -> str:
+    parts = [
+        "<p>" + escape(_plain(part)).replace("\n", "<br>\n") + "</p>" for part in letter.paragraphs
+    ]
+    if letter.link:
+        parts.append(f'<p><a href="{escape(letter.link)}">{escape(letter.link_text)}</a></p>')
+    if letter.leave_page:
+        leave = escape(letter.leave_page)
+        parts.append(f'<hr><p><small><a href="{leave}">To be told no more</a></small></p>')
+    return f"<html><body>{''.join(parts)}</body></html>\n"
+
+
+def _plain(text: str) -> str:
+    """Its lines without control characters."""
+    return "\n".join(one_line(line, len(line) or 1) for line in text.splitlines())
+
+
+async def send_letter(letter: Letter, means: Means) -> None:
+    """One attempt, SEND_SECONDS at most. NotDelivered says why not, and whether to try again."""
+    if means.mail is None:
+        raise NotDelivered(Verdict.RETRY, "mail_unavailable")
+    mail = means.mail
+    with trio.move_on_after(SEND_SECONDS):
+        try:
+            whole = await mail.reach.in_thread(partial(written, letter, mail, means.now()))
+            await hand_over(mail, whole, [letter.to])
+        except (Failed, Unobtainable) as failure:
+            raise renamed(failure) from None
+        return
+    raise NotDelivered(Verdict.RETRY, "timeout")
