@@ -22,7 +22,11 @@ IS_ON: Final = (
 _NETWORK_FILE: Final = "/proc/thread-self/ns/net"
 _NETWORK: Final = os.readlink(_NETWORK_FILE) if IS_ON else ""
 _CONTEXT: Final = ForkServerContext()
-_IMPORTED: Final = ["leadline.daemon.service", "leadline.daemon.agent.service", __name__]
+_IMPORTED: Final = [
+    "leadline.daemon.process.daemon_main",
+    "leadline.daemon.agent.agent_main",
+    __name__,
+]
 _CONTEXT.set_forkserver_preload(_IMPORTED)
 
 

@@ -13,16 +13,16 @@ import trio
 
 from ...probes.check.loop_lag import Lag
 from ...probes.jobs.agent_protocol import JOBS_MOST
-from ..wake import Wake
+from ..runtime.wake_event import Wake
 from .backoff import Backoff
-from .clock import Heard, ServerClock
-from .counts import Counts
-from .jobs import CARRIER, RefusedJob, Task, micros, own_task, read_task
-from .known import Known
-from .link import ALONE_US_MOST, Link, Question, Standing
-from .ring import Ring
-from .runs import Runs
-from .server import NoAnswer, Refused, Server, TooLarge
+from .connection_state import ALONE_US_MOST, Link, Question, Standing
+from .counters import Counts
+from .job_parser import CARRIER, RefusedJob, Task, micros, own_task, read_task
+from .job_runner import Runs
+from .offline_schedule import Known
+from .ring_buffer import Ring
+from .server_client import NoAnswer, Refused, Server, TooLarge
+from .server_clock import Heard, ServerClock
 
 log = logging.getLogger("leadline.agent.puller")
 

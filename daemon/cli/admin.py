@@ -20,9 +20,9 @@ from ...storage.transactions.accounts.edit_people import create_user as create_p
 from ...storage.transactions.accounts.reset_password import reset_password as give_password
 from ...storage.transactions.accounts.second_factor import remove_factor
 from ...storage.transactions.bundles.release_provider import release_provider
-from .. import limits
-from ..first_start import PASSWORD_BYTES
-from ..sections import Settings
+from ..config.config_schema import Settings
+from ..process.first_start import PASSWORD_BYTES
+from ..runtime import limits
 from .migrate import with_store
 from .options import config_option, fail, first_cause, read_settings
 

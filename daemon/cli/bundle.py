@@ -14,19 +14,11 @@ from ...storage.rules.bundle_schema import schema_text
 from ...storage.rules.bundle_text import BadText, Text, read_text, write_text
 from ...storage.rules.refusal import Refused
 from ..importers import read_of
-from ..importers.found import CannotImport
+from ..importers.import_result import CannotImport
+from .api_client import Client, Unanswered, read_json, read_server, refusal, timeout_option, within
 from .options import fail, print_out
-from .pipeline_client import (
-    Client,
-    Unanswered,
-    read_json,
-    read_server,
-    refusal,
-    timeout_option,
-    within,
-)
-from .places import PlaceName, find_project
-from .shown import shown, shown_json
+from .safe_text import shown, shown_json
+from .service_lookup import PlaceName, find_project
 
 CHANGES: Final = 3
 _SIGNS: Final = {

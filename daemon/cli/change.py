@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from ...storage.rules.instant import from_text
-from .options import print_out
-from .pipeline_client import (
+from .api_client import (
     Answer,
     Client,
     Unanswered,
@@ -20,8 +19,9 @@ from .pipeline_client import (
     timeout_option,
     within,
 )
-from .places import NoSuchPlace, Place, find_place, project_option, service_option
-from .shown import shown, shown_json
+from .options import print_out
+from .safe_text import shown, shown_json
+from .service_lookup import NoSuchPlace, Place, find_place, project_option, service_option
 
 KINDS: Final = ("deploy", "rollback", "flag")
 PHASES: Final = ("started", "succeeded", "failed", "cancelled")

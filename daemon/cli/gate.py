@@ -6,21 +6,14 @@ from typing import Final
 
 import click
 
-from . import gate_formats
-from .gate_decision import Decision, NoDecision, read_decision
-from .gate_formats import Format
-from .gate_words import told
+from . import gate_ci_formats as gate_formats
+from .api_client import Client, Unanswered, read_server, refusal, timeout_option, within
+from .gate_ci_formats import Format
+from .gate_response import Decision, NoDecision, read_decision
+from .gate_text import told
 from .options import print_out
-from .pipeline_client import (
-    Client,
-    Unanswered,
-    read_server,
-    refusal,
-    timeout_option,
-    within,
-)
-from .places import find_place, project_option, service_option
-from .shown import shown_json
+from .safe_text import shown_json
+from .service_lookup import find_place, project_option, service_option
 
 NO_DECISION: Final = 1
 

@@ -17,9 +17,9 @@ from ...storage.rules.instant import Instant
 from ...storage.rules.refusal import Refused, Unavailable
 from ...storage.tables.sealed_values import count_sealed
 from ...storage.transactions.secrets.seal_anew import Pass, Position, seal_anew
-from ..config import BadConfig, default_data_dir
-from ..first_start import load_keyring
-from ..sections import Settings
+from ..config.config_schema import Settings
+from ..config.load import BadConfig, default_data_dir
+from ..process.first_start import load_keyring
 from .migrate import with_store
 from .options import config_option, fail, first_cause, read_settings
 

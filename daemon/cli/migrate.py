@@ -10,8 +10,8 @@ from ...storage import embedded
 from ...storage.embedded import CannotRun
 from ...storage.migrate import CannotMigrate, migrate
 from ...storage.rules.refusal import Unavailable
-from ..config import default_data_dir
-from ..sections import Settings
+from ..config.config_schema import Settings
+from ..config.load import default_data_dir
 from .options import config_option, fail, first_cause, read_settings
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from .. import config
-from ..sections import Settings
+from ..config import load as config
+from ..config.config_schema import Settings
 
 config_option = click.option(
     "--config",

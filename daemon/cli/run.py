@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 import trio
 
-from .. import config, logs
-from ..roles import Role
-from ..sections import Settings
+from ..config import load as config
+from ..config import logs
+from ..config.config_schema import Settings
+from ..config.roles import Role
 from .options import config_option, fail, first_cause, read_settings
 
 
@@ -50,7 +51,7 @@ def _run_daemon(settings: Settings, role: Role) -> None:
     from ...storage.embedded import CannotRun
     from ...storage.migrate import CannotMigrate
     from ...storage.rules.refusal import Unavailable
-    from ..service import run_daemon
+    from ..process.daemon_main import run_daemon
 
     try:
         trio.run(run_daemon, settings, role)
@@ -60,9 +61,9 @@ def _run_daemon(settings: Settings, role: Role) -> None:
 
 def _run_agent(settings: Settings) -> None:
     # Imported here, since no other role needs it.
-    from ..agent.place import BadPlace, read_place
-    from ..agent.ring import RingInUse
-    from ..agent.service import run_agent
+    from ..agent.agent_config import BadPlace, read_place
+    from ..agent.agent_main import run_agent
+    from ..agent.ring_buffer import RingInUse
 
     folder = Path(settings.data_dir) if settings.data_dir else config.default_data_dir()
     try:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from .blackbox import read_blackbox
-from .found import CannotImport, Found
 from .gatus import read_gatus
 from .healthchecks import read_healthchecks
+from .import_result import CannotImport, Found
 from .kuma import read_kuma
 
 __all__ = ["CannotImport", "Found", "read_of"]

@@ -11,7 +11,7 @@ import yaml
 
 from ...probes.check.durations import read_duration
 from ...probes.check.monitor_spec import is_credential_header
-from .found import CannotImport, Found, status_condition
+from .import_result import CannotImport, Found, status_condition
 
 # What the exporter's own example calls its modules.
 _KNOWN: Final[dict[str, dict[str, Any]]] = {

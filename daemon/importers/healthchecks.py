@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .found import CannotImport, Found
+from .import_result import CannotImport, Found
 
 _DAY: Final = 86_400
 _EVERY: Final = (

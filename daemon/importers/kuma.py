@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ...probes.check.monitor_spec import is_credential_header
 from ...storage.rules.bundle_change import in_order
-from .found import CannotImport, Found, quoted, status_condition
+from .import_result import CannotImport, Found, quoted, status_condition
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _CAMEL: Final = {

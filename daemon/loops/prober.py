@@ -28,9 +28,9 @@ from ...storage.rules.slice import Slice
 from ...storage.tables import queues, schedules
 from ...storage.tables.probe_troubles import Trouble, note_troubles
 from ...storage.tables.queues import LeasedJob, LeasedSlice
-from .catalogue import Catalogue, Entry
-from .pace import Wake
-from .trials import Trials
+from ..runtime.loop_runner import Wake
+from .check_cache import Catalogue, Entry
+from .check_test_worker import Trials
 
 log = logging.getLogger("leadline.prober")
 

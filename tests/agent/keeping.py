@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
-from leadline.daemon import limits
-from leadline.daemon.agent.ring import open_ring
+from leadline.daemon.agent.ring_buffer import open_ring
+from leadline.daemon.runtime import limits
 
 
 async def main(folder: Path) -> None:

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from leadline.daemon.agent.jobs import SECOND, moment
-from leadline.daemon.agent.known import Definition
+from leadline.daemon.agent.job_parser import SECOND, moment
+from leadline.daemon.agent.offline_schedule import Definition
 from leadline.probes.check.check import make_check
 from leadline.probes.jobs.agent_protocol import Job, generation_of, window_job_id
 from leadline.probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal

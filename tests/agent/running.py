@@ -6,12 +6,12 @@ from pathlib import Path
 
 import trio
 
-from leadline.daemon import limits
-from leadline.daemon.agent.clock import ServerClock
-from leadline.daemon.agent.place import read_place
-from leadline.daemon.agent.ring import open_ring
-from leadline.daemon.agent.service import Agent, build, run_parts
-from leadline.daemon.sections import Prober, Pull, Settings
+from leadline.daemon.agent.agent_config import read_place
+from leadline.daemon.agent.agent_main import Agent, build, run_parts
+from leadline.daemon.agent.ring_buffer import open_ring
+from leadline.daemon.agent.server_clock import ServerClock
+from leadline.daemon.config.config_schema import Prober, Pull, Settings
+from leadline.daemon.runtime import limits
 from leadline.probes.check.loop_lag import Lag
 from tests.agent.making import REGION, T0, TOKEN
 

@@ -13,7 +13,7 @@ import h11
 import msgspec
 import trio
 
-from leadline.daemon.agent.jobs import SECOND, moment
+from leadline.daemon.agent.job_parser import SECOND, moment
 from tests.agent.making import REGION, T0, TOKEN, job
 
 AHEAD_US = 1_500_000

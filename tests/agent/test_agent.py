@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import trio
 
-from leadline.daemon.agent.jobs import SECOND, micros
-from leadline.daemon.agent.link import FAILURES, Standing
+from leadline.daemon.agent.connection_state import FAILURES, Standing
+from leadline.daemon.agent.job_parser import SECOND, micros
 from leadline.probes.check.loop_lag import Lag
 from tests.agent.making import REGION, T0, definition, job
 from tests.agent.running import PACE, PATIENCE_SECONDS, FastTime, agent, not_running, target, until

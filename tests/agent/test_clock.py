@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.daemon.agent.clock import DOUBT_US, DRIFT_PPM, Heard, NoTimeYet, ServerClock
+from leadline.daemon.agent.server_clock import DOUBT_US, DRIFT_PPM, Heard, NoTimeYet, ServerClock
 from tests.agent.making import T0
 
 SECOND = 1_000_000

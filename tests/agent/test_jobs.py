@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.daemon.agent.jobs import (
-    SECOND,
-    RefusedJob,
-    micros,
-    moment,
-    own_task,
-    read_task,
-)
+from leadline.daemon.agent.job_parser import SECOND, RefusedJob, micros, moment, own_task, read_task
 from leadline.probes.jobs.envelope import Contents
 from tests.agent.making import T0, TOKEN, definition, job
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.daemon.agent.jobs import SECOND
-from leadline.daemon.agent.known import (
+from leadline.daemon.agent.job_parser import SECOND
+from leadline.daemon.agent.offline_schedule import (
     CLAIMABLE_US_MOST,
     MONITORS_MOST,
     UNSEEN_US_LEAST,

@@ -1,6 +1,6 @@
 """How answers tell whether the server can be reached."""
 
-from leadline.daemon.agent.link import FAILURES, SILENT_US, Link, Question, Standing
+from leadline.daemon.agent.connection_state import FAILURES, SILENT_US, Link, Question, Standing
 
 
 def test_before_any_answer_the_agent_is_new_and_not_cut_off() -> None:

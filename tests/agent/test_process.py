@@ -19,7 +19,7 @@ import pytest
 import trio
 import trustme
 
-from leadline.daemon.agent.jobs import SECOND, micros
+from leadline.daemon.agent.job_parser import SECOND, micros
 from tests.agent.making import REGION, TOKEN, job
 from tests.agent.running import target, until
 from tests.agent.serving import FakeServer
@@ -88,7 +88,7 @@ async def test_it_is_small_and_loads_nothing_of_a_store_or_a_server(tmp_path: Pa
             said, _ = await trio.to_thread.run_sync(running.communicate)
     assert running.returncode == 0, (tmp_path / "log").read_text()
     loaded = said.split("\n")
-    assert "leadline.daemon.agent.service" in loaded
+    assert "leadline.daemon.agent.agent_main" in loaded
     assert [m for m in loaded if m.startswith(NEVER_LOADED)] == []
     log = (tmp_path / "log").read_text()
     assert TOKEN not in log

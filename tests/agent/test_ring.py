@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.daemon import limits
-from leadline.daemon.agent import ring as rings
-from leadline.daemon.agent.ring import CAPACITY, Ring, RingInUse, open_ring
+from leadline.daemon.agent import ring_buffer as rings
+from leadline.daemon.agent.ring_buffer import CAPACITY, Ring, RingInUse, open_ring
+from leadline.daemon.runtime import limits
 
 KEEPING = Path(__file__).with_name("keeping.py")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from leadline.daemon.garbage import set_aside
+from leadline.daemon.runtime.gc_tuning import set_aside
 from leadline.probes.check.check import Check, make_check
 from leadline.probes.check.result import Outcome
 from leadline.probes.net.egress import Reach, make_reach

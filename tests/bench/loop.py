@@ -12,7 +12,7 @@ from typing import Any
 
 import trio
 
-from leadline.daemon.garbage import set_aside
+from leadline.daemon.runtime.gc_tuning import set_aside
 from leadline.probes.check.check import Check, make_check
 from leadline.probes.net.egress import Reach, make_reach
 from leadline.probes.net.egress_policy import probe_policy

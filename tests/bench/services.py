@@ -16,7 +16,7 @@ import psycopg
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.evaluator import Evaluator
+from leadline.daemon.loops.service_evaluator import Evaluator
 from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_datetime
 from leadline.storage.rules.minutes import Run, joined

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.daemon.config import BadConfig, load
+from leadline.daemon.config.load import BadConfig, load
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 import trustme
 
-from leadline.daemon.cli.gate_decision import NoDecision, read_decision
+from leadline.daemon.cli.gate_response import NoDecision, read_decision
 from tests.daemon.pipeline_server import (
     DECISION,
     PROJECT,

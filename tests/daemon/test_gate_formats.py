@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.daemon.cli.gate_decision import Decision, read_decision
-from leadline.daemon.cli.gate_formats import (
+from leadline.daemon.cli.gate_ci_formats import (
     github,
     github_command,
     github_summary,
@@ -20,8 +19,9 @@ from leadline.daemon.cli.gate_formats import (
     junit,
     junit_error,
 )
-from leadline.daemon.cli.gate_words import reason_told, told
-from leadline.daemon.cli.shown import shown, shown_json
+from leadline.daemon.cli.gate_response import Decision, read_decision
+from leadline.daemon.cli.gate_text import reason_told, told
+from leadline.daemon.cli.safe_text import shown, shown_json
 from leadline.storage.rules.gate import Clause, Unavailable
 from tests.daemon.pipeline_server import DECISION, PROJECT, SERVICE, call, decision, http, serving
 

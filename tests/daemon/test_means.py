@@ -2,8 +2,8 @@
 
 import ipaddress
 
-from leadline.daemon.sections import Mail, NotificationEgress, Prober, Settings
-from leadline.daemon.wiring import means_of
+from leadline.daemon.config.config_schema import Mail, NotificationEgress, Prober, Settings
+from leadline.daemon.process.wiring import means_of
 from leadline.probes.net.egress import Reach, make_reach
 from leadline.probes.net.egress_policy import Refusal, probe_policy
 from leadline.storage.rules.instant import Instant

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from leadline.daemon.sections import Settings
+from leadline.daemon.config.config_schema import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.house.order import PURE_MODULES, is_pure
+from tests.house.order import PURE_MODULES, is_pure, place_of
 from tests.house.sources import (
-    LAYERS,
     files,
     ident,
     imported,
@@ -28,47 +27,6 @@ IMPURE: Final = {
     "socket",
     "httpx",
 }
-# The modules of the daemon that an agent shares: none of them needs storage or http.
-SHARED_WITH_AGENT: Final = {
-    "daemon.garbage",
-    "daemon.limits",
-    "daemon.notify",
-    "daemon.sections",
-    "daemon.supervisor",
-    "daemon.wake",
-    "daemon.way_out",
-}
-
-
-def _layer(name: str) -> int:
-    layer = name.split(".", maxsplit=1)[0]
-    return LAYERS.index(layer) if layer in LAYERS else -1
-
-
-def _agent_may_import(name: str) -> bool:
-    return (
-        name.startswith(("probes", "daemon.agent")) or name in SHARED_WITH_AGENT or name == "daemon"
-    )
-
-
-def _upward_imports(path: Path) -> Iterator[str]:
-    importer = module_name(path)
-    of_agent = importer.startswith("daemon.agent") or importer in SHARED_WITH_AGENT
-    for name, inside in imported(path):
-        if name.startswith("leadline"):
-            yield f"{ident(path)}: {name} must be a relative import"
-        if not inside:
-            continue
-        if _layer(name) > _layer(importer):
-            yield f"{ident(path)}: imports {name} from a higher layer"
-        if importer.startswith("probes") and not name.startswith("probes"):
-            yield f"{ident(path)}: probes import nothing of Leadline but probes, not {name}"
-        if of_agent and not _agent_may_import(name):
-            yield f"{ident(path)}: an agent does not contain {name}"
-
-
-def test_imports_point_down() -> None:
-    assert [found for path in files() for found in _upward_imports(path)] == []
 
 
 def _upward_imports_in_storage(path: Path) -> Iterator[str]:
@@ -135,17 +93,20 @@ def test_no_module_imports_itself_through_others() -> None:
     assert cycles == []
 
 
-SQL_PLACES: Final = (
+OLD_SQL_PLACES: Final = (
     "storage/tables/",
     "storage/views/",
     "storage/pools.py",
     "storage/postgres",
     "storage/migrate",
-    # Reads the database file of another tool.
-    "daemon/importers/kuma",
-    # The disk buffer of an agent, which has no PostgreSQL.
-    "daemon/agent/ring.py",
 )
+# Files outside storage whose database is SQLite.
+SQLITE_FILES: Final = {
+    # Reads the database file of another tool.
+    "daemon/importers/kuma.py",
+    # The disk buffer of an agent.
+    "daemon/agent/ring_buffer.py",
+}
 SQL_STARTS: Final = (
     "select ",
     "insert into ",
@@ -180,8 +141,15 @@ def _misplaced_sql(path: Path) -> Iterator[str]:
             yield f"{ident(path)}:{node.lineno}: SQL outside its folders: {node.value[:60]!r}"
 
 
+def _may_contain_sql(path: Path) -> bool:
+    place = place_of(module_name(path))
+    if place is None or place.layer != "storage":
+        return ident(path).startswith(OLD_SQL_PLACES) or ident(path) in SQLITE_FILES
+    return place.feature == "engine" or place.sublayer in {"tables", "queries"}
+
+
 def test_sql_stands_only_in_its_folders() -> None:
-    others = (path for path in files() if not ident(path).startswith(SQL_PLACES))
+    others = (path for path in files() if not _may_contain_sql(path))
     assert [found for path in others for found in _misplaced_sql(path)] == []
 
 

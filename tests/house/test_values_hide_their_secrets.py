@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from leadline.daemon.agent.place import Place
-from leadline.daemon.agent.ring import Row
+from leadline.daemon.agent.agent_config import Place
+from leadline.daemon.agent.ring_buffer import Row
 from leadline.http.route import Ask, Reply
 from leadline.http.shapes.agent_tokens import CreatedAgentToken
 from leadline.http.shapes.monitors import CreateMonitor, UpdateMonitor

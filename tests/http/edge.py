@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Options

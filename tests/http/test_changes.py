@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from leadline.daemon.metrics import Metrics
+from leadline.daemon.process.metrics import Metrics
 from leadline.http.auth.passwords import Passwords
 from leadline.http.permits import Admission, Bounds
 from leadline.storage.pools import Pool

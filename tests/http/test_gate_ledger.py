@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid4
 
-from leadline.daemon.metrics import Metrics
+from leadline.daemon.process.metrics import Metrics
 from leadline.http.routes import gate as gate_routes
 from leadline.storage.postgres_partitions import drop_partitions
 from leadline.storage.rules.instant import DAY, Instant, to_text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.resets import Resets
+from leadline.daemon.loops.password_reset_mailer import Resets
 from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
 from leadline.http.table import ROUTES

@@ -10,7 +10,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.trials import Trials
+from leadline.daemon.loops.check_test_worker import Trials
 from leadline.http import trial
 from leadline.storage.keyring import Keyring
 from leadline.storage.tables import presences

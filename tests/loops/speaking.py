@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.evaluator import Evaluator
-from leadline.daemon.loops.watcher import Watcher
+from leadline.daemon.loops.alert_processor import Watcher
+from leadline.daemon.loops.service_evaluator import Evaluator
 from leadline.storage.rules.epoch import Revision
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.rules.service import Policies

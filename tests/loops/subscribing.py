@@ -10,8 +10,8 @@ from uuid import UUID
 
 import trio
 
-from leadline.daemon.loops.leaser import Leaser
-from leadline.daemon.loops.pace import keep_going
+from leadline.daemon.loops.outbox_leaser import Leaser
+from leadline.daemon.runtime.loop_runner import keep_going
 from leadline.probes.senders.send_result import Means
 from leadline.storage.rules.access import Kind as PrincipalKind
 from leadline.storage.rules.access import Membership, Principal, Role

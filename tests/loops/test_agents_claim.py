@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.jobs.agent_protocol import Generation
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.rules.schedule import claimable_until

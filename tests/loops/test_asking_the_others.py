@@ -3,8 +3,8 @@
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.attendance import Attendance, Identity
-from leadline.daemon.loops.edits import hear
+from leadline.daemon.loops.cache_invalidator import hear
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.storage.pools import Pool
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables import presences

@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 
 from leadline.daemon.loops.janitor import Janitor
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.pools import Pool
 from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.rules.refusal import Unavailable

@@ -3,10 +3,10 @@ twice, and no window is left out while the product's clock waits for the machine
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.attendance import Attendance, Identity
-from leadline.daemon.loops.listener import Listener
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.daemon.loops.push_deadline_checker import Listener
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.bus import Bus
 from leadline.storage.clock import ProductClock
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant

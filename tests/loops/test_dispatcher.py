@@ -10,10 +10,10 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops import dispatcher as dispatcher_module
-from leadline.daemon.loops.catalogue import Catalogue
-from leadline.daemon.loops.dispatcher import Dispatcher
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops import canary_dispatcher as dispatcher_module
+from leadline.daemon.loops.canary_dispatcher import Dispatcher
+from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason, unobtained
 from leadline.probes.net.egress import make_reach

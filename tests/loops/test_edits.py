@@ -2,7 +2,7 @@
 
 import trio
 
-from leadline.daemon.loops.edits import Edits, hear
+from leadline.daemon.loops.cache_invalidator import Edits, hear
 from leadline.storage.pools import Pool
 from leadline.storage.tables.edits import EDITED
 

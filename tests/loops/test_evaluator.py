@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import trio
 
-from leadline.daemon.loops import evaluator as evaluator_module
+from leadline.daemon.loops import service_evaluator as evaluator_module
 from leadline.storage.pools import Tx
 from leadline.storage.rules.incident import Status
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant

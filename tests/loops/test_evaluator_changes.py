@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from leadline.daemon.loops import watcher as watcher_module
+from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.storage.pools import Tx
 from leadline.storage.rules.incident import Status
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant

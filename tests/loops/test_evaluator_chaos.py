@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from leadline.daemon.loops import evaluator as evaluator_module
+from leadline.daemon.loops import service_evaluator as evaluator_module
 from leadline.storage.pools import Tx
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.transactions.alerts.evaluate_services import Evaluated

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 import trio
 
-from leadline.daemon.loops.evaluator import Evaluator
-from leadline.daemon.loops.watcher import Watcher
+from leadline.daemon.loops.alert_processor import Watcher
+from leadline.daemon.loops.service_evaluator import Evaluator
 from leadline.storage.pools import Pool, open_pool
 from leadline.storage.rules.instant import Instant
 from leadline.storage.rules.service import Mode, Policies

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 from standardwebhooks import Webhook
 
-from leadline.daemon.loops import leaser as leaser_module
+from leadline.daemon.loops import outbox_leaser as leaser_module
 from leadline.daemon.loops.janitor import DELIVERED_KEPT_US, Janitor
 from leadline.storage.keyring import Keyring
 from leadline.storage.pools import Pool, Tx

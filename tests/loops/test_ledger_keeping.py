@@ -4,9 +4,9 @@ import random
 from collections import Counter
 from typing import Any
 
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.rules.schedule import windows
 from leadline.storage.tables import schedules

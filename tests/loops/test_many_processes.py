@@ -13,12 +13,12 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.attendance import Attendance, Identity
-from leadline.daemon.loops.catalogue import Catalogue
+from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.daemon.loops.prober import Prober
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result
 from leadline.probes.net.egress import Reach

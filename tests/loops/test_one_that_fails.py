@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from leadline.daemon.loops import listener as listener_module
-from leadline.daemon.loops import repairer as repairer_module
+from leadline.daemon.loops import figure_repairer as repairer_module
+from leadline.daemon.loops import push_deadline_checker as listener_module
 from leadline.daemon.loops import service_sealer as service_sealer_module
-from leadline.daemon.loops.listener import Listener
-from leadline.daemon.loops.repairer import Repairer
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.push_deadline_checker import Listener
 from leadline.daemon.loops.service_sealer import ServiceSealer
 from leadline.storage.bus import Bus
 from leadline.storage.pools import Rejected, Tx

@@ -10,9 +10,9 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.catalogue import Catalogue
+from leadline.daemon.loops.check_cache import Catalogue
 from leadline.daemon.loops.prober import Prober
-from leadline.daemon.loops.ticker import AHEAD_US, Ticker
+from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result
 from leadline.probes.net.egress import Reach

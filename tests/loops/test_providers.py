@@ -11,9 +11,9 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon import bundle_directory
-from leadline.daemon.loops import providers
-from leadline.daemon.loops.providers import AGAIN_US, Ground, Providers, Source
+from leadline.daemon.loops import bundle_directory
+from leadline.daemon.loops import file_provider_syncer as providers
+from leadline.daemon.loops.file_provider_syncer import AGAIN_US, Ground, Providers, Source
 from leadline.storage.pools import Tx
 from leadline.storage.rules.access import Kind, Principal
 from leadline.storage.rules.bundle import Bundle

@@ -8,7 +8,7 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.catalogue import OVERLAP_US, Catalogue
+from leadline.daemon.loops.check_cache import OVERLAP_US, Catalogue
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason
 from leadline.probes.net.egress import Reach

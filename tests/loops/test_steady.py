@@ -2,7 +2,7 @@
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.attendance import Attendance, Identity
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.storage.rules.delegation import STEADY_US
 from leadline.storage.rules.instant import SECOND, Instant
 from tests.world import World

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from leadline.daemon.loops.surveyor import STALE_US, Surveyor
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.region_load_sampler import STALE_US, Surveyor
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.tables import presences, queues, schedules
 from leadline.storage.views.fleet import RegionLoad, count_watched, select_fleet

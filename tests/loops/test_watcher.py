@@ -9,8 +9,8 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops import watcher as watcher_module
-from leadline.daemon.loops.watcher import Watcher
+from leadline.daemon.loops import alert_processor as watcher_module
+from leadline.daemon.loops.alert_processor import Watcher
 from leadline.storage.pools import Rejected, Tx
 from leadline.storage.rules.escalation import Target, TargetKind
 from leadline.storage.rules.incident import Status

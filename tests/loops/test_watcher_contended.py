@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from leadline.daemon.loops import watcher as watcher_module
+from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.storage.pools import Rejected, Tx
 from leadline.storage.rules.instant import SECOND, Instant
 from leadline.storage.transactions.alerts.drive_alerts import Driven, drive_alerts

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.composer import Composer
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.composite_evaluator import Composer
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.bus import Bus
 from leadline.storage.evaluator import Evaluator
 from leadline.storage.rules.arrival import Fate

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.arrival import Fate
 from leadline.storage.rules.instant import HOUR, MINUTE, Instant
 from leadline.storage.tables import compositions, schedules

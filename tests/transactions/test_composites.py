@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.composer import Composer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.composite_evaluator import Composer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.bus import Bus
 from leadline.storage.evaluator import Evaluator
 from leadline.storage.pools import Tx

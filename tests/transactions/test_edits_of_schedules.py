@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.instant import MINUTE, SECOND, Instant
 from leadline.storage.rules.schedule import Term, windows
 from leadline.storage.tables import schedules

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.arrival import Fate
 from leadline.storage.rules.instant import HOUR, MINUTE, Instant
 from leadline.storage.tables import figures, schedules

@@ -5,7 +5,7 @@ import trio
 import trio.testing
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.attendance import Attendance, Identity
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.instant import SECOND, Instant

@@ -9,9 +9,9 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.access import Kind, Membership, Principal, Role
 from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.rules.maintenance import (

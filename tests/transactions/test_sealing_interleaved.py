@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.lowlevel
 
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.bus import Bus
 from leadline.storage.recorder import Recorder
 from leadline.storage.rules.arrival import Arrival, Fate

@@ -17,8 +17,8 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.repairer import Repairer
-from leadline.daemon.loops.sealer import Sealer
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.service_sealer import ServiceSealer
 from leadline.storage.pools import Tx
 from leadline.storage.rules.epoch import Revision, next_minute

@@ -3,7 +3,7 @@ under."""
 
 from typing import Any
 
-from leadline.daemon.loops.ticker import Ticker
+from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.tables.monitors import MonitorRow
 from leadline.storage.transactions.monitors.edit_monitor import edit_monitor

@@ -1,0 +1,137 @@
+"""A job as it came, read whole or refused whole: what is refused is never run and says why.
+
+Pure. The envelope is opened from the job's raw JSON, since what this version does not know of it
+is bound too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from ...probes.check.check import CANARY_TIMEOUT_SECONDS_MOST, INTERVAL_SECONDS, Check, make_check
+from ...probes.check.condition import BadCondition
+from ...probes.jobs.agent_protocol import Generation, Job, run_key, window_job_id
+from ...probes.jobs.envelope import BadEnvelope, Contents, open_envelope
+from .offline_schedule import Definition
+
+SECOND: Final = 1_000_000
+# What this version understands.
+CARRIER: Final = max(Generation)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class RefusedJob(Exception):
+    """`reason` is one of a few words, to be counted; the text says more and holds no secret."""
+
+    def __init__(self, reason: str, said: str) -> None:
+        super().__init__(said)
+        self.reason = reason
+
+
+@dataclass(order=True, frozen=True, slots=True)
+class Task:
+    """One run to be made, ordered by when it is due. Instants are µs by the server's time."""
+
+    due: int
+    number: int
+    job_id: UUID = field(compare=False)
+    definition: Definition = field(compare=False)
+    # It is not begun any more from here on.
+    begin_until: int = field(compare=False)
+    # Until then the server waits for the result; 0 where it did not ask for it.
+    lease_until: int = field(compare=False)
+    is_window: bool = field(compare=False)
+
+
+def micros(moment: datetime) -> int:
+    """µs since the epoch, exact."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment(instant: int) -> datetime:
+    """In UTC, exact."""
+    return _EPOCH + instant * _MICROSECOND
+
+
+def read_task(raw: Mapping[str, Any], token: str, number: int) -> Task:
+    """A job that was claimed; RefusedJob where it cannot or must not be run. `number` tells apart
+    what is due at the same instant."""
+    job = _read(raw)
+    if not 1 <= job.carrier <= CARRIER:
+        raise RefusedJob("carrier_unknown", f"carrier {job.carrier} is not known to this version")
+    definition = Definition(
+        monitor=job.monitor_id,
+        revision=job.revision,
+        anchor=micros(job.anchor),
+        interval=job.interval_seconds * SECOND,
+        timeout=job.timeout_seconds * SECOND,
+        check=_check(job, _contents(raw, job, token)),
+    )
+    due, lease_until = micros(job.due_at), micros(job.lease_expires_at)
+    is_window = job.job_id == window_job_id(job.monitor_id, due, job.revision)
+    begin_until = lease_until
+    if is_window:
+        begin_until = min(lease_until, definition.claimable_until(due))
+    return Task(due, number, job.job_id, definition, begin_until, lease_until, is_window)
+
+
+def own_task(definition: Definition, due: int, number: int) -> Task:
+    """A window that the agent runs without having been asked, under the id that it would have."""
+    return Task(
+        due,
+        number,
+        window_job_id(definition.monitor, due, definition.revision),
+        definition,
+        begin_until=definition.claimable_until(due),
+        lease_until=0,
+        is_window=True,
+    )
+
+
+def _read(raw: Mapping[str, Any]) -> Job:
+    try:
+        job = msgspec.convert(raw, Job)
+    except msgspec.ValidationError as error:
+        raise RefusedJob("unreadable", str(error)[:200]) from None
+    instants = (job.due_at, job.anchor, job.lease_expires_at)
+    least, most = INTERVAL_SECONDS
+    if any(instant.tzinfo is None for instant in instants):
+        raise RefusedJob("unreadable", "an instant has no zone")
+    if not least <= job.interval_seconds <= most:
+        raise RefusedJob("unreadable", "its interval is out of bounds")
+    if not 1 <= job.timeout_seconds <= CANARY_TIMEOUT_SECONDS_MOST:
+        raise RefusedJob("unreadable", "its time-out is out of bounds")
+    return job
+
+
+def _contents(raw: Mapping[str, Any], job: Job, token: str) -> Contents:
+    if job.carrier == Generation.PLAIN and not raw.get("envelope"):
+        return Contents()
+    try:
+        return open_envelope(raw, token)
+    except BadEnvelope as error:
+        raise RefusedJob("envelope", f"its envelope {error}") from None
+
+
+def _check(job: Job, contents: Contents) -> Check:
+    try:
+        check = make_check(
+            job.type,
+            job.target,
+            job.method,
+            {**job.config, **contents.config},
+            job.conditions,
+            retries=job.retries,
+            timeout_seconds=job.timeout_seconds,
+            interval_seconds=job.interval_seconds,
+            secrets=contents.secrets,
+        )
+    except BadCondition:
+        raise RefusedJob("bad_definition", "a condition cannot be read") from None
+    return replace(check, run_key=run_key(job.monitor_id, job.revision, micros(job.due_at)))

@@ -1,0 +1,183 @@
+"""Makes the runs: each begins when it is due by the server's time and a permit is free, and its
+result is kept before anything else happens to it.
+
+A permit is taken before a run is started, so that our own load waits here and is never measured as
+the target's latency. What could not be obtained for a reason of ours is counted and not reported:
+the window stays open, and the server may give it to another.
+"""
+
+import logging
+from heapq import heappop, heappush
+from typing import Final
+
+import msgspec
+import trio
+from msgspec import UNSET
+
+from ...probes.check.result import MESSAGE_LONGEST, Outcome, Result, UnknownReason
+from ...probes.jobs.agent_protocol import AgentResult
+from ...probes.net.egress import Reach
+from ...probes.runner import run
+from ..runtime.wake_event import Wake
+from .counters import Counts
+from .job_parser import Task, moment
+from .offline_schedule import Known
+from .ring_buffer import Ring
+from .server_clock import ServerClock
+
+log = logging.getLogger("leadline.agent.job_runner")
+
+PAUSE_SECONDS: Final = 1.0
+# So many runs are begun before others have their turn: all at once would falsify each other.
+STARTS_AT_ONCE: Final = 5
+LATENCY_MS_MOST: Final = 86_400_000
+CODE_MOST: Final = 2**31 - 1
+
+
+class Runs:
+    """Tasks wait in the order in which they are due, each for its instant and a permit."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        clock: ServerClock,
+        permits: trio.CapacityLimiter,
+        known: Known,
+        ring: Ring,
+        counts: Counts,
+    ) -> None:
+        self._reach = reach
+        self._clock = clock
+        self._permits = permits
+        self._known = known
+        self._ring = ring
+        self._counts = counts
+        self._waiting: list[Task] = []
+        self._news = Wake()
+        self._is_closed = False
+        # Set whenever a permit is given back.
+        self.freed = Wake()
+
+    def room(self) -> int:
+        """How many more can be begun as soon as they are due."""
+        return int(self._permits.available_tokens) - len(self._waiting)
+
+    def put(self, task: Task) -> None:
+        heappush(self._waiting, task)
+        self._news.set()
+
+    def clear(self) -> int:
+        """Forgets what has not begun; how many."""
+        count = len(self._waiting)
+        for task in self._waiting:
+            self._known.give_back(task.definition.monitor, task.due)
+        self._waiting.clear()
+        return count
+
+    def close(self) -> None:
+        """Begins nothing any more; what has begun is finished."""
+        self._is_closed = True
+        self._news.set()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until closed, and then until the last run has ended."""
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            started = 0
+            while not self._is_closed:
+                seconds = self._seconds_to_next()
+                if seconds > 0:
+                    await self._news.wait(seconds)
+                    continue
+                await self._start(nursery)
+                started += 1
+                if started % STARTS_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+
+    def _seconds_to_next(self) -> float:
+        """An answer may move the clock meanwhile, so it is never long."""
+        if not self._waiting:
+            return PAUSE_SECONDS
+        return min((self._waiting[0].due - self._clock.now()) / 1e6, PAUSE_SECONDS)
+
+    async def _start(self, nursery: trio.Nursery) -> None:
+        permit = object()
+        await self._permits.acquire_on_behalf_of(permit)
+        # It may all have been forgotten while no permit was free.
+        if not self._waiting or self._is_closed:
+            self._release(permit)
+            return
+        task = heappop(self._waiting)
+        if self._clock.now() >= task.begin_until:
+            self._release(permit)
+            self._give_back(task)
+            self._counts.refused["late"] += 1
+            return
+        nursery.start_soon(self._run, task, permit)
+
+    async def _run(self, task: Task, permit: object) -> None:
+        era = self._clock.era
+        try:
+            result = await self._probe(task)
+            stalled = result.unknown_reason is UnknownReason.LOOP_STALLED
+            if stalled and self._clock.now() < task.begin_until:
+                # A run begun now still says what it was to say.
+                result = await self._probe(task)
+        finally:
+            self._release(permit)
+        if result.outcome is Outcome.UNKNOWN:
+            self._note_unknown(task, result)
+        elif self._clock.era != era:
+            # By neither the old time nor the new one can it be said when this was seen.
+            self._counts.dropped["clock"] += 1
+            self._give_back(task)
+        else:
+            self._ring.keep(encoded(task, result), task.lease_until)
+            self._count(task, result)
+
+    async def _probe(self, task: Task) -> Result:
+        return await run(task.definition.check, self._reach, self._clock.now)
+
+    def _release(self, permit: object) -> None:
+        self._permits.release_on_behalf_of(permit)
+        self.freed.set()
+
+    def _give_back(self, task: Task) -> None:
+        if task.is_window:
+            self._known.give_back(task.definition.monitor, task.due)
+
+    def _count(self, task: Task, result: Result) -> None:
+        if result.outcome is Outcome.UP:
+            self._counts.up += 1
+        else:
+            self._counts.down += 1
+        if not task.lease_until:
+            self._counts.alone += 1
+
+    def _note_unknown(self, task: Task, result: Result) -> None:
+        reason = str(result.unknown_reason)
+        self._counts.unknown[reason] += 1
+        self._give_back(task)
+        extra = {"monitor": str(task.definition.monitor), "reason": reason}
+        if result.bug:
+            log.error("a probe has a fault of ours", extra=extra | {"bug": result.bug})
+        else:
+            log.warning("a run could not be made", extra=extra)
+
+
+def encoded(task: Task, result: Result) -> bytes:
+    """The result as it is sent. A run never begins before it is due; the clock may have been moved
+    by as little as an answer moves it."""
+    code = result.code
+    return msgspec.json.encode(
+        AgentResult(
+            job_id=task.job_id,
+            monitor_id=task.definition.monitor,
+            due_at=moment(task.due),
+            ts=moment(max(result.started_at, task.due)),
+            up=result.outcome is Outcome.UP,
+            latency_ms=min(max(result.latency_ms, 0), LATENCY_MS_MOST),
+            code=UNSET if code is None or abs(code) > CODE_MOST else code,
+            msg=result.msg[:MESSAGE_LONGEST],
+        )
+    )

@@ -1,0 +1,265 @@
+"""How a pipeline asks a Leadline: where and as whom stands in the environment, and nowhere else.
+
+It keeps true: nothing is asked twice, no redirect is followed, no proxy is asked, an answer is
+bounded, and all of it ends by one deadline. Whatever goes wrong is a sentence, never an answer.
+"""
+
+import re
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+import trio
+
+from ...probes.check.durations import read_duration
+from ...probes.check.failure import Failed, Unobtainable
+from ...probes.check.phase_timer import Stopwatch
+from ...probes.check.result import FailureClass, UnknownReason
+from ...probes.check.target import BadTarget, Url, read_url
+from ...probes.net.egress import Reach, make_reach
+from ...probes.net.egress_policy import Policy
+from ...probes.net.http_client import Request, fetch
+from ...probes.net.system_resolver import SystemNames
+from ...probes.net.tls_contexts import Contexts
+from .safe_text import shown
+
+# A list of a thousand services is half of it.
+ANSWER_BYTES_MOST: Final = 4 * 1024 * 1024
+TIMEOUT_LEAST_US: Final = 1_000_000
+TIMEOUT_MOST_US: Final = 300_000_000
+
+_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
+_FAILURES: Final = {
+    FailureClass.DNS_ERROR: "its name has no address",
+    FailureClass.CONNECT_REFUSED: "it refuses the connection",
+    FailureClass.CONNECT_TIMEOUT: "it does not answer the connection",
+    FailureClass.CONNECT_ERROR: "the connection broke",
+    FailureClass.TLS_ERROR: "its TLS is not to be trusted",
+    FailureClass.PROTOCOL_ERROR: "what answers there does not speak HTTP as it should",
+    FailureClass.RESPONSE_TOO_LARGE: "its answer is too large",
+    FailureClass.TARGET_BLOCKED: "its address is one that is never connected to",
+}
+_TROUBLES: Final = {
+    UnknownReason.RESOLVER_DEAD: "no name server of this host answers",
+    UnknownReason.NO_ROUTE: "this host has no route to it",
+    UnknownReason.EGRESS_DENIED: "this host's firewall lets nothing out to it",
+    UnknownReason.LOCAL_RESOURCES: "this host has no sockets or memory left",
+    UnknownReason.NO_TRUST_STORE: "this host holds no certificate authorities: "
+    "name a file of them in LEADLINE_CA_FILE",
+}
+
+T = TypeVar("T")
+
+
+class Unanswered(Exception):
+    """Nobody knows what Leadline would say; the text says why and may be printed."""
+
+
+def read_json(body: bytes, shape: type[T]) -> T | None:
+    """The body in that shape; None where it is none of it, or goes deeper than can be read."""
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, whatever its status."""
+
+    status: int
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def error(self) -> str | None:
+        """The code or sentence of a refusal of Leadline's own; None where it is another's."""
+        found = read_json(self.body, dict[str, str])
+        return shown(found["error"]) if found is not None and list(found) == ["error"] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where Leadline is, and what is shown to it."""
+
+    base: Url
+    token: str = field(repr=False)
+    authorities: Path | None
+
+    def client(self) -> "Client":
+        contexts = Contexts(self.authorities, alone=True)
+        version = metadata.version("leadline")
+        reach = make_reach(
+            Policy(allow_private=True),
+            resolver=SystemNames(),
+            contexts=contexts,
+            user_agent=f"leadline/{version} (command line)",
+        )
+        return Client(self, reach)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One conversation with a server; each call is one request."""
+
+    server: Server
+    reach: Reach
+
+    async def ask(self, method: str, path: str, body: object = None) -> Answer:
+        """The answer to a path under /api/v1; `Unanswered` where there is none."""
+        base = self.server.base
+        headers = [("authorization", f"Bearer {self.server.token}"), ("accept", "application/json")]
+        data = b""
+        if method == "POST":
+            data = msgspec.json.encode(body)
+            headers.append(("content-type", "application/json"))
+        request = Request(
+            method=method,
+            url=replace(base, path=f"{base.path.rstrip('/')}/api/v1{path}"),
+            headers=headers,
+            body=data,
+            redirects=0,
+            body_bytes_most=ANSWER_BYTES_MOST,
+        )
+        try:
+            response = await fetch(self.reach, request, Stopwatch())
+        except Failed as failed:
+            raise Unanswered(self._said(_why_failed(failed))) from failed
+        except Unobtainable as failure:
+            why = _TROUBLES.get(failure.reason, failure.reason.value)
+            raise Unanswered(self._said(why)) from failure
+        if not response.whole:
+            raise Unanswered(self._said(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
+        return Answer(response.status, response.body, response.headers)
+
+    async def listed(self, path: str) -> list[dict[str, Any]]:
+        """A list that slugs are looked up in."""
+        answer = await self.ask("GET", path)
+        if answer.status == 403:
+            raise Unanswered(
+                "the token may not look up slugs: give the ids of the project and the service"
+            )
+        if answer.status != 200:
+            raise Unanswered(refusal(answer))
+        found = read_json(answer.body, list[dict[str, Any]])
+        if found is None:
+            raise Unanswered("what answered a look-up of slugs is no Leadline")
+        return found
+
+    def _said(self, why: str) -> str:
+        return f"{self.server.base.authority} cannot be asked: {why}"
+
+
+def _why_failed(failed: Failed) -> str:
+    why = _FAILURES.get(failed.failure, failed.failure.value)
+    error: BaseException | None = failed
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"its certificate is not to be trusted: {shown(error.verify_message)}"
+        error = error.__cause__
+    return why
+
+
+def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+    """What the work comes to, by a deadline over all of it."""
+
+    async def bounded() -> T:
+        with trio.fail_after(seconds):
+            return await work()
+
+    try:
+        return trio.run(bounded)
+    except trio.TooSlowError as error:
+        raise Unanswered(f"there was no answer within {seconds:g} s") from error
+
+
+def refusal(answer: Answer) -> str:
+    """What an answer that is no success says, with what can be done about it."""
+    if 300 <= answer.status < 400:
+        place = shown(answer.headers.get("location", ""), 200)
+        return f"{answer.status}: a redirect to {place or 'nowhere'}, which is not followed"
+    error = answer.error
+    if error is None:
+        return f"{answer.status}: not in Leadline's words, so LEADLINE_URL may lead elsewhere"
+    said = f"{answer.status} {error}"
+    if answer.status == 401:
+        return f"{said}: the token in LEADLINE_TOKEN is not accepted"
+    if answer.status == 403:
+        return f"{said}: the token may not do this"
+    if answer.status == 404:
+        return f"{said}: there is no such project or service, or the token does not see it"
+    after = answer.headers.get("retry-after", "")
+    if after.isascii() and after.isdigit() and len(after) < 10:
+        return f"{said}: to be tried again after {after} s"
+    return said
+
+
+def read_server(environ: Mapping[str, str]) -> Server:
+    """From LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE; a fault of them is a wrong call."""
+    return Server(
+        base=_base(environ.get("LEADLINE_URL", "")),
+        token=_token(environ.get("LEADLINE_TOKEN", "")),
+        authorities=_authorities(environ.get("LEADLINE_CA_FILE", "")),
+    )
+
+
+def _base(text: str) -> Url:
+    if not text:
+        raise click.UsageError("LEADLINE_URL is not set: the address of Leadline's console")
+    try:
+        url = read_url(text)
+    except BadTarget as error:
+        raise click.UsageError(f"LEADLINE_URL: {error}") from error
+    if "?" in text or "#" in text:
+        raise click.UsageError("LEADLINE_URL: has no query and no fragment")
+    if url.path.rstrip("/").endswith("/api/v1"):
+        raise click.UsageError("LEADLINE_URL: is written without /api/v1")
+    return url
+
+
+def _token(text: str) -> str:
+    if not text:
+        raise click.UsageError("LEADLINE_TOKEN is not set: an API token of the organization")
+    if not _TOKEN.fullmatch(text):
+        raise click.UsageError("LEADLINE_TOKEN: holds a space, a line end, or what no token holds")
+    return text
+
+
+def _authorities(text: str) -> Path | None:
+    if not text:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cafile=text)
+    except (OSError, ValueError) as error:
+        raise click.UsageError("LEADLINE_CA_FILE: no certificate can be read from it") from error
+    return Path(text)
+
+
+class Seconds(click.ParamType[float]):
+    """A bounded duration such as 10s or 1m."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found_us = read_duration(value)
+        if found_us is None or not TIMEOUT_LEAST_US <= found_us <= TIMEOUT_MOST_US:
+            self.fail("is a duration from 1s to 5m, such as 10s", param, ctx)
+        return found_us / 1_000_000
+
+
+timeout_option = click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=Seconds(),
+    default="10s",
+    show_default=True,
+    help="For everything together, from 1s to 5m.",
+)

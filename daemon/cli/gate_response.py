@@ -1,0 +1,133 @@
+"""What counts as a decision of the gate, and how a command ends by it.
+
+It keeps true: what contradicts itself, or is of another service, is no decision. So a pipeline goes
+on only where the gate said so in every field that speaks of it.
+"""
+
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+
+from ...storage.rules.gate import Action, State
+from .api_client import read_json
+
+Figure = float | int | str
+# Five clauses over four windows are twenty.
+REASONS_MOST: Final = 200
+
+# What may be done of what was seen, before any override.
+_ACTIONS: Final[dict[State, frozenset[Action | None]]] = {
+    State.ALLOW: frozenset({Action.ALLOW}),
+    State.WARN: frozenset({Action.WARN}),
+    State.BLOCK: frozenset({Action.BLOCK}),
+    State.UNKNOWN: frozenset({Action.WARN, Action.BLOCK}),
+    State.NOT_CONFIGURED: frozenset({None}),
+}
+_EXIT: Final = {Action.ALLOW: 0, Action.WARN: 0, Action.BLOCK: 2, None: 4}
+
+
+class NoDecision(Exception):
+    """What came is no decision; the text says why."""
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """A clause that matched or could not be decided. A later version may say words that this one
+    does not know: they are shown as they are."""
+
+    code: str
+    clause: str | None = None
+    assignment: str | None = None
+    value: Figure | None = None
+    window: str | None = None
+    source: str | None = None
+
+    @property
+    def is_undecided(self) -> bool:
+        """One that matched has its clause for a code."""
+        return self.clause is not None and self.code != self.clause
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    actor_label: str
+    reason: str
+    expires_at: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a decision that is acted on and told; what else it says is passed over."""
+
+    decision_id: UUID
+    evaluated_at: str
+    service_id: UUID
+    service_slug: str
+    service_name: str
+    state: State
+    reasons: Annotated[list[Reason], msgspec.Meta(max_length=REASONS_MOST)]
+    action: Action | None = None
+    unoverridden_action: Action | None = None
+    override_id: UUID | None = None
+    override: Override | None = None
+    policy_revision: int | None = None
+    policy_source: str | None = None
+    unknown_behavior: str | None = None
+    seal_lag: float | None = None
+    max_seal_lag_seconds: int | None = None
+
+    @property
+    def intended(self) -> Action | None:
+        """What would be done without an override."""
+        if self.unoverridden_action is not None:
+            return self.unoverridden_action
+        let_through = self.override_id is not None and self.action is Action.ALLOW
+        return Action.BLOCK if let_through and self.state in _BLOCKABLE else self.action
+
+    @property
+    def is_overridden(self) -> bool:
+        return self.action is not self.intended
+
+    @property
+    def exit_status(self) -> int:
+        return _EXIT[self.action]
+
+
+_BLOCKABLE: Final = frozenset({State.BLOCK, State.UNKNOWN})
+
+
+def read_decision(body: bytes, service: UUID) -> Decision:
+    """The decision of that service; `NoDecision` where the body is none."""
+    decision = read_json(body, Decision)
+    if decision is None:
+        raise NoDecision("what the server answered is no decision")
+    fault = _fault(decision, service)
+    if fault is not None:
+        raise NoDecision(f"what the server answered contradicts itself: {fault}")
+    return decision
+
+
+def _fault(decision: Decision, service: UUID) -> str | None:
+    """Why it is no decision of that service; None where it is one."""
+    if decision.service_id != service:
+        return "it is of another service"
+    intended = decision.intended
+    if intended not in _ACTIONS[decision.state]:
+        return f"{_said(intended)} does not follow from {decision.state}"
+    behavior = decision.unknown_behavior
+    if decision.state is State.UNKNOWN and behavior not in (None, str(intended).lower()):
+        return f"{intended} is not what the policy does where it is unknown"
+    if decision.is_overridden and not _may_override(decision):
+        return f"{_said(decision.action)} where {_said(intended)} was due, by no override"
+    return None
+
+
+def _may_override(decision: Decision) -> bool:
+    """An override lets through what would be blocked, and nothing else."""
+    return (
+        decision.override_id is not None
+        and decision.intended is Action.BLOCK
+        and decision.action is Action.ALLOW
+    )
+
+
+def _said(action: Action | None) -> str:
+    return "no action" if action is None else str(action)

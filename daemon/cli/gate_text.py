@@ -1,0 +1,178 @@
+"""A decision of the gate in plain words: the verdict, each reason with its figures, the id.
+
+Everything that is not our own wording goes through `shown`.
+"""
+
+from decimal import ROUND_FLOOR, Decimal
+from enum import StrEnum
+from typing import Final
+
+from ...storage.rules.gate import Action, Assignment, Clause, State, Unavailable
+from .gate_response import Decision, Figure, Reason
+from .safe_text import shown
+
+
+class Weight(StrEnum):
+    """What a reason did to the decision."""
+
+    BLOCKS = "blocks"
+    WARNS = "warns"
+    UNKNOWN = "cannot be told"
+    IGNORED = "ignored"
+    SAID = "because"
+
+
+_PLACES: Final = Decimal("0.01")
+_LARGEST: Final = 1e15
+_VERDICTS: Final = {
+    Action.ALLOW: "may be released",
+    Action.WARN: "may be released, with a warning",
+    Action.BLOCK: "must not be released",
+    None: "has no policy, so nothing was decided",
+}
+_QUESTIONS: Final[dict[str, str]] = {
+    Clause.BUDGET_EXHAUSTED: "whether the error budget is used up",
+    Clause.BUDGET_CONSUMED: "how much of the error budget is used",
+    Clause.PAGE_BURN_FIRING: "whether a burn rule that pages fires",
+    Clause.TICKET_BURN_FIRING: "whether a burn rule that files a ticket fires",
+    Clause.SERVICE_INCIDENT_OPEN: "whether an incident of the service is open",
+}
+_CAUSES: Final[dict[str, str]] = {
+    Unavailable.BUDGET_WITHHELD: "too little was measured to make the figure",
+    Unavailable.SEAL_STALE: "the newest time that figures are made of lies too far back",
+    Unavailable.FACTS_STALE: "what is known of it is out of date",
+    Unavailable.NO_OBJECTIVE: "the service has no objective",
+    Unavailable.WINDOW_TARGET_MISSING: "the service has no objective over this window",
+    Unavailable.NEVER_SEALED: "no figures have been made for this service yet",
+    Unavailable.NEVER_EVALUATED: "no such rule is watched: burn alerts are off, or there is none",
+    Unavailable.NO_GOVERNING_REVISION: "no declaration of the service governs yet",
+}
+_UNWATCHED: Final = (Unavailable.NEVER_EVALUATED, Clause.SERVICE_INCIDENT_OPEN)
+
+
+def told(decision: Decision) -> list[str]:
+    """The lines for a person."""
+    return [
+        headline(decision),
+        *(f"  {line}" for line in reasons_told(decision)),
+        footing(decision),
+    ]
+
+
+def headline(decision: Decision) -> str:
+    """The verdict and the service."""
+    verdict = _VERDICTS[decision.action]
+    if decision.is_overridden:
+        verdict = "may be released, as an override lets it through"
+    return f"{verdict_word(decision)}: {named(decision)} {verdict}"
+
+
+def verdict_word(decision: Decision) -> str:
+    """The action, and beside it what was seen where that is another."""
+    if decision.action is None:
+        return decision.state.value
+    if decision.action.value == decision.state.value:
+        return decision.action.value
+    return f"{decision.action} ({decision.state})"
+
+
+def named(decision: Decision) -> str:
+    name, slug = shown(decision.service_name, 120), shown(decision.service_slug, 63)
+    return slug if name in ("", slug) else f"{name} ({slug})"
+
+
+def reasons_told(decision: Decision) -> list[str]:
+    """Each reason with what it did, and who let it through where somebody did."""
+    lines = [f"{weight(reason)}: {reason_told(decision, reason)}" for reason in decision.reasons]
+    override = decision.override
+    if decision.is_overridden and override is not None:
+        lines.append(
+            f"let through by {shown(override.actor_label, 120)}"
+            f" until {shown(override.expires_at, 40)}: {shown(override.reason)}"
+        )
+    elif decision.is_overridden:
+        lines.append("let through by an override")
+    return lines
+
+
+def footing(decision: Decision) -> str:
+    """Which decision it was, and by which policy."""
+    line = f"decision {decision.decision_id} at {shown(decision.evaluated_at, 40)}"
+    if decision.policy_revision is None:
+        return line
+    source = shown(decision.policy_source or "", 40)
+    return f"{line}, by revision {decision.policy_revision} of the {source or 'gate'} policy"
+
+
+def weight(reason: Reason) -> Weight:
+    if reason.assignment is None:
+        return Weight.SAID
+    if reason.assignment == Assignment.IGNORE:
+        return Weight.IGNORED
+    if reason.is_undecided:
+        return Weight.UNKNOWN
+    return Weight.BLOCKS if reason.assignment == Assignment.BLOCK else Weight.WARNS
+
+
+def decides(decision: Decision, reason: Reason) -> bool:
+    """Whether the decision blocks for this reason; where the state is known, for no unknown one."""
+    if decision.action is not Action.BLOCK:
+        return False
+    heavy = Weight.UNKNOWN if decision.state is State.UNKNOWN else Weight.BLOCKS
+    return weight(reason) is heavy
+
+
+def reason_told(decision: Decision, reason: Reason) -> str:
+    """What was found, or why it could not be."""
+    if reason.code == State.NOT_CONFIGURED.value.lower():
+        return "neither the service nor its project has a gate policy"
+    if reason.code in _CAUSES:
+        asked = _QUESTIONS.get(reason.clause or "", shown(reason.clause or "it", 100))
+        return f"{asked}{_over(reason)}: {_cause(decision, reason)}"
+    found = _found(reason)
+    if found is not None:
+        return found
+    value = "" if reason.value is None else f": {_figure(reason.value)}"
+    return f"{shown(reason.code, 100)}{_over(reason)}{value}"
+
+
+def _found(reason: Reason) -> str | None:
+    """A clause that matched, in words; None where this version does not know it."""
+    value = None if reason.value is None else _figure(reason.value)
+    over = _over(reason)
+    if reason.code == Clause.BUDGET_EXHAUSTED:
+        used = "" if value is None else f", {value} % of it"
+        return f"the error budget{over} is used up{used}"
+    if reason.code == Clause.BUDGET_CONSUMED:
+        used = "as much as the policy allows" if value is None else f"{value} %"
+        return f"{used} of the error budget{over} is used"
+    tail = "" if value is None else f" ({value})"
+    if reason.code == Clause.PAGE_BURN_FIRING:
+        return f"a burn rule that pages fires{over}{tail}"
+    if reason.code == Clause.TICKET_BURN_FIRING:
+        return f"a burn rule that files a ticket fires{over}{tail}"
+    if reason.code == Clause.SERVICE_INCIDENT_OPEN:
+        return f"an incident of the service is open{tail}"
+    return None
+
+
+def _cause(decision: Decision, reason: Reason) -> str:
+    if (reason.code, reason.clause) == _UNWATCHED:
+        return "as the service's alerting is set up, no incident of it would be opened"
+    cause = _CAUSES[reason.code]
+    lag, most = decision.seal_lag, decision.max_seal_lag_seconds
+    if reason.code == Unavailable.SEAL_STALE and lag is not None and most is not None:
+        return f"{cause}, {lag:.0f} s where the policy allows {most} s"
+    return cause
+
+
+def _over(reason: Reason) -> str:
+    return "" if reason.window is None else f" over {shown(reason.window, 20)}"
+
+
+def _figure(value: Figure) -> str:
+    """Two places at most, and never more than it is: 99.999 % of a budget is not all of it."""
+    if not isinstance(value, float) or abs(value) > _LARGEST:
+        return shown(str(value), 200)
+    down = Decimal(repr(value)).quantize(_PLACES, ROUND_FLOOR)
+    return f"{down:f}".rstrip("0").rstrip(".")

@@ -1,0 +1,110 @@
+"""Which service a pipeline speaks of: by ids as they are, by slugs as they are looked up.
+
+A slug that is not there, or that stands for several projects, is nobody's: nothing is guessed.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import click
+
+from ...storage.rules.slug import is_slug
+from .api_client import Client, Unanswered
+
+# A token is of one organization; a person's may be of several.
+ORGANIZATIONS_MOST: Final = 50
+
+
+class NoSuchPlace(Unanswered):
+    """The server was asked, and a slug names nothing there, or more than one thing."""
+
+
+class PlaceName(click.ParamType[str]):
+    """An id, else a slug."""
+
+    name = "id or slug"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if id_of(text) is None and not is_slug(text):
+            self.fail("is neither an id nor a slug", param, ctx)
+        return text
+
+
+project_option = click.option(
+    "--project", type=PlaceName(), required=True, help="The project, by its id or its slug."
+)
+service_option = click.option(
+    "--service", type=PlaceName(), required=True, help="The service, by its id or its slug."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A service of a project."""
+
+    project: UUID
+    service: UUID
+
+    @property
+    def path(self) -> str:
+        return f"/projects/{self.project}/services/{self.service}"
+
+
+def id_of(text: str) -> UUID | None:
+    """What is written as an id is one, even where a slug could look like it."""
+    try:
+        found = UUID(text)
+    except ValueError:
+        return None
+    return found if str(found) == text.lower() else None
+
+
+async def find_place(client: Client, project: str, service: str) -> Place:
+    """Asks for what is no id; `NoSuchPlace`, or `Unanswered`."""
+    project_id = await find_project(client, project)
+    return Place(project_id, id_of(service) or await _service(client, project_id, service))
+
+
+async def find_project(client: Client, project: str, organization: str | None = None) -> UUID:
+    """By id or slug, of one organization or of all that the token sees. `NoSuchPlace`, or
+    `Unanswered`."""
+    return id_of(project) or await _project(client, project, organization)
+
+
+async def _project(client: Client, slug: str, organization_named: str | None) -> UUID:
+    organizations = await client.listed("/organizations")
+    if organization_named is not None:
+        organizations = [
+            one for one in organizations if organization_named in (one.get("slug"), one.get("id"))
+        ]
+    if len(organizations) > ORGANIZATIONS_MOST:
+        raise NoSuchPlace("the token sees too many organizations: give the id of the project")
+    found: list[UUID] = []
+    for organization in organizations:
+        projects = await client.listed(f"/organizations/{_id(organization)}/projects")
+        found += [_id(project) for project in projects if project.get("slug") == slug]
+    if len(found) > 1:
+        raise NoSuchPlace(f"several projects are called {slug}: give the id of one")
+    return _only(found, f"there is no project {slug}, or the token does not see it")
+
+
+async def _service(client: Client, project: UUID, slug: str) -> UUID:
+    summaries = await client.listed(f"/projects/{project}/services")
+    services = [summary.get("service") for summary in summaries]
+    found = [_id(s) for s in services if isinstance(s, dict) and s.get("slug") == slug]
+    return _only(found, f"there is no service {slug} in the project")
+
+
+def _only(found: list[UUID], otherwise: str) -> UUID:
+    if len(found) != 1:
+        raise NoSuchPlace(otherwise)
+    return found[0]
+
+
+def _id(listed: dict[str, Any]) -> UUID:
+    found = id_of(str(listed.get("id")))
+    if found is None:
+        raise Unanswered("what answered a look-up of slugs is no Leadline")
+    return found

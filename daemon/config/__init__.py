@@ -1,0 +1,1 @@
+"""Configuration: its schema, loading, roles, HTTP options, egress and logs."""

@@ -1,0 +1,342 @@
+"""What may be configured: every section, its defaults and its bounds, and what must agree."""
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from ...probes.oidc.oidc_settings import SignOn, sign_on_faults
+from ...probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
+
+Count = Annotated[int, Meta(ge=1, le=100_000)]
+_REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
+_SLUG = "^[a-z][a-z0-9-]{0,62}$"
+_PROVIDED = r"^([a-z][a-z0-9-]{0,62}/([a-z][a-z0-9-]{0,62}|\*))?$"
+RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
+# An agent's token is a secret that nobody may guess: a random one has 43 characters.
+AGENT_TOKEN_SHORTEST: Final = 16
+Port = Annotated[int, Meta(ge=1, le=65_535)]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class Server(Section, frozen=True):
+    listen: str = "127.0.0.1:8080"
+    # Health and metrics of a process that serves no API; empty: none.
+    ops_listen: str = ""
+    trusted_proxies: tuple[str, ...] = ()
+    public_base_url: str = ""
+
+
+class Log(Section, frozen=True):
+    level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
+    # auto: readable on a terminal, else JSON.
+    format: Annotated[str, Meta(pattern="^(auto|json|text)$")] = "auto"
+
+
+class Database(Section, frozen=True):
+    dsn: str = ""
+    listen_dsn: str = ""
+    distributed: bool = False
+    pool_size: Annotated[int, Meta(ge=4, le=100)] = 12
+
+
+class Oidc(Section, frozen=True):
+    enabled: bool = False
+    issuer: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+    redirect_url: str = ""
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    post_logout_url: str = ""
+    button_label: str = ""
+    bootstrap_admins: tuple[str, ...] = ()
+    jwt_audience: str = ""
+
+
+class Local(Section, frozen=True):
+    enabled: bool = True
+    min_password_length: Annotated[int, Meta(ge=8, le=128)] = 10
+    login_rate_limit_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
+
+
+class Session(Section, frozen=True):
+    cookie_name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")] = "leadline_session"
+    ttl_seconds: Annotated[int, Meta(ge=300, le=31_536_000)] = 604_800
+    secure: bool = False
+
+
+class Prober(Section, frozen=True):
+    regions: tuple[RegionName, ...] = ("core",)
+    concurrency: Annotated[int, Meta(ge=1, le=2_000)] = 100
+    allow_private_ips: bool = True
+    deny_networks: tuple[str, ...] = ()
+    connectivity_check: str = ""
+
+
+class NotificationEgress(Section, frozen=True):
+    allow_private_ips: bool = False
+
+
+class Heartbeats(Section, frozen=True):
+    retention_days: Annotated[int, Meta(ge=4, le=3_650)] = 30
+
+
+class Ledger(Section, frozen=True):
+    retention_days: Annotated[int, Meta(ge=4, le=3_650)] = 14
+
+
+class Outbox(Section, frozen=True):
+    max_attempts: Annotated[int, Meta(ge=1, le=1_000)] = 24
+
+
+class Security(Section, frozen=True):
+    encryption_key: str = ""
+    previous_keys: tuple[str, ...] = ()
+    admin_email: str = ""
+    admin_password: str = ""
+
+
+class Mail(Section, frozen=True):
+    enabled: bool = False
+    smtp_host: str = ""
+    smtp_port: Port = 587
+    smtp_username: str = ""
+    smtp_password: str = ""
+    from_: str = msgspec.field(default="", name="from")
+
+
+class PullRegion(Section, frozen=True):
+    name: str
+    # Slugs of those it is reserved for; none: it is for all.
+    organizations: tuple[str, ...] = ()
+
+
+class PullAgent(Section, frozen=True):
+    name: str
+    region: str
+    token: str
+
+
+class Pull(Section, frozen=True):
+    regions: tuple[PullRegion, ...] = ()
+    token: str = ""
+    agents: tuple[PullAgent, ...] = ()
+    server_url: str = ""
+
+
+class FileProvider(Section, frozen=True):
+    """A directory of bundles. `project` is organization/project by their slugs, organization/* for
+    any of its projects, or empty for any."""
+
+    directory: str
+    project: Annotated[str, Meta(pattern=_PROVIDED)] = ""
+
+
+class Providers(Section, frozen=True):
+    file: dict[str, FileProvider] = {}
+
+
+class Gate(Section, frozen=True):
+    evaluate_inflight_process: Count = 8
+    evaluate_inflight_principal: Count = 2
+    evaluate_rate_principal_per_minute: Count = 10
+    evaluate_rate_process_per_minute: Count = 60
+    decision_retention_days: Annotated[int, Meta(ge=1, le=3_650)] = 90
+
+
+class Change(Section, frozen=True):
+    record_inflight_process: Count = 32
+    record_rate_principal_per_minute: Count = 30
+    record_rate_process_per_minute: Count = 300
+    read_inflight_process: Count = 64
+
+
+class Canary(Section, frozen=True):
+    concurrency_per_region: Count = 4
+
+
+class Settings(Section, frozen=True):
+    data_dir: str = ""
+    server: Server = Server()
+    log: Log = Log()
+    database: Database = Database()
+    oidc: Oidc = Oidc()
+    local: Local = Local()
+    session: Session = Session()
+    prober: Prober = Prober()
+    notification_egress: NotificationEgress = NotificationEgress()
+    heartbeats: Heartbeats = Heartbeats()
+    ledger: Ledger = Ledger()
+    outbox: Outbox = Outbox()
+    security: Security = Security()
+    mail: Mail = Mail()
+    pull: Pull = Pull()
+    providers: Providers = Providers()
+    gate: Gate = Gate()
+    change: Change = Change()
+    canary: Canary = Canary()
+
+    def faults(self) -> list[str]:
+        """What each field alone cannot tell; a line each, with its key."""
+        return [
+            *_listen_faults("server.listen", self.server.listen),
+            *(_listen_faults("server.ops_listen", self.server.ops_listen)),
+            *_network_faults("server.trusted_proxies", self.server.trusted_proxies),
+            *_network_faults("prober.deny_networks", self.prober.deny_networks),
+            *_url_faults("server.public_base_url", self.server.public_base_url),
+            *_key_faults(self.security),
+            *_mail_faults(self.mail),
+            *_provider_faults(self.providers),
+            *_oidc_faults(self.oidc, self.server),
+            *_pull_region_faults(self.pull.regions),
+            *_pull_token_faults(self.pull),
+            *_administrator_faults(self.security, self.local.min_password_length),
+            *([] if self.prober.regions else ["prober.regions: at least one is needed"]),
+        ]
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """host:port, an IPv6 host in brackets; ValueError where it is neither."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
+        raise ValueError("must be host:port")
+    return host.strip("[]"), int(port)
+
+
+def _listen_faults(key: str, text: str) -> list[str]:
+    if not text and key == "server.ops_listen":
+        return []
+    try:
+        split_address(text)
+    except ValueError as error:
+        return [f"{key}: {error}"]
+    return []
+
+
+def _network_faults(key: str, networks: tuple[str, ...]) -> list[str]:
+    faults = []
+    for text in networks:
+        try:
+            ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            faults.append(f"{key}: {text!r} is no network")
+    return faults
+
+
+def _url_faults(key: str, text: str) -> list[str]:
+    fault = base_url_fault(text)
+    return [] if fault is None else [f"{key}: {fault}"]
+
+
+def _key_faults(security: Security) -> list[str]:
+    faults = []
+    named = [("security.encryption_key", security.encryption_key)]
+    named += [("security.previous_keys", key) for key in security.previous_keys]
+    for key, text in named:
+        if not text:
+            continue
+        try:
+            if len(base64.b64decode(text, validate=True)) != 32:
+                faults.append(f"{key}: must be 32 bytes in base64")
+        except binascii.Error:
+            faults.append(f"{key}: must be 32 bytes in base64")
+    return faults
+
+
+def _provider_faults(providers: Providers) -> list[str]:
+    found = []
+    for name, one in providers.file.items():
+        if re.fullmatch(_SLUG, name) is None or name == "api":
+            fault = f"must match {_SLUG} and not be api, as what is applied over HTTP is called"
+            found.append(f"providers.file.{name}: {fault}")
+        if not Path(one.directory).is_absolute():
+            found.append(f"providers.file.{name}.directory: must be an absolute path")
+    return found
+
+
+def _mail_faults(mail: Mail) -> list[str]:
+    given = MailSettings(
+        enabled=mail.enabled,
+        smtp_host=mail.smtp_host,
+        smtp_port=mail.smtp_port,
+        smtp_username=mail.smtp_username,
+        smtp_password=mail.smtp_password,
+        from_=mail.from_,
+    )
+    return [f"mail.{field}: {rule}" for field, rule in mail_faults(given)]
+
+
+def sign_on_of(oidc: Oidc, server: Server) -> SignOn:
+    """Where no address to come back to is given, it is made of that of this installation."""
+    base = server.public_base_url.rstrip("/")
+    return SignOn(
+        enabled=oidc.enabled,
+        issuer=oidc.issuer,
+        client_id=oidc.client_id,
+        client_secret=oidc.client_secret,
+        redirect_url=oidc.redirect_url or (f"{base}/auth/callback" if base else ""),
+        scopes=oidc.scopes,
+        post_logout_url=oidc.post_logout_url,
+        button_label=oidc.button_label,
+        bootstrap_admins=oidc.bootstrap_admins,
+    )
+
+
+def _oidc_faults(oidc: Oidc, server: Server) -> list[str]:
+    return [f"oidc.{field}: {rule}" for field, rule in sign_on_faults(sign_on_of(oidc, server))]
+
+
+def _pull_region_faults(regions: Sequence[PullRegion]) -> list[str]:
+    faults = []
+    seen: set[str] = set()
+    for n, region in enumerate(regions):
+        key = f"pull.regions[{n}]"
+        if not re.fullmatch(_REGION_NAME, region.name):
+            faults.append(f"{key}.name: must match {_REGION_NAME}")
+        if region.name in seen:
+            faults.append(f"{key}.name: {region.name!r} is named twice")
+        seen.add(region.name)
+        if not all(re.fullmatch(_SLUG, slug) for slug in region.organizations):
+            faults.append(f"{key}.organizations: must be slugs of organizations")
+    return faults
+
+
+def _pull_token_faults(pull: Pull) -> list[str]:
+    """Whose token it is must be plain, and what is wrong with one is told without it."""
+    faults = []
+    names: set[str] = set()
+    tokens = {pull.token} - {""}
+    if pull.token and len(pull.token) < AGENT_TOKEN_SHORTEST:
+        faults.append(f"pull.token: at least {AGENT_TOKEN_SHORTEST} characters")
+    for n, agent in enumerate(pull.agents):
+        key = f"pull.agents[{n}]"
+        if not agent.name.strip():
+            faults.append(f"{key}.name: must not be blank")
+        elif agent.name in names:
+            faults.append(f"{key}.name: {agent.name!r} is named twice")
+        if not re.fullmatch(_REGION_NAME, agent.region):
+            faults.append(f"{key}.region: must match {_REGION_NAME}")
+        if len(agent.token) < AGENT_TOKEN_SHORTEST:
+            faults.append(f"{key}.token: at least {AGENT_TOKEN_SHORTEST} characters")
+        elif agent.token in tokens:
+            faults.append(f"{key}.token: must be no other's too")
+        names.add(agent.name)
+        tokens.add(agent.token)
+    return faults
+
+
+def _administrator_faults(security: Security, shortest: int) -> list[str]:
+    if bool(security.admin_email) != bool(security.admin_password):
+        return ["security: admin_email and admin_password belong together"]
+    if security.admin_password and len(security.admin_password) < shortest:
+        return [f"security.admin_password: at least {shortest} characters"]
+    return []

@@ -1,0 +1,24 @@
+"""What checks go out with, as the configuration says: one value a process, whichever its role."""
+
+import ipaddress
+
+from ...probes.net.egress import Reach, make_reach
+from ...probes.net.egress_policy import probe_policy
+from ..runtime import limits
+from .config_schema import Settings, split_address
+
+
+def way_out(settings: Settings, user_agent: str) -> Reach:
+    """Nothing of it runs yet: `lag.watch` must, before a check does."""
+    prober = settings.prober
+    policy = probe_policy(
+        tuple(ipaddress.ip_network(text, strict=False) for text in prober.deny_networks),
+        allow_private=prober.allow_private_ips,
+    )
+    check = split_address(prober.connectivity_check) if prober.connectivity_check else None
+    return make_reach(
+        policy,
+        connectivity_check=check,
+        user_agent=user_agent,
+        threads=limits.working(prober.concurrency),
+    )

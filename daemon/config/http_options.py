@@ -1,0 +1,81 @@
+"""What of the configuration is HTTP's business: its options, and how much may be asked at once."""
+
+import ipaddress
+
+from ...http.auth.agent_credential import configured_agents
+from ...http.context import Options
+from ...http.permits import Bounds
+from ...probes.senders.mail_settings import MailSettings
+from .config_schema import Change, Gate, Pull, Settings, sign_on_of
+
+
+def gate_bounds(gate: Gate) -> Bounds:
+    return Bounds(
+        inflight_process=gate.evaluate_inflight_process,
+        inflight_principal=gate.evaluate_inflight_principal,
+        principal_per_minute=gate.evaluate_rate_principal_per_minute,
+        process_per_minute=gate.evaluate_rate_process_per_minute,
+    )
+
+
+def record_bounds(change: Change) -> Bounds:
+    """One pipeline may hold a quarter of the places, so that it cannot keep out the others."""
+    return Bounds(
+        inflight_process=change.record_inflight_process,
+        inflight_principal=max(change.record_inflight_process // 4, 1),
+        principal_per_minute=change.record_rate_principal_per_minute,
+        process_per_minute=change.record_rate_process_per_minute,
+    )
+
+
+def regions_of(settings: Settings) -> frozenset[str]:
+    """Those that the configuration knows: a monitor may stand in no other."""
+    pulled = {region.name for region in settings.pull.regions}
+    pulled |= {agent.region for agent in settings.pull.agents}
+    return frozenset(settings.prober.regions) | pulled | {"core"}
+
+
+def reserved_regions(pull: Pull) -> dict[str, frozenset[str]]:
+    return {one.name: frozenset(one.organizations) for one in pull.regions if one.organizations}
+
+
+def mail_of(settings: Settings) -> MailSettings:
+    mail = settings.mail
+    return MailSettings(
+        enabled=mail.enabled,
+        smtp_host=mail.smtp_host,
+        smtp_port=mail.smtp_port,
+        smtp_username=mail.smtp_username,
+        smtp_password=mail.smtp_password,
+        from_=mail.from_,
+        public_base_url=settings.server.public_base_url.rstrip("/"),
+    )
+
+
+def options_of(settings: Settings, *, probes: bool, version: str) -> Options:
+    return Options(
+        cookie_name=settings.session.cookie_name,
+        cookie_secure=settings.session.secure,
+        session_ttl_seconds=settings.session.ttl_seconds,
+        local_enabled=settings.local.enabled,
+        min_password_length=settings.local.min_password_length,
+        login_rate_limit_per_minute=settings.local.login_rate_limit_per_minute,
+        public_base_url=settings.server.public_base_url.rstrip("/"),
+        mail=mail_of(settings),
+        sign_on=sign_on_of(settings.oidc, settings.server),
+        jwt_audience=settings.oidc.jwt_audience,
+        trusted_proxies=tuple(
+            ipaddress.ip_network(text, strict=False) for text in settings.server.trusted_proxies
+        ),
+        regions=regions_of(settings),
+        reserved=reserved_regions(settings.pull),
+        probed_here=frozenset(settings.prober.regions if probes else ()),
+        agents=configured_agents(
+            settings.pull.token, {a.name: (a.token, a.region) for a in settings.pull.agents}
+        ),
+        canary_places=settings.canary.concurrency_per_region,
+        has_agents=bool(settings.pull.token or settings.pull.agents or settings.pull.regions),
+        heartbeat_days=settings.heartbeats.retention_days,
+        ledger_days=settings.ledger.retention_days,
+        version=version,
+    )

@@ -1,0 +1,64 @@
+"""Structured logs: one JSON object a line, or a readable line on a terminal."""
+
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from .config_schema import Log
+
+_OURS: Final = __name__.partition(".")[0]
+# What every record carries anyway; everything else was given by whoever logged.
+_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def configure(settings: Log) -> None:
+    """Logs go to the standard error output, where systemd and people look for them.
+
+    The level is ours alone. What libraries say below a warning repeats what they were given, paths
+    and header values among it.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    readable = settings.format == "text" or (settings.format == "auto" and sys.stderr.isatty())
+    handler.setFormatter(TextLines() if readable else JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(_OURS).setLevel(settings.level.upper())
+
+
+def _given(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _OWN}
+
+
+def _trouble(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[1] is None:
+        return ""
+    return "".join(traceback.format_exception(record.exc_info[1]))
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, Any] = {
+            "ts": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+            **_given(record),
+        }
+        trouble = _trouble(record)
+        if trouble:
+            line["exception"] = trouble
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        given = " ".join(f"{key}={value}" for key, value in _given(record).items())
+        head = f"{moment:%H:%M:%S} {record.levelname.lower():7} {record.getMessage()}"
+        return "\n".join(part for part in (f"{head}  {given}".rstrip(), _trouble(record)) if part)

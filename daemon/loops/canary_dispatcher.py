@@ -1,0 +1,146 @@
+"""Runs canaries, one of a monitor and so many of a region; and tells which windows were refused.
+
+A process that probes takes runs as its regions have places, and gives the place back when the run
+has ended and its result is stored. What nobody could take up while it could be claimed is told as
+one failure of the monitor, by whoever keeps the schedule.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from ...probes.check.canary_stages import Stage, StageEnd
+from ...probes.check.result import Outcome
+from ...probes.jobs.agent_protocol import run_key
+from ...probes.net.egress import Reach
+from ...probes.runner import run
+from ...storage.pools import Pool
+from ...storage.recorder import Recorder
+from ...storage.rules.arrival import Fate
+from ...storage.rules.instant import Instant
+from ...storage.rules.refusal import Unavailable
+from ...storage.tables import canary_runs, schedules
+from ...storage.tables.probe_troubles import Trouble, note_troubles
+from ...storage.transactions.canaries.find_refused import find_refused
+from ...storage.transactions.canaries.take_runs import TakenRun, take_runs
+from .check_cache import Catalogue, Entry
+from .prober import arrival_of
+
+log = logging.getLogger("leadline.canary_dispatcher")
+
+PAUSE_SECONDS: Final = 1.0
+LONG_AGO: Final = Instant(0)
+_TROUBLES: Final = frozenset(trouble.value for trouble in Trouble)
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """`regions` are those that this process probes in, none where it does not; `refuses` says that
+    it keeps the schedule."""
+
+    pool: Pool
+    process: UUID
+    regions: Sequence[str]
+    places: int
+    catalogue: Catalogue
+    recorder: Recorder
+    reach: Reach
+    clock: Callable[[], Instant]
+    refuses: bool
+    refused: Counter[str] = field(default_factory=Counter)
+    stages: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _judged_through: Instant = LONG_AGO
+    _in_hand: set[tuple[int, int]] = field(default_factory=set)
+    _running: trio.Nursery | None = None
+    _closed: trio.Event = field(default_factory=trio.Event)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until `close`, and then until what has begun has ended."""
+        async with trio.open_nursery() as nursery:
+            self._running = nursery
+            task_status.started()
+            try:
+                await self._closed.wait()
+            finally:
+                self._running = None
+
+    def close(self) -> None:
+        """Takes nothing up any more."""
+        self._closed.set()
+
+    async def pass_once(self) -> None:
+        for region in self.regions:
+            await self._take(region)
+        if self.refuses:
+            await self._refuse()
+
+    async def _take(self, region: str) -> None:
+        if self._running is None or self._closed.is_set():
+            return
+        async with self.pool.transaction("take_canaries") as tx:
+            # What ended while the store was away still stands there.
+            await canary_runs.end_all_but(tx, self.process, self._in_hand)
+            shards = [shard.id for shard in await schedules.select_shards(tx, [region])]
+            taken = await take_runs(tx, region, shards, self.process, self.places, self.places)
+        for item in taken:
+            if self._running is None or self._closed.is_set():
+                return
+            self._in_hand.add(item.key)
+            self._running.start_soon(self._run, item)
+
+    async def _run(self, item: TakenRun) -> None:
+        try:
+            self.catalogue.forget(item.key)
+            entry = (await self.catalogue.find([item.key])).get(item.key)
+            if entry is not None and entry.check is not None:
+                await self._probe(item, entry)
+            elif entry is not None:
+                await self._note_unready(item, entry, entry.trouble.partition(":")[0])
+        except Unavailable:
+            log.warning("what came of a canary was not stored: the store is away")
+        try:
+            async with self.pool.statement("end_canary") as tx:
+                await canary_runs.end_run(tx, item.key, self.process)
+        except Unavailable:
+            log.warning("a canary's place is given back when the store is there again")
+        finally:
+            # Not before: until then nobody may begin it anew, here least of all.
+            self._in_hand.discard(item.key)
+
+    async def _note_unready(self, item: TakenRun, entry: Entry, reason: str) -> None:
+        log.warning(
+            "a canary could not be run", extra={"monitor": str(entry.uid), "reason": reason}
+        )
+        if reason in _TROUBLES:
+            async with self.pool.transaction("note_troubles") as tx:
+                await note_troubles(tx, {item.key: (Trouble(reason), self.clock())})
+
+    async def _probe(self, item: TakenRun, entry: Entry) -> None:
+        assert entry.check is not None
+        due = item.due if item.due is not None else self.clock()
+        check = replace(entry.check, run_key=run_key(entry.uid, entry.revision, due))
+        result = await run(check, replace(self.reach, stages=self._count), self.clock)
+        if result.outcome is Outcome.UNKNOWN:
+            await self._note_unready(item, entry, str(result.unknown_reason))
+            return
+        arrival = arrival_of(item.key, item.shard, entry, result, item.due)
+        recorded = await self.recorder.record(arrival)
+        if recorded.fate is Fate.REFUSED:
+            log.error("a canary's result was not stored", extra={"cause": recorded.reason})
+
+    def _count(self, stage: Stage, end: StageEnd) -> None:
+        self.stages[stage.value, end.value] += 1
+
+    async def _refuse(self) -> None:
+        async with self.pool.transaction("find_refused") as tx:
+            found = await find_refused(tx, self.places, self._judged_through)
+        told = await self.recorder.record_all(found.arrivals)
+        for recorded, arrival in zip(told, found.arrivals, strict=True):
+            if recorded.fate in (Fate.LIVE, Fate.HISTORY):
+                self.refused[arrival.withheld] += 1
+        self._judged_through = found.through

@@ -1,0 +1,94 @@
+"""Carries one event to where it goes, and says how that ended; raises nothing but cancellation.
+
+What is wrong with one event is that event's alone: it is told as its failure, like that of whoever
+would not take it.
+"""
+
+import logging
+from typing import Final
+
+from ...probes.senders import Means, NotDelivered, deliver, deliver_signed
+from ...probes.senders.message import Message, Severity, Status, one_line
+from ...storage.keyring import CannotOpen, Keyring
+from ...storage.rules.delivery import Outcome
+from ...storage.rules.instant import SECOND
+from ...storage.rules.telling import BadPayload, link_of, page_of
+from ...storage.transactions.notifications import edit_webhooks, settings_of_channel
+from ...storage.transactions.notifications.lease_deliveries import Delivery
+from .subscriber_sender import Post, is_their_no
+
+log = logging.getLogger("leadline.delivery_sender")
+
+# As it is counted; channels are counted by their type.
+INCIDENT_WEBHOOK: Final = "incident_webhook"
+STATUS_PAGE: Final = "status_page"
+THREAD_LONGEST: Final = 200
+REASON_LONGEST: Final = 200
+
+
+def kind_of(delivery: Delivery) -> str:
+    if delivery.channel is not None:
+        return delivery.channel.type
+    if delivery.event.page is not None:
+        return STATUS_PAGE
+    if delivery.subscriber is not None:
+        return f"subscriber_{delivery.subscriber.kind}"
+    return INCIDENT_WEBHOOK
+
+
+async def carry(delivery: Delivery, keyring: Keyring, means: Means, base_url: str) -> Outcome:
+    """One attempt, within the senders' own bound."""
+    try:
+        thread = await _send(delivery, keyring, means, base_url)
+    except NotDelivered as why:
+        wait = (why.retry_after or 0) * SECOND
+        reason = one_line(why.reason, REASON_LONGEST) or "not_delivered"
+        is_over = delivery.subscriber is not None and is_their_no(delivery.subscriber, why)
+        return Outcome(reason, wait, is_over=is_over)
+    except CannotOpen:
+        return Outcome("decrypt_failed")
+    except BadPayload as fault:
+        _tell(delivery, "an event cannot be read", str(fault))
+        return Outcome("bad_payload", is_ours=True)
+    except Exception as bug:
+        # One event must not end the deliveries of all others.
+        _tell(delivery, "a sender has a fault of ours", repr(bug))
+        return Outcome("internal_error", is_ours=True)
+    return Outcome(thread=one_line(thread, THREAD_LONGEST))
+
+
+async def _send(delivery: Delivery, keyring: Keyring, means: Means, base_url: str) -> str:
+    event = delivery.event
+    if delivery.subscriber is not None:
+        await Post(keyring, means, base_url).carry(event, delivery.subscriber)
+        return ""
+    if delivery.webhook is not None:
+        secret = edit_webhooks.opened(delivery.webhook, keyring)
+        body = event.payload.encode()
+        await deliver_signed(delivery.webhook.url, secret, event.event, str(event.uid), body, means)
+        return ""
+    assert delivery.channel is not None, "what has no destination is not handed out"
+    config = settings_of_channel.opened(delivery.channel, keyring)
+    message = _message(delivery, base_url)
+    return (await deliver(delivery.channel.type, message, config, means)).thread
+
+
+def _message(delivery: Delivery, base_url: str) -> Message:
+    event, page = delivery.event, page_of(delivery.event.payload)
+    return Message(
+        id=str(event.uid),
+        key=str(event.conversation),
+        event=page.event,
+        status=Status(page.status),
+        title=page.title,
+        severity=Severity(page.severity),
+        lines=page.lines,
+        link=link_of(base_url, page.path),
+        since=page.since,
+        why=page.why,
+        thread=event.thread,
+    )
+
+
+def _tell(delivery: Delivery, message: str, cause: str) -> None:
+    log.error(message, extra={"outbox_event": str(delivery.event.uid), "cause": cause[:500]})

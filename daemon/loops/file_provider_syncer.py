@@ -1,0 +1,352 @@
+"""Watches the directories of file providers, and makes projects what their bundles say.
+
+One process at a time looks at a provider's directory, by a lease. A file is applied when it was the
+same at two looks, so that none is read half written; what it said last stands until it is right
+again, or gone at two looks. What cannot be applied is looked at again a minute later.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from ...storage.keyring import Keyring
+from ...storage.pools import Pool, Tx
+from ...storage.rules.access import Kind, Principal
+from ...storage.rules.bundle import Bundle
+from ...storage.rules.file_provider import EMPTY_NOW, Status, may_speak_of, wrong
+from ...storage.rules.instant import SECOND, Instant
+from ...storage.rules.refusal import Refused, Unavailable
+from ...storage.tables.bundle_files import (
+    FileRow,
+    claim_provider,
+    drop_file,
+    note_applied,
+    note_scan,
+    put_file,
+    select_files,
+    select_left_behind,
+)
+from ...storage.tables.projects import (
+    ProjectRow,
+    select_organization,
+    select_project,
+    select_project_named,
+)
+from ...storage.transactions.bundles.apply_bundle import apply_bundle
+from ...storage.transactions.bundles.place import Applied, Terms
+from ...storage.views.monitor_defaults import monitor_defaults_in_force
+from ...storage.views.region_list import select_usable_regions
+from .bundle_directory import BundleFile, CannotLook, look_into
+
+log = logging.getLogger("leadline.file_provider_syncer")
+
+PAUSE_SECONDS: Final = 5.0
+AGAIN_US: Final = 60 * SECOND
+_GONE: Final = b""
+_OURS: Final = "cannot be applied for a reason of ours, which the log tells"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A provider as it is configured; `scope` is organization/project, organization/* or empty."""
+
+    name: str
+    directory: Path
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What bundles are applied by, beside what stands in them."""
+
+    keyring: Keyring
+    regions: frozenset[str]
+    reserved: Mapping[str, frozenset[str]]
+    raw_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What the files that are right name, by file: (project, kind, uid), the project by its id."""
+
+    of: Mapping[str, frozenset[tuple[UUID, str, str]]]
+
+    def beside(self, path: str, project: UUID) -> frozenset[tuple[str, str]]:
+        """What other files name in a project."""
+        return frozenset(
+            (kind, uid)
+            for other, claims in self.of.items()
+            if other != path
+            for home, kind, uid in claims
+            if home == project
+        )
+
+
+class Providers:
+    def __init__(
+        self,
+        pool: Pool,
+        process: UUID,
+        sources: list[Source],
+        ground: Ground,
+        reading: trio.CapacityLimiter,
+        on_edit: Callable[[], None],
+    ) -> None:
+        self._pool = pool
+        self._process = process
+        self._sources = sources
+        self._ground = ground
+        self._reading = reading
+        self._on_edit = on_edit
+        # As they were at the last look, by provider and name.
+        self._read: dict[str, dict[str, BundleFile]] = {}
+
+    async def pass_once(self) -> int:
+        """How many files were applied."""
+        return sum([await self._look(source) for source in self._sources])
+
+    async def _look(self, source: Source) -> int:
+        async with self._pool.statement("claim_provider") as tx:
+            if not await claim_provider(tx, source.name, source.scope, self._process):
+                return 0
+        applied, error = 0, ""
+        try:
+            applied = await self._scan(source)
+        except CannotLook as why:
+            error = str(why)
+            log.warning("bundles cannot be read", extra={"provider": source.name, "why": error})
+        async with self._pool.statement("note_scan") as tx:
+            await note_scan(tx, source.name, error)
+        return applied
+
+    async def _scan(self, source: Source) -> int:
+        before = self._read.get(source.name, {})
+        files = await trio.to_thread.run_sync(
+            partial(look_into, source.directory, before), limiter=self._reading
+        )
+        self._read[source.name] = {one.path: one for one in files}
+        async with self._pool.transaction("read_bundle_files", read_only=True) as tx:
+            known = {row.path: row for row in await select_files(tx, source.name)}
+            claims = {one.path: await _claimed(tx, one.bundle) for one in files}
+            now = tx.now
+        if not files and any(row.generation for row in known.values()):
+            raise CannotLook(f"{source.directory} {EMPTY_NOW}")
+        files, named = _apart(files, claims)
+        applied = 0
+        for one in files:
+            row = known.get(one.path)
+            if _is_due(one, row, now):
+                applied += await self._take(source, one, row, named)
+        for path, row in known.items():
+            if path not in claims:
+                await self._leave(source, row, named, now)
+        return applied
+
+    async def _take(
+        self, source: Source, one: BundleFile, before: FileRow | None, named: _Claims
+    ) -> bool:
+        """Whether it was applied."""
+        generation = 0 if before is None else before.generation
+        status, error = Status.PENDING, ""
+        if one.bundle is None:
+            status, error = wrong(generation), one.error
+        elif before is not None and before.digest == one.digest:
+            status, error = await self._apply(source, one, one.bundle, named, generation)
+        if status is Status.APPLIED:
+            log.info("a bundle is applied", extra={"provider": source.name, "path": one.path})
+            self._on_edit()
+            return True
+        if error and (before is None or before.last_error != error):
+            extra = {"provider": source.name, "path": one.path, "why": error}
+            log.warning("a bundle is not applied", extra=extra)
+        async with self._pool.statement("put_bundle_file") as tx:
+            await put_file(
+                tx,
+                source.name,
+                one.path,
+                named=_names(one, before),
+                digest=one.digest,
+                status=status,
+                error=error,
+            )
+        return False
+
+    async def _apply(
+        self, source: Source, one: BundleFile, bundle: Bundle, named: _Claims, generation: int
+    ) -> tuple[Status, str]:
+        async def work(tx: Tx) -> None:
+            home = await _home(tx, source, bundle)
+            await self._write(tx, source, one.path, home, bundle, named)
+            for left in await select_left_behind(tx, source.name, one.path, home.uid):
+                await self._empty(tx, source, one.path, left, named)
+            await note_applied(tx, source.name, one.path, home.uid)
+
+        try:
+            if await self._is_done("apply_file_bundle", source, one.path, work):
+                return Status.APPLIED, ""
+        except Refused as why:
+            return wrong(generation), one.point_at(why)
+        return Status.ERROR, _OURS
+
+    async def _is_done(
+        self, name: str, source: Source, path: str, work: Callable[[Tx], Awaitable[None]]
+    ) -> bool:
+        """What fails for a reason of ours fails alone: no file keeps back another. Refused where
+        its content, or what stands there already, forbids it."""
+        try:
+            await self._pool.transact(name, work)
+        except (Refused, Unavailable):
+            raise
+        except Exception:
+            extra = {"provider": source.name, "path": path}
+            log.exception("a bundle cannot be applied for a reason of ours", extra=extra)
+            return False
+        return True
+
+    async def _leave(self, source: Source, row: FileRow, named: _Claims, now: Instant) -> None:
+        """A file that is gone: noted at the first look, believed at the second. Where what came
+        from it cannot be left, that is said and tried again later."""
+        if row.digest != _GONE:
+            await self._note_gone(row, Status.PENDING, "is gone")
+            return
+        if row.status != Status.PENDING and now - row.looked_at < AGAIN_US:
+            return
+
+        async def work(tx: Tx) -> None:
+            for left in await select_left_behind(tx, source.name, row.path, None):
+                await self._empty(tx, source, row.path, left, named)
+            await drop_file(tx, source.name, row.path)
+
+        try:
+            if not await self._is_done("leave_file_bundle", source, row.path, work):
+                await self._note_gone(row, Status.ERROR, f"is gone, and {_OURS}")
+                return
+        except Refused as why:
+            await self._note_gone(row, wrong(row.generation), f"is gone, and {why}")
+            return
+        log.info("a bundle is gone", extra={"provider": source.name, "path": row.path})
+        self._on_edit()
+
+    async def _note_gone(self, row: FileRow, status: Status, error: str) -> None:
+        async with self._pool.statement("put_bundle_file") as tx:
+            await put_file(
+                tx,
+                row.provider,
+                row.path,
+                named=(row.organization, row.project_slug),
+                digest=_GONE,
+                status=status,
+                error=error,
+            )
+
+    async def _empty(
+        self, tx: Tx, source: Source, path: str, project: UUID, named: _Claims
+    ) -> None:
+        """What came from the file is an orphan there."""
+        home = await select_project(tx, project)
+        if home is None:
+            return
+        nothing = Bundle(
+            format=2,
+            organization=str(home.org_uid),
+            project=str(home.uid),
+            monitors={},
+            services={},
+        )
+        await self._write(tx, source, path, home, nothing, named)
+
+    async def _write(
+        self,
+        tx: Tx,
+        source: Source,
+        path: str,
+        home: ProjectRow,
+        bundle: Bundle,
+        named: _Claims,
+    ) -> None:
+        ground = self._ground
+        terms = Terms(
+            keyring=ground.keyring,
+            regions=await select_usable_regions(tx, home.org, ground.regions, ground.reserved),
+            defaults=await monitor_defaults_in_force(tx),
+            raw_days=ground.raw_days,
+        )
+        applied = Applied(principal=_speaker(source), path=path, kept=named.beside(path, home.uid))
+        await apply_bundle(tx, home.uid, bundle, applied, terms)
+
+
+def _speaker(source: Source) -> Principal:
+    """Whoever may write the directory may do this; the audit log says by which provider."""
+    return Principal(
+        Kind.SESSION,
+        is_global_admin=True,
+        label=f"file provider {source.name}",
+        provider=source.name,
+    )
+
+
+async def _home(tx: Tx, source: Source, bundle: Bundle) -> ProjectRow:
+    """Refused where there is no such project, or the provider may not speak of it."""
+    home = await select_project_named(tx, bundle.organization, bundle.project)
+    if home is None:
+        raise Refused("invalid", "project", "is none of this installation")
+    organization = await select_organization(tx, home.org_uid)
+    assert organization is not None, "the project stands in it"
+    if not may_speak_of(source.scope, organization.slug, home.slug):
+        raise Refused("invalid", "project", f"is another than the provider's, {source.scope}")
+    return home
+
+
+async def _claimed(tx: Tx, bundle: Bundle | None) -> frozenset[tuple[UUID, str, str]]:
+    """Nothing of what is no bundle, or of a project that is not there: that one is refused."""
+    if bundle is None:
+        return frozenset()
+    home = await select_project_named(tx, bundle.organization, bundle.project)
+    if home is None:
+        return frozenset()
+    monitors = {(home.uid, "monitor", uid) for uid in bundle.monitors}
+    return frozenset(monitors | {(home.uid, "service", uid) for uid in bundle.services})
+
+
+def _apart(
+    files: Sequence[BundleFile], claims: Mapping[str, frozenset[tuple[UUID, str, str]]]
+) -> tuple[list[BundleFile], _Claims]:
+    """Of two files that name the same in a project, the later by name is refused."""
+    seen: dict[tuple[UUID, str, str], str] = {}
+    found: list[BundleFile] = []
+    named: dict[str, frozenset[tuple[UUID, str, str]]] = {}
+    for one in files:
+        twice = sorted(claims[one.path] & seen.keys())
+        if twice:
+            _, kind, uid = twice[0]
+            why = f"names the {kind} {uid}, as {seen[twice[0]]} does"
+            found.append(replace(one, bundle=None, error=why))
+            continue
+        seen.update(dict.fromkeys(claims[one.path], one.path))
+        named[one.path] = claims[one.path]
+        found.append(one)
+    return found, _Claims(named)
+
+
+def _names(one: BundleFile, before: FileRow | None) -> tuple[str, str]:
+    """The organization and the project: of what cannot be read, those that it named before."""
+    if one.bundle is not None:
+        return one.bundle.organization, one.bundle.project
+    return ("", "") if before is None else (before.organization, before.project_slug)
+
+
+def _is_due(one: BundleFile, before: FileRow | None, now: int) -> bool:
+    if before is None or before.digest != one.digest:
+        return True
+    if before.status == Status.APPLIED:
+        # Another file may have come to name the same.
+        return one.bundle is None
+    if before.status == Status.PENDING:
+        return True
+    return now - before.looked_at >= AGAIN_US

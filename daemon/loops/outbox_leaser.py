@@ -1,0 +1,243 @@
+"""Delivers what the outbox holds: leases what is due, sends it, and settles what became of it.
+
+A send ends before the lease that allowed it. What was sent is remembered here until it is settled,
+over an absence of the store too; a settlement whose lease is gone changes nothing. Whoever is
+killed leaves leases, which end by themselves: everything arrives at least once.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from ...probes.senders import Means
+from ...storage.keyring import Keyring
+from ...storage.pools import Pool, Rejected, Tx
+from ...storage.rules.delivery import (
+    LEASE_LOST,
+    LEASE_US,
+    SLOW_AFTER_US,
+    Holding,
+    Outcome,
+    Rooms,
+    Status,
+    rooms_beside,
+)
+from ...storage.rules.instant import SECOND
+from ...storage.rules.refusal import Unavailable
+from ...storage.tables.deliveries import Backlog, is_delivery_due, select_backlog
+from ...storage.transactions.notifications.lease_deliveries import Claim, Delivery, lease_deliveries
+from ...storage.transactions.notifications.settle_deliveries import Settled, settle_deliveries
+from ...storage.views.mailing import Mailing, mailing_in_force
+from ..runtime.loop_runner import Wake
+from .delivery_sender import carry, kind_of
+from .subscriber_sender import note_end, pass_on_all
+
+log = logging.getLogger("leadline.outbox_leaser")
+
+PAUSE_SECONDS: Final = 1.0
+# Before what somebody else held just then is settled again.
+BUSY_SECONDS: Final = 0.05
+BACKLOG_SECONDS: Final = 15.0
+# At the end: for what was sent and is not settled yet.
+LAST_SETTLE_SECONDS: Final = 3.0
+
+
+class Leaser:
+    """`random` gives numbers in [0, 1); `base_url` is where the console is reached, or empty. What
+    people have set of mail and links holds in place of what `means` and `base_url` say."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        keyring: Keyring,
+        means: Means,
+        *,
+        max_attempts: int,
+        base_url: str,
+        random: Callable[[], float],
+    ) -> None:
+        self._pool = pool
+        self._keyring = keyring
+        self._means = means
+        self._max_attempts = max_attempts
+        self._base_url = base_url
+        self._random = random
+        # In hand since when: on its way, or sent and not settled.
+        self._held: dict[Delivery, float] = {}
+        self._ended: list[tuple[Delivery, Outcome]] = []
+        self._sending: trio.Nursery | None = None
+        self._closed = trio.Event()
+        self._backlog_at = 0.0
+        # Something was leased or became ready: what is due is looked for without asking first.
+        self._is_busy = False
+        self.wake = Wake()
+        # (kind, how it ended), where "failed" counts tries and "dead" what was given up.
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.backlog: Backlog | None = None
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Sends what passes lease; after `close` it ends with the last that was on its way. When it
+        is cancelled, what is on its way stays leased."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._sending = nursery
+                task_status.started()
+                try:
+                    await self._closed.wait()
+                finally:
+                    # A pass that is under way finds that nothing can be begun any more: once the
+                    # last has ended, the nursery takes nobody.
+                    self._sending = None
+        finally:
+            with trio.move_on_after(LAST_SETTLE_SECONDS, shield=True):
+                await self._settle_at_last()
+
+    async def _settle_at_last(self) -> None:
+        try:
+            await self._settle()
+            while self._ended:
+                # Somebody held it just then.
+                await trio.sleep(BUSY_SECONDS)
+                await self._settle()
+        except Unavailable as error:
+            # It is sent once more when the leases have ended.
+            log.warning("deliveries are not settled", extra={"cause": str(error)})
+
+    def close(self) -> None:
+        """Takes nothing up any more; what is on its way is finished."""
+        self._closed.set()
+
+    async def pass_once(self) -> int:
+        """Settles what has ended and leases what is due; how many were leased."""
+        await self._settle()
+        leased = await self._lease()
+        await self._look_at_backlog()
+        return leased
+
+    async def _lease(self) -> int:
+        if self._sending is None or self._closed.is_set() or not await self._is_due():
+            return 0
+        self._is_busy = False
+        rooms = self._rooms()
+        # Read before anything is leased, so that the lease ends after it by the product's clock.
+        began = trio.current_time()
+        claim, mailing = await self._pool.transact(
+            "lease_deliveries", lambda tx: self._claim(tx, rooms)
+        )
+        if claim.lost:
+            self.counts[LEASE_LOST, "dead"] += claim.lost
+            log.error("events were given up without an answer", extra={"count": claim.lost})
+        self._is_busy = bool(claim.deliveries)
+        for delivery in claim.deliveries:
+            if self._sending is None:
+                # Leased and not begun: the lease ends by itself.
+                break
+            self._held[delivery] = trio.current_time()
+            self._sending.start_soon(self._send, delivery, mailing, began + LEASE_US / SECOND)
+        return len(claim.deliveries)
+
+    async def _claim(self, tx: Tx, rooms: Rooms) -> tuple[Claim, Mailing]:
+        """With the server and the links by which what was claimed goes out."""
+        claim = await lease_deliveries(tx, rooms, self._max_attempts)
+        return claim, await mailing_in_force(tx, self._keyring, self._means, self._base_url)
+
+    async def _is_due(self) -> bool:
+        if self._is_busy:
+            return True
+        async with self._pool.statement("is_delivery_due") as tx:
+            return await is_delivery_due(tx)
+
+    def _rooms(self) -> Rooms:
+        slow_since = trio.current_time() - SLOW_AFTER_US / SECOND
+        return rooms_beside(
+            Holding(delivery.is_page, delivery.is_failing, since <= slow_since)
+            for delivery, since in self._held.items()
+        )
+
+    async def _send(self, delivery: Delivery, mailing: Mailing, deadline: float) -> None:
+        outcome = Outcome("timeout")
+        with trio.CancelScope(deadline=deadline):
+            outcome = await self._carry(delivery, mailing)
+        self._ended.append((delivery, outcome))
+        self.wake.set()
+
+    async def _carry(self, delivery: Delivery, mailing: Mailing) -> Outcome:
+        if delivery.event.page is not None:
+            outcome = await pass_on_all(self._pool, delivery)
+            # What was written for subscribers may go at once.
+            self._is_busy = True
+            return outcome
+        outcome = await carry(delivery, self._keyring, mailing.means, mailing.base_url)
+        if delivery.subscriber is not None:
+            return await note_end(self._pool, self._keyring, delivery, outcome)
+        return outcome
+
+    async def _settle(self) -> None:
+        """All that has ended; alone each, where the database refuses one of them."""
+        left, self._ended = self._ended, []
+        try:
+            if left:
+                await self._settle_some(left)
+                left = []
+        except Rejected as refusal:
+            log.warning("deliveries are settled one by one", extra={"cause": str(refusal)})
+            while left:
+                await self._settle_alone(left[0])
+                left = left[1:]
+        finally:
+            # What the store could not be told now is told when it is back.
+            self._ended += left
+
+    async def _settle_alone(self, one: tuple[Delivery, Outcome]) -> None:
+        try:
+            await self._settle_some([one])
+        except Rejected as refusal:
+            # It is leased again, and given up after its last attempt.
+            uid = str(one[0].event.uid)
+            extra = {"outbox_event": uid, "cause": str(refusal)}
+            log.error("what became of a delivery cannot be stored", extra=extra)
+            del self._held[one[0]]
+
+    async def _settle_some(self, batch: list[tuple[Delivery, Outcome]]) -> None:
+        settled = await self._pool.transact(
+            "settle_deliveries",
+            lambda tx: settle_deliveries(tx, batch, self._max_attempts, self._random),
+        )
+        busy = [item for item in batch if (item[0].event.org, item[0].event.id) in settled.busy]
+        self._is_busy = self._is_busy or settled.readied > 0
+        for delivery, outcome in batch:
+            self._count(delivery, outcome, settled)
+        for item in batch:
+            if item not in busy:
+                del self._held[item[0]]
+        if busy:
+            self._ended += busy
+            if self._sending is not None:
+                self._sending.start_soon(self._wake_soon)
+
+    def _count(self, delivery: Delivery, outcome: Outcome, settled: Settled) -> None:
+        became = settled.became.get((delivery.event.org, delivery.event.id))
+        if became is None:
+            return
+        kind = kind_of(delivery)
+        self.counts[kind, "delivered" if outcome.is_delivered else "failed"] += 1
+        if became is Status.DEAD:
+            self.counts[kind, "dead"] += 1
+            extra = {"outbox_event": str(delivery.event.uid), "reason": outcome.reason}
+            log.error("an event was given up", extra=extra | {"kind": kind})
+
+    async def _wake_soon(self) -> None:
+        with trio.move_on_after(BUSY_SECONDS):
+            await self._closed.wait()
+        self.wake.set()
+
+    async def _look_at_backlog(self) -> None:
+        if trio.current_time() < self._backlog_at:
+            return
+        # First: where it cannot be counted in time, the deliveries do not wait for that each pass.
+        self._backlog_at = trio.current_time() + BACKLOG_SECONDS
+        async with self._pool.transaction("look_at_outbox", read_only=True) as tx:
+            self.backlog = await select_backlog(tx)

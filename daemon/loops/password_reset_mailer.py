@@ -1,0 +1,114 @@
+"""Answers who asked for a new password by a letter, where there is an account; else by nothing.
+
+A request is leased for longer than an attempt takes, tried again at growing intervals, and given
+up; each attempt's letter ends the one before.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import trio
+from uuid_utils.compat import uuid7
+
+from ...probes.senders import Means, NotDelivered
+from ...probes.senders.subscriber_mail import Letter, send_letter
+from ...storage.keyring import Keyring
+from ...storage.pools import Pool, Tx
+from ...storage.rules.instant import SECOND, Instant
+from ...storage.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
+from ...storage.tables.password_resets import (
+    ResetRequest,
+    drop_request,
+    lease_requests,
+    put_off_request,
+)
+from ...storage.transactions.accounts.reset_by_mail import begin_reset
+from ...storage.views.mailing import Mailing, mailing_in_force
+from ..runtime.loop_runner import Wake
+
+log = logging.getLogger("leadline.password_reset_mailer")
+
+PAUSE_SECONDS: Final = 1.0
+AT_ONCE: Final = 5
+
+
+class Resets:
+    def __init__(
+        self,
+        pool: Pool,
+        keyring: Keyring,
+        means: Means,
+        base_url: str,
+        clock: Callable[[], Instant],
+    ) -> None:
+        self._pool = pool
+        self._keyring = keyring
+        self._means = means
+        self._base_url = base_url
+        self._clock = clock
+        self.wake = Wake()
+
+    async def pass_once(self) -> int:
+        """How many requests were taken up."""
+        async with self._pool.statement("lease_reset_requests") as tx:
+            requests = await lease_requests(tx, AT_ONCE)
+        async with trio.open_nursery() as nursery:
+            for request in requests:
+                nursery.start_soon(self._answer, request)
+        return len(requests)
+
+    async def _answer(self, request: ResetRequest) -> None:
+        with trio.move_on_after(LEASE_US / SECOND):
+            mailing, begun = await self._pool.transact(
+                "begin_reset", lambda tx: self._begin(tx, request)
+            )
+            if begun is None:
+                return
+            try:
+                await send_letter(begun, mailing.means)
+            except NotDelivered as why:
+                await self._put_off(request, why.reason)
+                return
+            async with self._pool.statement("drop_reset_request") as tx:
+                await drop_request(tx, request.address)
+
+    async def _begin(self, tx: Tx, request: ResetRequest) -> tuple[Mailing, Letter | None]:
+        mailing = await mailing_in_force(tx, self._keyring, self._means, self._base_url)
+        begun = await begin_reset(tx, request)
+        if begun is None:
+            return mailing, None
+        to, token = begun
+        return mailing, reset_letter(to.email, mailing.base_url, token)
+
+    async def _put_off(self, request: ResetRequest, reason: str) -> None:
+        at = tried_again_at(request.attempts, self._clock())
+        extra = {"reason": reason, "attempts": request.attempts}
+        log.warning("a letter for a new password was not sent", extra=extra)
+        change = (
+            partial(drop_request, address=request.address)
+            if at is None
+            else partial(put_off_request, address=request.address, at=at)
+        )
+        async with self._pool.statement("put_off_reset_request") as tx:
+            await change(tx)
+
+
+def reset_address(base: str, token: str) -> str:
+    return f"{base}/reset/{token}"
+
+
+def reset_letter(to: str, base: str, token: str) -> Letter:
+    return Letter(
+        uid=str(uuid7()),
+        to=to,
+        subject="A new password for Leadline",
+        paragraphs=(
+            "Somebody, probably you, asked for a new password of your account.",
+            f"The link is good for {TTL_WORDS}, and once. If it was not you, you need do nothing: "
+            "your password stays as it is.",
+        ),
+        link=reset_address(base, token),
+        link_text="Choose a new password",
+    )

@@ -1,0 +1,1 @@
+"""The daemon process: wiring, start and metrics."""

@@ -1,0 +1,82 @@
+"""What a first start makes: a key where one may be made, and someone who may sign in."""
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...http.auth.passwords import Passwords
+from ...storage.keyring import Keyring, key_from_text, new_key_text
+from ...storage.pools import Pool
+from ...storage.tables.sealed_values import holds_ciphertext
+from ...storage.transactions.accounts.found_installation import found_installation, is_founded
+from ..config.config_schema import Settings
+from ..config.load import BadConfig
+
+KEY_FILE = "encryption.key"
+DEFAULT_EMAIL = "admin@localhost"
+PASSWORD_BYTES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Founder:
+    """Who may sign in first; the password is None where the configuration gave it."""
+
+    email: str
+    password: str | None
+
+
+async def found(pool: Pool, settings: Settings, passwords: Passwords) -> Founder | None:
+    """Founds the installation where nobody is there yet; None where somebody is."""
+    async with pool.transaction("is_founded", read_only=True) as tx:
+        if await is_founded(tx):
+            return None
+    given = settings.security.admin_password
+    email = settings.security.admin_email or DEFAULT_EMAIL
+    password = given or secrets.token_urlsafe(PASSWORD_BYTES)
+    hashed = await passwords.hash(password)
+    async with pool.transaction("found_installation") as tx:
+        if not await found_installation(tx, email, hashed):
+            return None
+    return Founder(email, None if given else password)
+
+
+async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyring:
+    """The keys of the configuration; with the embedded store one is made where none ever was.
+
+    BadConfig where ciphertext exists and no key is there: a new key would not open it.
+    """
+    security = settings.security
+    previous = tuple(key_from_text(text) for text in security.previous_keys)
+    if security.encryption_key:
+        return Keyring(key_from_text(security.encryption_key), previous)
+    file = data_dir / KEY_FILE
+    if file.exists():
+        return Keyring(key_from_text(file.read_text().strip()), previous)
+    async with pool.transaction("holds_ciphertext", read_only=True) as tx:
+        if await holds_ciphertext(tx):
+            raise BadConfig(
+                [
+                    "security.encryption_key: is missing, and the database holds what only it "
+                    "opens; give the key back, or restore it from a backup"
+                ]
+            )
+    if settings.database.dsn:
+        return Keyring(None, previous)
+    text = new_key_text()
+    _write_key(file, text)
+    return Keyring(key_from_text(text), previous)
+
+
+def _write_key(file: Path, text: str) -> None:
+    """Durable before it is used: what it seals is nothing without it."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as out:
+        out.write(text + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+    directory = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,429 @@
+"""What the daemon counts of itself, in a registry of its own; nothing here names a target.
+
+Values that other parts keep are read when somebody asks, so that no hot path pays for a gauge.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from ...http.change_counts import ChangeCounts
+from ...http.context import Context
+from ...http.gate_counts import BOUNDS, GateCounts
+from ...probes.check.loop_lag import LATENESS_US
+from ...storage.pools import Outcome, Pool
+from ..config.roles import PARTS, Part
+from ..runtime.supervisor import Beats, Supervisor
+
+if TYPE_CHECKING:
+    from .wiring import House
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry()
+        self._durations = Histogram(
+            "leadline_transaction_duration_seconds",
+            "Time a transaction took, by its name.",
+            ["name"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._outcomes = Counter(
+            "leadline_transactions_total",
+            "Transactions by name and by how they ended.",
+            ["name", "outcome"],
+            registry=self._registry,
+        )
+        self._children: dict[str, Histogram] = {}
+        self._counters: dict[tuple[str, Outcome], Counter] = {}
+
+    def observe(self, name: str, seconds: float, outcome: Outcome) -> None:
+        """One transaction ended. The children are kept: finding one by labels costs three times
+        what counting does."""
+        histogram = self._children.get(name)
+        if histogram is None:
+            histogram = self._children[name] = self._durations.labels(name)
+        histogram.observe(seconds)
+        counter = self._counters.get((name, outcome))
+        if counter is None:
+            counter = self._counters[name, outcome] = self._outcomes.labels(name, outcome.value)
+        counter.inc()
+
+    def watch(self, house: "House", beats: Beats, supervisor: Supervisor) -> None:
+        """From now on what the parts of the house keep is told too."""
+        self._registry.register(_HouseCollector(house, beats, supervisor))
+
+    def watch_asked(self, context: Context) -> None:
+        """From now on what people and pipelines ask is told too."""
+        self._registry.register(_AskedCollector(context))
+
+    def render(self) -> bytes:
+        """The Prometheus text format."""
+        return generate_latest(self._registry)
+
+
+Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
+
+
+class _HouseCollector(Collector):
+    def __init__(self, house: "House", beats: Beats, supervisor: Supervisor) -> None:
+        self._house = house
+        self._beats = beats
+        self._supervisor = supervisor
+
+    def collect(self) -> Iterator[Family]:
+        house = self._house
+        yield _gauge("leadline_recorder_waiting", "Results not yet stored.", house.recorder.waiting)
+        if Part.HTTP in PARTS[house.role]:
+            yield _gauge("leadline_event_listeners", "Open event streams.", len(house.bus))
+        yield _gauge(
+            "leadline_clock_ahead_seconds",
+            "How far the product's clock is ahead of the database's.",
+            house.clock.skew_us / 1e6,
+        )
+        yield _counter("leadline_restarts_total", "Parts begun again.", self._supervisor.restarts)
+        yield _gauge("leadline_loops_stale", "Loops that stand still.", len(self._beats.stale()))
+        yield from self._loop()
+        yield from self._scheduling()
+        yield from self._probing()
+        yield from self._delivering()
+        yield from self._watching()
+        yield from self._evaluating()
+        yield from self._keeping()
+        yield from self._surveying()
+        yield from self._canaries()
+        yield _pools(house.pools.loops, house.pools.http)
+
+    def _canaries(self) -> Iterator[Family]:
+        dispatcher = self._house.dispatcher
+        if dispatcher is None:
+            return
+        stages = CounterMetricFamily(
+            "leadline_canary_stages_total",
+            "Stages of canaries that have ended.",
+            labels=["stage", "outcome"],
+        )
+        for (stage, end), count in sorted(dispatcher.stages.items()):
+            stages.add_metric([stage, end], count)
+        yield stages
+        yield _counted(
+            "leadline_canary_dispatch_refused_total",
+            "Windows of canaries that were refused a run.",
+            dispatcher.refused,
+        )
+
+    def _loop(self) -> Iterator[Family]:
+        """How late this process wakes: whatever holds its loop holds all that it does."""
+        lag = self._house.reach.lag
+        seen, buckets = 0, []
+        for bound, count in zip([*LATENESS_US, None], lag.lateness, strict=True):
+            seen += count
+            buckets.append(("+Inf" if bound is None else str(bound / 1e6), seen))
+        yield HistogramMetricFamily(
+            "leadline_loop_late_seconds",
+            "How late the event loop wakes, of twenty times a second.",
+            buckets=buckets,
+            sum_value=lag.late_us / 1e6,
+        )
+
+    def _scheduling(self) -> Iterator[Family]:
+        house = self._house
+        if house.ticker is not None:
+            yield _counter(
+                "leadline_windows_reserved_total", "Windows reserved.", house.ticker.reserved
+            )
+            yield _gauge(
+                "leadline_reservation_lag_seconds",
+                "How far reservation is behind the clock.",
+                house.ticker.lag_us / 1e6,
+            )
+        if house.sealer is not None:
+            missed = CounterMetricFamily(
+                "leadline_windows_missed_total", "Windows without a result.", labels=["reason"]
+            )
+            for reason, count in sorted(house.sealer.missed.items()):
+                missed.add_metric([reason], count)
+            yield missed
+        if house.composer is not None:
+            evaluator = house.composer.evaluator
+            yield _counter(
+                "leadline_composites_evaluated_total",
+                "Results of composites.",
+                evaluator.evaluated,
+            )
+            yield _counter(
+                "leadline_composites_withheld_total",
+                "Windows of composites whose members left them open.",
+                evaluator.withheld,
+            )
+        if house.listener is not None:
+            yield _counter(
+                "leadline_pushes_missed_total", "Deadlines of pushes missed.", house.listener.missed
+            )
+        if house.service_sealer is not None:
+            yield _counter(
+                "leadline_service_seals_total",
+                "How often a service's time was told further.",
+                house.service_sealer.sealed,
+            )
+        if house.repairer is not None:
+            yield _counter(
+                "leadline_restatements_total", "Stretches restated.", house.repairer.repaired
+            )
+
+    def _probing(self) -> Iterator[Family]:
+        prober = self._house.prober
+        if prober is None:
+            return
+        counts = prober.counts
+        yield _counter("leadline_runs_started_total", "Probes begun.", counts.started)
+        yield _counter("leadline_runs_stored_total", "Results stored.", counts.stored)
+        unknown = CounterMetricFamily(
+            "leadline_runs_unknown_total", "Runs that could not be made.", labels=["reason"]
+        )
+        for reason, count in sorted(counts.unknown.items()):
+            unknown.add_metric([reason], count)
+        yield unknown
+
+    def _watching(self) -> Iterator[Family]:
+        watcher = self._house.watcher
+        if watcher is None:
+            return
+        counts = watcher.counts
+        outages = CounterMetricFamily(
+            "leadline_outages_told_total", "Times people were told of outages.", labels=["what"]
+        )
+        for what in ("announced", "recovered", "reminded"):
+            outages.add_metric([what], getattr(counts, what))
+        yield outages
+        held = CounterMetricFamily(
+            "leadline_outages_held_total", "Looks that left people untold.", labels=["reason"]
+        )
+        for reason, count in sorted(counts.held.items()):
+            held.add_metric([reason], count)
+        yield held
+        steps = CounterMetricFamily(
+            "leadline_escalation_steps_total", "Steps of ladders taken.", labels=["subject"]
+        )
+        for subject, count in sorted(counts.escalated.items()):
+            steps.add_metric([subject], count)
+        yield steps
+        yield _counted(
+            "leadline_delegation_fail_open_total",
+            "Outages that monitors told though a service owns their paging, by why it could not.",
+            counts.failed_open,
+        )
+
+    def _evaluating(self) -> Iterator[Family]:
+        evaluator = self._house.evaluator
+        if evaluator is None:
+            return
+        yield _counter(
+            "leadline_services_evaluated_total", "Looks at services.", evaluator.evaluated
+        )
+        yield _counter(
+            "leadline_service_evaluation_errors_total",
+            "Looks at services that failed.",
+            evaluator.failed,
+        )
+        withheld = CounterMetricFamily(
+            "leadline_service_alert_withheld_total",
+            "Looks at services in trouble that paged nobody.",
+            labels=["signal", "reason"],
+        )
+        for (signal, reason), count in sorted(evaluator.withheld.items()):
+            withheld.add_metric([signal, reason], count)
+        yield withheld
+        yield _counted(
+            "leadline_service_incidents_total",
+            "What became of the episodes of services in trouble.",
+            evaluator.acts,
+            label="action",
+        )
+
+    def _keeping(self) -> Iterator[Family]:
+        """By the clock of who asks: the ledger's room shrinks while nobody makes more. Who does not
+        keep house saw it at its start only, and has nothing to say of it."""
+        kept, now = self._house.janitor.gate_ledger, self._house.clock.now()
+        if kept is None or Part.JANITOR not in PARTS[self._house.role]:
+            return
+        yield _gauge(
+            "leadline_gate_ledger_ahead_seconds",
+            "For how long there is room for decisions of the gate.",
+            (kept.until - now) / 1e6,
+        )
+        yield _gauge(
+            "leadline_gate_ledger_kept_seconds",
+            "How far back decisions of the gate are kept.",
+            (now - kept.from_) / 1e6,
+        )
+
+    def _surveying(self) -> Iterator[Family]:
+        """By region, as it was last looked at; none where that is too long ago."""
+        surveyor = self._house.surveyor
+        if surveyor is None or surveyor.seen is None:
+            return
+        seen = surveyor.seen
+        pending = GaugeMetricFamily(
+            "leadline_pull_pending_jobs",
+            "Runs that are due and claimed by nobody.",
+            labels=["region"],
+        )
+        lag = GaugeMetricFamily(
+            "leadline_pull_agent_lag_seconds",
+            "How long the oldest run has waited that is due and claimed by nobody.",
+            labels=["region"],
+        )
+        probing = GaugeMetricFamily(
+            "leadline_region_probing",
+            "Processes and agents that probe in a region.",
+            labels=["region", "kind"],
+        )
+        for load in seen.regions:
+            pending.add_metric([load.name], load.pending_jobs)
+            lag.add_metric([load.name], (load.lag_us(seen.at) or 0) / 1e6)
+            probing.add_metric([load.name, "worker"], load.workers)
+            probing.add_metric([load.name, "agent"], load.agents)
+        yield pending
+        yield lag
+        yield probing
+
+    def _delivering(self) -> Iterator[Family]:
+        leaser = self._house.leaser
+        if leaser is None:
+            return
+        ended = CounterMetricFamily(
+            "leadline_deliveries_total",
+            "Tries to deliver by kind and by how they ended, and what was given up (dead).",
+            labels=["kind", "outcome"],
+        )
+        for (kind, outcome), count in sorted(leaser.counts.items()):
+            ended.add_metric([kind, outcome], count)
+        yield ended
+        backlog = leaser.backlog
+        if backlog is None:
+            return
+        yield _gauge("leadline_outbox_pending", "Events not yet delivered.", backlog.pending)
+        yield _gauge("leadline_outbox_dead", "Events given up.", backlog.dead)
+        yield _gauge(
+            "leadline_outbox_destinations_failing",
+            "Destinations whose last delivery failed.",
+            backlog.failing,
+        )
+        yield _gauge(
+            "leadline_outbox_oldest_due_seconds",
+            "How long the oldest event has been due that nothing but us keeps from going.",
+            backlog.oldest_us / 1e6,
+        )
+
+
+class _AskedCollector(Collector):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def collect(self) -> Iterator[Family]:
+        yield from _gate(self._context.gate_counts)
+        yield from _changes(self._context.change_counts)
+
+
+def _gate(counts: GateCounts) -> Iterator[Family]:
+    decisions = CounterMetricFamily(
+        "leadline_gate_decisions_total",
+        "Decisions of the gate, and whether an override changed what is to be done.",
+        labels=["state", "action", "overridden"],
+    )
+    for (state, action, overridden), count in sorted(
+        counts.decisions.items(), key=lambda item: str(item[0])
+    ):
+        decisions.add_metric([state, action or "none", str(overridden).lower()], count)
+    yield decisions
+    buckets, sum_so_far = [], 0
+    for bound, count in zip((*map(str, BOUNDS), "+Inf"), counts.took, strict=True):
+        sum_so_far += count
+        buckets.append((bound, float(sum_so_far)))
+    yield HistogramMetricFamily(
+        "leadline_gate_decision_duration_seconds",
+        "Time that a decision of the gate took, kept row and all.",
+        buckets=buckets,
+        sum_value=counts.took_seconds,
+    )
+    yield _counted(
+        "leadline_gate_evaluate_rejected_total",
+        "Evaluations of the gate that were turned away.",
+        counts.rejected,
+    )
+    yield _counted(
+        "leadline_gate_errors_total",
+        "Evaluations of the gate that no answer could be given to.",
+        counts.errors,
+    )
+
+
+def _changes(counts: ChangeCounts) -> Iterator[Family]:
+    yield _counted(
+        "leadline_changes_recorded_total",
+        "Phases of changes that were told, new or known already.",
+        counts.recorded,
+        "outcome",
+    )
+    yield _counted(
+        "leadline_change_record_rejected_total",
+        "Phases of changes that were not taken.",
+        counts.rejected,
+    )
+    yield _counted(
+        "leadline_change_compares_total",
+        "Comparisons of the time before a change with that after it.",
+        counts.compares,
+        "outcome",
+    )
+    yield _counter(
+        "leadline_change_correlations_total",
+        "Changes and incidents that were told beside each other.",
+        counts.correlations,
+    )
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _counter(name: str, text: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(name, text, value=value)
+
+
+def _counted(
+    name: str, text: str, counts: Mapping[str, int], label: str = "reason"
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=[label])
+    for value, count in sorted(counts.items()):
+        family.add_metric([value], count)
+    return family
+
+
+def _pools(*pools: Pool) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "leadline_pool_connections", "Connections by pool and state.", labels=["pool", "state"]
+    )
+    for pool in pools:
+        counts = pool.counts()
+        for state in ("open", "idle", "waiting"):
+            family.add_metric([pool.name, state], getattr(counts, state))
+    return family

@@ -1,0 +1,1 @@
+"""What runs loops: supervisor, limits, loop runner, wake event, sd_notify."""

@@ -1,0 +1,44 @@
+"""How a loop goes: one bounded pass after another, and what fails in a pass fails alone.
+
+A store that is away ends no loop; it is told once when it goes and once when it is back. Anything
+else is a fault of ours and goes up to the supervisor.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from ...storage.rules.refusal import Unavailable
+from .wake_event import Wake
+
+__all__ = ["Wake", "keep_going"]
+
+log = logging.getLogger("leadline.loop_runner")
+
+AWAY_FIRST_SECONDS: Final = 0.5
+AWAY_LAST_SECONDS: Final = 5.0
+
+
+async def keep_going(
+    name: str,
+    pass_once: Callable[[], Awaitable[object]],
+    pause_seconds: float,
+    beat: Callable[[str], None],
+    wake: Wake | None = None,
+) -> None:
+    """Calls `pass_once` until cancelled, and `beat` after each pass: the watchdog asks for it."""
+    wake = wake or Wake()
+    away_seconds = 0.0
+    while True:
+        try:
+            await pass_once()
+        except Unavailable as error:
+            if not away_seconds:
+                log.warning("the store is away", extra={"loop": name, "cause": str(error)})
+            away_seconds = min(max(away_seconds * 2, AWAY_FIRST_SECONDS), AWAY_LAST_SECONDS)
+        else:
+            if away_seconds:
+                log.info("the store is back", extra={"loop": name})
+            away_seconds = 0.0
+        beat(name)
+        await wake.wait(away_seconds or pause_seconds)
