@@ -9,7 +9,7 @@ from quart.routing import QuartMap, QuartRule
 from quart_trio import QuartTrio
 from werkzeug.exceptions import MethodNotAllowed
 
-from ..storage.rules.access import Need
+from ..storage.accounts.rules.access import Need
 from .console.problems import problem_page
 from .context import Context
 from .errors import Problem, body_of

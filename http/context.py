@@ -11,11 +11,11 @@ from ..probes.net.egress import Reach
 from ..probes.oidc.oidc_settings import SignOn
 from ..probes.senders import Means
 from ..probes.senders.mail_settings import MailSettings
-from ..storage.bus import Bus
-from ..storage.keyring import Keyring
-from ..storage.pools import Pool
-from ..storage.rules.instant import Instant
-from ..storage.views.push_targets import PushTarget
+from ..storage.core.instant import Instant
+from ..storage.engine.keyring import Keyring
+from ..storage.engine.pools import Pool
+from ..storage.results.event_bus import Bus
+from ..storage.results.queries.push_targets import PushTarget
 from .auth.agent_credential import ConfiguredAgents
 from .auth.passwords import Passwords
 from .auth.providers import Providers

@@ -11,20 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from ..storage.rules import (
-    access,
-    comparison,
-    figure,
-    file_provider,
-    gate_policy,
-    incident,
-    override,
-    page,
-    precedence,
-    report,
-)
-from ..storage.rules.access import Action, Need
-from ..storage.views import incident_impacts
+from ..storage.accounts.rules import access
+from ..storage.accounts.rules.access import Action, Need
+from ..storage.bundles.rules import file_provider
+from ..storage.changes.rules import change_comparison as comparison
+from ..storage.changes.rules import change_precedence as precedence
+from ..storage.core import availability as figure
+from ..storage.gate.rules import gate_override as override
+from ..storage.gate.rules import gate_policy
+from ..storage.incidents.queries import incident_impacts
+from ..storage.incidents.rules import incident
+from ..storage.services.rules import service_report as report
+from ..storage.status_pages.rules import status_page as page
 from .route import NoQuery, Route
 from .shapes.base import Error
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..storage.rules.change import Code
-from ..storage.rules.decoding import field_fault
-from ..storage.rules.refusal import Refused
+from ..storage.changes.rules.change import Code
+from ..storage.core.decode_error import field_fault
+from ..storage.core.refusal import Refused
 
 INVALID_BODY = "invalid JSON body"
 

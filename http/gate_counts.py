@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..storage.rules.gate import Action, State
+from ..storage.gate.rules.gate import Action, State
 
 # Seconds; the last bucket holds what took longer than all of these.
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

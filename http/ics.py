@@ -7,9 +7,9 @@ from uuid import UUID
 
 import trio
 
-from ..storage.rules.instant import DAY, SECOND, Instant, to_datetime
-from ..storage.rules.roster import Duty, stretch
-from ..storage.views.rosters import Standing
+from ..storage.core.instant import DAY, SECOND, Instant, to_datetime
+from ..storage.oncall.queries.oncall_schedules import Standing
+from ..storage.oncall.rules.oncall_schedule import Duty, stretch
 
 BACK_US: Final = 28 * DAY
 AHEAD_US: Final = 182 * DAY

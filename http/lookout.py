@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from ..storage.rules.refusal import Refused
+from ..storage.core.refusal import Refused
 
 T = TypeVar("T")
 

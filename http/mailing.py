@@ -1,7 +1,7 @@
 """By which server letters go from here and where they lead, as it is in force now."""
 
-from ..storage.pools import Tx
-from ..storage.views.mailing import Mailing, mailing_in_force
+from ..storage.engine.pools import Tx
+from ..storage.notifications.queries.mail_settings import Mailing, mailing_in_force
 from .context import Context
 
 

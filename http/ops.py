@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from ..storage.rules.access import Action, Need
+from ..storage.accounts.rules.access import Action, Need
 from .route import Ask, Reply, Route
 
 _NOBODY: Final = Action(Need.NOBODY)

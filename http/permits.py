@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from ..storage.rules.instant import HOUR, MINUTE, SECOND, Instant
+from ..storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from .errors import Problem
 
 CLIENTS_MOST: Final = 10_000

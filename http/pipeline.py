@@ -14,9 +14,9 @@ import msgspec
 from msgspec import structs
 from quart import Request, Response
 
-from ..storage.rules.access import Answer, Need, Principal, Scope, may
-from ..storage.rules.refusal import Refused, Unavailable
-from ..storage.views.scopes import select_scope
+from ..storage.accounts.queries.resource_scopes import select_scope
+from ..storage.accounts.rules.access import Answer, Need, Principal, Scope, may
+from ..storage.core.refusal import Refused, Unavailable
 from .auth.agent_credential import AgentCredential, identify_agent
 from .auth.crosssite import is_cross_site
 from .auth.identify import Identified

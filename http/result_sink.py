@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from ..storage.rules.arrival import Arrival, Recorded
-from ..storage.rules.instant import Instant
+from ..storage.core.instant import Instant
+from ..storage.results.rules.incoming_result import Arrival, Recorded
 
 # Evaluates one composite, given as (organization, monitor), and commits its result.
 EvaluateComposite = Callable[[tuple[int, int]], Awaitable[None]]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from ..storage.rules.access import Action, Principal, Scope
+from ..storage.accounts.rules.access import Action, Principal, Scope
 from .auth.agent_credential import AgentCredential
 from .context import Context
 

@@ -12,10 +12,10 @@ import trio
 from msgspec import Meta
 from quart import Response
 
-from ..storage.bus import Listener, StatusEvent, TooManyListeners
-from ..storage.rules.access import Action, Need, Principal, Sight, sight
-from ..storage.rules.instant import to_text
-from ..storage.rules.refusal import Unavailable
+from ..storage.accounts.rules.access import Action, Need, Principal, Sight, sight
+from ..storage.core.instant import to_text
+from ..storage.core.refusal import Unavailable
+from ..storage.results.event_bus import Listener, StatusEvent, TooManyListeners
 from .auth.jwt_credential import identify_asking
 from .errors import Problem
 from .route import Ask, Route

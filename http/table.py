@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..storage.rules.access import Action, Need
+from ..storage.accounts.rules.access import Action, Need
 from . import stream
 from .console.pages import ROUTES as PAGES
 from .describe import describe

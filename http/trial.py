@@ -15,15 +15,15 @@ from ..probes.check.check import make_check, target_host
 from ..probes.check.result import Result, UnknownReason, unobtained
 from ..probes.kinds import spec_of
 from ..probes.runner import run
-from ..storage.rules.access import Scope
-from ..storage.rules.instant import SECOND, Instant
-from ..storage.rules.refusal import Refused, Unavailable
-from ..storage.tables import trials
-from ..storage.transactions.jobs.trial_document import close_document, document_of
-from ..storage.transactions.monitors.draft import MonitorDraft, check_draft
-from ..storage.transactions.secrets.follow_references import open_references
-from ..storage.views.region_list import select_usable_regions
-from ..storage.views.region_workers import has_worker
+from ..storage.accounts.rules.access import Scope
+from ..storage.core.instant import SECOND, Instant
+from ..storage.core.refusal import Refused, Unavailable
+from ..storage.monitors.tables import check_tests as trials
+from ..storage.monitors.transactions.check_test_document import close_document, document_of
+from ..storage.monitors.transactions.lock_references import open_references
+from ..storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ..storage.scheduling.queries.region_list import select_usable_regions
+from ..storage.scheduling.queries.region_workers import has_worker
 from .context import Context
 
 # How long a worker of the region may take to begin, and how often we look for what it found.

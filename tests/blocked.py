@@ -2,7 +2,7 @@
 
 import trio
 
-from leadline.storage.pools import Pool
+from leadline.storage.engine.pools import Pool
 
 _COUNT = """
 select count(*) from pg_stat_activity

@@ -23,10 +23,10 @@ import trio
 from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
-from leadline.storage.embedded_place import Place, environment, make_place
-from leadline.storage.migrate import migrate
-from leadline.storage.pools import Pool, open_pool
-from leadline.storage.rules.instant import Instant
+from leadline.storage.core.instant import Instant
+from leadline.storage.engine.embedded_layout import Place, environment, make_place
+from leadline.storage.engine.migrate import migrate
+from leadline.storage.engine.pools import Pool, open_pool
 from tests import browser
 from tests.databases import Databases
 from tests.effort import IS_SOAK
@@ -140,7 +140,7 @@ def _monitors_have_the_same_ids_each_time(
         random = drawn.getrandbits(12) << 64 | drawn.getrandbits(62)
         return UUID(int=next(milliseconds) << 80 | version | variant | random)
 
-    monkeypatch.setattr("leadline.storage.transactions.monitors.create_monitor.uuid7", uuid7)
+    monkeypatch.setattr("leadline.storage.monitors.transactions.create_monitor.uuid7", uuid7)
 
 
 @pytest.fixture

@@ -75,13 +75,13 @@ class Area(NamedTuple):
 AREAS: Final = (
     Area(
         "rules",
-        ("storage/rules/**/*.py",),
+        ("storage/core/*.py", "storage/*/rules.py", "storage/*/rules/*.py"),
         40,
         ("rules", "transactions", "storage", "loops", "http"),
     ),
     Area(
         "storage",
-        ("storage/tables/**/*.py", "storage/transactions/**/*.py"),
+        ("storage/*/tables.py", "storage/*/tables/*.py", "storage/*/transactions/*.py"),
         35,
         ("transactions", "storage", "loops", "http"),
     ),
@@ -206,7 +206,7 @@ class Checkout:
         if modules.is_dir():
             (self.tree / "tests/openid/node_modules").symlink_to(modules)
         shutil.copy(ROOT / "tests/contexts.py", above / "leadline_contexts.py")
-        where = "import leadline.storage.rules.instant as m; print(m.__file__)"
+        where = "import leadline.storage.core.instant as m; print(m.__file__)"
         found = subprocess.run(
             [sys.executable, "-c", where],
             cwd=self.tree,

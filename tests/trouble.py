@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from leadline.storage.pools import Pool, Tx
-from leadline.storage.rules.refusal import Unavailable
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.pools import Pool, Tx
 
 
 class FlakyPool:

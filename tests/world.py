@@ -8,15 +8,16 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool, open_pool
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.arrival import Arrival, Source
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables import presences, projects
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.create_monitor import create_monitor
-from leadline.storage.transactions.monitors.draft import MonitorDraft
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.tables import projects
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool, open_pool
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.create_monitor import create_monitor
+from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
+from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.scheduling.tables import presences
 
 START = Instant(1_767_571_200_000_000)
 # One wide partition instead of a month of days: what is tested here is not the partitioning.

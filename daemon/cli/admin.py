@@ -9,17 +9,17 @@ import click
 import trio
 
 from ...http.auth.passwords import Passwords, rule_broken
-from ...storage.embedded import CannotRun
-from ...storage.migrate import CannotMigrate, migrate
-from ...storage.pools import Tx, open_pool
-from ...storage.rules.access import Kind, Principal
-from ...storage.rules.instant import Instant
-from ...storage.rules.refusal import Refused, Unavailable
-from ...storage.tables.presences import read_clock
-from ...storage.transactions.accounts.edit_people import create_user as create_person
-from ...storage.transactions.accounts.reset_password import reset_password as give_password
-from ...storage.transactions.accounts.second_factor import remove_factor
-from ...storage.transactions.bundles.release_provider import release_provider
+from ...storage.accounts.rules.access import Kind, Principal
+from ...storage.accounts.transactions.edit_totp import remove_factor
+from ...storage.accounts.transactions.edit_users import create_user as create_person
+from ...storage.accounts.transactions.reset_password import reset_password as give_password
+from ...storage.bundles.transactions.release_provider import release_provider
+from ...storage.core.instant import Instant
+from ...storage.core.refusal import Refused, Unavailable
+from ...storage.engine.embedded_postgres import CannotRun
+from ...storage.engine.migrate import CannotMigrate, migrate
+from ...storage.engine.pools import Tx, open_pool
+from ...storage.scheduling.tables.presences import read_clock
 from ..config.config_schema import Settings
 from ..process.first_start import PASSWORD_BYTES
 from ..runtime import limits

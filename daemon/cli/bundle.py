@@ -9,10 +9,10 @@ from uuid import UUID
 import click
 import msgspec
 
-from ...storage.rules.bundle import Bundle, read_bundle
-from ...storage.rules.bundle_schema import schema_text
-from ...storage.rules.bundle_text import BadText, Text, read_text, write_text
-from ...storage.rules.refusal import Refused
+from ...storage.bundles.rules.bundle import Bundle, read_bundle
+from ...storage.bundles.rules.bundle_schema import schema_text
+from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
+from ...storage.core.refusal import Refused
 from ..importers import read_of
 from ..importers.import_result import CannotImport
 from .api_client import Client, Unanswered, read_json, read_server, refusal, timeout_option, within

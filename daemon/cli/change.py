@@ -8,7 +8,7 @@ from uuid import UUID
 import click
 import msgspec
 
-from ...storage.rules.instant import from_text
+from ...storage.core.instant import from_text
 from .api_client import (
     Answer,
     Client,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 from xml.etree import ElementTree  # written with, never read with
 
-from ...storage.rules.gate import Action, Clause, State
+from ...storage.gate.rules.gate import Action, Clause, State
 from .gate_response import Decision, Reason
 from .gate_text import (
     decides,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from ...storage.rules.gate import Action, State
+from ...storage.gate.rules.gate import Action, State
 from .api_client import read_json
 
 Figure = float | int | str

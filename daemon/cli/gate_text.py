@@ -7,7 +7,7 @@ from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from typing import Final
 
-from ...storage.rules.gate import Action, Assignment, Clause, State, Unavailable
+from ...storage.gate.rules.gate import Action, Assignment, Clause, State, Unavailable
 from .gate_response import Decision, Figure, Reason
 from .safe_text import shown
 

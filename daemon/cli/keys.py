@@ -9,14 +9,14 @@ import trio
 from rich.console import Console
 from rich.progress import Progress
 
-from ...storage.embedded import CannotRun
-from ...storage.keyring import Keyring, Place, new_key_text
-from ...storage.migrate import CannotMigrate, migrate
-from ...storage.pools import Pool, Tx, open_pool
-from ...storage.rules.instant import Instant
-from ...storage.rules.refusal import Refused, Unavailable
-from ...storage.tables.sealed_values import count_sealed
-from ...storage.transactions.secrets.seal_anew import Pass, Position, seal_anew
+from ...storage.core.instant import Instant
+from ...storage.core.refusal import Refused, Unavailable
+from ...storage.engine.embedded_postgres import CannotRun
+from ...storage.engine.keyring import Keyring, Place, new_key_text
+from ...storage.engine.migrate import CannotMigrate, migrate
+from ...storage.engine.pools import Pool, Tx, open_pool
+from ...storage.monitors.tables.encrypted_columns import count_sealed
+from ...storage.monitors.transactions.rotate_encryption import Pass, Position, seal_anew
 from ..config.config_schema import Settings
 from ..config.load import BadConfig, default_data_dir
 from ..process.first_start import load_keyring

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 import trio
 
-from ...storage import embedded
-from ...storage.embedded import CannotRun
-from ...storage.migrate import CannotMigrate, migrate
-from ...storage.rules.refusal import Unavailable
+from ...storage.core.refusal import Unavailable
+from ...storage.engine import embedded_postgres as embedded
+from ...storage.engine.embedded_postgres import CannotRun
+from ...storage.engine.migrate import CannotMigrate, migrate
 from ..config.config_schema import Settings
 from ..config.load import default_data_dir
 from .options import config_option, fail, first_cause, read_settings

@@ -48,9 +48,9 @@ def command(config_path: Path | None, role: str) -> None:
 
 def _run_daemon(settings: Settings, role: Role) -> None:
     # Imported here, since an agent's box has no use for a store and little memory for one.
-    from ...storage.embedded import CannotRun
-    from ...storage.migrate import CannotMigrate
-    from ...storage.rules.refusal import Unavailable
+    from ...storage.core.refusal import Unavailable
+    from ...storage.engine.embedded_postgres import CannotRun
+    from ...storage.engine.migrate import CannotMigrate
     from ..process.daemon_main import run_daemon
 
     try:

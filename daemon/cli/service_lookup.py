@@ -9,7 +9,7 @@ from uuid import UUID
 
 import click
 
-from ...storage.rules.slug import is_slug
+from ...storage.core.slug import is_slug
 from .api_client import Client, Unanswered
 
 # A token is of one organization; a person's may be of several.

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from ...storage.rules.bundle import MonitorEntry, read_bundle
-from ...storage.rules.bundle_brief import brief_monitor
-from ...storage.rules.monitor import MonitorType
-from ...storage.rules.monitor_defaults import BUILT_IN, completed
-from ...storage.rules.refusal import Refused
-from ...storage.rules.slug import free_slug, slug_of
-from ...storage.transactions.monitors.draft import MonitorDraft, check_draft
+from ...storage.bundles.rules.bundle import MonitorEntry, read_bundle
+from ...storage.bundles.rules.bundle_default import brief_monitor
+from ...storage.core.refusal import Refused
+from ...storage.core.slug import free_slug, slug_of
+from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.monitors.rules.monitor_defaults import BUILT_IN, completed
+from ...storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
 
 _REGIONS: Final = frozenset({"core"})
 _CONDITION: Final = re.compile(r"condition (\d+), (.*)")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...probes.check.monitor_spec import is_credential_header
-from ...storage.rules.bundle_change import in_order
+from ...storage.bundles.rules.bundle_diff import in_order
 from .import_result import CannotImport, Found, quoted, status_condition
 
 _SQLITE: Final = b"SQLite format 3\x00"

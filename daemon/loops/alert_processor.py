@@ -15,18 +15,19 @@ from uuid import UUID
 
 import trio
 
-from ...storage.pools import Pool, Rejected, Tx
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables import episodes, ladders
-from ...storage.transactions.alerts.climb_ladder import climb_due_ladder
-from ...storage.transactions.alerts.drive_alerts import Driven, drive_alerts
-from ...storage.transactions.alerts.evaluate_services import end_forgotten_episodes
-from ...storage.views.upstreams import (
+from ...storage.alerting.queries.monitor_dependencies import (
     is_anything_due,
     select_astray_subjects,
     select_due_subjects,
 )
+from ...storage.alerting.tables import service_episodes as episodes
+from ...storage.alerting.transactions.evaluate_services import end_forgotten_episodes
+from ...storage.alerting.transactions.process_outages import Driven, drive_alerts
+from ...storage.core.instant import SECOND, Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Rejected, Tx
+from ...storage.incidents.tables import incident_escalations as ladders
+from ...storage.incidents.transactions.escalate_incident import climb_due_ladder
 from ..runtime.loop_runner import Wake
 
 log = logging.getLogger("leadline.alert_processor")

@@ -9,10 +9,10 @@ from typing import Final
 
 import trio
 
-from ...storage.pools import Pool
-from ...storage.postgres_connect import listening
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables.edits import tell_edited
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.connect import listening
+from ...storage.engine.edit_notify import tell_edited
+from ...storage.engine.pools import Pool
 from ..runtime.loop_runner import Wake
 
 PAUSE_SECONDS: Final = 5.0

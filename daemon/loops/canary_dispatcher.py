@@ -19,17 +19,18 @@ from ...probes.check.result import Outcome
 from ...probes.jobs.agent_protocol import run_key
 from ...probes.net.egress import Reach
 from ...probes.runner import run
-from ...storage.pools import Pool
-from ...storage.recorder import Recorder
-from ...storage.rules.arrival import Fate
-from ...storage.rules.instant import Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables import canary_runs, schedules
-from ...storage.tables.probe_troubles import Trouble, note_troubles
-from ...storage.transactions.canaries.find_refused import find_refused
-from ...storage.transactions.canaries.take_runs import TakenRun, take_runs
+from ...storage.core.instant import Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool
+from ...storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ...storage.results.rules.incoming_result import Fate
+from ...storage.results.transactions.find_refused_canaries import find_refused
+from ...storage.scheduling.tables import canary_runs
+from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.transactions.claim_canary_runs import TakenRun, take_runs
 from .check_cache import Catalogue, Entry
 from .prober import arrival_of
+from .result_recorder import Recorder
 
 log = logging.getLogger("leadline.canary_dispatcher")
 

@@ -11,16 +11,16 @@ from typing import Final
 from uuid import UUID
 
 from ...probes.check.check import Check, make_check
-from ...storage.keyring import CannotOpen, Keyring
-from ...storage.pools import Pool
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.transactions.monitors.materials import open_material
-from ...storage.transactions.monitors.secrets_of_config import join
-from ...storage.views.definitions import (
+from ...storage.core.instant import SECOND, Instant
+from ...storage.engine.keyring import CannotOpen, Keyring
+from ...storage.engine.pools import Pool
+from ...storage.monitors.queries.check_definitions import (
     Definition,
     select_changed_definitions,
     select_definitions,
 )
+from ...storage.monitors.transactions.config_secrets import join
+from ...storage.monitors.transactions.resolve_secrets import open_material
 
 log = logging.getLogger("leadline.check_cache")
 

@@ -18,12 +18,12 @@ from ...probes.check.condition import BadCondition
 from ...probes.check.result import Result, UnknownReason, unobtained
 from ...probes.net.egress import Reach
 from ...probes.runner import run
-from ...storage.keyring import CannotOpen, Keyring
-from ...storage.pools import Pool
-from ...storage.rules.instant import Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables.trials import Trial, answer_trial, lease_trials
-from ...storage.transactions.jobs.trial_document import TrialDocument, open_document
+from ...storage.core.instant import Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.keyring import CannotOpen, Keyring
+from ...storage.engine.pools import Pool
+from ...storage.monitors.tables.check_tests import Trial, answer_trial, lease_trials
+from ...storage.monitors.transactions.check_test_document import TrialDocument, open_document
 
 log = logging.getLogger("leadline.check_test_worker")
 

@@ -1,19 +1,114 @@
-"""Looks at composites when they are due, and at once when a member's status has changed.
+"""Evaluates composites when they are due, and at once when a member's status has changed.
 
 It follows the ticker: windows are written before they are answered, by whichever process comes
-first; the ledger takes one answer.
+first; the ledger takes one answer. Members are evaluated, and committed, before the composites that
+contain them. A composite whose result the database refuses does not hold up the others. The
+listeners of this process learn each result, as they learn the results of the recorder.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from ...storage.evaluator import Evaluator
-from ...storage.rules.instant import Instant
+from ...storage.core.instant import SECOND, Instant
+from ...storage.core.time_span import Span
+from ...storage.engine.pools import Pool, Rejected
+from ...storage.monitors.rules.composite import Key, by_height
+from ...storage.monitors.tables import compositions
+from ...storage.results.event_bus import Bus, StatusEvent
+from ...storage.results.queries.composites import DueWindow, select_due_calls, select_due_windows
+from ...storage.results.rules.incoming_result import Fate
+from ...storage.results.transactions.evaluate_composites import Evaluated, evaluate_composites
 
+log = logging.getLogger("leadline.composite_evaluator")
+
+WINDOWS_AT_ONCE: Final = 1_000
+# A transaction holds the states of what it looks at: so many at a time.
+BATCH_MOST: Final = 250
+# What the database refused is left alone for so long.
+PUT_OFF_US: Final = 30 * SECOND
 # How long a member's change of status waits at most before what is made of it is looked at.
 PAUSE_SECONDS: Final = 0.5
 # A pass is bounded; what is left is due at once.
 ROUNDS_MOST: Final = 20
+
+
+class Evaluator:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
+        self._pool = pool
+        self._bus = bus
+        # Composites that the database refused, until when they are left alone: few, or none.
+        self._put_off: dict[Key, Instant] = {}
+        self.evaluated = 0
+        self.withheld = 0
+
+    async def evaluate_due(self, now: Instant) -> int:
+        """Answers what is due and looks at what is called for; how much there was of it."""
+        self._put_off = {key: until for key, until in self._put_off.items() if until > now}
+        async with self._pool.transaction("due_composites", read_only=True) as tx:
+            windows = await select_due_windows(tx, now, WINDOWS_AT_ONCE)
+            called = await select_due_calls(tx, now, WINDOWS_AT_ONCE)
+            keys = sorted({*called, *(window.key for window in windows)} - self._put_off.keys())
+            # Whatever lies beneath counts for the order, due or not.
+            stretch = Span(now, Instant(now + 1))
+            made = await compositions.select_beneath(tx, keys, stretch) if keys else {}
+        newest = {window.key: window for window in windows}
+        count = 0
+        for level in by_height(keys, compositions.children_of(made)):
+            for start in range(0, len(level), BATCH_MOST):
+                part = level[start : start + BATCH_MOST]
+                due = [newest[key] for key in part if key in newest]
+                count += await self.evaluate(now, due, part)
+        return count
+
+    async def evaluate(
+        self, now: Instant, windows: Sequence[DueWindow], called: Iterable[Key]
+    ) -> int:
+        """What the database refuses is halved until it stands alone."""
+        keys = sorted({*called, *(window.key for window in windows)})
+        try:
+            done = await self._pool.transact(
+                "evaluate_composites", lambda tx: evaluate_composites(tx, windows, keys)
+            )
+        except Rejected as error:
+            if len(keys) == 1:
+                log.error(
+                    "a composite cannot be evaluated",
+                    extra={"cause": str(error), "key": keys[0]},
+                )
+                self._put_off[keys[0]] = Instant(now + PUT_OFF_US)
+                return 0
+            middle = len(keys) // 2
+            return sum(
+                [
+                    await self.evaluate(now, [w for w in windows if w.key in set(half)], half)
+                    for half in (keys[:middle], keys[middle:])
+                ]
+            )
+        self.evaluated += len(done.results)
+        self.withheld += done.withheld
+        self._tell(done)
+        return len(done.results) + done.withheld + done.calls
+
+    def _tell(self, done: Evaluated) -> None:
+        flipped = {(flip.org, flip.monitor, flip.at) for flip in done.flips}
+        for arrival, recorded in done.results:
+            standing = recorded.standing
+            if recorded.fate is not Fate.LIVE or standing is None:
+                continue
+            self._bus.publish(
+                StatusEvent(
+                    monitor_uid=standing.monitor_uid,
+                    project_uid=standing.project_uid,
+                    org=arrival.org,
+                    project=standing.project,
+                    status=standing.status,
+                    up=arrival.up,
+                    latency_ms=0,
+                    ts=recorded.ts,
+                    changed=(*arrival.key, recorded.ts) in flipped,
+                )
+            )
 
 
 class Composer:

@@ -9,12 +9,17 @@ from typing import Final
 
 from ...probes.senders import Means, NotDelivered, deliver, deliver_signed
 from ...probes.senders.message import Message, Severity, Status, one_line
-from ...storage.keyring import CannotOpen, Keyring
-from ...storage.rules.delivery import Outcome
-from ...storage.rules.instant import SECOND
-from ...storage.rules.telling import BadPayload, link_of, page_of
-from ...storage.transactions.notifications import edit_webhooks, settings_of_channel
-from ...storage.transactions.notifications.lease_deliveries import Delivery
+from ...storage.core.instant import SECOND
+from ...storage.engine.keyring import CannotOpen, Keyring
+from ...storage.notifications.rules.delivery_retry import Outcome
+from ...storage.notifications.rules.notification import BadPayload, link_of, page_of
+from ...storage.notifications.transactions import (
+    channel_secrets as settings_of_channel,
+)
+from ...storage.notifications.transactions import (
+    edit_webhooks,
+)
+from ...storage.notifications.transactions.lease_deliveries import Delivery
 from .subscriber_sender import Post, is_their_no
 
 log = logging.getLogger("leadline.delivery_sender")

@@ -5,11 +5,12 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from ...storage.pools import Pool, Rejected
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables import figures, schedules
-from ...storage.tables.figures import DueRestatement
-from ...storage.transactions.sealing.roll_up import restate
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Rejected
+from ...storage.figures import tables as figures
+from ...storage.figures.tables import DueRestatement
+from ...storage.figures.transactions import restate
+from ...storage.scheduling.tables import shards as schedules
 
 log = logging.getLogger("leadline.figure_repairer")
 

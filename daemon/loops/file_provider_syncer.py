@@ -15,14 +15,16 @@ from uuid import UUID
 
 import trio
 
-from ...storage.keyring import Keyring
-from ...storage.pools import Pool, Tx
-from ...storage.rules.access import Kind, Principal
-from ...storage.rules.bundle import Bundle
-from ...storage.rules.file_provider import EMPTY_NOW, Status, may_speak_of, wrong
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.rules.refusal import Refused, Unavailable
-from ...storage.tables.bundle_files import (
+from ...storage.accounts.rules.access import Kind, Principal
+from ...storage.accounts.tables.projects import (
+    ProjectRow,
+    select_organization,
+    select_project,
+    select_project_named,
+)
+from ...storage.bundles.rules.bundle import Bundle
+from ...storage.bundles.rules.file_provider import EMPTY_NOW, Status, may_speak_of, wrong
+from ...storage.bundles.tables.bundle_files import (
     FileRow,
     claim_provider,
     drop_file,
@@ -32,16 +34,14 @@ from ...storage.tables.bundle_files import (
     select_files,
     select_left_behind,
 )
-from ...storage.tables.projects import (
-    ProjectRow,
-    select_organization,
-    select_project,
-    select_project_named,
-)
-from ...storage.transactions.bundles.apply_bundle import apply_bundle
-from ...storage.transactions.bundles.place import Applied, Terms
-from ...storage.views.monitor_defaults import monitor_defaults_in_force
-from ...storage.views.region_list import select_usable_regions
+from ...storage.bundles.transactions.apply_bundle import apply_bundle
+from ...storage.bundles.transactions.bundle_context import Applied, Terms
+from ...storage.core.instant import SECOND, Instant
+from ...storage.core.refusal import Refused, Unavailable
+from ...storage.engine.keyring import Keyring
+from ...storage.engine.pools import Pool, Tx
+from ...storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ...storage.scheduling.queries.region_list import select_usable_regions
 from .bundle_directory import BundleFile, CannotLook, look_into
 
 log = logging.getLogger("leadline.file_provider_syncer")

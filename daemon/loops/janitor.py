@@ -4,29 +4,26 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ...storage.pools import Pool
-from ...storage.postgres_partitions import drop_partitions, make_partitions, partitions
-from ...storage.rules.instant import DAY, HOUR, Instant
-from ...storage.rules.span import Span
-from ...storage.tables import (
-    agents,
-    compositions,
-    deliveries,
-    maintenance_series,
-    maintenances,
-    presences,
-    push_marks,
-    queues,
-    schedules,
-    service_facts,
-    sessions,
-    subscribers,
-    trials,
-)
-from ...storage.tables.identities import drop_expired_flows
-from ...storage.tables.password_resets import drop_expired_resets
-from ...storage.transactions.maintenance.repeat_maintenance import announce_ahead
-from ...storage.views.service_seals import select_least_open
+from ...storage.accounts.tables import sessions
+from ...storage.accounts.tables.password_resets import drop_expired_resets
+from ...storage.accounts.tables.user_identities import drop_expired_flows
+from ...storage.agents.tables import agents
+from ...storage.core.instant import DAY, HOUR, Instant
+from ...storage.core.time_span import Span
+from ...storage.engine.partitions import drop_partitions, make_partitions, partitions
+from ...storage.engine.pools import Pool
+from ...storage.maintenance.tables import maintenance_series, maintenances
+from ...storage.maintenance.transactions.extend_series import announce_ahead
+from ...storage.monitors.tables import check_tests as trials
+from ...storage.monitors.tables import compositions
+from ...storage.notifications.tables import outbox_deliveries as deliveries
+from ...storage.results.tables import push_events as push_marks
+from ...storage.scheduling.tables import presences
+from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.tables import work_queues as queues
+from ...storage.services.queries.sealing_backlog import select_least_open
+from ...storage.services.tables import service_minutes as service_facts
+from ...storage.status_pages.tables import subscribers
 
 log = logging.getLogger("leadline.janitor")
 

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ...storage.pools import Pool
-from ...storage.rules.instant import HOUR, Instant
-from ...storage.tables import figures, schedules, seals
-from ...storage.tables.schedules import Shard
-from ...storage.transactions.sealing.roll_up import chunks, roll_up_hour, watermark_of_shard
-from ...storage.transactions.sealing.seal_windows import seal_windows
+from ...storage.core.instant import HOUR, Instant
+from ...storage.engine.pools import Pool
+from ...storage.figures import tables as figures
+from ...storage.figures.transactions import chunks, roll_up_hour, watermark_of_shard
+from ...storage.results.tables import sealing as seals
+from ...storage.results.transactions.seal_windows import seal_windows
+from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.tables.shards import Shard
 
 log = logging.getLogger("leadline.monitor_sealer")
 

@@ -13,9 +13,12 @@ from typing import Final
 import trio
 
 from ...probes.senders import Means
-from ...storage.keyring import Keyring
-from ...storage.pools import Pool, Rejected, Tx
-from ...storage.rules.delivery import (
+from ...storage.core.instant import SECOND
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.keyring import Keyring
+from ...storage.engine.pools import Pool, Rejected, Tx
+from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
+from ...storage.notifications.rules.delivery_retry import (
     LEASE_LOST,
     LEASE_US,
     SLOW_AFTER_US,
@@ -25,12 +28,13 @@ from ...storage.rules.delivery import (
     Status,
     rooms_beside,
 )
-from ...storage.rules.instant import SECOND
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables.deliveries import Backlog, is_delivery_due, select_backlog
-from ...storage.transactions.notifications.lease_deliveries import Claim, Delivery, lease_deliveries
-from ...storage.transactions.notifications.settle_deliveries import Settled, settle_deliveries
-from ...storage.views.mailing import Mailing, mailing_in_force
+from ...storage.notifications.tables.outbox_deliveries import (
+    Backlog,
+    is_delivery_due,
+    select_backlog,
+)
+from ...storage.notifications.transactions.lease_deliveries import Claim, Delivery, lease_deliveries
+from ...storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
 from ..runtime.loop_runner import Wake
 from .delivery_sender import carry, kind_of
 from .subscriber_sender import note_end, pass_on_all

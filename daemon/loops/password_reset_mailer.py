@@ -14,18 +14,18 @@ from uuid_utils.compat import uuid7
 
 from ...probes.senders import Means, NotDelivered
 from ...probes.senders.subscriber_mail import Letter, send_letter
-from ...storage.keyring import Keyring
-from ...storage.pools import Pool, Tx
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
-from ...storage.tables.password_resets import (
+from ...storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
+from ...storage.accounts.tables.password_resets import (
     ResetRequest,
     drop_request,
     lease_requests,
     put_off_request,
 )
-from ...storage.transactions.accounts.reset_by_mail import begin_reset
-from ...storage.views.mailing import Mailing, mailing_in_force
+from ...storage.accounts.transactions.reset_password_by_mail import begin_reset
+from ...storage.core.instant import SECOND, Instant
+from ...storage.engine.keyring import Keyring
+from ...storage.engine.pools import Pool, Tx
+from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
 from ..runtime.loop_runner import Wake
 
 log = logging.getLogger("leadline.password_reset_mailer")

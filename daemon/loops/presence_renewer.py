@@ -12,10 +12,10 @@ from uuid import UUID
 
 import trio
 
-from ...storage.pools import Pool, Tx
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables import presences
+from ...storage.core.instant import SECOND, Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Tx
+from ...storage.scheduling.tables import presences
 from ..runtime.loop_runner import Wake
 
 log = logging.getLogger("leadline.presence_renewer")

@@ -18,19 +18,20 @@ import trio
 from ...probes.check.result import Outcome, Result, UnknownReason
 from ...probes.net.egress import Reach
 from ...probes.runner import run
-from ...storage.pools import Pool
-from ...storage.recorder import Recorder
-from ...storage.rules.arrival import Arrival, Fate, Recorded
-from ...storage.rules.instant import LATEST, Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.rules.schedule import LATE_ARRIVAL_US, claimable_until
-from ...storage.rules.slice import Slice
-from ...storage.tables import queues, schedules
-from ...storage.tables.probe_troubles import Trouble, note_troubles
-from ...storage.tables.queues import LeasedJob, LeasedSlice
+from ...storage.core.instant import LATEST, Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool
+from ...storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ...storage.results.rules.incoming_result import Arrival, Fate, Recorded
+from ...storage.scheduling.rules.run_batch import Slice
+from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
+from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.tables import work_queues as queues
+from ...storage.scheduling.tables.work_queues import LeasedJob, LeasedSlice
 from ..runtime.loop_runner import Wake
 from .check_cache import Catalogue, Entry
 from .check_test_worker import Trials
+from .result_recorder import Recorder
 
 log = logging.getLogger("leadline.prober")
 

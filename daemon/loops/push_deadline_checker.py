@@ -9,14 +9,14 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
-from ...storage.bus import Bus, StatusEvent
-from ...storage.pools import Pool, Rejected
-from ...storage.rules.arrival import Arrival, Flip
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.tables import schedules
-from ...storage.transactions.results.course import Course
-from ...storage.transactions.results.judge_silence import Judged, judge_silence
-from ...storage.views.push_deadlines import select_push_deadlines
+from ...storage.core.instant import SECOND, Instant
+from ...storage.engine.pools import Pool, Rejected
+from ...storage.results.event_bus import Bus, StatusEvent
+from ...storage.results.queries.push_deadlines import select_push_deadlines
+from ...storage.results.rules.incoming_result import Arrival, Flip
+from ...storage.results.transactions.record_missed_pushes import Judged, judge_silence
+from ...storage.results.transactions.state_update import Course
+from ...storage.scheduling.tables import shards as schedules
 
 log = logging.getLogger("leadline.push_deadline_checker")
 

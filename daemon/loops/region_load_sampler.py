@@ -6,9 +6,9 @@ What was seen is told until it is too old to say anything about now.
 from collections.abc import Callable
 from typing import Final
 
-from ...storage.pools import Pool
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.views.fleet import Fleet, select_fleet
+from ...storage.agents.queries.fleet import Fleet, select_fleet
+from ...storage.core.instant import SECOND, Instant
+from ...storage.engine.pools import Pool
 
 PAUSE_SECONDS: Final = 15.0
 # Four looks that failed: what was seen before them is no figure of now any more.

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from ...storage.pools import Pool, Tx
-from ...storage.rules.instant import Instant
-from ...storage.rules.maintenance import withholds
-from ...storage.rules.monitor import MonitorType, manner_of
-from ...storage.rules.schedule import Manner, Term, Window
-from ...storage.rules.slice import DueWindow, Slice
-from ...storage.rules.span import Span
-from ...storage.rules.timetable import Timetable
-from ...storage.tables import schedules
-from ...storage.tables.maintenances import is_any_over
-from ...storage.tables.schedules import Shard
-from ...storage.transactions.maintenance.resume_after import resume_after
-from ...storage.transactions.schedules.reserve_windows import reserve_windows, step_end
+from ...storage.core.instant import Instant
+from ...storage.core.time_span import Span
+from ...storage.engine.pools import Pool, Tx
+from ...storage.maintenance.tables.maintenances import is_any_over
+from ...storage.maintenance.transactions.recheck_after import resume_after
+from ...storage.monitors.rules.monitor import MonitorType, manner_of
+from ...storage.scheduling.rules.due_queue import Timetable
+from ...storage.scheduling.rules.maintenance_window import withholds
+from ...storage.scheduling.rules.run_batch import DueWindow, Slice
+from ...storage.scheduling.rules.run_schedule import Manner, Term, Window
+from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.tables.shards import Shard
+from ...storage.scheduling.transactions.reserve_windows import reserve_windows, step_end
 
 log = logging.getLogger("leadline.schedule_ticker")
 

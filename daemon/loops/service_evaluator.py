@@ -11,18 +11,19 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, TypeVar
 
-from ...storage.pools import Pool, Tx
-from ...storage.rules.episode import EVERY_US, Act
-from ...storage.rules.instant import Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables import burn_rules, service_alertings
-from ...storage.tables.service_alertings import Key
-from ...storage.transactions.alerts.evaluate_burns import (
+from ...storage.alerting.rules.alert_episode import EVERY_US, Act
+from ...storage.alerting.tables import service_alertings
+from ...storage.alerting.tables.service_alertings import Key
+from ...storage.alerting.transactions.evaluate_services import Evaluated, evaluate_services
+from ...storage.core.instant import Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Tx
+from ...storage.objectives.tables import burn_rules
+from ...storage.objectives.transactions.evaluate_burn_rules import (
     Burned,
     evaluate_monitor_burns,
     evaluate_service_burns,
 )
-from ...storage.transactions.alerts.evaluate_services import Evaluated, evaluate_services
 
 log = logging.getLogger("leadline.service_evaluator")
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from ...storage.pools import Pool, Rejected
-from ...storage.rules.instant import MINUTE, Instant
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables.services import Key
-from ...storage.transactions.sealing.seal_services import Sealed, reconstruct, seal_services
-from ...storage.views.service_seals import Behind, select_behind, select_to_reconstruct
+from ...storage.core.instant import MINUTE, Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Rejected
+from ...storage.services.queries.sealing_backlog import Behind, select_behind, select_to_reconstruct
+from ...storage.services.tables.services import Key
+from ...storage.services.transactions.seal_services import Sealed, reconstruct, seal_services
 
 log = logging.getLogger("leadline.service_sealer")
 

@@ -22,20 +22,20 @@ from ...http.publicpage.letters import (
 from ...probes.senders import Means, NotDelivered, Verdict
 from ...probes.senders.subscriber_mail import send_letter
 from ...probes.senders.untrusted_webhook import post_to_stranger
-from ...storage.keyring import Keyring
-from ...storage.pools import Pool
-from ...storage.rules.delivery import Outcome
-from ...storage.rules.page import Visibility
-from ...storage.rules.refusal import Unavailable
-from ...storage.rules.subscription import CONFIRM_EVENT, Kind, Notice
-from ...storage.rules.telling import BadPayload
-from ...storage.tables.deliveries import Leased
-from ...storage.tables.subscribers import SubscriberRow
-from ...storage.transactions.notifications.lease_deliveries import Delivery
-from ...storage.transactions.subscriptions.confirm import confirm
-from ...storage.transactions.subscriptions.materials import opened_page_token, opened_token
-from ...storage.transactions.subscriptions.note_bounce import note_bounce, note_reached
-from ...storage.transactions.subscriptions.pass_on import LeaseLost, pass_on
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.keyring import Keyring
+from ...storage.engine.pools import Pool
+from ...storage.notifications.rules.delivery_retry import Outcome
+from ...storage.notifications.rules.notification import BadPayload
+from ...storage.notifications.tables.outbox_deliveries import Leased
+from ...storage.notifications.transactions.lease_deliveries import Delivery
+from ...storage.status_pages.rules.status_page import Visibility
+from ...storage.status_pages.rules.subscription import CONFIRM_EVENT, Kind, Notice
+from ...storage.status_pages.tables.subscribers import SubscriberRow
+from ...storage.status_pages.transactions.confirm_subscription import confirm
+from ...storage.status_pages.transactions.fan_out import LeaseLost, pass_on
+from ...storage.status_pages.transactions.note_bounce import note_bounce, note_reached
+from ...storage.status_pages.transactions.subscription_tokens import opened_page_token, opened_token
 
 log = logging.getLogger("leadline.subscriber_sender")
 

@@ -16,13 +16,13 @@ import trio
 from ...http.auth.passwords import Passwords
 from ...http.context import Context, Readiness
 from ...http.server import serve
-from ...storage import embedded
-from ...storage.clock import ProductClock
-from ...storage.migrate import migrate
-from ...storage.pools import open_pool
-from ...storage.rules.instant import Instant
-from ...storage.tables import presences
-from ...storage.tables.edits import EDITED
+from ...storage.core.instant import Instant
+from ...storage.engine import embedded_postgres as embedded
+from ...storage.engine.edit_notify import EDITED
+from ...storage.engine.migrate import migrate
+from ...storage.engine.pools import open_pool
+from ...storage.engine.product_clock import ProductClock
+from ...storage.scheduling.tables import presences
 from ..config.config_schema import Settings, split_address
 from ..config.load import default_data_dir
 from ..config.roles import PARTS, Part, Role

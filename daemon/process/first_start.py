@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...http.auth.passwords import Passwords
-from ...storage.keyring import Keyring, key_from_text, new_key_text
-from ...storage.pools import Pool
-from ...storage.tables.sealed_values import holds_ciphertext
-from ...storage.transactions.accounts.found_installation import found_installation, is_founded
+from ...storage.accounts.transactions.bootstrap_installation import found_installation, is_founded
+from ...storage.engine.keyring import Keyring, key_from_text, new_key_text
+from ...storage.engine.pools import Pool
+from ...storage.monitors.tables.encrypted_columns import holds_ciphertext
 from ..config.config_schema import Settings
 from ..config.load import BadConfig
 

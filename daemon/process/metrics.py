@@ -24,7 +24,7 @@ from ...http.change_counts import ChangeCounts
 from ...http.context import Context
 from ...http.gate_counts import BOUNDS, GateCounts
 from ...probes.check.loop_lag import LATENESS_US
-from ...storage.pools import Outcome, Pool
+from ...storage.engine.pools import Outcome, Pool
 from ..config.roles import PARTS, Part
 from ..runtime.supervisor import Beats, Supervisor
 

@@ -18,16 +18,14 @@ from ...http.permits import Admission, Bounds
 from ...probes.net.egress import Reach
 from ...probes.net.egress_policy import Policy, notify_policy, probe_policy
 from ...probes.senders import Means
-from ...storage.bus import Bus
-from ...storage.clock import ProductClock, Reading
-from ...storage.evaluator import Evaluator as CompositeEvaluator
-from ...storage.keyring import Keyring
-from ...storage.pools import Pool
-from ...storage.recorder import Recorder
-from ...storage.rules.delegation import STEADY_US
-from ...storage.rules.instant import Instant
-from ...storage.tables import presences
-from ...storage.views.mailing import server_of
+from ...storage.alerting.rules.paging_delegation import STEADY_US
+from ...storage.core.instant import Instant
+from ...storage.engine.keyring import Keyring
+from ...storage.engine.pools import Pool
+from ...storage.engine.product_clock import ProductClock, Reading
+from ...storage.notifications.queries.mail_settings import server_of
+from ...storage.results.event_bus import Bus
+from ...storage.scheduling.tables import presences
 from ..config.config_schema import Settings
 from ..config.egress_setup import way_out
 from ..config.http_options import (
@@ -45,6 +43,7 @@ from ..loops.canary_dispatcher import Dispatcher
 from ..loops.check_cache import Catalogue
 from ..loops.check_test_worker import Trials
 from ..loops.composite_evaluator import Composer
+from ..loops.composite_evaluator import Evaluator as CompositeEvaluator
 from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import Ground, Providers, Source
 from ..loops.janitor import Janitor
@@ -55,6 +54,7 @@ from ..loops.presence_renewer import Attendance, Identity
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import Listener
 from ..loops.region_load_sampler import Surveyor
+from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
 from ..loops.service_evaluator import Evaluator
 from ..loops.service_sealer import ServiceSealer

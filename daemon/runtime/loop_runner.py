@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ...storage.rules.refusal import Unavailable
+from ...storage.core.refusal import Unavailable
 from .wake_event import Wake
 
 __all__ = ["Wake", "keep_going"]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from uuid import UUID
 
-from ...storage.pools import Pool, Tx
-from ...storage.rules.token import TokenKind, digest, kind_of
-from ...storage.tables.agent_tokens import select_agent_token, select_live_agent_token
+from ...storage.agents.tables.agent_tokens import select_agent_token, select_live_agent_token
+from ...storage.core.token import TokenKind, digest, kind_of
+from ...storage.engine.pools import Pool, Tx
 from .identify import bearer_of
 
 CATCH_ALL = "catch-all"

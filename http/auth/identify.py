@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
-from ...storage.pools import Pool, Tx
-from ...storage.rules.access import Kind, Principal
-from ...storage.rules.token import TokenKind, digest, kind_of
-from ...storage.tables import sessions, tokens, users
-from ...storage.views.principals import select_by_session, select_by_token
+from ...storage.accounts.queries.principals import select_by_session, select_by_token
+from ...storage.accounts.rules.access import Kind, Principal
+from ...storage.accounts.tables import api_tokens as tokens
+from ...storage.accounts.tables import sessions, users
+from ...storage.core.token import TokenKind, digest, kind_of
+from ...storage.engine.pools import Pool, Tx
 
 BEARER = "bearer "
 

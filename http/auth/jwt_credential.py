@@ -7,13 +7,13 @@ Its subject has an account from its first request on, and sees what that account
 from collections.abc import Mapping
 
 from ...probes.oidc.oidc_client import ProviderFault
-from ...storage.rules.instant import SECOND
-from ...storage.rules.single_sign_on import access_token_fault, client_of
-from ...storage.rules.token import claims_to_be_ours
-from ...storage.tables import users
-from ...storage.transactions.accounts.single_sign_on import provision
-from ...storage.views.principals import select_by_identity, select_user_by_identity
-from ...storage.views.single_sign_on import select_sign_on_shown
+from ...storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ...storage.accounts.queries.principals import select_by_identity, select_user_by_identity
+from ...storage.accounts.rules.oidc_claim import access_token_fault, client_of
+from ...storage.accounts.tables import users
+from ...storage.accounts.transactions.oidc_sign_in import provision
+from ...storage.core.instant import SECOND
+from ...storage.core.token import claims_to_be_ours
 from ..context import Context
 from ..errors import Problem
 from .identify import Identified, bearer_of, identify_in

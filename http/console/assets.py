@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
+from ...storage.accounts.rules.access import Action, Need
 from ..errors import Problem
 from ..etags import is_known
 from ..route import Ask, Reply, Route

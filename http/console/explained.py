@@ -6,8 +6,8 @@ It adds nothing to what is stored of a check: a class, a host and a number.
 from typing import Final
 
 from ...probes.check.result import FailureClass, UnknownReason
-from ...storage.rules.ledger import WithheldReason
-from ...storage.rules.monitor import MonitorType
+from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.scheduling.rules.expected_run import WithheldReason
 
 FAILURES: Final[dict[str, str]] = {
     FailureClass.DNS_ERROR: "The name has no address, or its name server failed.",

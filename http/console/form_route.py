@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
+from ...storage.accounts.rules.access import Action, Need
 from ..route import Handler, NoQuery, Route
 
 

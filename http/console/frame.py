@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Rank, Scope, rank_in
-from ...storage.rules.global_silence import GlobalSilence
-from ...storage.rules.instant import Instant, to_text
-from ...storage.views.console_places import Place, select_place, select_places
-from ...storage.views.global_silence import global_silence_in_force
+from ...storage.accounts.queries.console_navigation import Place, select_place, select_places
+from ...storage.accounts.rules.access import Rank, Scope, rank_in
+from ...storage.core.instant import Instant, to_text
+from ...storage.engine.pools import Tx
+from ...storage.notifications.queries.global_silence import global_silence_in_force
+from ...storage.notifications.rules.global_silence import GlobalSilence
 from ..errors import Problem
 from ..route import Ask
 from .words import clock, dated

@@ -5,8 +5,8 @@ would be refused.
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...storage.rules.bundle_change import API
-from ...storage.rules.instant import Instant
+from ...storage.bundles.rules.bundle_diff import API
+from ...storage.core.instant import Instant
 
 
 class FromBundle(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from ...storage.rules.figure import (
+from ...storage.core.availability import (
     BUDGET_LEAST_MEASURED_US,
     OBJECTIVE_SCALE,
     Budget,
@@ -15,11 +15,11 @@ from ...storage.rules.figure import (
     allowed_us,
     budget,
 )
-from ...storage.rules.instant import DAY, HOUR, MINUTE, SECOND
-from ...storage.rules.report import Status, Window
-from ...storage.rules.service import Health, State
-from ...storage.rules.sli import Split
-from ...storage.views.service_health import HealthNow
+from ...storage.core.instant import DAY, HOUR, MINUTE, SECOND
+from ...storage.core.sli import Split
+from ...storage.services.queries.service_health import HealthNow
+from ...storage.services.rules.service_health import Health, State
+from ...storage.services.rules.service_report import Status, Window
 from .words import COVERAGE_SAMPLE, GAP, NOTHING, coverage, day, percent
 
 WHY: Final = {

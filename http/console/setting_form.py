@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ...storage.rules.refusal import Refused
+from ...storage.core.refusal import Refused
 from ..route import Ask, Reply, Route
 from .form_route import admin_route
 from .render import page, redirect

@@ -4,10 +4,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...storage.rules.instant import Instant
-from ...storage.rules.maintenance import is_in_maintenance
-from ...storage.rules.schedule import spans, term_at
-from ...storage.views.console_course import Course, Taken
+from ...storage.core.instant import Instant
+from ...storage.results.queries.console_results import Course, Taken
+from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
+from ...storage.scheduling.rules.run_schedule import spans, term_at
 from .plots.strip import Beat
 
 

@@ -7,12 +7,12 @@ know is a fault of ours that has to be seen.
 from collections.abc import Sequence
 from enum import StrEnum
 
-from ...storage.rules.instant import Instant
-from ...storage.rules.maintenance import is_in_maintenance
-from ...storage.rules.span import Span
-from ...storage.rules.state import Status
-from ...storage.tables.monitors import MonitorRow
-from ...storage.views.monitors import Standing, status_of
+from ...storage.core.instant import Instant
+from ...storage.core.time_span import Span
+from ...storage.monitors.queries.monitors import Standing, status_of
+from ...storage.monitors.rules.monitor_state import Status
+from ...storage.monitors.tables.monitors import MonitorRow
+from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
 
 
 class Shown(StrEnum):

@@ -7,8 +7,8 @@ its sample bears, and is cut, never rounded up.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...storage.rules.figure import spelt
-from ...storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime, to_text
+from ...storage.core.availability import spelt
+from ...storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime, to_text
 
 GAP = "\u202f"
 NOTHING = "—"

@@ -1,1 +1,1 @@
-"""What anybody may read of a status page, made of what `storage/rules/page` lets out."""
+"""What anybody may read of a status page: what `storage/status_pages/rules/status_page` admits."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ...storage.rules.page import Component, Page, Status
+from ...storage.status_pages.rules.status_page import Component, Page, Status
 from ..console.plots import svg
 from ..console.words import NOTHING
 from . import words

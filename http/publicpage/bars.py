@@ -10,8 +10,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ...storage.rules.page import Day
-from ...storage.rules.sli import Split
+from ...storage.core.sli import Split
+from ...storage.status_pages.rules.status_page import Day
 from ..console.plots import svg
 from ..console.plots.days import DOWN_LEAST, HEIGHT, bar, has_gap
 

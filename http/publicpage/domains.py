@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import trio
 
-from ...storage.pools import Pool
-from ...storage.rules.refusal import Unavailable
-from ...storage.tables.page_domains import select_domains
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool
+from ...storage.status_pages.tables.status_page_domains import select_domains
 
 log = logging.getLogger("leadline.custom_domains")
 

@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import msgspec
 from markupsafe import Markup
 
-from ...storage.rules.instant import Instant, to_datetime, to_text
-from ...storage.rules.page import Incident, Page, Update
+from ...storage.core.instant import Instant, to_datetime, to_text
+from ...storage.status_pages.rules.status_page import Incident, Page, Update
 from .legal import legal
 from .words import FEED_ABOUT, IMPACT, INCIDENT_STATUS, exactly, incident_line, update_word
 

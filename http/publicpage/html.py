@@ -15,10 +15,17 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from ...storage.rules.branding import Branding, origin_of
-from ...storage.rules.instant import DAY, Instant
-from ...storage.rules.page import Component, Day, Incident, Maintenance, Page, Visibility
-from ...storage.rules.page_history import Month, months_shown
+from ...storage.core.instant import DAY, Instant
+from ...storage.status_pages.rules.branding import Branding, origin_of
+from ...storage.status_pages.rules.status_page import (
+    Component,
+    Day,
+    Incident,
+    Maintenance,
+    Page,
+    Visibility,
+)
+from ...storage.status_pages.rules.status_page_history import Month, months_shown
 from ..console.render import POLICY, static_url
 from ..console.words import Moment, clock, moment
 from ..console.words import day as day_name

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from ...probes.senders.subscriber_mail import Letter
-from ...storage.rules.instant import to_text
-from ...storage.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT, Notice
+from ...storage.core.instant import to_text
+from ...storage.status_pages.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT, Notice
 from .addresses import Addresses
 from .words import exactly, listed, update_word
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
-from ...storage.views.branding import shown_branding
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.status_pages.queries.branding import shown_branding
 from ..console.render import HTML
 from ..errors import Problem
 from ..route import Ask, Reply, Route

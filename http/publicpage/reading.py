@@ -11,15 +11,16 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...storage.pools import Isolation, Tx
-from ...storage.rules.branding import Branding
-from ...storage.rules.instant import Instant
-from ...storage.rules.page import Audience, Incident, Page, Visibility, render, shown_incidents
-from ...storage.rules.page_history import PAGE_MOST, Month, month_of
-from ...storage.rules.token import digest
-from ...storage.views.branding import shown_branding
-from ...storage.views.page_incidents import FIRST, Place, select_incidents_within
-from ...storage.views.pages import (
+from ...storage.core.instant import Instant
+from ...storage.core.token import digest
+from ...storage.engine.pools import Isolation, Tx
+from ...storage.status_pages.queries.branding import shown_branding
+from ...storage.status_pages.queries.status_page_incidents import (
+    FIRST,
+    Place,
+    select_incidents_within,
+)
+from ...storage.status_pages.queries.status_pages import (
     ShownPage,
     about_of,
     select_bindings,
@@ -27,6 +28,16 @@ from ...storage.views.pages import (
     select_page_by_slug,
     select_page_facts,
 )
+from ...storage.status_pages.rules.branding import Branding
+from ...storage.status_pages.rules.status_page import (
+    Audience,
+    Incident,
+    Page,
+    Visibility,
+    render,
+    shown_incidents,
+)
+from ...storage.status_pages.rules.status_page_history import PAGE_MOST, Month, month_of
 from ..cursor import read_cursor, write_cursor
 from ..encodings import takes_gzip
 from ..errors import Problem

@@ -7,10 +7,10 @@ page of which nothing is known has the indicator `unknown`. Neither is ever call
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...storage.rules.incident import Impact
-from ...storage.rules.incident import Status as IncidentStatus
-from ...storage.rules.instant import Instant, to_text
-from ...storage.rules.page import (
+from ...storage.core.instant import Instant, to_text
+from ...storage.incidents.rules.incident import Impact
+from ...storage.incidents.rules.incident import Status as IncidentStatus
+from ...storage.status_pages.rules.status_page import (
     Component,
     Incident,
     Maintenance,

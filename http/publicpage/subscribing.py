@@ -8,14 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.branding import Branding
-from ...storage.rules.refusal import Refused
-from ...storage.rules.subscription import Asked, Kind
-from ...storage.rules.token import TokenKind, kind_of
-from ...storage.views.branding import shown_branding
-from ...storage.views.pages import select_bindings
-from ...storage.views.subscribers import Subscription, select_subscription
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.refusal import Refused
+from ...storage.core.token import TokenKind, kind_of
+from ...storage.status_pages.queries.branding import shown_branding
+from ...storage.status_pages.queries.status_page_subscribers import (
+    Subscription,
+    select_subscription,
+)
+from ...storage.status_pages.queries.status_pages import select_bindings
+from ...storage.status_pages.rules.branding import Branding
+from ...storage.status_pages.rules.subscription import Asked, Kind
 from ..console.render import HTML
 from ..errors import Problem
 from ..mailing import mailing_in

@@ -4,11 +4,11 @@ Nothing that is answered tells whether an address is known. Links are made of th
 configured, never of what a request says of itself.
 """
 
-from ...storage.rules.subscription import Asked, Kind
-from ...storage.rules.token import TokenKind, kind_of
-from ...storage.transactions.subscriptions.confirm import confirm
-from ...storage.transactions.subscriptions.leave import unsubscribe
-from ...storage.transactions.subscriptions.subscribe import subscribe
+from ...storage.core.token import TokenKind, kind_of
+from ...storage.status_pages.rules.subscription import Asked, Kind
+from ...storage.status_pages.transactions.confirm_subscription import confirm
+from ...storage.status_pages.transactions.subscribe import subscribe
+from ...storage.status_pages.transactions.unsubscribe import unsubscribe
 from ..context import Context
 from ..errors import Problem
 from ..mailing import mailing_now

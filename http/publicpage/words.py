@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from ...storage.rules.figure import Withheld
-from ...storage.rules.incident import Impact
-from ...storage.rules.incident import Status as IncidentStatus
-from ...storage.rules.instant import SECOND, Instant, to_datetime
-from ...storage.rules.page import (
+from ...storage.core.availability import Withheld
+from ...storage.core.instant import SECOND, Instant, to_datetime
+from ...storage.incidents.rules.incident import Impact
+from ...storage.incidents.rules.incident import Status as IncidentStatus
+from ...storage.status_pages.rules.status_page import (
     Component,
     Day,
     Incident,

@@ -31,18 +31,26 @@ from ...probes.jobs.agent_protocol import (
     window_job_id,
 )
 from ...probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
-from ...storage.keyring import CannotOpen
-from ...storage.rules.access import Action, Need
-from ...storage.rules.arrival import RECORDER_STOPPED, Arrival, Fate, Recorded, Source
-from ...storage.rules.instant import SECOND, Instant, to_datetime
-from ...storage.rules.schedule import anchor_for
-from ...storage.tables import agents, canary_runs, schedules
-from ...storage.tables.agents import AgentRow
-from ...storage.tables.probe_troubles import Trouble, note_troubles
-from ...storage.transactions.jobs.hand_out import HandedOut, hand_out
-from ...storage.transactions.jobs.take_results import take_results
-from ...storage.transactions.monitors.materials import Material, open_material
-from ...storage.transactions.monitors.secrets_of_config import join
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.agents.tables import agents
+from ...storage.agents.tables.agents import AgentRow
+from ...storage.agents.transactions.accept_results import take_results
+from ...storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from ...storage.core.instant import SECOND, Instant, to_datetime
+from ...storage.engine.keyring import CannotOpen
+from ...storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ...storage.monitors.transactions.config_secrets import join
+from ...storage.monitors.transactions.resolve_secrets import Material, open_material
+from ...storage.results.rules.incoming_result import (
+    RECORDER_STOPPED,
+    Arrival,
+    Fate,
+    Recorded,
+    Source,
+)
+from ...storage.scheduling.rules.run_schedule import anchor_for
+from ...storage.scheduling.tables import canary_runs
+from ...storage.scheduling.tables import shards as schedules
 from ..auth.agent_credential import AgentCredential, still_opens
 from ..auth.identify import bearer_of
 from ..context import Context

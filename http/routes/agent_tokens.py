@@ -3,14 +3,11 @@
 import os
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.rules.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...storage.tables.agent_tokens import AgentTokenRow, select_agent_tokens
-from ...storage.transactions.accounts.edit_agent_tokens import (
-    create_agent_token,
-    revoke_agent_token,
-)
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.agents.tables.agent_tokens import AgentTokenRow, select_agent_tokens
+from ...storage.agents.transactions.edit_agent_tokens import create_agent_token, revoke_agent_token
+from ...storage.core.instant import to_text
+from ...storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ..route import Ask, Route
 from ..shapes.agent_tokens import AgentToken, CreateAgentToken, CreatedAgentToken
 from ..shapes.base import instant_text

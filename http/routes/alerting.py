@@ -4,12 +4,12 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.global_silence import NO_SILENCE
-from ...storage.rules.global_silence import GlobalSilence as Silence
-from ...storage.rules.instant import Instant
-from ...storage.transactions.settings.put_global_silence import put_global_silence
-from ...storage.views.global_silence import select_global_silence
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import Instant
+from ...storage.notifications.queries.global_silence import select_global_silence
+from ...storage.notifications.rules.global_silence import NO_SILENCE
+from ...storage.notifications.rules.global_silence import GlobalSilence as Silence
+from ...storage.notifications.transactions.put_global_silence import put_global_silence
 from ..route import Ask, Route
 from ..shapes.base import instant_text
 from ..shapes.settings import Alerting, GlobalSilence, PutAlerting

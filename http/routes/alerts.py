@@ -8,11 +8,17 @@ import logging
 from collections import Counter
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.alert import Alert, Verdict, key_fault, read_alert, verdict
-from ...storage.rules.instant import Instant, from_text
-from ...storage.tables.incidents import select_open_of_alerts
-from ...storage.transactions.incidents.take_alert import take_alert
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import Instant, from_text
+from ...storage.incidents.rules.alertmanager_alert import (
+    Alert,
+    Verdict,
+    key_fault,
+    read_alert,
+    verdict,
+)
+from ...storage.incidents.tables.incidents import select_open_of_alerts
+from ...storage.incidents.transactions.ingest_alert import take_alert
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.incidents import AlertmanagerAlert, AlertmanagerPayload, AlertsTaken

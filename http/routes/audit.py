@@ -4,10 +4,10 @@ from typing import Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.tables.audits import INSTANCE
-from ...storage.views.audit_log import AuditRow, select_audit
+from ...storage.accounts.queries.audit_log import AuditRow, select_audit
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.tables.audit_entries import INSTANCE
+from ...storage.core.instant import to_text
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import known

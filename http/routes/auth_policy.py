@@ -4,11 +4,11 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.auth_policy import AuthPolicy as Policy
-from ...storage.rules.auth_policy import plain_domains
-from ...storage.transactions.settings.put_auth_policy import put_auth_policy
-from ...storage.views.auth_policy import select_auth_policy
+from ...storage.accounts.queries.auth_policy import select_auth_policy
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.auth_policy import AuthPolicy as Policy
+from ...storage.accounts.rules.auth_policy import plain_domains
+from ...storage.accounts.transactions.put_auth_policy import put_auth_policy
 from ..context import Options
 from ..route import Ask, Route
 from ..shapes.settings import AuthPolicy, PutAuthPolicy

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ...storage.rules import branding as rules
-from ...storage.rules.access import Action, Need
-from ...storage.transactions.settings.edit_branding import put_branding
-from ...storage.views.branding import select_branding, shown_branding
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.status_pages.queries.branding import select_branding, shown_branding
+from ...storage.status_pages.rules import branding as rules
+from ...storage.status_pages.transactions.put_branding import put_branding
 from ..errors import Problem
 from ..route import Ask, Reply, Route
 from ..shapes.base import given

@@ -9,15 +9,15 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.bundle import BYTES_MOST, read_bundle
-from ...storage.rules.bundle import Bundle as Wanted
-from ...storage.rules.bundle_change import API
-from ...storage.transactions.bundles.apply_bundle import apply_bundle, plan_bundle
-from ...storage.transactions.bundles.export_bundle import export_bundle
-from ...storage.transactions.bundles.place import Applied, Terms
-from ...storage.views.monitor_defaults import monitor_defaults_in_force
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.bundles.rules.bundle import BYTES_MOST, read_bundle
+from ...storage.bundles.rules.bundle import Bundle as Wanted
+from ...storage.bundles.rules.bundle_diff import API
+from ...storage.bundles.transactions.apply_bundle import apply_bundle, plan_bundle
+from ...storage.bundles.transactions.bundle_context import Applied, Terms
+from ...storage.bundles.transactions.export_bundle import export_bundle
+from ...storage.engine.pools import Tx
+from ...storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ..route import Ask, Route
 from ..shapes.bundles import Bundle, BundlePlan, GivenBundle
 from .monitors import usable_regions

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from ...storage.pools import Isolation
-from ...storage.rules.access import Action, Grant, Need
-from ...storage.rules.change import (
+from ...storage.accounts.rules.access import Action, Grant, Need
+from ...storage.changes.queries.change_comparison import select_comparison
+from ...storage.changes.queries.change_timeline import select_timeline
+from ...storage.changes.queries.preceding_changes import select_preceding
+from ...storage.changes.rules.change import (
     Code,
     Draft,
     Fault,
@@ -18,15 +20,13 @@ from ...storage.rules.change import (
     read,
     source_rule_broken,
 )
-from ...storage.rules.comparison import HORIZONS
-from ...storage.rules.instant import DAY, to_text
-from ...storage.rules.refusal import Refused
-from ...storage.tables.changes import select_change, select_phases
-from ...storage.tables.incidents import select_incident
-from ...storage.transactions.changes.record_change import RECORD, record_change
-from ...storage.views.change_comparison import select_comparison
-from ...storage.views.change_timeline import select_timeline
-from ...storage.views.preceding_changes import select_preceding
+from ...storage.changes.rules.change_comparison import HORIZONS
+from ...storage.changes.tables import select_change, select_phases
+from ...storage.changes.transactions import RECORD, record_change
+from ...storage.core.instant import DAY, to_text
+from ...storage.core.refusal import Refused
+from ...storage.engine.pools import Isolation
+from ...storage.incidents.tables.incidents import select_incident
 from ..cursor import page_limit, read_cursor, write_cursor
 from ..errors import Problem
 from ..route import Ask, Reply, Route

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from uuid import UUID
 
-from ...storage.rules.change import Phase, last_told
-from ...storage.rules.comparison import Side
-from ...storage.rules.figure import percent
-from ...storage.rules.gate import Action, State
-from ...storage.rules.instant import SECOND, Instant, to_text
-from ...storage.tables.changes import ChangeRow, PhaseRow
-from ...storage.views.change_comparison import Comparison
-from ...storage.views.change_timeline import Group
+from ...storage.changes.queries.change_comparison import Comparison
+from ...storage.changes.queries.change_timeline import Group
+from ...storage.changes.rules.change import Phase, last_told
+from ...storage.changes.rules.change_comparison import Side
+from ...storage.changes.tables import ChangeRow, PhaseRow
+from ...storage.core.availability import percent
+from ...storage.core.instant import SECOND, Instant, to_text
+from ...storage.gate.rules.gate import Action, State
 from ..shapes import changes as shapes
 from ..shapes.base import instant_text, known
 

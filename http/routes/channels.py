@@ -7,24 +7,24 @@ from uuid_utils.compat import uuid7
 
 from ...probes.senders import Message, NotDelivered, deliver
 from ...probes.senders.message import Status
-from ...storage.keyring import CannotOpen
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.tables.channels import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.engine.keyring import CannotOpen
+from ...storage.monitors.tables.monitors import select_monitor
+from ...storage.notifications.tables.channels import (
     ChannelRow,
     select_channel,
     select_channels_of,
     select_channels_of_monitor,
 )
-from ...storage.tables.monitors import select_monitor
-from ...storage.transactions.notifications.edit_channels import (
+from ...storage.notifications.transactions.channel_secrets import opened, shown
+from ...storage.notifications.transactions.edit_channels import (
     attach_channel,
     create_channel,
     delete_channel,
     detach_channel,
     edit_channel,
 )
-from ...storage.transactions.notifications.settings_of_channel import opened, shown
 from ..errors import Problem
 from ..mailing import mailing_in
 from ..route import Ask, Route

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.escalation import TargetKind
-from ...storage.rules.instant import to_text
-from ...storage.tables.escalation_policies import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.engine.pools import Tx
+from ...storage.oncall.rules.escalation import TargetKind
+from ...storage.oncall.tables.escalation_policies import (
     PolicyRow,
     select_policies_of,
     select_targets,
 )
-from ...storage.transactions.oncall.edit_policies import (
+from ...storage.oncall.transactions.edit_escalation_policies import (
     PolicyDraft,
     StepDraft,
     create_policy,

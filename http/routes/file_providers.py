@@ -5,16 +5,16 @@ from typing import Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.file_provider import Status, scope_of
-from ...storage.rules.instant import SECOND, Instant
-from ...storage.tables.bundle_files import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.tables.projects import select_organization
+from ...storage.bundles.rules.file_provider import Status, scope_of
+from ...storage.bundles.tables.bundle_files import (
     FileRow,
     ProviderRow,
     select_files,
     select_providers,
 )
-from ...storage.tables.projects import select_organization
+from ...storage.core.instant import SECOND, Instant
 from ..route import Ask, Route
 from ..shapes.base import instant_text, known
 from ..shapes.file_providers import (

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import SECOND, Instant, to_text
-from ...storage.tables.presences import PresenceRow
-from ...storage.views import fleet
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.agents.queries import fleet
+from ...storage.core.instant import SECOND, Instant, to_text
+from ...storage.scheduling.tables.presences import PresenceRow
 from ..route import Ask, Route
 from ..shapes.base import known
 from ..shapes.fleet import Fleet, Presence, RegionLoad

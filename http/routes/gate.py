@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 import trio
 
-from ...storage.pools import Conflicted, Isolation, Tx
-from ...storage.rules.access import Action, Grant, Need
-from ...storage.rules.refusal import Refused, Unavailable
-from ...storage.tables.gate_policies import PolicyRow, select_governing, select_policy
-from ...storage.transactions.gate.edit_policy import delete_policy, put_policy
-from ...storage.transactions.gate.evaluate import EVALUATE, Decided, evaluate_gate
+from ...storage.accounts.rules.access import Action, Grant, Need
+from ...storage.core.refusal import Refused, Unavailable
+from ...storage.engine.pools import Conflicted, Isolation, Tx
+from ...storage.gate.tables.gate_policies import PolicyRow, select_governing, select_policy
+from ...storage.gate.transactions.edit_policy import delete_policy, put_policy
+from ...storage.gate.transactions.evaluate_gate import EVALUATE, Decided, evaluate_gate
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.gate import GateAsked, GateDecision, GatePolicy, GatePolicyWrite

@@ -5,16 +5,16 @@ from uuid import UUID
 
 import msgspec
 
-from ...storage.pools import Tx
-from ...storage.rules.gate import State
-from ...storage.rules.instant import DAY, Instant, from_text
-from ...storage.tables.gate_decisions import (
+from ...storage.core.instant import DAY, Instant, from_text
+from ...storage.engine.pools import Tx
+from ...storage.gate.rules.gate import State
+from ...storage.gate.tables.gate_decisions import (
     Before,
     instant_of,
     select_decision,
     select_decisions,
 )
-from ...storage.tables.services import select_service
+from ...storage.services.tables.services import select_service
 from ..cursor import page_limit, read_cursor, write_cursor
 from ..errors import Problem
 from ..route import Ask, Route

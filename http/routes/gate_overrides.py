@@ -2,10 +2,14 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.tables.gate_overrides import select_override, select_overrides, select_standing
-from ...storage.tables.gate_policies import select_governing
-from ...storage.transactions.gate.override import create_override, revoke_override, status_of
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.gate.tables.gate_overrides import select_override, select_overrides, select_standing
+from ...storage.gate.tables.gate_policies import select_governing
+from ...storage.gate.transactions.edit_gate_overrides import (
+    create_override,
+    revoke_override,
+    status_of,
+)
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.gate import GateOverride, GateOverrideCreate, GateOverrideRecord, GateOverrides

@@ -7,9 +7,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from ...storage.rules.gate_policy import fault
-from ...storage.rules.gate_replay import Said
-from ...storage.rules.instant import to_text
+from ...storage.core.instant import to_text
+from ...storage.gate.rules.gate_policy import fault
+from ...storage.gate.rules.gate_replay import Said
 from ..errors import Problem
 from ..replayed import DAYS_MOST, Replayed, replay_draft
 from ..route import Ask, Route

@@ -6,9 +6,11 @@ whenever it is read.
 
 from collections.abc import Sequence
 
-from ...storage.rules.figure import OBJECTIVE_SCALE, Budget, percent
-from ...storage.rules.gate import Clause
-from ...storage.rules.gate_facts import (
+from ...storage.core.availability import OBJECTIVE_SCALE, Budget, percent
+from ...storage.core.instant import SECOND, to_text
+from ...storage.core.sli import Split
+from ...storage.gate.rules.gate import Clause
+from ...storage.gate.rules.gate_evidence import (
     Evidence,
     Facts,
     OverrideFacts,
@@ -18,14 +20,12 @@ from ...storage.rules.gate_facts import (
     WindowFacts,
     is_fresh,
 )
-from ...storage.rules.gate_freshness import fresh_until, looked_at
-from ...storage.rules.gate_policy import Document, WindowMode
-from ...storage.rules.instant import SECOND, to_text
-from ...storage.rules.override import Status
-from ...storage.rules.sli import Split
-from ...storage.tables.gate_decisions import DecisionRow
-from ...storage.tables.gate_overrides import OverrideRow
-from ...storage.tables.gate_policies import PolicyRow
+from ...storage.gate.rules.gate_freshness import fresh_until, looked_at
+from ...storage.gate.rules.gate_override import Status
+from ...storage.gate.rules.gate_policy import Document, WindowMode
+from ...storage.gate.tables.gate_decisions import DecisionRow
+from ...storage.gate.tables.gate_overrides import OverrideRow
+from ...storage.gate.tables.gate_policies import PolicyRow
 from ..errors import Problem
 from ..shapes.base import given, instant_text, known
 from ..shapes.gate import (

@@ -5,21 +5,21 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.tables.incident_updates import UpdateRow, select_updates
-from ...storage.tables.incidents import IncidentRow, select_incident, select_incidents_of
-from ...storage.tables.postmortems import PostmortemRow, select_postmortem
-from ...storage.transactions.incidents.edit_incidents import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.engine.pools import Tx
+from ...storage.incidents.queries.incident_impacts import select_impacts, select_incident_members
+from ...storage.incidents.tables.incident_updates import UpdateRow, select_updates
+from ...storage.incidents.tables.incidents import IncidentRow, select_incident, select_incidents_of
+from ...storage.incidents.tables.postmortems import PostmortemRow, select_postmortem
+from ...storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     acknowledge,
     add_update,
     create_incident,
     put_postmortem,
 )
-from ...storage.transactions.incidents.telling import incident_body, update_body
-from ...storage.views.incident_impacts import select_impacts, select_incident_members
+from ...storage.incidents.transactions.incident_payload import incident_body, update_body
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import given, known

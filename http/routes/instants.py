@@ -1,7 +1,7 @@
 """Instants as bodies and queries give them; what is none names its field."""
 
-from ...storage.rules.instant import Instant, from_text
-from ...storage.rules.span import Span
+from ...storage.core.instant import Instant, from_text
+from ...storage.core.time_span import Span
 from ..errors import Problem
 
 

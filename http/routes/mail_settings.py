@@ -6,9 +6,9 @@ from typing import Final
 from msgspec import UNSET
 
 from ...probes.senders.mail_settings import MailSettings
-from ...storage.rules.access import Action, Need
-from ...storage.transactions.settings.put_mail import put_mail
-from ...storage.views.mailing import select_mail_shown
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.notifications.queries.mail_settings import select_mail_shown
+from ...storage.notifications.transactions.put_mail import put_mail
 from ..context import Context
 from ..mailing import mailing_in
 from ..route import Ask, Route

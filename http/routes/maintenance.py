@@ -4,11 +4,10 @@ from typing import Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.rules.service import Durations
-from ...storage.tables.maintenances import MaintenanceRow, select_maintenances_of
-from ...storage.transactions.maintenance.plan_maintenance import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.maintenance.tables.maintenances import MaintenanceRow, select_maintenances_of
+from ...storage.maintenance.transactions.plan_maintenance import (
     Plan,
     Preview,
     announce,
@@ -17,7 +16,8 @@ from ...storage.transactions.maintenance.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
-from ...storage.transactions.maintenance.preview_services import Previewed
+from ...storage.maintenance.transactions.preview_services import Previewed
+from ...storage.services.rules.service_health import Durations
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import given, known

@@ -2,15 +2,11 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import SECOND, to_text
-from ...storage.rules.recurrence import Recurrence
-from ...storage.tables.maintenance_series import SeriesRow, select_series_of
-from ...storage.transactions.maintenance.repeat_maintenance import (
-    SeriesPlan,
-    begin_series,
-    end_series,
-)
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import SECOND, to_text
+from ...storage.maintenance.rules import Recurrence
+from ...storage.maintenance.tables.maintenance_series import SeriesRow, select_series_of
+from ...storage.maintenance.transactions.extend_series import SeriesPlan, begin_series, end_series
 from ..route import Ask, Route
 from ..shapes.base import given, known
 from ..shapes.maintenance import CreateMaintenanceSeries, MaintenanceSeries

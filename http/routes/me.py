@@ -3,23 +3,23 @@
 from typing import Final
 from uuid import UUID
 
-from ...storage.rules.access import Action, Need, Role
-from ...storage.rules.instant import to_text
-from ...storage.rules.second_factor import enrolment_uri, spelt_secret
-from ...storage.tables.second_factors import is_enabled
-from ...storage.tables.sessions import SessionRow
-from ...storage.tables.users import UserRow
-from ...storage.transactions.accounts import second_factor
-from ...storage.transactions.accounts.change_password import change_password
-from ...storage.transactions.accounts.sign_in import end_session
-from ...storage.views.auth_policy import auth_policy_in_force
-from ...storage.views.branding import shown_branding
-from ...storage.views.own_account import (
+from ...storage.accounts.queries.auth_policy import auth_policy_in_force
+from ...storage.accounts.queries.own_account import (
     OwnMembership,
     select_own_memberships,
     select_own_sessions,
     select_own_user,
 )
+from ...storage.accounts.rules.access import Action, Need, Role
+from ...storage.accounts.rules.totp import enrolment_uri, spelt_secret
+from ...storage.accounts.tables.sessions import SessionRow
+from ...storage.accounts.tables.totp_factors import is_enabled
+from ...storage.accounts.tables.users import UserRow
+from ...storage.accounts.transactions import edit_totp as second_factor
+from ...storage.accounts.transactions.change_password import change_password
+from ...storage.accounts.transactions.sign_in import end_session
+from ...storage.core.instant import to_text
+from ...storage.status_pages.queries.branding import shown_branding
 from ..auth.passwords import rule_broken
 from ..errors import Problem
 from ..route import Ask, Route

@@ -4,14 +4,10 @@ from typing import Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need, Role
-from ...storage.rules.instant import to_text
-from ...storage.tables.users import MembershipRow, select_members
-from ...storage.transactions.accounts.edit_members import (
-    add_member,
-    remove_member,
-    update_member,
-)
+from ...storage.accounts.rules.access import Action, Need, Role
+from ...storage.accounts.tables.users import MembershipRow, select_members
+from ...storage.accounts.transactions.edit_members import add_member, remove_member, update_member
+from ...storage.core.instant import to_text
 from ..route import Ask, Route
 from ..shapes.base import given, instant_text, known
 from ..shapes.organizations import AddMember, Member, Membership, UpdateMember

@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.monitor_defaults import BUILT_IN
-from ...storage.rules.monitor_defaults import MonitorDefaults as Defaults
-from ...storage.transactions.settings.put_monitor_defaults import put_monitor_defaults
-from ...storage.views.monitor_defaults import select_monitor_defaults
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.monitors.queries.monitor_defaults import select_monitor_defaults
+from ...storage.monitors.rules.monitor_defaults import BUILT_IN
+from ...storage.monitors.rules.monitor_defaults import MonitorDefaults as Defaults
+from ...storage.monitors.transactions.put_monitor_defaults import put_monitor_defaults
 from ..route import Ask, Route
 from ..shapes.settings import MonitorDefaults, PutMonitorDefaults
 

@@ -8,24 +8,18 @@ from uuid import UUID
 import msgspec
 
 from ...probes.check.result import Outcome
-from ...storage.keyring import CannotOpen, Keyring
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need, may_see_secrets_of_a_monitor
-from ...storage.rules.instant import Instant, to_text
-from ...storage.rules.monitor import MonitorType
-from ...storage.rules.monitor_defaults import MonitorDefaults, completed
-from ...storage.rules.refusal import Refused
-from ...storage.tables.escalation_policies import select_policy_uids
-from ...storage.tables.monitors import MonitorRow, select_monitor
-from ...storage.tables.probe_troubles import Trouble, TroubleRow, select_troubles
-from ...storage.transactions.monitors.create_monitor import create_monitor, push_token_place
-from ...storage.transactions.monitors.draft import MonitorDraft
-from ...storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
-from ...storage.transactions.monitors.run_now import renew_push_token, run_now
-from ...storage.transactions.monitors.secrets_of_config import readable, unseal
-from ...storage.views.alerting_state import Delegation, SignalDelegation, select_delegations
-from ...storage.views.monitor_defaults import monitor_defaults_in_force
-from ...storage.views.monitors import (
+from ...storage.accounts.rules.access import Action, Need, may_see_secrets_of_a_monitor
+from ...storage.alerting.queries.alerting_state import (
+    Delegation,
+    SignalDelegation,
+    select_delegations,
+)
+from ...storage.core.instant import Instant, to_text
+from ...storage.core.refusal import Refused
+from ...storage.engine.keyring import CannotOpen, Keyring
+from ...storage.engine.pools import Tx
+from ...storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ...storage.monitors.queries.monitors import (
     Standing,
     select_monitors_of_project,
     select_standings,
@@ -33,7 +27,17 @@ from ...storage.views.monitors import (
     status_of,
     still_troubled,
 )
-from ...storage.views.region_list import select_usable_regions
+from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
+from ...storage.monitors.tables.monitors import MonitorRow, select_monitor
+from ...storage.monitors.tables.probe_errors import Trouble, TroubleRow, select_troubles
+from ...storage.monitors.transactions.config_secrets import readable, unseal
+from ...storage.monitors.transactions.create_monitor import create_monitor, push_token_place
+from ...storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from ...storage.monitors.transactions.monitor_draft import MonitorDraft
+from ...storage.monitors.transactions.run_now import renew_push_token, run_now
+from ...storage.oncall.tables.escalation_policies import select_policy_uids
+from ...storage.scheduling.queries.region_list import select_usable_regions
 from ..errors import Problem
 from ..route import Ask, Reply, Route
 from ..shapes.base import instant_text, known

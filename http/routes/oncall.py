@@ -5,28 +5,28 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import EARLIEST, LATEST, to_text
-from ...storage.rules.roster import stretch
-from ...storage.rules.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
-from ...storage.tables.oncall import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import EARLIEST, LATEST, to_text
+from ...storage.core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
+from ...storage.engine.pools import Tx
+from ...storage.oncall.queries.oncall_schedules import Standing, select_rosters
+from ...storage.oncall.rules.oncall_schedule import stretch
+from ...storage.oncall.tables.oncall_overrides import OverrideRow, select_overrides_of
+from ...storage.oncall.tables.oncall_schedules import (
     ScheduleRow,
     select_participants,
     select_schedule,
     select_schedule_by_token,
     select_schedules_of,
 )
-from ...storage.tables.oncall_overrides import OverrideRow, select_overrides_of
-from ...storage.transactions.oncall.edit_overrides import create_override, delete_override
-from ...storage.transactions.oncall.edit_schedules import (
+from ...storage.oncall.transactions.edit_overrides import create_override, delete_override
+from ...storage.oncall.transactions.edit_schedules import (
     ScheduleDraft,
     create_schedule,
     delete_schedule,
     renew_calendar_token,
     replace_schedule,
 )
-from ...storage.views.rosters import Standing, select_rosters
 from ..errors import Problem
 from ..ics import calendar_of
 from ..route import Ask, Reply, Route

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.tables.projects import OrganizationRow, select_organization
-from ...storage.transactions.accounts.edit_organization import (
+from ...storage.accounts.queries.visible_projects import select_visible_organizations
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.tables.projects import OrganizationRow, select_organization
+from ...storage.accounts.transactions.edit_organization import (
     create_organization,
     delete_organization,
     rename_organization,
 )
-from ...storage.views.visible_places import select_visible_organizations
+from ...storage.core.instant import to_text
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.organizations import CreateOrganization, Organization, Rename

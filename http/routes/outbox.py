@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.rules.refusal import Refused
-from ...storage.rules.telling import Topic
-from ...storage.transactions.notifications.replay_dead import replay_batch, replay_dead
-from ...storage.views.dead_letter_list import DeadEvent, select_dead_events
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.core.refusal import Refused
+from ...storage.notifications.queries.dead_letter_list import DeadEvent, select_dead_events
+from ...storage.notifications.rules.notification import Topic
+from ...storage.notifications.transactions.replay_dead import replay_batch, replay_dead
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.outbox import OutboxEvent, Replayed

@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from ...storage.rules.figure import uptime_percent
-from ...storage.rules.instant import Instant, to_text
-from ...storage.rules.page import (
+from ...storage.core.availability import uptime_percent
+from ...storage.core.instant import Instant, to_text
+from ...storage.status_pages.rules.status_page import (
     DAYS,
     Component,
     Day,

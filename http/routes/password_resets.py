@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.tables.password_resets import ask_for_reset
-from ...storage.transactions.accounts.reset_by_mail import expect_good, finish_reset
-from ...storage.views.auth_policy import auth_policy_in_force
+from ...storage.accounts.queries.auth_policy import auth_policy_in_force
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.tables.password_resets import ask_for_reset
+from ...storage.accounts.transactions.reset_password_by_mail import expect_good, finish_reset
 from ..auth.passwords import rule_broken
 from ..errors import Problem
 from ..mailing import mailing_now

@@ -6,16 +6,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from ...storage.rules.access import Action, Need, Role
-from ...storage.rules.auth_policy import is_allowed
-from ...storage.rules.naming import words_fault
-from ...storage.transactions.accounts.edit_people import (
-    create_user,
-    delete_user,
-    set_global_admin,
-)
-from ...storage.views.auth_policy import auth_policy_in_force
-from ...storage.views.people import NamedMembership, Person, search_people
+from ...storage.accounts.queries.auth_policy import auth_policy_in_force
+from ...storage.accounts.queries.users import NamedMembership, Person, search_people
+from ...storage.accounts.rules.access import Action, Need, Role
+from ...storage.accounts.rules.auth_policy import is_allowed
+from ...storage.accounts.transactions.edit_users import create_user, delete_user, set_global_admin
+from ...storage.core.naming import words_fault
 from ..auth.passwords import rule_broken
 from ..errors import Problem
 from ..route import Ask, Route

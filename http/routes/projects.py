@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.tables.projects import ProjectRow, select_project
-from ...storage.transactions.accounts.edit_project import (
+from ...storage.accounts.queries.visible_projects import select_visible_projects
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.tables.projects import ProjectRow, select_project
+from ...storage.accounts.transactions.edit_project import (
     create_project,
     delete_project,
     rename_project,
 )
-from ...storage.views.visible_places import select_visible_projects
+from ...storage.core.instant import to_text
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.organizations import CreateProject, Project, Rename

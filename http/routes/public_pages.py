@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need, sight
-from ...storage.rules.page import Audience, Page, render
-from ...storage.views.pages import ShownPage, select_page, select_page_facts
+from ...storage.accounts.rules.access import Action, Need, sight
+from ...storage.engine.pools import Tx
+from ...storage.status_pages.queries.status_pages import ShownPage, select_page, select_page_facts
+from ...storage.status_pages.rules.status_page import Audience, Page, render
 from ..errors import Problem
 from ..publicpage.addresses import FEED_TYPES, Addresses
 from ..publicpage.feeds import feed_text

@@ -5,13 +5,13 @@ from typing import Final
 import msgspec
 import trio
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.arrival import Arrival, Fate, Source
-from ...storage.rules.heartbeat import BadPush, Push, read_push
-from ...storage.rules.instant import Instant
-from ...storage.rules.token import TokenKind, digest, kind_of
-from ...storage.tables.push_marks import insert_mark
-from ...storage.views.push_targets import PushTarget, select_push_target
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import Instant
+from ...storage.core.token import TokenKind, digest, kind_of
+from ...storage.results.queries.push_targets import PushTarget, select_push_target
+from ...storage.results.rules.incoming_result import Arrival, Fate, Source
+from ...storage.results.rules.push_request import BadPush, Push, read_push
+from ...storage.results.tables.push_events import insert_mark
 from ..context import Context
 from ..errors import Problem
 from ..route import PUBLIC_BODY_LARGEST, Ask, Route

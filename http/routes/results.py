@@ -5,14 +5,19 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.figure import figure
-from ...storage.rules.instant import DAY, HOUR, LATEST, MINUTE, Instant, from_text, to_text
-from ...storage.rules.refusal import Refused
-from ...storage.tables.monitors import MonitorRow, select_monitor
-from ...storage.views.availability import Days, select_days
-from ...storage.views.results import RunRow, select_heartbeats, select_latency, select_ledger
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.availability import figure
+from ...storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, from_text, to_text
+from ...storage.core.refusal import Refused
+from ...storage.engine.pools import Tx
+from ...storage.figures.queries.availability import Days, select_days
+from ...storage.monitors.tables.monitors import MonitorRow, select_monitor
+from ...storage.results.queries.results import (
+    RunRow,
+    select_heartbeats,
+    select_latency,
+    select_ledger,
+)
 from ..cursor import page_limit, read_cursor, write_cursor
 from ..errors import Problem
 from ..route import Ask, Route

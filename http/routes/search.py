@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.naming import words_fault
-from ...storage.views.region_list import select_regions
-from ...storage.views.search_hits import Hit, search
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.naming import words_fault
+from ...storage.monitors.queries.search_hits import Hit, search
+from ...storage.scheduling.queries.region_list import select_regions
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.organizations import Region, Regions, SearchHit, SearchResult

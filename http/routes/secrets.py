@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.transactions.secrets.edit_secrets import create_secret, delete_secret, edit_secret
-from ...storage.views.secret_list import ListedSecret, select_secrets
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.monitors.queries.secret_list import ListedSecret, select_secrets
+from ...storage.monitors.transactions.edit_secrets import create_secret, delete_secret, edit_secret
 from ..route import Ask, Route
 from ..shapes.base import given
 from ..shapes.secrets import (

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.burn import DEFAULT_RULES, Rule, Severity, threshold_of
-from ...storage.rules.instant import SECOND
-from ...storage.tables.burn_rules import select_rules_of_services
-from ...storage.tables.service_alertings import AlertingRow, Key, select_alerting
-from ...storage.transactions.services.aim import put_burn_alerting
-from ...storage.transactions.services.edit_alerting import AlertingEdit, edit_alerting
-from ...storage.views.alerting_state import SignalState, select_alerting_state
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.alerting.queries.alerting_state import SignalState, select_alerting_state
+from ...storage.alerting.tables.service_alertings import AlertingRow, Key, select_alerting
+from ...storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
+from ...storage.core.instant import SECOND
+from ...storage.engine.pools import Tx
+from ...storage.objectives.rules import DEFAULT_RULES, Rule, Severity, threshold_of
+from ...storage.objectives.tables.burn_rules import select_rules_of_services
+from ...storage.objectives.transactions.set_service_objective import put_burn_alerting
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import given, instant_text, known

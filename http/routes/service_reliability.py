@@ -6,17 +6,14 @@ from typing import Final
 
 import msgspec
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.burn import DEFAULT_RULES
-from ...storage.rules.figure import OBJECTIVE_SCALE, Budget, percent
-from ...storage.rules.instant import DAY, Instant, to_text
-from ...storage.rules.report import BurnWindow, Segment, Window
-from ...storage.rules.service import Durations
-from ...storage.tables.burn_rules import select_rules_of_services
-from ...storage.tables.services import ServiceRow
-from ...storage.tables.targets import TargetRow, select_service_targets
-from ...storage.views.service_reports import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.availability import OBJECTIVE_SCALE, Budget, percent
+from ...storage.core.instant import DAY, Instant, to_text
+from ...storage.engine.pools import Tx
+from ...storage.objectives.rules import DEFAULT_RULES
+from ...storage.objectives.tables.burn_rules import select_rules_of_services
+from ...storage.objectives.tables.service_targets import TargetRow, select_service_targets
+from ...storage.services.queries.service_reports import (
     Point,
     Repair,
     select_burns,
@@ -24,6 +21,9 @@ from ...storage.views.service_reports import (
     select_series,
     select_window,
 )
+from ...storage.services.rules.service_health import Durations
+from ...storage.services.rules.service_report import BurnWindow, Segment, Window
+from ...storage.services.tables.services import ServiceRow
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import known

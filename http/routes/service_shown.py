@@ -3,23 +3,23 @@
 from collections.abc import Collection
 from typing import Final, Literal
 
-from ...storage.pools import Tx
-from ...storage.rules.dependency import turned
-from ...storage.rules.episode import Live
-from ...storage.rules.epoch import Revision
-from ...storage.rules.instant import SECOND, Instant, to_text
-from ...storage.rules.policy_document import written_policies
-from ...storage.rules.service import Health
-from ...storage.tables.declarations import EpochRow, Noted
-from ...storage.tables.service_alertings import (
+from ...storage.alerting.rules.alert_episode import Live
+from ...storage.alerting.tables.service_alertings import (
     LEASE_SECONDS,
     AlertingRow,
     select_alertings,
 )
-from ...storage.tables.service_edges import select_edges, select_generation
-from ...storage.tables.services import Key, ServiceRow, select_service, select_services
-from ...storage.views.service_health import HealthNow, select_health_now
-from ...storage.views.service_list import Member, select_members
+from ...storage.core.instant import SECOND, Instant, to_text
+from ...storage.engine.pools import Tx
+from ...storage.services.queries.service_health import HealthNow, select_health_now
+from ...storage.services.queries.service_list import Member, select_members
+from ...storage.services.rules.epoch import Revision
+from ...storage.services.rules.service_dependency import turned
+from ...storage.services.rules.service_health import Health
+from ...storage.services.rules.service_policy import written_policies
+from ...storage.services.tables.service_dependencies import select_edges, select_generation
+from ...storage.services.tables.service_revisions import EpochRow, Noted
+from ...storage.services.tables.services import Key, ServiceRow, select_service, select_services
 from ..errors import Problem
 from ..route import Ask
 from ..shapes.base import known

@@ -2,26 +2,26 @@
 
 from typing import Final
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.figure import OBJECTIVE_SCALE
-from ...storage.rules.instant import to_text
-from ...storage.rules.policy_document import ServicePolicies, read_policies
-from ...storage.rules.report import WINDOWS
-from ...storage.rules.service import Policies
-from ...storage.tables import declarations
-from ...storage.tables.monitors import select_superseded
-from ...storage.tables.service_alertings import select_alerting
-from ...storage.tables.services import ServiceRow, select_services_of_project
-from ...storage.tables.targets import select_service_targets
-from ...storage.transactions.services.aim import put_target
-from ...storage.transactions.services.create_service import ServiceDraft, create_service
-from ...storage.transactions.services.declare import DeclarationDraft, declare
-from ...storage.transactions.services.delete_service import delete_service
-from ...storage.transactions.services.edit_dependencies import put_dependencies
-from ...storage.transactions.services.owners import put_escalation_policy
-from ...storage.views.service_list import select_declared
-from ...storage.views.service_reports import select_repairing, select_repairing_counts
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.alerting.tables.service_alertings import select_alerting
+from ...storage.core.availability import OBJECTIVE_SCALE
+from ...storage.core.instant import to_text
+from ...storage.engine.pools import Tx
+from ...storage.monitors.tables.monitors import select_superseded
+from ...storage.objectives.tables.service_targets import select_service_targets
+from ...storage.objectives.transactions.set_service_objective import put_target
+from ...storage.retirement.transactions.delete_service import delete_service
+from ...storage.services.queries.service_list import select_declared
+from ...storage.services.queries.service_reports import select_repairing, select_repairing_counts
+from ...storage.services.rules.service_health import Policies
+from ...storage.services.rules.service_policy import ServicePolicies, read_policies
+from ...storage.services.rules.service_report import WINDOWS
+from ...storage.services.tables import service_revisions as declarations
+from ...storage.services.tables.services import ServiceRow, select_services_of_project
+from ...storage.services.transactions.create_service import ServiceDraft, create_service
+from ...storage.services.transactions.declare_service import DeclarationDraft, declare
+from ...storage.services.transactions.edit_dependencies import put_dependencies
+from ...storage.services.transactions.set_paging_target import put_escalation_policy
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import given, instant_text, known

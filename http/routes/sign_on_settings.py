@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from ...probes.oidc.oidc_client import ProviderFault
 from ...probes.oidc.oidc_settings import USUAL_SCOPES, SignOn
-from ...storage.rules.access import Action, Need
-from ...storage.transactions.settings.put_sign_on import merged_sign_on, put_sign_on
-from ...storage.views.single_sign_on import select_sign_on_shown
+from ...storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.transactions.put_oidc import merged_sign_on, put_sign_on
 from ..context import Context
 from ..errors import Problem
 from ..mailing import mailing_now

@@ -4,14 +4,14 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.second_factor import Verdict
-from ...storage.rules.token import digest
-from ...storage.tables.users import UserRow, select_user_by_email
-from ...storage.transactions.accounts.second_factor import pass_second_factor
-from ...storage.transactions.accounts.sign_in import UNAUTHORIZED, sign_in, sign_out
-from ...storage.views.auth_policy import auth_policy_in_force
-from ...storage.views.single_sign_on import select_sign_on_shown
+from ...storage.accounts.queries.auth_policy import auth_policy_in_force
+from ...storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.totp import Verdict
+from ...storage.accounts.tables.users import UserRow, select_user_by_email
+from ...storage.accounts.transactions.edit_totp import pass_second_factor
+from ...storage.accounts.transactions.sign_in import UNAUTHORIZED, sign_in, sign_out
+from ...storage.core.token import digest
 from ..auth.crosssite import is_cross_site
 from ..auth.identify import cookie_of
 from ..auth.session_cookie import clear_cookie, client_text, new_secret, set_cookie

@@ -22,16 +22,16 @@ from ...probes.oidc.oidc_client import (
     redeem,
 )
 from ...probes.oidc.oidc_settings import SignOn
-from ...storage.keyring import CannotOpen
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import SECOND
-from ...storage.rules.refusal import Refused
-from ...storage.rules.single_sign_on import Person, id_token_fault, person_of
-from ...storage.rules.token import digest
-from ...storage.tables.identities import FLOW_US, FlowRow, begin_flow, take_flow
-from ...storage.transactions.accounts.single_sign_on import enter, link
-from ...storage.views.auth_policy import auth_policy_in_force
-from ...storage.views.single_sign_on import select_sign_on
+from ...storage.accounts.queries.auth_policy import auth_policy_in_force
+from ...storage.accounts.queries.oidc_settings import select_sign_on
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.oidc_claim import Person, id_token_fault, person_of
+from ...storage.accounts.tables.user_identities import FLOW_US, FlowRow, begin_flow, take_flow
+from ...storage.accounts.transactions.oidc_sign_in import enter, link
+from ...storage.core.instant import SECOND
+from ...storage.core.refusal import Refused
+from ...storage.core.token import digest
+from ...storage.engine.keyring import CannotOpen
 from ..auth.identify import cookie_of, identify_in
 from ..auth.session_cookie import client_text, new_secret, set_cookie
 from ..auth.signatures import NotSigned

@@ -5,27 +5,27 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.figure import OBJECTIVE_SCALE, Budget, budget, figure
-from ...storage.rules.instant import DAY, SECOND, Instant, to_text
-from ...storage.rules.refusal import Refused
-from ...storage.rules.report import WINDOWS
-from ...storage.tables import burn_rules, monitor_targets, project_targets
-from ...storage.tables.burn_rules import BurnRuleRow
-from ...storage.tables.monitor_targets import MonitorTarget
-from ...storage.tables.monitors import select_monitor
-from ...storage.tables.project_targets import ProjectTarget
-from ...storage.tables.schedules import select_maintenances
-from ...storage.views.availability import Days, select_days, select_windows
-from ...storage.views.latency_windows import LatencyWindow, select_latency_windows
-from ...storage.views.measured import Measured
-from ...storage.views.monitors import select_standings, status_of
-from ...storage.views.project_figures import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.availability import OBJECTIVE_SCALE, Budget, budget, figure
+from ...storage.core.instant import DAY, SECOND, Instant, to_text
+from ...storage.core.refusal import Refused
+from ...storage.figures.queries.availability import Days, select_days, select_windows
+from ...storage.figures.queries.latency_windows import LatencyWindow, select_latency_windows
+from ...storage.figures.queries.monitor_time import Measured
+from ...storage.figures.queries.project_availability import (
     ProjectEnd,
     select_end,
     select_project_days,
     select_project_windows,
 )
+from ...storage.monitors.queries.monitors import select_standings, status_of
+from ...storage.monitors.tables.monitors import select_monitor
+from ...storage.objectives.tables import burn_rules, monitor_targets, project_targets
+from ...storage.objectives.tables.burn_rules import BurnRuleRow
+from ...storage.objectives.tables.monitor_targets import MonitorTarget
+from ...storage.objectives.tables.project_targets import ProjectTarget
+from ...storage.scheduling.tables.shards import select_maintenances
+from ...storage.services.rules.service_report import WINDOWS
 from ..route import Ask, Route
 from ..shapes.base import known
 from ..shapes.monitors import DailyAvailability

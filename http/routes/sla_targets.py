@@ -6,15 +6,15 @@ from typing import Final
 
 import msgspec
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.rules.burn import DEFAULT_RULES, Rule, Severity
-from ...storage.rules.figure import OBJECTIVE_SCALE
-from ...storage.rules.instant import SECOND, to_text
-from ...storage.tables import burn_rules, project_targets
-from ...storage.tables.monitors import select_monitor
-from ...storage.tables.project_targets import ProjectTarget
-from ...storage.transactions.targets.aim import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.availability import OBJECTIVE_SCALE
+from ...storage.core.instant import SECOND, to_text
+from ...storage.engine.pools import Tx
+from ...storage.monitors.tables.monitors import select_monitor
+from ...storage.objectives.rules import DEFAULT_RULES, Rule, Severity
+from ...storage.objectives.tables import burn_rules, project_targets
+from ...storage.objectives.tables.project_targets import ProjectTarget
+from ...storage.objectives.transactions.set_monitor_objective import (
     aim_for_monitor,
     aim_for_project,
     aim_no_more,

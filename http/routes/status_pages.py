@@ -3,32 +3,41 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from ...storage.pools import Isolation
-from ...storage.rules.access import Action, Answer, Need, Scope, may, sees
-from ...storage.rules.instant import to_text
-from ...storage.rules.page import Source, Status, Visibility
-from ...storage.rules.page_edit import ComponentDraft, ComponentEdit, PageDraft, Target
-from ...storage.tables.status_components import ComponentRow, select_components_of
-from ...storage.tables.status_pages import PageRow, select_status_page, select_status_pages_of
-from ...storage.transactions.pages.convert_component import (
+from ...storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
+from ...storage.core.instant import to_text
+from ...storage.engine.pools import Isolation
+from ...storage.status_pages.rules.status_page import Source, Status, Visibility
+from ...storage.status_pages.rules.status_page_edit import (
+    ComponentDraft,
+    ComponentEdit,
+    PageDraft,
+    Target,
+)
+from ...storage.status_pages.tables.status_page_components import ComponentRow, select_components_of
+from ...storage.status_pages.tables.status_pages import (
+    PageRow,
+    select_status_page,
+    select_status_pages_of,
+)
+from ...storage.status_pages.transactions.convert_component import (
     Preview,
     Seen,
     convert_component,
     preview_conversion,
 )
-from ...storage.transactions.pages.edit_components import (
+from ...storage.status_pages.transactions.edit_components import (
     create_component,
     delete_component,
     update_component,
 )
-from ...storage.transactions.pages.edit_pages import (
+from ...storage.status_pages.transactions.edit_pages import (
     EDIT,
     create_page,
     delete_page,
     page_token,
     update_page,
 )
-from ...storage.transactions.pages.set_domain import set_domain
+from ...storage.status_pages.transactions.set_domain import set_domain
 from ..errors import Problem
 from ..route import Ask, Route
 from ..shapes.base import given, known

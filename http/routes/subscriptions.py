@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.rules.subscription import Asked, Kind
-from ...storage.tables.status_pages import select_status_page
-from ...storage.transactions.pages.edit_pages import EDIT
-from ...storage.transactions.subscriptions.leave import remove_subscriber
-from ...storage.views.subscribers import Subscriber as Row
-from ...storage.views.subscribers import select_subscribers
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.status_pages.queries.status_page_subscribers import Subscriber as Row
+from ...storage.status_pages.queries.status_page_subscribers import select_subscribers
+from ...storage.status_pages.rules.subscription import Asked, Kind
+from ...storage.status_pages.tables.status_pages import select_status_page
+from ...storage.status_pages.transactions.edit_pages import EDIT
+from ...storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ..errors import Problem
 from ..publicpage.reading import TokenQuery
 from ..publicpage.subscriptions import ask_for, say_no_more, say_yes

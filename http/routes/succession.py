@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from ...storage.pools import Tx
-from ...storage.rules.access import Action, Need
-from ...storage.tables.monitors import MonitorRow
-from ...storage.transactions.succession.convert_composite import Converted, convert_composite
-from ...storage.transactions.succession.supersede import reactivate, retire, set_successor
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.engine.pools import Tx
+from ...storage.monitors.tables.monitors import MonitorRow
+from ...storage.retirement.transactions.convert_composite import Converted, convert_composite
+from ...storage.retirement.transactions.set_successor import reactivate, retire, set_successor
 from ..route import Ask, Reply, Route
 from ..shapes.base import given
 from ..shapes.monitors import Monitor

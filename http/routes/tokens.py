@@ -3,11 +3,11 @@
 import os
 from typing import Final
 
-from ...storage.rules.access import Action, Need, Role
-from ...storage.rules.instant import to_text
-from ...storage.rules.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...storage.tables.tokens import TokenRow, select_tokens_of
-from ...storage.transactions.accounts.edit_tokens import create_token, delete_token
+from ...storage.accounts.rules.access import Action, Need, Role
+from ...storage.accounts.tables.api_tokens import TokenRow, select_tokens_of
+from ...storage.accounts.transactions.edit_tokens import create_token, delete_token
+from ...storage.core.instant import to_text
+from ...storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ..route import Ask, Route
 from ..shapes.base import given, instant_text, known
 from ..shapes.tokens import ApiToken, CreateApiToken, CreatedApiToken

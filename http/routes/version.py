@@ -3,7 +3,7 @@
 import platform
 from typing import Final
 
-from ...storage.rules.access import Action, Need
+from ...storage.accounts.rules.access import Action, Need
 from ..route import Ask, Route
 from ..shapes.accounts import BuildInfo
 from ..shapes.base import known

@@ -8,11 +8,11 @@ from uuid_utils.compat import uuid7
 
 from ...probes.senders import NotDelivered, deliver_signed
 from ...probes.senders.webhook import secret_from
-from ...storage.keyring import CannotOpen
-from ...storage.rules.access import Action, Need
-from ...storage.rules.instant import to_text
-from ...storage.tables.webhooks import WebhookRow, select_webhook, select_webhooks_of
-from ...storage.transactions.notifications.edit_webhooks import (
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.core.instant import to_text
+from ...storage.engine.keyring import CannotOpen
+from ...storage.notifications.tables.webhooks import WebhookRow, select_webhook, select_webhooks_of
+from ...storage.notifications.transactions.edit_webhooks import (
     create_webhook,
     delete_webhook,
     enable_webhook,

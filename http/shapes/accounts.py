@@ -5,8 +5,8 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.access import Role
-from ...storage.rules.second_factor import CODE_LONGEST
+from ...storage.accounts.rules.access import Role
+from ...storage.accounts.rules.totp import CODE_LONGEST
 from .base import Email, Given, InstantText, SecretText, Shape, Words
 from .organizations import Membership
 

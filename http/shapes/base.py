@@ -9,12 +9,12 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.instant import Instant, to_text
+from ...storage.core.instant import Instant, to_text
 
 T = TypeVar("T")
 
 InstantText = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-# What a name, an address and a slug may further be is storage.rules.naming's to say, in words.
+# What a name, an address and a slug may further be is storage.core.naming's to say, in words.
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Words = Annotated[str, Meta(max_length=200)]
 SlugText = Annotated[str, Meta(max_length=63, pattern="^[a-z][a-z0-9-]{0,62}$")]

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.bundle_change import Change
+from ...storage.bundles.rules.bundle_diff import Change
 from .base import Given, Shape
 
-# What an entry holds, and how it is refused, is storage.rules.bundle's to say.
+# What an entry holds, and how it is refused, is storage.bundles.rules.bundle's to say.
 Entries = dict[str, dict[str, Any]]
 Format = Annotated[int, Meta(ge=1, le=2)]
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.change import (
+from ...storage.changes.rules.change import (
     EXTERNAL_ID_LONGEST,
     REF_LONGEST,
     SOURCE_PATTERN,
@@ -14,9 +14,9 @@ from ...storage.rules.change import (
     Kind,
     Phase,
 )
-from ...storage.rules.comparison import HORIZONS, Withheld
-from ...storage.rules.gate import Action, State
-from ...storage.rules.precedence import Role
+from ...storage.changes.rules.change_comparison import HORIZONS, Withheld
+from ...storage.changes.rules.change_precedence import Role
+from ...storage.gate.rules.gate import Action, State
 from .base import Given, InstantText, Shape
 
 
@@ -24,7 +24,8 @@ def _words(words: Any) -> Meta:
     return Meta(extra_json_schema={"enum": list(words)})
 
 
-# Judged by storage.rules.change, after blanks around them are gone, each with a code of its own.
+# Judged by storage.changes.rules.change, after blanks around them are gone, each with a code of its
+# own.
 _Kind = Annotated[str, _words(kind.value for kind in Kind)]
 _Phase = Annotated[str, _words(phase.value for phase in Phase)]
 _Source = Annotated[str, Meta(extra_json_schema={"pattern": SOURCE_PATTERN})]

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from ...storage.rules.file_provider import Status
+from ...storage.bundles.rules.file_provider import Status
 from .base import InstantText, Shape
 
 

@@ -5,16 +5,16 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.delegation import SignalReason
-from ...storage.rules.figure import Withheld
-from ...storage.rules.gate import Action, Assignment, Clause, State, UnknownBehavior
-from ...storage.rules.gate_policy import (
+from ...storage.alerting.rules.paging_delegation import SignalReason
+from ...storage.core.availability import Withheld
+from ...storage.gate.rules.gate import Action, Assignment, Clause, State, UnknownBehavior
+from ...storage.gate.rules.gate_override import Ended, Status
+from ...storage.gate.rules.gate_policy import (
     SEAL_LAG_LEAST_SECONDS,
     SEAL_LAG_MOST_SECONDS,
     Source,
     WindowMode,
 )
-from ...storage.rules.override import Ended, Status
 from .base import Given, InstantText, Shape
 from .services import NotNegative, WindowName
 

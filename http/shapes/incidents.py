@@ -6,8 +6,9 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.alert import ALERTS_MOST
-from ...storage.rules.incident import (
+from ...storage.incidents.queries.incident_impacts import Part, Role
+from ...storage.incidents.rules.alertmanager_alert import ALERTS_MOST
+from ...storage.incidents.rules.incident import (
     BODY_LONGEST,
     POSTMORTEM_LONGEST,
     TITLE_LONGEST,
@@ -15,10 +16,9 @@ from ...storage.rules.incident import (
     Source,
     Status,
 )
-from ...storage.views.incident_impacts import Part, Role
 from .base import Given, InstantText, Shape
 
-# What a title and a body may further be is storage.rules.incident's to say, in words.
+# What a title and a body may further be is storage.incidents.rules.incident's to say, in words.
 Title = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
 Body = Annotated[str, Meta(max_length=BODY_LONGEST)]
 

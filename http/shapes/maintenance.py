@@ -5,8 +5,8 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.maintenance import REASON_LONGEST
-from ...storage.rules.recurrence import DURATION_SECONDS, RRULE_LONGEST
+from ...storage.maintenance.rules import DURATION_SECONDS, RRULE_LONGEST
+from ...storage.scheduling.rules.maintenance_window import REASON_LONGEST
 from .base import Given, InstantText, Shape
 
 Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from ...storage.rules.delegation import SignalReason
-from ...storage.rules.monitor import MonitorType
-from ...storage.tables.probe_troubles import Trouble
+from ...storage.alerting.rules.paging_delegation import SignalReason
+from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.monitors.tables.probe_errors import Trouble
 from .base import Given, InstantText, Shape
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]

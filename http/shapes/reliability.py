@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.report import Status
+from ...storage.services.rules.service_report import Status
 from .base import InstantText, Shape
 from .services import WindowName
 

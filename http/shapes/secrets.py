@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.secret import NAME_PATTERN, VALUE_BYTES_MOST
+from ...storage.monitors.rules.secret import NAME_PATTERN, VALUE_BYTES_MOST
 from .base import Given, InstantText, Shape
 
 SecretName = Annotated[str, Meta(max_length=63, pattern=NAME_PATTERN)]

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.declaration import DESCRIPTION_LONGEST
-from ...storage.rules.delegation import SignalReason
-from ...storage.rules.policy_document import ServicePolicies
+from ...storage.alerting.rules.paging_delegation import SignalReason
+from ...storage.services.rules.service_declaration import DESCRIPTION_LONGEST
+from ...storage.services.rules.service_policy import ServicePolicies
 from .base import Given, InstantText, Name, Shape, SlugText
 
 WindowName = Literal["24h", "7d", "30d", "90d"]

@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...storage.rules.auth_policy import RequireTotp
-from ...storage.rules.branding import Level
-from ...storage.rules.monitor_defaults import BUILT_IN
+from ...storage.accounts.rules.auth_policy import RequireTotp
+from ...storage.monitors.rules.monitor_defaults import BUILT_IN
+from ...storage.status_pages.rules.branding import Level
 from .base import Given, InstantText, SecretText, Shape
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.burn import RULES_MOST
+from ...storage.objectives.rules import RULES_MOST
 from .base import Given, InstantText, Shape
 from .services import WindowName
 

@@ -9,12 +9,18 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.figure import Withheld
-from ...storage.rules.incident import TITLE_LONGEST, Impact
-from ...storage.rules.incident import Source as IncidentSource
-from ...storage.rules.incident import Status as IncidentStatus
-from ...storage.rules.page import Reason, Source, Status, SummaryState, Visibility
-from ...storage.rules.page_edit import (
+from ...storage.core.availability import Withheld
+from ...storage.incidents.rules.incident import TITLE_LONGEST, Impact
+from ...storage.incidents.rules.incident import Source as IncidentSource
+from ...storage.incidents.rules.incident import Status as IncidentStatus
+from ...storage.status_pages.rules.status_page import (
+    Reason,
+    Source,
+    Status,
+    SummaryState,
+    Visibility,
+)
+from ...storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
     DOMAIN_LONGEST,
@@ -23,7 +29,7 @@ from ...storage.rules.page_edit import (
 )
 from .base import Given, InstantText, Shape, SlugText
 
-# What a text may further be is storage.rules.page_edit's to say, in words.
+# What a text may further be is storage.status_pages.rules.status_page_edit's to say, in words.
 PageTitle = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
 ComponentName = Annotated[str, Meta(min_length=1, max_length=COMPONENT_NAME_LONGEST)]
 Description = Annotated[str, Meta(max_length=DESCRIPTION_LONGEST)]

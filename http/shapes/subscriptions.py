@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.subscription import COMPONENTS_CHOSEN_MOST, URL_LONGEST
+from ...storage.status_pages.rules.subscription import COMPONENTS_CHOSEN_MOST, URL_LONGEST
 from .base import Email, Given, InstantText, Shape
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.rules.access import Role
+from ...storage.accounts.rules.access import Role
 from .base import Given, InstantText, Name, Shape
 
 

@@ -16,14 +16,14 @@ import psycopg
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.pools import open_pool
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.instant import DAY, HOUR, Instant, from_datetime
-from leadline.storage.tables.gate_decisions import instant_of
-from leadline.storage.views.change_decisions import _SEEN
-from leadline.storage.views.change_timeline import _INCIDENTS, _PAGE
-from leadline.storage.views.dependency_history import _BELOW
-from leadline.storage.views.preceding_changes import _PRECEDING
+from leadline.storage.changes.queries.change_gate_decisions import _SEEN
+from leadline.storage.changes.queries.change_timeline import _INCIDENTS, _PAGE
+from leadline.storage.changes.queries.preceding_changes import _PRECEDING
+from leadline.storage.core.instant import DAY, HOUR, Instant, from_datetime
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import open_pool
+from leadline.storage.gate.tables.gate_decisions import instant_of
+from leadline.storage.services.queries.dependency_history import _BELOW
 
 from ..daemon_process import Daemon, daemon
 from .api import _token

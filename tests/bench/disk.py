@@ -7,10 +7,10 @@ from typing import Any
 import psycopg
 import trio
 
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.arrival import Arrival
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.transactions.results.record_steady import record_steady
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import open_pool
+from leadline.storage.results.rules.incoming_result import Arrival
+from leadline.storage.results.transactions.record_steady import record_steady
 
 from ..daemon_process import daemon
 from .seed import add_monitors

@@ -13,9 +13,9 @@ from typing import Any
 import psycopg
 import trio
 
-from leadline.storage.pools import Isolation
-from leadline.storage.tables.services import select_services
-from leadline.storage.views.gate_facts import select_facts
+from leadline.storage.engine.pools import Isolation
+from leadline.storage.gate.queries.gate_evidence import select_facts
+from leadline.storage.services.tables.services import select_services
 
 from ..daemon_process import Daemon, daemon
 from .api import _token

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
-from leadline.storage.tables import deliveries
+from leadline.storage.notifications.tables import outbox_deliveries as deliveries
 
 from ..daemon_process import Daemon, daemon
 from .seed import first_project

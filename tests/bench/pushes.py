@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from leadline.storage.rules.token import TokenKind, token_from
+from leadline.storage.core.token import TokenKind, token_from
 
 from ..daemon_process import STOP_SECONDS, Daemon, daemon
 from .client import load

@@ -17,21 +17,22 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.service_evaluator import Evaluator
-from leadline.storage.pools import Pool, open_pool
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_datetime
-from leadline.storage.rules.minutes import Run, joined
-from leadline.storage.rules.report import WINDOWS
-from leadline.storage.rules.service import Durations
-from leadline.storage.rules.span import Span
-from leadline.storage.tables import service_facts, services
-from leadline.storage.tables.services import Key
-from leadline.storage.transactions.sealing.seal_services import seal_services
-from leadline.storage.views.service_reports import (
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_datetime
+from leadline.storage.core.time_span import Span
+from leadline.storage.engine.pools import Pool, open_pool
+from leadline.storage.services.queries.service_reports import (
     _FROM_DAYS,
     _FROM_MINUTES,
     select_burns,
     select_windows,
 )
+from leadline.storage.services.rules.service_health import Durations
+from leadline.storage.services.rules.service_minute import Run, joined
+from leadline.storage.services.rules.service_report import WINDOWS
+from leadline.storage.services.tables import service_minutes as service_facts
+from leadline.storage.services.tables import services
+from leadline.storage.services.tables.services import Key
+from leadline.storage.services.transactions.seal_services import seal_services
 
 from ..daemon_process import Daemon, daemon
 from .api import _token

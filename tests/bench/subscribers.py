@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 from uuid_utils.compat import uuid7
 
-from leadline.storage.keyring import Keyring, Place
-from leadline.storage.rules.token import RANDOM_BYTES, TokenKind, digest, token_from
+from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from leadline.storage.engine.keyring import Keyring, Place
 
 from ..daemon_process import Daemon, daemon
 from ..ports import free_port

@@ -15,7 +15,7 @@ from playwright.sync_api import (
 )
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.pools import Pool
+from leadline.storage.engine.pools import Pool
 from tests.browser import browsing
 from tests.conftest import FROZEN_NOW
 from tests.daemon_process import Daemon, daemon

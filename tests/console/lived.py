@@ -6,13 +6,13 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant
-from leadline.storage.rules.service import Durations
-from leadline.storage.tables.services import ServiceRow, select_service
-from leadline.storage.transactions.services.aim import put_target
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.declare import DeclarationDraft, declare
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.objectives.transactions.set_service_objective import put_target
+from leadline.storage.services.rules.service_health import Durations
+from leadline.storage.services.tables.services import ServiceRow, select_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.http.cast import Api
 
 GOOD = Durations(good_us=HOUR, healthy_us=HOUR)

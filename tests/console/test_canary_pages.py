@@ -9,10 +9,10 @@ import pytest
 from leadline.http.console.explained import REFUSALS
 from leadline.http.console.monitor_form.examples import EXAMPLES, with_examples
 from leadline.probes.check.check import validate
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.instant import DAY, MINUTE, Instant
-from leadline.storage.rules.ledger import WithheldReason
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.scheduling.rules.expected_run import WithheldReason
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.probes.job_queue import polled

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from leadline.http.console.changes.told import difference
 from leadline.http.console.incidents.changes import SHOWN_MOST
-from leadline.storage.rules.change import Kind, Phase, Record
-from leadline.storage.rules.comparison import Facts, Side
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant
-from leadline.storage.rules.sli import Split
-from leadline.storage.rules.span import Span
-from leadline.storage.tables.services import ServiceRow
-from leadline.storage.transactions.changes.record_change import record_change
+from leadline.storage.changes.rules.change import Kind, Phase, Record
+from leadline.storage.changes.rules.change_comparison import Facts, Side
+from leadline.storage.changes.transactions import record_change
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.core.sli import Split
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.tables.services import ServiceRow
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import DOWN, UP, declared, new, sealed, told, uid_of

@@ -17,7 +17,7 @@ from leadline.http.console.words import (
     percent,
     setting,
 )
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_text
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_text
 
 GAP = "\u202f"
 TALLIES = st.dictionaries(st.sampled_from(list(Shown)), st.integers(0, 3_000))

@@ -7,11 +7,11 @@ from uuid import uuid4
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.token import digest
-from leadline.storage.tables import presences
-from leadline.storage.tables.agent_tokens import select_live_agent_token
-from leadline.storage.transactions.accounts import edit_agent_tokens
+from leadline.storage.agents.tables.agent_tokens import select_live_agent_token
+from leadline.storage.agents.transactions import edit_agent_tokens
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.token import digest
+from leadline.storage.scheduling.tables import presences
 from tests.http.cast import Api
 
 PATH = "/admin/fleet"

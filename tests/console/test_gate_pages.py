@@ -13,14 +13,14 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from leadline.http.console.gate.told import because, document_lines, lines, short, used
-from leadline.storage.pools import Isolation, Tx
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.burn import Severity, Verdict
-from leadline.storage.rules.delegation import SignalReason
-from leadline.storage.rules.episode import Live
-from leadline.storage.rules.gate import Assignment, Clause, State, Unavailable, UnknownBehavior
-from leadline.storage.rules.gate_facts import (
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.alerting.rules.paging_delegation import SignalReason
+from leadline.storage.core.instant import DAY, SECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import Isolation, Tx
+from leadline.storage.gate.rules.gate import Assignment, Clause, State, Unavailable, UnknownBehavior
+from leadline.storage.gate.rules.gate_evidence import (
     Evidence,
     FactRevisions,
     Facts,
@@ -30,12 +30,12 @@ from leadline.storage.rules.gate_facts import (
     WindowFacts,
     answer,
 )
-from leadline.storage.rules.gate_policy import Document, WindowMode
-from leadline.storage.rules.instant import DAY, SECOND, Instant
-from leadline.storage.tables.gate_overrides import OverrideRow, select_overrides
-from leadline.storage.tables.services import ServiceRow
-from leadline.storage.transactions.gate.edit_policy import put_policy
-from leadline.storage.transactions.gate.evaluate import evaluate_gate
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.gate.tables.gate_overrides import OverrideRow, select_overrides
+from leadline.storage.gate.transactions.edit_policy import put_policy
+from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
+from leadline.storage.objectives.rules import Severity, Verdict
+from leadline.storage.services.tables.services import ServiceRow
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.rules.test_gate_facts import documents, governed, some_facts

@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 import pytest
 from playwright.sync_api import expect
 
-from leadline.storage.rules.incident import Impact, Status
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables.incidents import lock_incident
-from leadline.storage.transactions.notifications.tell import Page, page_channels
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.incidents.rules.incident import Impact, Status
+from leadline.storage.incidents.tables.incidents import lock_incident
+from leadline.storage.notifications.transactions.enqueue_notifications import Page, page_channels
 from tests.conftest import FROZEN_NOW
 from tests.daemon_process import Daemon
 from tests.http.cast import Api

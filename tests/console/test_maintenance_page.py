@@ -7,10 +7,10 @@ from typing import Any
 from uuid import uuid4
 
 from leadline.http.console.maintenance.shown import service_lines
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant
-from leadline.storage.rules.service import Durations
-from leadline.storage.transactions.maintenance.plan_maintenance import Plan, announce
-from leadline.storage.transactions.maintenance.preview_services import Previewed, Unknown
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
+from leadline.storage.maintenance.transactions.preview_services import Previewed, Unknown
+from leadline.storage.services.rules.service_health import Durations
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

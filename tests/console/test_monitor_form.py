@@ -14,8 +14,8 @@ from leadline.http.console.monitor_form.fields import Row, sections
 from leadline.http.console.monitor_form.reading import fresh, kinds, of_row, read, stored_secrets
 from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
 from leadline.probes.kinds import FILES, spec_of
-from leadline.storage.rules.instant import Instant
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
 from tests.probes.job_queue import polled
 
 # A kind as a later one may be, with a field of every type.

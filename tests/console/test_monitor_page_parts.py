@@ -18,9 +18,9 @@ from leadline.http.console.monitor.facts import (
 )
 from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.check.target import BadTarget
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
-from leadline.storage.rules.schedule import Term, anchor_for, windows
-from leadline.storage.views.results import HeartbeatRow
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.results.queries.results import HeartbeatRow
+from leadline.storage.scheduling.rules.run_schedule import Term, anchor_for, windows
 
 from .test_monitor_form import ROW
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from leadline.storage.rules.instant import DAY, HOUR, Instant
+from leadline.storage.core.instant import DAY, HOUR, Instant
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from leadline.storage.rules.instant import HOUR, Instant
-from leadline.storage.rules.telling import Page, Topic
-from leadline.storage.transactions.notifications.tell import page_channels
+from leadline.storage.core.instant import HOUR, Instant
+from leadline.storage.notifications.rules.notification import Page, Topic
+from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
 from tests.conftest import FROZEN_NOW
 from tests.console.test_oncall_page import first_line, seen, send, text_of
 from tests.http.cast import Api

@@ -9,14 +9,14 @@ from uuid_utils.compat import uuid7
 
 from leadline.http.route import Route
 from leadline.http.table import ROUTES
-from leadline.storage.pools import Isolation
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.change import Kind, Phase, Record
-from leadline.storage.rules.gate import Assignment, Clause, UnknownBehavior
-from leadline.storage.rules.gate_policy import Document, WindowMode
-from leadline.storage.transactions.changes.record_change import record_change
-from leadline.storage.transactions.gate.edit_policy import put_policy
-from leadline.storage.transactions.gate.evaluate import evaluate_gate
+from leadline.storage.changes.rules.change import Kind, Phase, Record
+from leadline.storage.changes.transactions import record_change
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import Isolation
+from leadline.storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.gate.transactions.edit_policy import put_policy
+from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import PEOPLE, Api
 

@@ -19,7 +19,7 @@ from leadline.http.console.plots.oncall import TOP as CALENDAR_TOP
 from leadline.http.console.plots.phases import Part, phases
 from leadline.http.console.plots.strip import SLOT, Beat, strip
 from leadline.http.console.plots.svg import HATCH, element, title
-from leadline.storage.rules.sli import Split
+from leadline.storage.core.sli import Split
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
 BEATS = st.lists(st.sampled_from(list(Beat)), min_size=1, max_size=120)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.console.profile.page import qr_code
-from leadline.storage.rules.second_factor import code_of, step_at
+from leadline.storage.accounts.rules.totp import code_of, step_at
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.test_second_factor import MARA, PASSWORD, code, cookie_of, log_in

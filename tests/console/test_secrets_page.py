@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.transactions.secrets.edit_secrets import place_of
+from leadline.storage.monitors.transactions.edit_secrets import place_of
 from tests.http.cast import Api
 
 VALUE = "canary-9d1e"

@@ -3,9 +3,9 @@
 from fractions import Fraction
 from typing import Any
 
-from leadline.storage.rules.burn import Severity
-from leadline.storage.tables.burn_rules import select_rules_of_services
-from leadline.storage.tables.declarations import select_revisions
+from leadline.storage.objectives.rules import Severity
+from leadline.storage.objectives.tables.burn_rules import select_rules_of_services
+from leadline.storage.services.tables.service_revisions import select_revisions
 from tests.http.cast import Api
 
 from .lived import lived

@@ -15,22 +15,22 @@ from leadline.http.console.service import budget
 from leadline.http.console.service.alerting import REASONS
 from leadline.http.console.service.facts import Bucket
 from leadline.http.console.services.page import first_line as list_first_line
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.arrival import Arrival, Source
-from leadline.storage.rules.delegation import SignalReason
-from leadline.storage.rules.figure import Budget, Withheld, allowed_us
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.report import Status, Window
-from leadline.storage.rules.service import Durations
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.transactions.services.edit_alerting import AlertingEdit, edit_alerting
-from leadline.storage.views.alerting_state import (
+from leadline.storage.alerting.queries.alerting_state import (
     NOBODYS,
     Delegation,
     OwnerName,
     SignalDelegation,
 )
+from leadline.storage.alerting.rules.paging_delegation import SignalReason
+from leadline.storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
+from leadline.storage.core.availability import Budget, Withheld, allowed_us
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.services.rules.service_health import Durations
+from leadline.storage.services.rules.service_report import Status, Window
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from leadline.http.console.plots.strip import Beat
 from leadline.http.console.slots import Axis, beats
-from leadline.storage.rules.instant import MINUTE, Instant
-from leadline.storage.rules.schedule import Term
-from leadline.storage.rules.span import Span
-from leadline.storage.views.console_course import Course, Taken
+from leadline.storage.core.instant import MINUTE, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.results.queries.console_results import Course, Taken
+from leadline.storage.scheduling.rules.run_schedule import Term
 
 START = Instant(1_767_571_200_000_000)
 AXIS = Axis(START, MINUTE, 10)

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import pytest
 from playwright.sync_api import expect
 
-from leadline.storage.rules.incident import Status
-from leadline.storage.rules.page import Visibility
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.status_pages.rules.status_page import Visibility
 from tests.daemon_process import Daemon
 from tests.http.cast import Api
 

@@ -15,10 +15,10 @@ from leadline.http.context import Options
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.send_result import Mail, Means
-from leadline.storage.pools import Pool
-from leadline.storage.rules.page import COMPONENTS_MOST, Visibility
-from leadline.storage.rules.page import Status as PageStatus
-from leadline.storage.rules.page_edit import moved_positions
+from leadline.storage.engine.pools import Pool
+from leadline.storage.status_pages.rules.status_page import COMPONENTS_MOST, Visibility
+from leadline.storage.status_pages.rules.status_page import Status as PageStatus
+from leadline.storage.status_pages.rules.status_page_edit import moved_positions
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 

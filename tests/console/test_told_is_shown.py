@@ -2,12 +2,12 @@
 
 import pytest
 
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.arrival import Arrival, Source
-from leadline.storage.rules.instant import DAY, MINUTE, SECOND, Instant
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.alerts.drive_alerts import drive_alerts
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.alerting.transactions.process_outages import drive_alerts
+from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.transactions.record_results import record_results
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

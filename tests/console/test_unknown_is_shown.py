@@ -3,9 +3,9 @@
 import pytest
 
 from leadline.http.context import Readiness
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.monitors.tables.monitors import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

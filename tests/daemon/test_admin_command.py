@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.second_factor import code_of, step_at
+from leadline.storage.accounts.rules.totp import code_of, step_at
+from leadline.storage.core.instant import Instant
 from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
 
 

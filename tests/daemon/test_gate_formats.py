@@ -22,7 +22,7 @@ from leadline.daemon.cli.gate_ci_formats import (
 from leadline.daemon.cli.gate_response import Decision, read_decision
 from leadline.daemon.cli.gate_text import reason_told, told
 from leadline.daemon.cli.safe_text import shown, shown_json
-from leadline.storage.rules.gate import Clause, Unavailable
+from leadline.storage.gate.rules.gate import Clause, Unavailable
 from tests.daemon.pipeline_server import DECISION, PROJECT, SERVICE, call, decision, http, serving
 
 BY_ID = ("gate", "check", "--project", PROJECT, "--service", SERVICE)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from leadline.daemon.cli import main
 from leadline.daemon.importers import CannotImport, Found, read_of
-from leadline.storage.rules.bundle import read_bundle
-from leadline.storage.rules.bundle_text import read_text
+from leadline.storage.bundles.rules.bundle import read_bundle
+from leadline.storage.bundles.rules.bundle_yaml import read_text
 
 
 def read(kind: str, tmp_path: Path, document: Any, modules: Any = None) -> Found:

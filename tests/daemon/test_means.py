@@ -6,7 +6,7 @@ from leadline.daemon.config.config_schema import Mail, NotificationEgress, Probe
 from leadline.daemon.process.wiring import means_of
 from leadline.probes.net.egress import Reach, make_reach
 from leadline.probes.net.egress_policy import Refusal, probe_policy
-from leadline.storage.rules.instant import Instant
+from leadline.storage.core.instant import Instant
 
 
 def reach_of(deny: str = "") -> Reach:

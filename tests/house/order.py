@@ -141,6 +141,4 @@ def is_pure(module: str) -> bool:
     """Returns whether a module must have no async function, clock, randomness or I/O."""
     place = place_of(module)
     in_rules = place is not None and (place.layer == "storage" and place.sublayer == "rules")
-    return (
-        in_rules or module in PURE_MODULES or module.startswith(("storage.core", "storage.rules"))
-    )
+    return in_rules or module in PURE_MODULES or module.startswith("storage.core")

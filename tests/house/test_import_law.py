@@ -15,7 +15,6 @@ from tests.house.sources import (
     text,
 )
 
-STORAGE_LAYERS: Final = ("rules", "tables", "views", "transactions")
 IMPURE: Final = {
     "trio",
     "time",
@@ -27,26 +26,6 @@ IMPURE: Final = {
     "socket",
     "httpx",
 }
-
-
-def _upward_imports_in_storage(path: Path) -> Iterator[str]:
-    parts = module_name(path).split(".")
-    layer = parts[1] if len(parts) > 2 else ""
-    if layer not in STORAGE_LAYERS:
-        return
-    for name, inside in imported(path):
-        other = name.split(".")
-        if not inside or len(other) < 2 or other[0] != "storage" or other[1] not in STORAGE_LAYERS:
-            continue
-        if STORAGE_LAYERS.index(other[1]) > STORAGE_LAYERS.index(layer):
-            yield f"{ident(path)}: imports {name} from a higher layer of storage"
-        if layer == "tables" and len(other) > 2 and other[1] == "tables":
-            yield f"{ident(path)}: tables do not import each other: {name}"
-
-
-def test_imports_inside_storage_point_down() -> None:
-    storage = (path for path in files() if ident(path).startswith("storage/"))
-    assert [found for path in storage for found in _upward_imports_in_storage(path)] == []
 
 
 def _pure_files() -> list[Path]:
@@ -93,13 +72,6 @@ def test_no_module_imports_itself_through_others() -> None:
     assert cycles == []
 
 
-OLD_SQL_PLACES: Final = (
-    "storage/tables/",
-    "storage/views/",
-    "storage/pools.py",
-    "storage/postgres",
-    "storage/migrate",
-)
 # Files outside storage whose database is SQLite.
 SQLITE_FILES: Final = {
     # Reads the database file of another tool.
@@ -144,7 +116,7 @@ def _misplaced_sql(path: Path) -> Iterator[str]:
 def _may_contain_sql(path: Path) -> bool:
     place = place_of(module_name(path))
     if place is None or place.layer != "storage":
-        return ident(path).startswith(OLD_SQL_PLACES) or ident(path) in SQLITE_FILES
+        return ident(path) in SQLITE_FILES
     return place.feature == "engine" or place.sublayer in {"tables", "queries"}
 
 

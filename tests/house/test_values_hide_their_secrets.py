@@ -21,8 +21,8 @@ from leadline.probes.kinds.synthetic.template import Values
 from leadline.probes.net.http_exchange import RawResponse, Request, Response
 from leadline.probes.net.ssh_session import Login
 from leadline.probes.net.tls_contexts import Contexts, Identity
-from leadline.storage.rules.monitor import MonitorType
-from leadline.storage.transactions.monitors.draft import MonitorDraft
+from leadline.storage.monitors.rules.monitor import MonitorType
+from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 
 SECRET = "tr0ub4dor"
 BYTES = SECRET.encode()

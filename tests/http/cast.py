@@ -17,6 +17,8 @@ from quart import Response
 from quart.typing import TestClientProtocol
 from uuid_utils.compat import uuid7
 
+from leadline.daemon.loops.composite_evaluator import Evaluator
+from leadline.daemon.loops.result_recorder import Recorder
 from leadline.http.app import make_app
 from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
@@ -26,64 +28,65 @@ from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
 from leadline.probes.senders import Means
 from leadline.probes.senders.webhook import secret_from
-from leadline.storage.bus import Bus
-from leadline.storage.evaluator import Evaluator
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool, Tx, open_pool
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.change import Kind as ChangeKind
-from leadline.storage.rules.change import Phase, Record
-from leadline.storage.rules.escalation import TargetKind
-from leadline.storage.rules.gate import Assignment, Clause, UnknownBehavior
-from leadline.storage.rules.gate_policy import Document, WindowMode
-from leadline.storage.rules.incident import Status
-from leadline.storage.rules.instant import DAY, HOUR, Instant
-from leadline.storage.rules.page import Status as PageStatus
-from leadline.storage.rules.page_edit import ComponentDraft, PageDraft, Target
-from leadline.storage.rules.recurrence import Recurrence
-from leadline.storage.rules.subscription import Asked
-from leadline.storage.rules.subscription import Kind as SubscriberKind
-from leadline.storage.rules.telling import Page, Topic
-from leadline.storage.rules.token import RANDOM_BYTES, TokenKind, digest, token_from
-from leadline.storage.tables import projects, sessions, tokens, users
-from leadline.storage.tables.agent_tokens import insert_agent_token
-from leadline.storage.tables.gate_policies import select_governing
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.tables.services import select_service
-from leadline.storage.transactions.changes.record_change import record_change
-from leadline.storage.transactions.gate.edit_policy import put_policy
-from leadline.storage.transactions.gate.evaluate import evaluate_gate
-from leadline.storage.transactions.gate.override import create_override as create_gate_override
-from leadline.storage.transactions.incidents.edit_incidents import (
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.tables import api_tokens as tokens
+from leadline.storage.accounts.tables import projects, sessions, users
+from leadline.storage.agents.tables.agent_tokens import insert_agent_token
+from leadline.storage.changes.rules.change import Kind as ChangeKind
+from leadline.storage.changes.rules.change import Phase, Record
+from leadline.storage.changes.transactions import record_change
+from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import Pool, Tx, open_pool
+from leadline.storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.gate.tables.gate_policies import select_governing
+from leadline.storage.gate.transactions.edit_gate_overrides import (
+    create_override as create_gate_override,
+)
+from leadline.storage.gate.transactions.edit_policy import put_policy
+from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     create_incident,
     put_postmortem,
 )
-from leadline.storage.transactions.maintenance.plan_maintenance import Plan, announce
-from leadline.storage.transactions.maintenance.repeat_maintenance import SeriesPlan, begin_series
-from leadline.storage.transactions.monitors.create_monitor import create_monitor
-from leadline.storage.transactions.monitors.draft import MonitorDraft
-from leadline.storage.transactions.notifications.edit_channels import attach_channel, create_channel
-from leadline.storage.transactions.notifications.edit_webhooks import create_webhook
-from leadline.storage.transactions.notifications.tell import page_channels
-from leadline.storage.transactions.oncall.edit_overrides import create_override
-from leadline.storage.transactions.oncall.edit_policies import (
+from leadline.storage.maintenance.rules import Recurrence
+from leadline.storage.maintenance.transactions.extend_series import SeriesPlan, begin_series
+from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.create_monitor import create_monitor
+from leadline.storage.monitors.transactions.edit_secrets import create_secret
+from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
+from leadline.storage.notifications.rules.notification import Page, Topic
+from leadline.storage.notifications.transactions.edit_channels import attach_channel, create_channel
+from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_project
+from leadline.storage.objectives.transactions.set_service_objective import put_target
+from leadline.storage.oncall.rules.escalation import TargetKind
+from leadline.storage.oncall.transactions.edit_escalation_policies import (
     PolicyDraft,
     StepDraft,
     create_policy,
 )
-from leadline.storage.transactions.oncall.edit_schedules import ScheduleDraft, create_schedule
-from leadline.storage.transactions.pages.edit_components import create_component
-from leadline.storage.transactions.pages.edit_pages import create_page
-from leadline.storage.transactions.secrets.edit_secrets import create_secret
-from leadline.storage.transactions.services.aim import put_target
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.subscriptions.subscribe import subscribe
-from leadline.storage.transactions.targets.aim import aim_for_project
-from leadline.storage.views.pages import select_page
-from leadline.storage.views.subscribers import select_subscribers
+from leadline.storage.oncall.transactions.edit_overrides import create_override
+from leadline.storage.oncall.transactions.edit_schedules import ScheduleDraft, create_schedule
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.services.tables.services import select_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.status_pages.queries.status_page_subscribers import select_subscribers
+from leadline.storage.status_pages.queries.status_pages import select_page
+from leadline.storage.status_pages.rules.status_page import Status as PageStatus
+from leadline.storage.status_pages.rules.status_page_edit import ComponentDraft, PageDraft, Target
+from leadline.storage.status_pages.rules.subscription import Asked
+from leadline.storage.status_pages.rules.subscription import Kind as SubscriberKind
+from leadline.storage.status_pages.transactions.edit_components import create_component
+from leadline.storage.status_pages.transactions.edit_pages import create_page
+from leadline.storage.status_pages.transactions.subscribe import subscribe
 from tests.conftest import FROZEN_NOW
 
 COOKIE = "leadline_session"

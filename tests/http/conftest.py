@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.pools import Pool
+from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.gating import PLENTY, Gated, open_gated

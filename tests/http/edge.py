@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Options
 from leadline.probes.jobs.agent_protocol import Generation, window_job_id
-from leadline.storage.bus import Bus
-from leadline.storage.pools import open_pool
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.instant import SECOND, Instant, from_text, to_text
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import SECOND, Instant, from_text, to_text
+from leadline.storage.engine.pools import open_pool
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.gating import Clock

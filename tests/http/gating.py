@@ -12,10 +12,10 @@ import msgspec
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.permits import Admission, Bounds
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.gate_facts import Evidence, answer
-from leadline.storage.rules.instant import SECOND, Instant, to_text
-from leadline.storage.rules.service import Durations
+from leadline.storage.core.instant import SECOND, Instant, to_text
+from leadline.storage.engine.pools import open_pool
+from leadline.storage.gate.rules.gate_evidence import Evidence, answer
+from leadline.storage.services.rules.service_health import Durations
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.serving import UP, declared, sealed, told, uid_of

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from leadline.storage.rules.instant import DAY, Instant
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import DAY, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import told

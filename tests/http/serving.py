@@ -5,11 +5,12 @@ was sealed as a test says.
 from typing import Any
 from uuid import UUID
 
-from leadline.storage.rules.instant import DAY, MINUTE, Instant
-from leadline.storage.rules.minutes import Run
-from leadline.storage.rules.service import Durations
-from leadline.storage.rules.span import Span
-from leadline.storage.tables import service_facts, services
+from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.service_health import Durations
+from leadline.storage.services.rules.service_minute import Run
+from leadline.storage.services.tables import service_minutes as service_facts
+from leadline.storage.services.tables import services
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

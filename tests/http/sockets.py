@@ -9,7 +9,7 @@ import trio
 
 from leadline.http.context import Context
 from leadline.http.server import serve
-from leadline.storage.pools import Pool, open_pool
+from leadline.storage.engine.pools import Pool, open_pool
 
 
 class Told(NamedTuple):

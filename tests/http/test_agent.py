@@ -20,8 +20,8 @@ from leadline.probes.jobs.agent_protocol import (
     window_job_id,
 )
 from leadline.probes.jobs.envelope import open_envelope
-from leadline.storage.rules.instant import DAY, SECOND, Instant, to_text
-from leadline.storage.tables import agents
+from leadline.storage.agents.tables import agents
+from leadline.storage.core.instant import DAY, SECOND, Instant, to_text
 from tests.http.cast import Api
 from tests.http.edge import (
     ANY_TOKEN,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.core.instant import SECOND, Instant
 from tests.http.edge import Edge, open_edge, result
 
 PATH = "/api/v1/agent-tokens"

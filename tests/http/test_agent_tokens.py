@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.rules.token import TokenKind, digest, kind_of
-from leadline.storage.tables.agent_tokens import (
+from leadline.storage.agents.tables.agent_tokens import (
     REVOKED_SHOWN,
     AgentTokenRow,
     select_live_agent_token,
 )
-from leadline.storage.transactions.accounts import edit_agent_tokens
+from leadline.storage.agents.transactions import edit_agent_tokens
+from leadline.storage.core.token import TokenKind, digest, kind_of
 from tests.http.cast import Api
 
 PATH = "/api/v1/agent-tokens"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from leadline.storage.rules.instant import MINUTE, Instant, to_text
+from leadline.storage.core.instant import MINUTE, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import told

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.instant import SECOND, Instant, to_text
+from leadline.storage.core.instant import SECOND, Instant, to_text
+from leadline.storage.engine.pools import open_pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 

@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool
-from leadline.storage.rules.access import Role
-from leadline.storage.tables import users
+from leadline.storage.accounts.rules.access import Role
+from leadline.storage.accounts.tables import users
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.serving import told

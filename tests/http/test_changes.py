@@ -9,9 +9,9 @@ import trio
 from leadline.daemon.process.metrics import Metrics
 from leadline.http.auth.passwords import Passwords
 from leadline.http.permits import Admission, Bounds
-from leadline.storage.pools import Pool
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
-from leadline.storage.tables.services import ServiceRow, select_service
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
+from leadline.storage.engine.pools import Pool
+from leadline.storage.services.tables.services import ServiceRow, select_service
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.serving import (

@@ -9,10 +9,10 @@ from leadline.http.shapes.notifications import ChannelType
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders import SPECS
 from leadline.probes.senders.channel_spec import MASK
-from leadline.storage.keyring import Keyring
-from leadline.storage.tables import channels as table
-from leadline.storage.transactions.notifications.edit_channels import CHANNELS_OF_PROJECT_MOST
-from leadline.storage.transactions.notifications.settings_of_channel import opened
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.notifications.tables import channels as table
+from leadline.storage.notifications.transactions.channel_secrets import opened
+from leadline.storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
 from tests.http.cast import Api
 from tests.ports import refusing_port
 from tests.probes.fake_services import service

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from leadline.http.shapes.status_pages import Component
-from leadline.storage.rules.instant import to_text
-from leadline.storage.rules.page import COMPONENTS_MOST
-from leadline.storage.transactions.pages import edit_components
+from leadline.storage.core.instant import to_text
+from leadline.storage.status_pages.rules.status_page import COMPONENTS_MOST
+from leadline.storage.status_pages.transactions import edit_components
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import NOWHERE, told

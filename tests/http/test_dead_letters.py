@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.storage.tables import dead_letters
-from leadline.storage.transactions.notifications import replay_dead
+from leadline.storage.notifications.tables import dead_letters
+from leadline.storage.notifications.transactions import replay_dead
 from tests.http.cast import Api
 
 DEAD = "/api/v1/admin/outbox/dead"

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from leadline.http import stream
-from leadline.storage.bus import QUEUE_MOST, StatusEvent
-from leadline.storage.rules.state import Status
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.monitors.rules.monitor_state import Status
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import QUEUE_MOST, StatusEvent
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

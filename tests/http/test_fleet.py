@@ -4,8 +4,8 @@ from typing import Any
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables import presences
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.scheduling.tables import presences
 from tests.http.cast import Api
 
 PATH = "/api/v1/admin/fleet"

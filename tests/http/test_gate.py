@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant, to_text
+from leadline.storage.core.instant import MINUTE, SECOND, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.gating import CLAUSES, Gated, policy
 from tests.http.serving import DOWN, NOWHERE, UNKNOWN, UP, new, services_of, told, uid_of

@@ -11,8 +11,8 @@ from uuid_utils.compat import uuid4
 
 from leadline.daemon.process.metrics import Metrics
 from leadline.http.routes import gate as gate_routes
-from leadline.storage.postgres_partitions import drop_partitions
-from leadline.storage.rules.instant import DAY, Instant, to_text
+from leadline.storage.core.instant import DAY, Instant, to_text
+from leadline.storage.engine.partitions import drop_partitions
 from tests.conftest import FROZEN_NOW
 from tests.http.gating import PLENTY, Gated
 from tests.http.serving import DOWN, NOWHERE, UP, new, told

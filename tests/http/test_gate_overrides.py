@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.storage.rules.instant import DAY, SECOND, Instant, to_text
+from leadline.storage.core.instant import DAY, SECOND, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.gating import Gated, policy
 from tests.http.serving import DOWN, NOWHERE, UP, told

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from leadline.storage.rules.instant import DAY, MINUTE, Instant, from_text, to_text
+from leadline.storage.core.instant import DAY, MINUTE, Instant, from_text, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import DOWN, UP, declared, refused, sealed, told

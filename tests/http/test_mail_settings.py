@@ -3,9 +3,12 @@
 from typing import Any
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool
-from leadline.storage.views.mailing import mailing_in_force, select_mail_settings
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool
+from leadline.storage.notifications.queries.mail_settings import (
+    mailing_in_force,
+    select_mail_settings,
+)
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.serving import told

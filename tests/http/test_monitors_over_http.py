@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from leadline.http.cursor import write_cursor
-from leadline.storage.rules.arrival import Arrival
-from leadline.storage.rules.instant import LATEST, MINUTE, Instant, to_text
+from leadline.storage.core.instant import LATEST, MINUTE, Instant, to_text
+from leadline.storage.results.rules.incoming_result import Arrival
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

@@ -10,11 +10,17 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.rules.escalation import Ladder, Step, Target, TargetKind
-from leadline.storage.rules.instant import DAY, HOUR, SECOND, Instant, to_text
-from leadline.storage.tables.escalation_policies import select_ladder
-from leadline.storage.transactions.oncall import edit_overrides, edit_policies, edit_schedules
-from leadline.storage.transactions.oncall.reach_people import channels_of_step
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant, to_text
+from leadline.storage.oncall.rules.escalation import Ladder, Step, Target, TargetKind
+from leadline.storage.oncall.tables.escalation_policies import select_ladder
+from leadline.storage.oncall.transactions import (
+    edit_escalation_policies as edit_policies,
+)
+from leadline.storage.oncall.transactions import (
+    edit_overrides,
+    edit_schedules,
+)
+from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

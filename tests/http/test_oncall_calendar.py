@@ -17,7 +17,7 @@ from icalendar import Calendar
 from msgspec import structs
 
 from leadline.http.ics import AHEAD_US, BACK_US, EVENTS_MOST, calendar_of
-from leadline.storage.rules.instant import (
+from leadline.storage.core.instant import (
     DAY,
     HOUR,
     MINUTE,
@@ -27,9 +27,9 @@ from leadline.storage.rules.instant import (
     to_datetime,
     to_text,
 )
-from leadline.storage.tables.oncall import ParticipantRow, ScheduleRow
-from leadline.storage.tables.oncall_overrides import OverrideRow
-from leadline.storage.views.rosters import Standing
+from leadline.storage.oncall.queries.oncall_schedules import Standing
+from leadline.storage.oncall.tables.oncall_overrides import OverrideRow
+from leadline.storage.oncall.tables.oncall_schedules import ParticipantRow, ScheduleRow
 from tests.calls import counted_calls
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api

@@ -12,8 +12,8 @@ from leadline.http.describe import describe, operation_id, refusals_of
 from leadline.http.openapi import document, document_bytes
 from leadline.http.route import Route
 from leadline.http.table import ROUTES
-from leadline.storage.rules.access import Action, Need
-from leadline.storage.rules.page import Visibility
+from leadline.storage.accounts.rules.access import Action, Need
+from leadline.storage.status_pages.rules.status_page import Visibility
 from tests.http.cast import Api
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.rules.token import digest
+from leadline.storage.core.token import digest
 from tests.http.cast import COOKIE, Api
 
 OLD, NEW = "correct horse", "battery staple"

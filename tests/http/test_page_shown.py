@@ -8,8 +8,8 @@ from hypothesis import given
 
 from leadline.http.routes.page_shown import render_shape
 from leadline.http.shapes.status_pages import StatusPageRender
-from leadline.storage.rules.instant import to_text
-from leadline.storage.rules.page import Audience, Facts, Incident, Page, render
+from leadline.storage.core.instant import to_text
+from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render
 from tests.rules.page_world import SECRET, facts, leaves
 
 

@@ -14,9 +14,9 @@ from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
 from leadline.http.table import ROUTES
 from leadline.probes.net.egress_policy import probe_policy
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.password_reset import ATTEMPTS_MOST
-from leadline.storage.rules.token import RANDOM_BYTES, TokenKind, token_from
+from leadline.storage.accounts.rules.password_reset import ATTEMPTS_MOST
+from leadline.storage.core.token import RANDOM_BYTES, TokenKind, token_from
+from leadline.storage.engine.pools import open_pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.gating import Clock

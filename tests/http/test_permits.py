@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.http.permits import ClientBuckets, ClientTries
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 ZERO = Instant(0)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leadline.http.errors import Problem
 from leadline.http.permits import Admission, Bounds
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 PEOPLE = ("anna", "ben", "cleo")
 

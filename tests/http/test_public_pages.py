@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from leadline.http.publicpage import kept as kept_module
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant, to_text
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.paging import measured, new_component, new_page, read, rendered, stands

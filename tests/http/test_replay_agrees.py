@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.rules.gate_replay import replay
-from leadline.storage.rules.instant import DAY, MINUTE, SECOND, Instant
-from leadline.storage.rules.service import Durations
-from leadline.storage.rules.span import Span
-from leadline.storage.tables.services import ServiceRow, select_service
-from leadline.storage.transactions.alerts.evaluate_burns import evaluate_service_burns
-from leadline.storage.views.gate_replay import select_past, select_policies_in_force
+from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.gate.queries.gate_replay import select_past, select_policies_in_force
+from leadline.storage.gate.rules.gate_replay import replay
+from leadline.storage.objectives.transactions.evaluate_burn_rules import evaluate_service_burns
+from leadline.storage.services.rules.service_health import Durations
+from leadline.storage.services.tables.services import ServiceRow, select_service
 from tests.conftest import FROZEN_NOW
 from tests.http.gating import CLAUSES, Gated
 from tests.http.serving import DOWN, UNKNOWN, UP, told, uid_of

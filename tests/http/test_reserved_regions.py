@@ -8,7 +8,7 @@ import pytest
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.context import Options
-from leadline.storage.pools import Pool
+from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.keyring import Keyring
+from leadline.storage.engine.keyring import Keyring
 from tests.http.cast import Api
 
 CANARY = "canary-5f2c"

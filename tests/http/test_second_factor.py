@@ -4,9 +4,9 @@ import base64
 from typing import Any
 
 from leadline.http.auth.passwords import Passwords
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool
-from leadline.storage.rules.second_factor import code_of, step_at
+from leadline.storage.accounts.rules.totp import code_of, step_at
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 

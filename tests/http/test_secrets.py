@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.secret import (
+from leadline.storage.monitors.rules.secret import (
     SECRETS_OF_PROJECT_MOST,
     references,
     secret_name_fault,
     secret_value_fault,
 )
-from leadline.storage.tables import secrets as table
+from leadline.storage.monitors.tables import secrets as table
 from tests.http.cast import Api
 
 VALUE = "correct horse battery staple"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
-from leadline.storage.transactions.maintenance.plan_maintenance import earliest_repairable
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
+from leadline.storage.maintenance.transactions.plan_maintenance import earliest_repairable
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import NOWHERE, audited, declared, document, new, refused, told, uid_of

@@ -5,10 +5,10 @@ was made of meanwhile, and which revision it is explained by.
 from typing import Any
 from uuid import UUID
 
-from leadline.storage.rules.incident import Impact, Source, Status
-from leadline.storage.rules.instant import MINUTE, Instant, to_text
-from leadline.storage.tables.services import select_service
-from leadline.storage.transactions.incidents.record import Opening, open_incident
+from leadline.storage.core.instant import MINUTE, Instant, to_text
+from leadline.storage.incidents.rules.incident import Impact, Source, Status
+from leadline.storage.incidents.transactions.write_incident import Opening, open_incident
+from leadline.storage.services.tables.services import select_service
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import document, new, told, uid_of

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant, to_text
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
+from leadline.storage.monitors.tables.monitors import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import (

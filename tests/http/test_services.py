@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.rules.instant import to_text
+from leadline.storage.core.instant import to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import (

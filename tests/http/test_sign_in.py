@@ -8,9 +8,9 @@ import pytest
 
 from leadline.http.app import make_app
 from leadline.http.table import ROUTES
-from leadline.storage.rules.instant import SECOND
-from leadline.storage.rules.token import digest
-from leadline.storage.tables import users
+from leadline.storage.accounts.tables import users
+from leadline.storage.core.instant import SECOND
+from leadline.storage.core.token import digest
 from tests.http.cast import COOKIE, Api
 
 PASSWORD = "correct horse"

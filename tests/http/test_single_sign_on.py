@@ -14,9 +14,9 @@ from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
 from leadline.http.table import ROUTES
 from leadline.probes.oidc.oidc_settings import SignOn
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.access import Role
-from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.accounts.rules.access import Role
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import open_pool
 from tests.http.cast import Api, open_api
 from tests.openid.provider import CLIENT, SECRET, Provider, new_key, providing
 

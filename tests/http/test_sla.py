@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.rules.instant import DAY, HOUR, Instant, to_text
+from leadline.storage.core.instant import DAY, HOUR, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 

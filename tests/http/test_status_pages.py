@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from leadline.http.shapes.status_pages import StatusPage
-from leadline.storage.keyring import Keyring
-from leadline.storage.rules.instant import to_text
-from leadline.storage.rules.page_edit import PAGES_OF_ORGANIZATION_MOST
-from leadline.storage.rules.token import TokenKind, digest, kind_of
-from leadline.storage.transactions.pages import edit_pages
-from leadline.storage.transactions.secrets.seal_anew import Position, seal_anew
+from leadline.storage.core.instant import to_text
+from leadline.storage.core.token import TokenKind, digest, kind_of
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.monitors.transactions.rotate_encryption import Position, seal_anew
+from leadline.storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST
+from leadline.storage.status_pages.transactions import edit_pages
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api
 from tests.http.serving import NOWHERE, told

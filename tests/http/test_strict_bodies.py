@@ -6,7 +6,7 @@ import pytest
 
 from leadline.http.route import Route
 from leadline.http.table import ROUTES
-from leadline.storage.rules.access import Need
+from leadline.storage.accounts.rules.access import Need
 from tests.http.cast import Api
 
 INVALID = "invalid JSON body"

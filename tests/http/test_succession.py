@@ -9,7 +9,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.monitors.tables.monitors import MonitorRow
 from tests.http.cast import Api
 from tests.http.serving import told
 

@@ -7,11 +7,11 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.rules.access import Kind, Principal
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.transactions.accounts.edit_members import remove_member
-from leadline.storage.transactions.accounts.edit_organization import delete_organization
-from leadline.storage.transactions.accounts.edit_project import create_project
+from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.transactions.edit_members import remove_member
+from leadline.storage.accounts.transactions.edit_organization import delete_organization
+from leadline.storage.accounts.transactions.edit_project import create_project
+from leadline.storage.core.refusal import Refused
 from tests.http.cast import Api
 
 

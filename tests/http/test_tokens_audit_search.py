@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.token import TokenKind, digest, kind_of
-from leadline.storage.tables import presences
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.token import TokenKind, digest, kind_of
+from leadline.storage.scheduling.tables import presences
 from tests.http.cast import Api
 
 

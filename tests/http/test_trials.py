@@ -12,8 +12,8 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.check_test_worker import Trials
 from leadline.http import trial
-from leadline.storage.keyring import Keyring
-from leadline.storage.tables import presences
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.scheduling.tables import presences
 from tests.http.cast import Api
 
 SHOP = {"name": "Shop", "type": "tcp", "region": "eu", "timeout_seconds": 2}

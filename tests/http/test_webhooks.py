@@ -10,8 +10,8 @@ import pytest
 from leadline.http.shapes.notifications import Webhook
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.webhook import key_of, secret_from
-from leadline.storage.tables import webhooks as table
-from leadline.storage.transactions.notifications.edit_webhooks import WEBHOOKS_OF_ORGANIZATION_MOST
+from leadline.storage.notifications.tables import webhooks as table
+from leadline.storage.notifications.transactions.edit_webhooks import WEBHOOKS_OF_ORGANIZATION_MOST
 from tests.http.cast import Api
 from tests.probes.fake_services import service
 

@@ -19,11 +19,11 @@ import psycopg
 import pytest
 import trio
 
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.arrival import Arrival, Source
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant, from_datetime
-from leadline.storage.tables.monitors import select_monitor
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.core.instant import MINUTE, SECOND, Instant, from_datetime
+from leadline.storage.engine.pools import open_pool
+from leadline.storage.monitors.tables.monitors import select_monitor
+from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.transactions.record_results import record_results
 from tests.daemon_process import LEADLINE, Daemon, daemon
 
 from .conftest import Nginx, eventually, project_of, status

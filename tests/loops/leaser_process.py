@@ -8,7 +8,7 @@ import time
 import trio
 
 from leadline.probes import senders
-from leadline.storage.rules import delivery
+from leadline.storage.notifications.rules import delivery_retry as delivery
 
 # Before they are made part of statements.
 delivery.LEASE_US = 1_000_000  # type: ignore[misc]
@@ -17,9 +17,9 @@ delivery.RETRY_LONGEST_US = 300_000  # type: ignore[misc]
 delivery.REST_LONGEST_US = 100_000  # type: ignore[misc]
 vars(senders)["SEND_SECONDS"] = 0.4
 
-from leadline.storage.keyring import Keyring  # noqa: E402
-from leadline.storage.pools import open_pool  # noqa: E402
-from leadline.storage.rules.instant import Instant  # noqa: E402
+from leadline.storage.core.instant import Instant  # noqa: E402
+from leadline.storage.engine.keyring import Keyring  # noqa: E402
+from leadline.storage.engine.pools import open_pool  # noqa: E402
 from tests.loops.leasing import lease_on, leaser_of  # noqa: E402
 
 

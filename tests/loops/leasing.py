@@ -15,8 +15,8 @@ from leadline.daemon.runtime.loop_runner import keep_going
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.senders import Means
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool
 from tests.probes.servers import answer, read_head, serving
 from tests.transactions.telling_world import Telling
 

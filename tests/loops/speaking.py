@@ -12,12 +12,13 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.alert_processor import Watcher
 from leadline.daemon.loops.service_evaluator import Evaluator
-from leadline.storage.rules.epoch import Revision
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.service import Policies
-from leadline.storage.tables import declarations, service_alertings
-from leadline.storage.tables.channels import select_channel
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.alerting.tables import service_alertings
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.notifications.tables.channels import select_channel
+from leadline.storage.services.rules.epoch import Revision
+from leadline.storage.services.rules.service_health import Policies
+from leadline.storage.services.tables import service_revisions as declarations
 from tests.world import World, small_world
 
 from .test_watcher import Story

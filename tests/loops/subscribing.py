@@ -13,26 +13,26 @@ import trio
 from leadline.daemon.loops.outbox_leaser import Leaser
 from leadline.daemon.runtime.loop_runner import keep_going
 from leadline.probes.senders.send_result import Means
-from leadline.storage.rules.access import Kind as PrincipalKind
-from leadline.storage.rules.access import Membership, Principal, Role
-from leadline.storage.rules.incident import Impact, Source, Status
-from leadline.storage.rules.page import Visibility
-from leadline.storage.rules.page_edit import ComponentDraft, PageDraft, Target
-from leadline.storage.rules.subscription import Asked, Kind
-from leadline.storage.tables.incidents import IncidentRow, lock_incident
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.incidents.record import (
+from leadline.storage.accounts.rules.access import Kind as PrincipalKind
+from leadline.storage.accounts.rules.access import Membership, Principal, Role
+from leadline.storage.incidents.rules.incident import Impact, Source, Status
+from leadline.storage.incidents.tables.incidents import IncidentRow, lock_incident
+from leadline.storage.incidents.transactions.write_incident import (
     Entry,
     Opening,
     open_incident,
     write_entry,
 )
-from leadline.storage.transactions.pages.edit_components import create_component
-from leadline.storage.transactions.pages.edit_pages import create_page
-from leadline.storage.transactions.subscriptions.confirm import confirm
-from leadline.storage.transactions.subscriptions.leave import unsubscribe
-from leadline.storage.transactions.subscriptions.subscribe import subscribe
-from leadline.storage.views.pages import select_page
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.status_pages.queries.status_pages import select_page
+from leadline.storage.status_pages.rules.status_page import Visibility
+from leadline.storage.status_pages.rules.status_page_edit import ComponentDraft, PageDraft, Target
+from leadline.storage.status_pages.rules.subscription import Asked, Kind
+from leadline.storage.status_pages.transactions.confirm_subscription import confirm
+from leadline.storage.status_pages.transactions.edit_components import create_component
+from leadline.storage.status_pages.transactions.edit_pages import create_page
+from leadline.storage.status_pages.transactions.subscribe import subscribe
+from leadline.storage.status_pages.transactions.unsubscribe import unsubscribe
 from tests.loops.leasing import PASS_SECONDS, means
 from tests.probes.mail_server import Server, mail_of
 from tests.world import World

@@ -12,14 +12,17 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.jobs.agent_protocol import Generation
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.schedule import claimable_until
-from leadline.storage.tables import agents, presences, queues, schedules
-from leadline.storage.tables.agents import AgentRow
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.tables.queues import OpenSlice
-from leadline.storage.transactions.jobs.hand_out import HandedOut, hand_out
-from leadline.storage.transactions.jobs.parting import parted
+from leadline.storage.agents.tables import agents
+from leadline.storage.agents.tables.agents import AgentRow
+from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.scheduling.rules.run_schedule import claimable_until
+from leadline.storage.scheduling.tables import presences
+from leadline.storage.scheduling.tables import shards as schedules
+from leadline.storage.scheduling.tables import work_queues as queues
+from leadline.storage.scheduling.tables.work_queues import OpenSlice
+from leadline.storage.scheduling.transactions.split_batch import parted
 from tests.world import World
 
 REGION = "eu"

@@ -5,10 +5,10 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.cache_invalidator import hear
 from leadline.daemon.loops.presence_renewer import Attendance, Identity
-from leadline.storage.pools import Pool
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables import presences
-from leadline.storage.tables.edits import EDITED, tell_edited
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.edit_notify import EDITED, tell_edited
+from leadline.storage.engine.pools import Pool
+from leadline.storage.scheduling.tables import presences
 from tests.world import World
 
 HANGS_SECONDS = 30

@@ -7,17 +7,18 @@ import pytest
 from leadline.daemon.loops.janitor import Janitor
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.pools import Pool
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Unavailable
-from leadline.storage.rules.schedule import windows
-from leadline.storage.tables import push_marks, schedules
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.tables.services import move_seals, set_materialization_start
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.schedules import reserve_windows
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.declare import DeclarationDraft, declare
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.pools import Pool
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.tables import push_events as push_marks
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
+from leadline.storage.scheduling.transactions import reserve_windows
+from leadline.storage.services.tables.services import move_seals, set_materialization_start
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.trouble import FlakyPool
 from tests.world import START, World
 

@@ -7,12 +7,12 @@ from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.daemon.loops.push_deadline_checker import Listener
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.bus import Bus
-from leadline.storage.clock import ProductClock
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import windows
-from leadline.storage.tables import schedules
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.engine.product_clock import ProductClock
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.world import START, World
 
 

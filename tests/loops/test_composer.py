@@ -7,21 +7,20 @@ from typing import Any
 
 import pytest
 
-from leadline.daemon.loops.composite_evaluator import Composer
+from leadline.daemon.loops import composite_evaluator as evaluator_module
+from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage import evaluator as evaluator_module
-from leadline.storage.bus import Bus
-from leadline.storage.evaluator import Evaluator
-from leadline.storage.pools import Rejected, Tx
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Unavailable
-from leadline.storage.rules.schedule import windows
-from leadline.storage.tables import schedules
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.results.evaluate_composites import evaluate_composites
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.views.composites import DueWindow
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.queries.composites import DueWindow
+from leadline.storage.results.transactions.evaluate_composites import evaluate_composites
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.trouble import FlakyPool
 from tests.world import START, World
 

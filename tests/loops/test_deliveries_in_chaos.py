@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.core.instant import SECOND, Instant
 from tests.effort import IS_SOAK
 from tests.loops.leasing import (
     OK,

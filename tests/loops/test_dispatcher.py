@@ -13,18 +13,20 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops import canary_dispatcher as dispatcher_module
 from leadline.daemon.loops.canary_dispatcher import Dispatcher
 from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason, unobtained
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
-from leadline.storage.bus import Bus
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables import agents, presences, schedules
-from leadline.storage.tables.agents import AgentRow
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.jobs.hand_out import HandedOut, hand_out
+from leadline.storage.agents.tables import agents
+from leadline.storage.agents.tables.agents import AgentRow
+from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.scheduling.tables import presences
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.world import START, World
 
 CAPABLE = ["async_transaction@1"]

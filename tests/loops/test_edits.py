@@ -3,8 +3,8 @@
 import trio
 
 from leadline.daemon.loops.cache_invalidator import Edits, hear
-from leadline.storage.pools import Pool
-from leadline.storage.tables.edits import EDITED
+from leadline.storage.engine.edit_notify import EDITED
+from leadline.storage.engine.pools import Pool
 
 
 class Heard:

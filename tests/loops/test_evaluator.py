@@ -6,16 +6,19 @@ import pytest
 import trio
 
 from leadline.daemon.loops import service_evaluator as evaluator_module
-from leadline.storage.pools import Tx
-from leadline.storage.rules.incident import Status
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.service import Mode, Policies
-from leadline.storage.tables import incidents
-from leadline.storage.tables.services import delete_service, lock_service
-from leadline.storage.transactions.alerts.end_with_service import end_with_service
-from leadline.storage.transactions.alerts.evaluate_services import Evaluated, evaluate_services
-from leadline.storage.transactions.incidents.record import Entry, write_entry
-from leadline.storage.views.alerting_state import select_alerting_state, select_delegations
+from leadline.storage.alerting.queries.alerting_state import (
+    select_alerting_state,
+    select_delegations,
+)
+from leadline.storage.alerting.transactions.evaluate_services import Evaluated, evaluate_services
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.tables import incidents
+from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.retirement.transactions.end_episode_of_deleted import end_with_service
+from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.tables.services import delete_service, lock_service
 
 from .speaking import EVERY, Key, Speaking, speaking
 

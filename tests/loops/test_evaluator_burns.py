@@ -6,18 +6,27 @@ from fractions import Fraction
 
 import pytest
 
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.burn import Rule, Severity
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.tables import burn_rules, monitor_targets, targets
-from leadline.storage.tables.burn_rules import Aim
-from leadline.storage.tables.deliveries import drop_conversations
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor
-from leadline.storage.transactions.services.aim import put_burn_alerting
-from leadline.storage.transactions.services.delete_service import delete_service
-from leadline.storage.transactions.targets.aim import aim_for_monitor
-from leadline.storage.views.alerting_state import select_alerting_state, select_delegations
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.alerting.queries.alerting_state import (
+    select_alerting_state,
+    select_delegations,
+)
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.notifications.tables.outbox_deliveries import drop_conversations
+from leadline.storage.objectives.rules import Rule, Severity
+from leadline.storage.objectives.tables import (
+    burn_rules,
+    monitor_targets,
+)
+from leadline.storage.objectives.tables import (
+    service_targets as targets,
+)
+from leadline.storage.objectives.tables.burn_rules import Aim
+from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_monitor
+from leadline.storage.objectives.transactions.set_service_objective import put_burn_alerting
+from leadline.storage.retirement.transactions.delete_service import delete_service
 
 from .speaking import EVERY, Service, Speaking, speaking
 

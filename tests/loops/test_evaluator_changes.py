@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from leadline.daemon.loops import alert_processor as watcher_module
-from leadline.storage.pools import Tx
-from leadline.storage.rules.incident import Status
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.service import Mode, Policies
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.tables.services import delete_service, lock_service
-from leadline.storage.transactions.alerts.drive_alerts import Driven, drive_alerts
-from leadline.storage.transactions.alerts.end_with_service import end_with_service
-from leadline.storage.transactions.alerts.evaluate_services import end_forgotten_episodes
+from leadline.storage.alerting.transactions.evaluate_services import end_forgotten_episodes
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.retirement.transactions.end_episode_of_deleted import end_with_service
+from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.tables.services import delete_service, lock_service
 
 from .speaking import EVERY, Key, Service, Speaking, speaking
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from leadline.daemon.loops import service_evaluator as evaluator_module
-from leadline.storage.pools import Tx
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.transactions.alerts.evaluate_services import Evaluated
+from leadline.storage.alerting.transactions.evaluate_services import Evaluated
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Tx
 from tests.effort import varied
 
 from .speaking import Key, Speaking, speaking

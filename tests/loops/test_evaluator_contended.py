@@ -10,10 +10,10 @@ import trio
 
 from leadline.daemon.loops.alert_processor import Watcher
 from leadline.daemon.loops.service_evaluator import Evaluator
-from leadline.storage.pools import Pool, open_pool
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.service import Mode, Policies
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import Instant
+from leadline.storage.engine.pools import Pool, open_pool
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.services.rules.service_health import Mode, Policies
 from tests.effort import varied
 
 from .speaking import EVERY, Service, Speaking, speaking

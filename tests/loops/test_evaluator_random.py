@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.service import Mode, Policies
-from leadline.storage.tables.monitors import MonitorRow
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.services.rules.service_health import Mode, Policies
 from tests.effort import varied
 
 from .speaking import Speaking, speaking

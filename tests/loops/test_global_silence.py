@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from leadline.storage.rules.access import Kind, Principal
-from leadline.storage.rules.global_silence import LOOK_US, GlobalSilence
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.alerts.drive_alerts import Driven, drive_alerts
-from leadline.storage.transactions.incidents.edit_incidents import IncidentDraft, create_incident
-from leadline.storage.transactions.settings.put_global_silence import put_global_silence
+from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.incidents.transactions.edit_incidents import IncidentDraft, create_incident
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.notifications.rules.global_silence import LOOK_US, GlobalSilence
+from leadline.storage.notifications.transactions.put_global_silence import put_global_silence
 from tests.effort import varied
 from tests.world import World
 

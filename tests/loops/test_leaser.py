@@ -15,11 +15,11 @@ from standardwebhooks import Webhook
 
 from leadline.daemon.loops import outbox_leaser as leaser_module
 from leadline.daemon.loops.janitor import DELIVERED_KEPT_US, Janitor
-from leadline.storage.keyring import Keyring
-from leadline.storage.pools import Pool, Tx
-from leadline.storage.rules.instant import DAY, HOUR, Instant
-from leadline.storage.rules.refusal import Unavailable
-from leadline.storage.transactions.notifications.edit_channels import create_channel
+from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool, Tx
+from leadline.storage.notifications.transactions.edit_channels import create_channel
 from tests.loops.leasing import (
     Arrival,
     hang,

@@ -7,12 +7,12 @@ from typing import Any
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import windows
-from leadline.storage.tables import schedules
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.world import REGIONS, START, World
 
 

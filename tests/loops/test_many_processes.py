@@ -18,20 +18,20 @@ from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.daemon.loops.prober import Prober
+from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result
 from leadline.probes.net.egress import Reach
-from leadline.storage.bus import Bus
-from leadline.storage.pools import Isolation
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.arrival import Arrival
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Unavailable
-from leadline.storage.rules.schedule import windows
-from leadline.storage.tables import schedules
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.pools import Isolation
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import Arrival
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.effort import varied
 from tests.world import REGIONS, World
 

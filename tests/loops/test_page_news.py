@@ -16,17 +16,18 @@ import trustme
 from leadline.http.publicpage.words import update_word
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
 from leadline.probes.net.tls_contexts import Contexts
-from leadline.storage.pools import Tx
-from leadline.storage.rules.incident import Source, Status
-from leadline.storage.rules.instant import HOUR, MINUTE, Instant
-from leadline.storage.rules.page import Visibility
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.rules.subscription import BOUNCES_MOST, Kind
-from leadline.storage.tables import outbox
-from leadline.storage.tables.subscribers import drop_unconfirmed
-from leadline.storage.transactions.pages.edit_pages import delete_page, update_page
-from leadline.storage.transactions.subscriptions import pass_on, subscribe
-from leadline.storage.views.subscribers import select_subscription
+from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.rules.incident import Source, Status
+from leadline.storage.notifications.tables import outbox
+from leadline.storage.status_pages.queries.status_page_subscribers import select_subscription
+from leadline.storage.status_pages.rules.status_page import Visibility
+from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, Kind
+from leadline.storage.status_pages.tables.subscribers import drop_unconfirmed
+from leadline.storage.status_pages.transactions import fan_out as pass_on
+from leadline.storage.status_pages.transactions import subscribe
+from leadline.storage.status_pages.transactions.edit_pages import delete_page, update_page
 from tests.loops.leasing import Arrival, means
 from tests.loops.subscribing import BASE, Readers, readers_of, text_of, token_of
 from tests.probes.mail_server import Box, Server, serving_mail

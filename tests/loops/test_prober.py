@@ -12,16 +12,16 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops import prober as prober_module
 from leadline.daemon.loops.check_cache import Catalogue
 from leadline.daemon.loops.prober import Prober
+from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result
 from leadline.probes.net.egress import Reach
-from leadline.storage.bus import Bus
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables import presences
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.monitors.run_now import run_now
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.monitors.transactions.run_now import run_now
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.scheduling.tables import presences
 from tests.world import REGIONS, START, World
 
 Says = Callable[[Check], bool | None]

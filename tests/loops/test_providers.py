@@ -14,17 +14,17 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops import bundle_directory
 from leadline.daemon.loops import file_provider_syncer as providers
 from leadline.daemon.loops.file_provider_syncer import AGAIN_US, Ground, Providers, Source
-from leadline.storage.pools import Tx
-from leadline.storage.rules.access import Kind, Principal
-from leadline.storage.rules.bundle import Bundle
-from leadline.storage.rules.bundle_text import read_text
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables import projects
-from leadline.storage.tables.bundle_files import FileRow, select_files, select_providers
-from leadline.storage.transactions.bundles.apply_bundle import apply_bundle
-from leadline.storage.transactions.bundles.release_provider import release_provider
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.tables import projects
+from leadline.storage.bundles.rules.bundle import Bundle
+from leadline.storage.bundles.rules.bundle_yaml import read_text
+from leadline.storage.bundles.tables.bundle_files import FileRow, select_files, select_providers
+from leadline.storage.bundles.transactions.apply_bundle import apply_bundle
+from leadline.storage.bundles.transactions.release_provider import release_provider
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from tests.world import REGIONS, World
 
 HEAD = "format: 1\norganization: acme\nproject: shop\nmonitors:\n"

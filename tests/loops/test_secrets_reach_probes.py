@@ -12,13 +12,13 @@ from leadline.daemon.loops.check_cache import OVERLAP_US, Catalogue
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason
 from leadline.probes.net.egress import Reach
-from leadline.storage.keyring import Keyring
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.tables.probe_troubles import Trouble, note_troubles, select_troubles
-from leadline.storage.transactions.monitors.run_now import run_now
-from leadline.storage.transactions.secrets.edit_secrets import create_secret, edit_secret
-from leadline.storage.views.monitors import select_standings, still_troubled
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.monitors.queries.monitors import select_standings, still_troubled
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.tables.probe_errors import Trouble, note_troubles, select_troubles
+from leadline.storage.monitors.transactions.edit_secrets import create_secret, edit_secret
+from leadline.storage.monitors.transactions.run_now import run_now
 from tests.loops.test_prober import probing
 from tests.world import World
 

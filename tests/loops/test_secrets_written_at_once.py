@@ -1,8 +1,8 @@
 """Values that are written at the same time reach the probes in the order in which they stand."""
 
 from leadline.daemon.loops.check_cache import OVERLAP_US
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.transactions.secrets.edit_secrets import create_secret
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from tests.loops.test_secrets_reach_probes import catalogue_of, redis_with, replace, secrets_in
 from tests.world import World
 

@@ -3,8 +3,8 @@
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.presence_renewer import Attendance, Identity
-from leadline.storage.rules.delegation import STEADY_US
-from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.alerting.rules.paging_delegation import STEADY_US
+from leadline.storage.core.instant import SECOND, Instant
 from tests.world import World
 
 

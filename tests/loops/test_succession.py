@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 import trio
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.succession.convert_composite import convert_composite
-from leadline.storage.transactions.succession.supersede import reactivate, retire, set_successor
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.retirement.transactions.convert_composite import convert_composite
+from leadline.storage.retirement.transactions.set_successor import reactivate, retire, set_successor
 from tests.world import REGIONS
 
 from .speaking import Speaking, speaking

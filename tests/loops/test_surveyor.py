@@ -10,9 +10,11 @@ import pytest
 
 from leadline.daemon.loops.region_load_sampler import STALE_US, Surveyor
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables import presences, queues, schedules
-from leadline.storage.views.fleet import RegionLoad, count_watched, select_fleet
+from leadline.storage.agents.queries.fleet import RegionLoad, count_watched, select_fleet
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.scheduling.tables import presences
+from leadline.storage.scheduling.tables import shards as schedules
+from leadline.storage.scheduling.tables import work_queues as queues
 from tests.effort import varied
 from tests.world import World
 

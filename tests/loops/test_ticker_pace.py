@@ -1,7 +1,7 @@
 """What a pass of the ticker costs is set by what is due, and not by how long the pass takes."""
 
 from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
-from leadline.storage.rules.instant import Instant
+from leadline.storage.core.instant import Instant
 from tests.world import World
 
 

@@ -3,10 +3,10 @@ for a moment."""
 
 import pytest
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.refusal import Unavailable
-from leadline.storage.tables.probe_troubles import Trouble, note_troubles
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.monitors.tables.probe_errors import Trouble, note_troubles
+from leadline.storage.results.transactions.record_results import record_results
 from tests.loops.test_prober import probing
 from tests.loops.test_secrets_reach_probes import redis_with, shown_trouble
 from tests.trouble import FlakyPool

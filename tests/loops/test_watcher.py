@@ -11,20 +11,20 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.daemon.loops.alert_processor import Watcher
-from leadline.storage.pools import Rejected, Tx
-from leadline.storage.rules.escalation import Target, TargetKind
-from leadline.storage.rules.incident import Status
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.tables import incidents
-from leadline.storage.tables.channels import attach_channel, select_channel
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.alerts import climb_ladder as climb_module
-from leadline.storage.transactions.alerts.drive_alerts import Driven, drive_alerts
-from leadline.storage.transactions.incidents.record import Entry, write_entry
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
-from leadline.storage.transactions.notifications.edit_channels import create_channel, edit_channel
-from leadline.storage.transactions.oncall.reach_people import channels_of_step
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.tables import incidents
+from leadline.storage.incidents.transactions import escalate_incident as climb_module
+from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.notifications.tables.channels import attach_channel, select_channel
+from leadline.storage.notifications.transactions.edit_channels import create_channel, edit_channel
+from leadline.storage.oncall.rules.escalation import Target, TargetKind
+from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
+from leadline.storage.results.transactions.record_results import record_results
 from tests.world import REGIONS, World
 
 

@@ -7,10 +7,10 @@ import pytest
 import trio
 
 from leadline.daemon.loops import alert_processor as watcher_module
-from leadline.storage.pools import Rejected, Tx
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.transactions.alerts.drive_alerts import Driven, drive_alerts
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
 from tests.world import REGIONS, World
 
 from .test_watcher import Story

@@ -3,7 +3,7 @@ statistics still say of a quieter time."""
 
 from typing import Any
 
-from leadline.storage.views import upstreams
+from leadline.storage.alerting.queries import monitor_dependencies as upstreams
 from tests.world import World
 
 MANY = 2_000

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from leadline.storage.rules.incident import Status
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
-from leadline.storage.tables import incidents
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.incidents.record import Entry, write_entry
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.tables import incidents
+from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.monitors.tables.monitors import MonitorRow
 from tests.effort import varied
 from tests.world import World
 

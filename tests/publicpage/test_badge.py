@@ -15,7 +15,7 @@ from leadline.http.publicpage.badge import (
 )
 from leadline.http.publicpage.legal import legal
 from leadline.http.publicpage.words import STATUS
-from leadline.storage.rules.page import Audience, Status, render
+from leadline.storage.status_pages.rules.status_page import Audience, Status, render
 from tests.publicpage.test_html import shop
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from leadline.http.console.plots.days import DOWN_LEAST, HEIGHT
 from leadline.http.publicpage.bars import COLUMN, bars, heights, is_nothing, is_plain
-from leadline.storage.rules.instant import DAY, MINUTE, Instant
-from leadline.storage.rules.page import Day
-from leadline.storage.rules.sli import Split
+from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.core.sli import Split
+from leadline.storage.status_pages.rules.status_page import Day
 
 _MOVES = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z?")
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from lxml import etree
 
 from leadline.http.publicpage.feeds import feed_text
-from leadline.storage.rules.incident import Source
-from leadline.storage.rules.instant import HOUR, Instant, from_datetime, from_text, to_datetime
-from leadline.storage.rules.page import Audience, Facts, Incident, Page, render
+from leadline.storage.core.instant import HOUR, Instant, from_datetime, from_text, to_datetime
+from leadline.storage.incidents.rules.incident import Source
+from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render
 from tests.rules import page_world
 from tests.rules.page_world import HOSTILE, SECRET
 from tests.rules.test_page import outage, shop

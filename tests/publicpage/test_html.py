@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from leadline.http.publicpage import words
 from leadline.http.publicpage.addresses import Addresses
 from leadline.http.publicpage.html import history_html, month_name, page_html, policy
-from leadline.storage.rules.branding import NO_BRANDING, Announcement, Branding, Level
-from leadline.storage.rules.figure import figure
-from leadline.storage.rules.incident import Status as IncidentStatus
-from leadline.storage.rules.instant import DAY, MINUTE, Instant
-from leadline.storage.rules.page import (
+from leadline.storage.core.availability import figure
+from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.core.sli import Split, total
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.status_pages.rules.branding import NO_BRANDING, Announcement, Branding, Level
+from leadline.storage.status_pages.rules.status_page import (
     Audience,
     ComponentFacts,
     Day,
@@ -27,8 +28,7 @@ from leadline.storage.rules.page import (
     Visibility,
     render,
 )
-from leadline.storage.rules.page_history import month_of, months_shown
-from leadline.storage.rules.sli import Split, total
+from leadline.storage.status_pages.rules.status_page_history import month_of, months_shown
 from tests.rules import page_world
 from tests.rules.page_world import NOW, SECRET
 from tests.rules.test_page import outage

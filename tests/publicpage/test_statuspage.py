@@ -8,8 +8,14 @@ from hypothesis import given
 
 from leadline.http.publicpage.addresses import Addresses
 from leadline.http.publicpage.statuspage import FORMS
-from leadline.storage.rules.incident import Status as IncidentStatus
-from leadline.storage.rules.page import Audience, Page, Status, SummaryState, render
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Page,
+    Status,
+    SummaryState,
+    render,
+)
 from tests.publicpage.test_html import shop
 from tests.rules import page_world
 from tests.rules.page_world import SECRET

@@ -11,7 +11,7 @@ from leadline.http.context import SUBSCRIBE_PER_MINUTE, Options
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.send_result import Mail, Means
-from leadline.storage.pools import Pool
+from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api, open_api
 from tests.http.paging import new_component, new_page

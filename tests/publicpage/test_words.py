@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.http.publicpage import words
-from leadline.storage.rules.figure import Figure, Withheld, figure
-from leadline.storage.rules.incident import Impact
-from leadline.storage.rules.incident import Status as IncidentStatus
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.page import (
+from leadline.storage.core.availability import Figure, Withheld, figure
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.sli import NOTHING, Split
+from leadline.storage.incidents.rules.incident import Impact
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.status_pages.rules.status_page import (
     Audience,
     Component,
     Day,
@@ -31,7 +32,6 @@ from leadline.storage.rules.page import (
     render,
     summary_of,
 )
-from leadline.storage.rules.sli import NOTHING, Split
 from tests.rules import page_world
 from tests.rules.page_world import NOW
 from tests.rules.test_page import outage

@@ -6,12 +6,13 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from leadline.storage.rules.figure import figure
-from leadline.storage.rules.incident import Impact
-from leadline.storage.rules.incident import Source as IncidentSource
-from leadline.storage.rules.incident import Status as IncidentStatus
-from leadline.storage.rules.instant import DAY, MINUTE, Instant
-from leadline.storage.rules.page import (
+from leadline.storage.core.availability import figure
+from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.core.sli import Split
+from leadline.storage.incidents.rules.incident import Impact
+from leadline.storage.incidents.rules.incident import Source as IncidentSource
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.status_pages.rules.status_page import (
     ComponentFacts,
     Day,
     Facts,
@@ -26,7 +27,6 @@ from leadline.storage.rules.page import (
     Update,
     Visibility,
 )
-from leadline.storage.rules.sli import Split
 
 NOW = Instant(1_781_015_168_000_000)
 # Never in a text that the public may read.

@@ -1,6 +1,6 @@
 """What a service is, tried member by member, from the words of the text."""
 
-from leadline.storage.rules.service import Policies, Seen
+from leadline.storage.services.rules.service_health import Policies, Seen
 
 _RANK = {"down": 0, "degraded": 1, "healthy": 2}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leadline.storage.rules.access import (
+from leadline.storage.accounts.rules.access import (
     Action,
     Answer,
     Grant,

@@ -3,9 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.alert import Alert, Verdict, key_fault, read_alert, verdict
-from leadline.storage.rules.incident import Impact, body_fault, title_fault
-from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.incidents.rules.alertmanager_alert import (
+    Alert,
+    Verdict,
+    key_fault,
+    read_alert,
+    verdict,
+)
+from leadline.storage.incidents.rules.incident import Impact, body_fault, title_fault
 
 NOW = Instant(1_800_000_000 * SECOND)
 INSTANTS = st.one_of(st.none(), st.integers(-(10**17), 2 * NOW), st.integers(NOW - 5, NOW + 5)).map(

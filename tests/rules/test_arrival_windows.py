@@ -3,14 +3,14 @@
 import random
 from uuid import UUID
 
-from leadline.storage.rules.arrival import Arrival, Source, Standing
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.ledger import Verdict
-from leadline.storage.rules.presence import Presence, listened
-from leadline.storage.rules.push import ruling
-from leadline.storage.rules.schedule import Manner, Term, Window, windows
-from leadline.storage.rules.slice import DueWindow, cut
-from leadline.storage.rules.state import Status
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.rules.monitor_state import Status
+from leadline.storage.results.rules.incoming_result import Arrival, Source, Standing
+from leadline.storage.results.rules.push_deadline import ruling
+from leadline.storage.scheduling.rules.expected_run import Verdict
+from leadline.storage.scheduling.rules.presence import Presence, listened
+from leadline.storage.scheduling.rules.run_batch import DueWindow, cut
+from leadline.storage.scheduling.rules.run_schedule import Manner, Term, Window, windows
 
 NOW = Instant(1_800_000_000 * SECOND)
 TERM = Term(Instant(NOW - SECOND), NOW, 60 * SECOND, SECOND)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.auth_policy import (
+from leadline.storage.accounts.rules.auth_policy import (
     DOMAINS_MOST,
     AuthPolicy,
     RequireTotp,

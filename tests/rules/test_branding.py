@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.branding import (
+from leadline.storage.status_pages.rules.branding import (
     ANNOUNCEMENT_LONGEST,
     FOOTER_LONGEST,
     NAME_LONGEST,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.bundle import DEPTH_MOST, MONITORS_MOST, Bundle, read_bundle
-from leadline.storage.rules.bundle_change import FieldChange, differences, in_order
-from leadline.storage.rules.refusal import Refused
+from leadline.storage.bundles.rules.bundle import DEPTH_MOST, MONITORS_MOST, Bundle, read_bundle
+from leadline.storage.bundles.rules.bundle_diff import FieldChange, differences, in_order
+from leadline.storage.core.refusal import Refused
 
 WEB: dict[str, Any] = {"name": "Web", "type": "http", "target": "https://example.org"}
 

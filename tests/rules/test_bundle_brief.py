@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.bundle import AlertingEntry, MonitorEntry, ServiceEntry
-from leadline.storage.rules.bundle_brief import brief_monitor, brief_service
-from leadline.storage.rules.policy_document import ServicePolicies, written_policies
-from leadline.storage.rules.service import Policies
+from leadline.storage.bundles.rules.bundle import AlertingEntry, MonitorEntry, ServiceEntry
+from leadline.storage.bundles.rules.bundle_default import brief_monitor, brief_service
+from leadline.storage.services.rules.service_health import Policies
+from leadline.storage.services.rules.service_policy import ServicePolicies, written_policies
 
 DECIDED = {"interval_seconds", "timeout_seconds", "retries", "failure_threshold"} | {
     "renotify_seconds",

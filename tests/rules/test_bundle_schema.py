@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.rules.bundle import read_bundle
-from leadline.storage.rules.bundle_schema import bundle_schema, schema_text
-from leadline.storage.rules.refusal import Refused
+from leadline.storage.bundles.rules.bundle import read_bundle
+from leadline.storage.bundles.rules.bundle_schema import bundle_schema, schema_text
+from leadline.storage.core.refusal import Refused
 
 # The import of jsonschema takes 3 s of CPU in a test process: one process runs the tests with it.
 pytestmark = pytest.mark.xdist_group("jsonschema")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.bundle import BYTES_MOST, DEPTH_MOST
-from leadline.storage.rules.bundle_text import BadText, Place, read_text, write_text
+from leadline.storage.bundles.rules.bundle import BYTES_MOST, DEPTH_MOST
+from leadline.storage.bundles.rules.bundle_yaml import BadText, Place, read_text, write_text
 
 TEXT = """\
 format: 1

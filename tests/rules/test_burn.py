@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.burn import (
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.objectives.rules import (
     DEFAULT_RULES,
     LONG_LONGEST_US,
     MONITOR_SHORT_LEAST_US,
@@ -20,7 +21,6 @@ from leadline.storage.rules.burn import (
     judge,
     threshold_of,
 )
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
 
 RULE = Rule(HOUR, 5 * MINUTE, Fraction(10), Severity.PAGE)
 BELOW, AT, ABOVE = Fraction(999, 100), Fraction(10), Fraction(1001, 100)

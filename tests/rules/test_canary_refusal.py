@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.canary import NEEDED, Ground, refusal
+from leadline.storage.scheduling.rules.canary_refusal import NEEDED, Ground, refusal
 
 capabilities = st.sets(
     st.sampled_from([NEEDED, "async_transaction@2", "async_transaction@10", "other@1"]), max_size=4

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.change import (
+from leadline.storage.changes.rules.change import (
     AHEAD_MOST_US,
     BACK_MOST_US,
     Code,
@@ -24,7 +24,7 @@ from leadline.storage.rules.change import (
     kept,
     read,
 )
-from leadline.storage.rules.instant import DAY, MILLISECOND, MINUTE, SECOND, Instant
+from leadline.storage.core.instant import DAY, MILLISECOND, MINUTE, SECOND, Instant
 
 NOW = Instant(1_767_571_200_000_000)
 ONE, TWO = UUID(int=1), UUID(int=2)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.clock import Clock, started
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.clock import Clock, started
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 
 NOW = Instant(1_800_000_000 * SECOND)
 

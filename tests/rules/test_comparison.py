@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.comparison import (
+from leadline.storage.changes.rules.change_comparison import (
     HORIZONS,
     Begin,
     Facts,
@@ -20,11 +20,11 @@ from leadline.storage.rules.comparison import (
     delta_of,
     sides_of,
 )
-from leadline.storage.rules.epoch import Revision
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.service import MissingData, Mode, Policies, RegionMode
-from leadline.storage.rules.sli import Split
-from leadline.storage.rules.span import Span
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.sli import Split
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.epoch import Revision
+from leadline.storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
 
 # A whole minute.
 ZERO = Instant(1_767_571_200_000_000)

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.kinds.composite import MODES
-from leadline.storage.rules.composite import (
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.sli import Condition, Sample
+from leadline.storage.core.time_span import Span, merged
+from leadline.storage.monitors.rules.composite import (
     Composition,
     Key,
     Lines,
@@ -22,10 +25,7 @@ from leadline.storage.rules.composite import (
     leads_back,
     verdict,
 )
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.ledger import least_watermark
-from leadline.storage.rules.sli import Condition, Sample
-from leadline.storage.rules.span import Span, merged
+from leadline.storage.scheduling.rules.expected_run import least_watermark
 
 GOOD, BAD, UNKNOWN, EXCLUDED = Condition
 END = 60

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.declaration import (
+from leadline.storage.services.rules.service_declaration import (
     FLOOR_MOST_US,
     FLOOR_PATTERN,
     MEMBERS_MOST,
@@ -18,7 +18,7 @@ from leadline.storage.rules.declaration import (
     sli_faults,
     spelt_floor,
 )
-from leadline.storage.rules.service import Policies
+from leadline.storage.services.rules.service_health import Policies
 
 _UIDS = st.lists(st.integers(0, 300).map(lambda n: UUID(int=n)), max_size=250)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.delegation import (
+from leadline.storage.alerting.rules.alert_episode import Live, Speaking
+from leadline.storage.alerting.rules.paging_delegation import (
     DELIVERED_WITHIN_US,
     TOLERATED_US,
     Delegated,
@@ -23,8 +24,7 @@ from leadline.storage.rules.delegation import (
     why_not,
     why_unheard,
 )
-from leadline.storage.rules.episode import Live, Speaking
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
+from leadline.storage.core.instant import HOUR, SECOND, Instant
 
 NOW = Instant(1_000_000 * SECOND)
 JUST = Instant(NOW - 10 * SECOND)

@@ -5,7 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.delivery import (
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.notifications.rules.delivery_retry import (
     Demand,
     Holding,
     Outcome,
@@ -18,7 +19,6 @@ from leadline.storage.rules.delivery import (
     standing_after,
     verdict,
 )
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
 
 NOW = Instant(1_767_571_200_000_000)
 CHANCES = st.floats(0, 1, exclude_max=True)

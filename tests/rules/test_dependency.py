@@ -6,7 +6,9 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.dependency import (
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.service_dependency import (
     DEPTH_MOST,
     UPSTREAMS_MOST,
     Broken,
@@ -17,8 +19,6 @@ from leadline.storage.rules.dependency import (
     turned,
     ways,
 )
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.span import Span
 
 Graph = dict[int, list[int]]
 

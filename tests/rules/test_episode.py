@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.episode import (
+from leadline.storage.alerting.rules.alert_episode import (
     Act,
     Around,
     Episode,
@@ -17,8 +17,8 @@ from leadline.storage.rules.episode import (
     live_of,
     streak_after,
 )
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.service import MissingData, Mode, Policies, Seen
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.services.rules.service_health import MissingData, Mode, Policies, Seen
 
 EVERY = 30 * SECOND
 LIVES = st.sampled_from(list(Live))

@@ -7,7 +7,10 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.epoch import (
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.scheduling.rules.run_schedule import Term
+from leadline.storage.services.rules.epoch import (
     Epoch,
     Revision,
     counts_on,
@@ -19,10 +22,7 @@ from leadline.storage.rules.epoch import (
     next_minute,
     stretches,
 )
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import Term
-from leadline.storage.rules.service import Policies
-from leadline.storage.rules.span import Span
+from leadline.storage.services.rules.service_health import Policies
 from tests.effort import examples
 
 ZERO = Instant(1_767_571_200_000_000)

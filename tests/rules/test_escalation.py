@@ -6,14 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.escalation import (
-    Ladder,
-    Step,
-    due_steps,
-    ladder_fault,
-    next_at,
-)
-from leadline.storage.rules.instant import SECOND, Instant
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.oncall.rules.escalation import Ladder, Step, due_steps, ladder_fault, next_at
 
 BEGAN = Instant(1_767_571_200_000_000)
 afters = st.lists(st.integers(0, 400), min_size=1, max_size=5).map(sorted)

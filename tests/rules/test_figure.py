@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.figure import (
+from leadline.storage.core.availability import (
     Budget,
     Figure,
     Withheld,
@@ -23,8 +23,8 @@ from leadline.storage.rules.figure import (
     spelt,
     uptime_percent,
 )
-from leadline.storage.rules.instant import DAY, HOUR
-from leadline.storage.rules.sli import Split
+from leadline.storage.core.instant import DAY, HOUR
+from leadline.storage.core.sli import Split
 
 splits = st.builds(Split, *[st.integers(0, 90 * DAY) | st.integers(0, 10**20)] * 4)
 objectives = st.integers(1, 999_999)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.storage.rules.file_provider import Status, may_speak_of, scope_of, wrong
+from leadline.storage.bundles.rules.file_provider import Status, may_speak_of, scope_of, wrong
 
 
 @pytest.mark.parametrize(

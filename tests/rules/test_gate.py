@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.gate import (
+from leadline.storage.gate.rules.gate import (
     Action,
     Assignment,
     Clause,

@@ -10,12 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from leadline.storage.rules.burn import Severity, Verdict
-from leadline.storage.rules.delegation import SignalReason
-from leadline.storage.rules.episode import Live
-from leadline.storage.rules.figure import Withheld
-from leadline.storage.rules.gate import Action, Assignment, Clause, State, UnknownBehavior
-from leadline.storage.rules.gate_facts import (
+from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.alerting.rules.paging_delegation import SignalReason
+from leadline.storage.core.availability import Withheld
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.gate.rules.gate import Action, Assignment, Clause, State, UnknownBehavior
+from leadline.storage.gate.rules.gate_evidence import (
     Evidence,
     FactRevisions,
     Facts,
@@ -27,7 +27,7 @@ from leadline.storage.rules.gate_facts import (
     answer,
     findings,
 )
-from leadline.storage.rules.gate_policy import (
+from leadline.storage.gate.rules.gate_policy import (
     Document,
     Governing,
     Source,
@@ -35,7 +35,7 @@ from leadline.storage.rules.gate_policy import (
     fault,
     least_seal_lag_seconds,
 )
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
+from leadline.storage.objectives.rules import Severity, Verdict
 
 NOW = Instant(1_790_000_000 * SECOND)
 WINDOWS = ("24h", "7d", "30d", "90d")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from leadline.storage.rules.burn import Severity, Verdict
-from leadline.storage.rules.episode import Live
-from leadline.storage.rules.gate import Assignment, Clause, Unavailable, UnknownBehavior
-from leadline.storage.rules.gate_facts import (
+from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.gate.rules.gate import Assignment, Clause, Unavailable, UnknownBehavior
+from leadline.storage.gate.rules.gate_evidence import (
     FactRevisions,
     Facts,
     GoverningRevision,
@@ -20,9 +20,9 @@ from leadline.storage.rules.gate_facts import (
     WindowFacts,
     findings,
 )
-from leadline.storage.rules.gate_freshness import fresh_until, looked_at
-from leadline.storage.rules.gate_policy import Document, WindowMode
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
+from leadline.storage.gate.rules.gate_freshness import fresh_until, looked_at
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.objectives.rules import Severity, Verdict
 
 NOW = Instant(1_790_000_000 * SECOND)
 UID = UUID(int=7)

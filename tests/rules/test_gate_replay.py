@@ -8,16 +8,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.burn import DEFAULT_RULES, Rule, Severity
-from leadline.storage.rules.delegation import SignalReason
-from leadline.storage.rules.figure import Withheld
-from leadline.storage.rules.gate import Assignment, Clause, State, UnknownBehavior
-from leadline.storage.rules.gate_facts import judge
-from leadline.storage.rules.gate_policy import Document, WindowMode
-from leadline.storage.rules.gate_replay import Aimed, Past, Run, Said, Sums, facts_at, replay
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, Instant
-from leadline.storage.rules.sli import Split
-from leadline.storage.rules.span import Span
+from leadline.storage.alerting.rules.paging_delegation import SignalReason
+from leadline.storage.core.availability import Withheld
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.core.sli import Split
+from leadline.storage.core.time_span import Span
+from leadline.storage.gate.rules.gate import Assignment, Clause, State, UnknownBehavior
+from leadline.storage.gate.rules.gate_evidence import judge
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.gate.rules.gate_replay import Aimed, Past, Run, Said, Sums, facts_at, replay
+from leadline.storage.objectives.rules import DEFAULT_RULES, Rule, Severity
 
 BEGIN = Instant(20_000 * DAY)
 UP = Split(good_us=MINUTE)

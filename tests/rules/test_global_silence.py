@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.global_silence import (
+from leadline.storage.core.instant import Instant
+from leadline.storage.notifications.rules.global_silence import (
     LONGEST_US,
     LOOK_US,
     NO_SILENCE,
     GlobalSilence,
     silence_fault,
 )
-from leadline.storage.rules.instant import Instant
 
 NOW = Instant(1_767_571_200_000_000)
 _INSTANTS = st.integers(NOW - 2 * LONGEST_US, NOW + 2 * LONGEST_US).map(Instant)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.heartbeat import BadPush, Mark, Push, read_push
+from leadline.storage.results.rules.push_request import BadPush, Mark, Push, read_push
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.incident import (
+from leadline.storage.incidents.rules.incident import (
     BODY_LONGEST,
     TITLE_LONGEST,
     Impact,

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules import ledger
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
-from leadline.storage.rules.ledger import (
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.scheduling.rules import expected_run as ledger
+from leadline.storage.scheduling.rules.expected_run import (
     WithheldReason,
     covered_until,
     is_history,
@@ -13,7 +13,7 @@ from leadline.storage.rules.ledger import (
     watermark,
     withheld_at_reservation,
 )
-from leadline.storage.rules.schedule import Manner, Term, Window, sealing_at, windows
+from leadline.storage.scheduling.rules.run_schedule import Manner, Term, Window, sealing_at, windows
 
 NOW = Instant(1_800_000_000 * SECOND)
 GRACE_S = 120

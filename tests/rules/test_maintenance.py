@@ -2,16 +2,16 @@
 
 import pytest
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.maintenance import (
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.scheduling.rules.maintenance_window import (
     AHEAD_MOST_US,
     LONGEST_US,
     REASON_LONGEST,
     plan_fault,
     withholds,
 )
-from leadline.storage.rules.schedule import Manner, Term, Window
-from leadline.storage.rules.span import Span
+from leadline.storage.scheduling.rules.run_schedule import Manner, Term, Window
 
 NOW = Instant(1_800_000_000 * SECOND)
 

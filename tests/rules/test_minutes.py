@@ -5,11 +5,11 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, MINUTE, SECOND, Instant
-from leadline.storage.rules.minutes import Run, joined, replaced, runs_of
-from leadline.storage.rules.service import Durations, Health, State, durations
-from leadline.storage.rules.sli import Condition
-from leadline.storage.rules.span import Span
+from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
+from leadline.storage.core.sli import Condition
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.service_health import Durations, Health, State, durations
+from leadline.storage.services.rules.service_minute import Run, joined, replaced, runs_of
 from tests.effort import examples
 
 MIDNIGHT = Instant(20_000 * DAY)

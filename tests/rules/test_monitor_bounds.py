@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.rules.monitor import (
+from leadline.storage.monitors.rules.monitor import (
     Draft,
     MonitorType,
     faults,
     manner_of,
     text_rule_broken,
 )
-from leadline.storage.rules.schedule import Manner
+from leadline.storage.scheduling.rules.run_schedule import Manner
 
 GOOD = Draft(name="API", type=MonitorType.HTTP, target="https://api.example.com/")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.monitor import Draft, MonitorType, faults
-from leadline.storage.rules.monitor_defaults import (
+from leadline.storage.monitors.rules.monitor import Draft, MonitorType, faults
+from leadline.storage.monitors.rules.monitor_defaults import (
     BUILT_IN,
     MonitorDefaults,
     completed,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.naming import email_fault, name_fault, slug_fault, words_fault
+from leadline.storage.core.naming import email_fault, name_fault, slug_fault, words_fault
 
 CONTROLS = [chr(n) for n in (*range(0x20), *range(0x7F, 0xA0))]
 

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.ledger import (
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.scheduling.rules.due_queue import Timetable
+from leadline.storage.scheduling.rules.expected_run import (
     MissedReason,
     Ruling,
     WithheldReason,
@@ -13,9 +14,14 @@ from leadline.storage.rules.ledger import (
     verdict_of_result,
     withheld,
 )
-from leadline.storage.rules.schedule import Manner, Term, claimable_until, sealing_at, window_at
-from leadline.storage.rules.slice import DueWindow, cut
-from leadline.storage.rules.timetable import Timetable
+from leadline.storage.scheduling.rules.run_batch import DueWindow, cut
+from leadline.storage.scheduling.rules.run_schedule import (
+    Manner,
+    Term,
+    claimable_until,
+    sealing_at,
+    window_at,
+)
 
 NOW = Instant(1_800_000_000 * SECOND)
 STEP_US = MINUTE

@@ -2,9 +2,9 @@
 
 import pytest
 
-from leadline.storage.rules.gate_policy import Source
-from leadline.storage.rules.instant import DAY, SECOND, Instant
-from leadline.storage.rules.override import Binding, Status, expiry_fault, status
+from leadline.storage.core.instant import DAY, SECOND, Instant
+from leadline.storage.gate.rules.gate_override import Binding, Status, expiry_fault, status
+from leadline.storage.gate.rules.gate_policy import Source
 
 NOW = Instant(1_800_000_000 * SECOND)
 LATER = Instant(NOW + 1)

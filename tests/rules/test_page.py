@@ -7,12 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.incident import Impact
-from leadline.storage.rules.incident import Source as IncidentSource
-from leadline.storage.rules.incident import Status as IncidentStatus
-from leadline.storage.rules.instant import MINUTE, Instant
-from leadline.storage.rules.outage import down_title
-from leadline.storage.rules.page import (
+from leadline.storage.alerting.rules.outage_text import down_title
+from leadline.storage.core.instant import MINUTE, Instant
+from leadline.storage.incidents.rules.incident import Impact
+from leadline.storage.incidents.rules.incident import Source as IncidentSource
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.services.rules.service_health import Health
+from leadline.storage.status_pages.rules.status_page import (
     TITLE_OF_ALERT,
     Audience,
     ComponentFacts,
@@ -31,7 +32,6 @@ from leadline.storage.rules.page import (
     render,
     summary_of,
 )
-from leadline.storage.rules.service import Health
 from tests.rules import page_world
 from tests.rules.page_world import MONITORS, NOW, SECRET, leaves, nows
 

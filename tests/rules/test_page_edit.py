@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.page import Source, Status, Visibility
-from leadline.storage.rules.page_edit import (
+from leadline.storage.status_pages.rules.status_page import Source, Status, Visibility
+from leadline.storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
     GROUP_LONGEST,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, Instant, from_datetime, to_datetime
-from leadline.storage.rules.page_history import (
+from leadline.storage.core.instant import DAY, Instant, from_datetime, to_datetime
+from leadline.storage.status_pages.rules.status_page_history import (
     Month,
     MonthRefusal,
     earliest_shown,

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.password_reset import (
+from leadline.storage.accounts.rules.password_reset import (
     ATTEMPTS_MOST,
     LETTER_EVERY_US,
     TTL_US,
@@ -12,6 +11,7 @@ from leadline.storage.rules.password_reset import (
     is_passed_over,
     tried_again_at,
 )
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 NOW = Instant(1_767_000_000_000_000)
 

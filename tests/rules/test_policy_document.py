@@ -1,7 +1,8 @@
 """The policies of a service as a document; a document that omits them means the defaults."""
 
-from leadline.storage.rules.instant import SECOND
-from leadline.storage.rules.policy_document import (
+from leadline.storage.core.instant import SECOND
+from leadline.storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
+from leadline.storage.services.rules.service_policy import (
     AggregationPolicy,
     FreshnessPolicy,
     RegionAggregationPolicy,
@@ -9,7 +10,6 @@ from leadline.storage.rules.policy_document import (
     read_policies,
     written_policies,
 )
-from leadline.storage.rules.service import MissingData, Mode, Policies, RegionMode
 
 
 def test_a_document_without_policies_means_the_defaults() -> None:

@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.presence import (
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.scheduling.rules.presence import (
     LATE_RENEWAL_US,
     Presence,
     is_wholly_listened,

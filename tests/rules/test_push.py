@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.ledger import MissedReason, Verdict, WithheldReason
-from leadline.storage.rules.push import (
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.results.rules.push_deadline import (
     Silence,
     hold_until,
     missed_deadlines,
@@ -18,8 +18,8 @@ from leadline.storage.rules.push import (
     next_deadline,
     ruling,
 )
-from leadline.storage.rules.schedule import Term, Window, windows
-from leadline.storage.rules.span import Span
+from leadline.storage.scheduling.rules.expected_run import MissedReason, Verdict, WithheldReason
+from leadline.storage.scheduling.rules.run_schedule import Term, Window, windows
 from tests.effort import varied
 
 NOW = Instant(1_800_000_000 * SECOND)

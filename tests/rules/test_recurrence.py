@@ -9,8 +9,8 @@ from dateutil.rrule import rrulestr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, HOUR, SECOND, Instant, from_datetime, to_datetime
-from leadline.storage.rules.recurrence import Recurrence, fault, occurrences
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant, from_datetime, to_datetime
+from leadline.storage.maintenance.rules import Recurrence, fault, occurrences
 from tests.calls import counted_calls
 from tests.effort import examples
 

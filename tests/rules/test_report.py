@@ -2,9 +2,9 @@
 
 import pytest
 
-from leadline.storage.rules.figure import Withheld
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.report import Status, spelt, whole_minutes, window_of
+from leadline.storage.core.availability import Withheld
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.services.rules.service_report import Status, spelt, whole_minutes, window_of
 
 NOW = Instant(1_800_000_000 * SECOND)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import (
+from leadline.storage.core.instant import (
     DAY,
     HOUR,
     MINUTE,
@@ -17,7 +17,7 @@ from leadline.storage.rules.instant import (
     from_datetime,
     to_datetime,
 )
-from leadline.storage.rules.roster import (
+from leadline.storage.oncall.rules.oncall_schedule import (
     Override,
     Roster,
     duties,

@@ -5,8 +5,8 @@ from uuid import UUID
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import (
+from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
+from leadline.storage.scheduling.rules.run_schedule import (
     Manner,
     Term,
     Window,

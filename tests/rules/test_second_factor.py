@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.second_factor import (
+from leadline.storage.accounts.rules.totp import (
     CLOSED_US,
     RECOVERY_BYTES,
     STEP_SECONDS,
@@ -25,6 +24,7 @@ from leadline.storage.rules.second_factor import (
     spelt_secret,
     step_at,
 )
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 SEED = b"12345678901234567890"
 secrets = st.binary(min_size=20, max_size=20)

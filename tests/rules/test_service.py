@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.service import (
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.sli import Condition
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.service_health import (
     EXCLUDED,
     NOT_KNOWN,
     Durations,
@@ -23,8 +25,6 @@ from leadline.storage.rules.service import (
     state,
     state_line,
 )
-from leadline.storage.rules.sli import Condition
-from leadline.storage.rules.span import Span
 from tests.effort import examples
 from tests.rules.service_model import by_hand
 

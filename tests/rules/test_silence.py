@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.silence import TELL, HeldBy, Hold, Judgement, Own, Upstream, judge
+from leadline.storage.alerting.rules.suppression import (
+    TELL,
+    HeldBy,
+    Hold,
+    Judgement,
+    Own,
+    Upstream,
+    judge,
+)
+from leadline.storage.core.instant import SECOND, Instant
 
 ME, CAUSE, MEMBER = (1, 1), (1, 2), (1, 3)
 T = Instant(1_000 * SECOND)

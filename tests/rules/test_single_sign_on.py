@@ -13,7 +13,7 @@ from leadline.probes.oidc.oidc_settings import (
     sign_on_faults,
     with_client_secret,
 )
-from leadline.storage.rules.single_sign_on import (
+from leadline.storage.accounts.rules.oidc_claim import (
     SKEW_SECONDS,
     Person,
     access_token_fault,

@@ -5,9 +5,9 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import DAY, HOUR, SECOND, Instant
-from leadline.storage.rules.sli import Condition, Sample, Split, buckets, split, timeline, total
-from leadline.storage.rules.span import Span, merged
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
+from leadline.storage.core.sli import Condition, Sample, Split, buckets, split, timeline, total
+from leadline.storage.core.time_span import Span, merged
 
 NOW = Instant(1_800_000_000 * SECOND)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.slug import free_slug, is_slug, slug_of
+from leadline.storage.core.slug import free_slug, is_slug, slug_of
 
 PATTERN = re.compile(r"\A[a-z][a-z0-9-]{0,62}\Z")
 

@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.span import Span, clipped, holding, merged, total_us, without
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.time_span import Span, clipped, holding, merged, total_us, without
 
 spans = st.lists(
     st.builds(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.state import (
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.rules.monitor_state import (
     NOTHING_YET,
     State,
     Status,

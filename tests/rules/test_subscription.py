@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.page import Audience, Facts, Frame, Named, render, shown_incidents
-from leadline.storage.rules.subscription import (
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Facts,
+    Frame,
+    Named,
+    render,
+    shown_incidents,
+)
+from leadline.storage.status_pages.rules.subscription import (
     COMPONENTS_CHOSEN_MOST,
     Asked,
     Kind,

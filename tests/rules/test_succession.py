@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules import composite
-from leadline.storage.rules.service import Seen, state
-from leadline.storage.rules.sli import Condition
-from leadline.storage.rules.succession import policies_of
+from leadline.storage.core.sli import Condition
+from leadline.storage.monitors.rules import composite
+from leadline.storage.retirement.rules import policies_of
+from leadline.storage.services.rules.service_health import Seen, state
 
 _SEEN = {
     Seen.UP: Condition.GOOD,

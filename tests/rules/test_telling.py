@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.telling import (
+from leadline.storage.core.instant import Instant
+from leadline.storage.notifications.rules.notification import (
     BadPayload,
     Page,
     document_text,

@@ -5,9 +5,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import Term, Window, anchor_for, windows
-from leadline.storage.rules.timetable import Timetable
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.scheduling.rules.due_queue import Timetable
+from leadline.storage.scheduling.rules.run_schedule import Term, Window, anchor_for, windows
 
 NOW = Instant(1_800_000_000 * SECOND)
 

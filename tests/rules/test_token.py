@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.rules.token import (
-    TokenKind,
-    claims_to_be_ours,
-    digest,
-    kind_of,
-    token_from,
-)
+from leadline.storage.core.token import TokenKind, claims_to_be_ours, digest, kind_of, token_from
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 import trio
 
-from leadline.storage import postgres
-from leadline.storage.postgres import Connection, Cursor
-from leadline.storage.postgres_connect import Notice, connect, listening
-from leadline.storage.postgres_errors import OutcomeUnknown
-from leadline.storage.postgres_types import FOREVER, NEVER
-from leadline.storage.rules.refusal import Unavailable
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine import trio_postgres as postgres
+from leadline.storage.engine.connect import Notice, connect, listening
+from leadline.storage.engine.database_errors import OutcomeUnknown
+from leadline.storage.engine.trio_postgres import Connection, Cursor
+from leadline.storage.engine.value_types import FOREVER, NEVER
 
 HANGS_SECONDS = 30
 

@@ -13,12 +13,13 @@ import psycopg
 import pytest
 import trio
 
-from leadline.storage import embedded, embedded_place
-from leadline.storage.embedded import CannotRun, running
-from leadline.storage.embedded_place import choose_runner, find_binaries, make_place
-from leadline.storage.pools import open_pool
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.refusal import Unavailable
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine import embedded_layout as embedded_place
+from leadline.storage.engine import embedded_postgres as embedded
+from leadline.storage.engine.embedded_layout import choose_runner, find_binaries, make_place
+from leadline.storage.engine.embedded_postgres import CannotRun, running
+from leadline.storage.engine.pools import open_pool
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes users")
 
@@ -168,7 +169,7 @@ async def test_a_server_that_we_did_not_start_is_left_alone(
 DAEMON = """
 import sys, trio
 from pathlib import Path
-from leadline.storage.embedded import running
+from leadline.storage.engine.embedded_postgres import running
 async def main():
     async with running(Path(sys.argv[1]), durable=False) as server:
         print(server.pid, flush=True)

@@ -3,9 +3,9 @@
 import pytest
 
 from leadline.daemon.loops.janitor import Janitor
-from leadline.storage.pools import Pool, Rejected
-from leadline.storage.postgres_partitions import make_partitions, partitions
-from leadline.storage.rules.instant import DAY, Instant
+from leadline.storage.core.instant import DAY, Instant
+from leadline.storage.engine.partitions import make_partitions, partitions
+from leadline.storage.engine.pools import Pool, Rejected
 from tests.conftest import FROZEN_NOW
 
 _INSERT = """

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.keyring import CannotOpen, Keyring, Place
-from leadline.storage.rules.refusal import Refused
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.keyring import CannotOpen, Keyring, Place
 
 OLD, NEW = b"o" * 32, b"n" * 32
 HERE = Place("monitors", "config_sealed", UUID(int=1))

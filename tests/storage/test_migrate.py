@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from leadline.storage import migrate as migrate_module
-from leadline.storage.migrate import CannotMigrate, ensure_database, migrate
+from leadline.storage.engine import migrate as migrate_module
+from leadline.storage.engine.migrate import CannotMigrate, ensure_database, migrate
 
 
 @pytest.fixture
@@ -54,7 +54,8 @@ def test_processes_that_start_at_once_agree(empty_dsn: str, folder: Path) -> Non
             f"select pg_sleep(0.02); insert into first values ({number});",
         )
     code = (
-        "import sys, trio; from pathlib import Path; from leadline.storage.migrate import migrate;"
+        "import sys, trio; from pathlib import Path;"
+        "from leadline.storage.engine.migrate import migrate;"
         "print(*trio.run(migrate, sys.argv[1], Path(sys.argv[2])))"
     )
     processes = [

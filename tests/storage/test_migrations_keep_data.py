@@ -5,8 +5,8 @@ from pathlib import Path
 
 import psycopg
 
-from leadline.storage import migrate as migrate_module
-from leadline.storage.migrate import migrate
+from leadline.storage.engine import migrate as migrate_module
+from leadline.storage.engine.migrate import migrate
 
 _BEFORE_INCIDENTS = """
 insert into organizations (uid, slug, name, created_at, updated_at)

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 import trio
 
-from leadline.storage.pools import Outcome, Pool, open_pool
-from leadline.storage.postgres_partitions import drop_partitions, make_partitions, partitions
-from leadline.storage.rules.instant import DAY, HOUR, Instant
-from leadline.storage.rules.refusal import Unavailable
+from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.partitions import drop_partitions, make_partitions, partitions
+from leadline.storage.engine.pools import Outcome, Pool, open_pool
 from tests.blocked import until_blocked
 
 HANGS_SECONDS = 30
@@ -173,7 +173,7 @@ async def test_what_was_detached_and_not_dropped_is_dropped(pool: Pool) -> None:
 async def test_a_range_that_another_table_bars_is_told(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.storage.postgres_partitions.PAUSE_SECONDS", 0)
+    monkeypatch.setattr("leadline.storage.engine.partitions.PAUSE_SECONDS", 0)
     async with pool.statement("in the way") as tx:
         await tx.execute("create table beats_20260105 (n int)")
     with pytest.raises(Unavailable, match="cannot be made"):

@@ -15,8 +15,10 @@ import trio
 import trio.lowlevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from leadline.storage import pools
-from leadline.storage.pools import (
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.refusal import Refused, Unavailable
+from leadline.storage.engine import pools
+from leadline.storage.engine.pools import (
     Conflicted,
     Isolation,
     LockRank,
@@ -28,8 +30,6 @@ from leadline.storage.pools import (
     holding_connection,
     open_pool,
 )
-from leadline.storage.rules.instant import Instant
-from leadline.storage.rules.refusal import Refused, Unavailable
 
 
 @pytest.fixture

@@ -6,9 +6,15 @@ import pytest
 import trio
 import trio.testing
 
-from leadline.storage.clock import READ_SECONDS, SLOW_US, STALE_US, ProductClock, Reading
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Unavailable
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.product_clock import (
+    READ_SECONDS,
+    SLOW_US,
+    STALE_US,
+    ProductClock,
+    Reading,
+)
 
 
 class World:

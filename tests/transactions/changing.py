@@ -5,13 +5,13 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.pools import Pool
-from leadline.storage.postgres_partitions import make_partitions
-from leadline.storage.rules.change import Kind, Phase, Record
-from leadline.storage.rules.instant import DAY, MILLISECOND, Instant
-from leadline.storage.tables.services import ServiceRow
-from leadline.storage.transactions.changes.record_change import Recorded, record_change
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
+from leadline.storage.changes.rules.change import Kind, Phase, Record
+from leadline.storage.changes.transactions import Recorded, record_change
+from leadline.storage.core.instant import DAY, MILLISECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import Pool
+from leadline.storage.services.tables.services import ServiceRow
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from tests.world import World
 
 _DECIDE = """

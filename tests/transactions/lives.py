@@ -14,17 +14,16 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.composite_evaluator import Composer
+from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.bus import Bus
-from leadline.storage.evaluator import Evaluator
-from leadline.storage.rules.arrival import Fate
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.transactions.record_results import record_results
 from tests.world import REGIONS, START, World
 
 TICK = SECOND // 2

@@ -6,14 +6,17 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.telling import Page, Topic
-from leadline.storage.tables.channels import ChannelRow
-from leadline.storage.tables.webhooks import WebhookRow
-from leadline.storage.transactions.notifications.edit_channels import create_channel
-from leadline.storage.transactions.notifications.edit_webhooks import create_webhook
-from leadline.storage.transactions.notifications.tell import page_channels, tell_webhooks
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.engine.pools import Tx
+from leadline.storage.notifications.rules.notification import Page, Topic
+from leadline.storage.notifications.tables.channels import ChannelRow
+from leadline.storage.notifications.tables.webhooks import WebhookRow
+from leadline.storage.notifications.transactions.edit_channels import create_channel
+from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import (
+    page_channels,
+    tell_webhooks,
+)
 from tests.world import World
 
 SECRET = "whsec_" + "a" * 43 + "="

@@ -8,16 +8,16 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.change import Kind
-from leadline.storage.rules.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
-from leadline.storage.rules.precedence import FOLLOWS_MOST_US, Role
-from leadline.storage.rules.span import Span
-from leadline.storage.tables.incidents import select_incident
-from leadline.storage.tables.service_edges import put_edges
-from leadline.storage.tables.services import ServiceRow
-from leadline.storage.views import change_timeline, preceding_changes
-from leadline.storage.views.change_timeline import Group, select_timeline
-from leadline.storage.views.preceding_changes import Preceding, select_preceding
+from leadline.storage.changes.queries import change_timeline, preceding_changes
+from leadline.storage.changes.queries.change_timeline import Group, select_timeline
+from leadline.storage.changes.queries.preceding_changes import Preceding, select_preceding
+from leadline.storage.changes.rules.change import Kind
+from leadline.storage.changes.rules.change_precedence import FOLLOWS_MOST_US, Role
+from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.incidents.tables.incidents import select_incident
+from leadline.storage.services.tables.service_dependencies import put_edges
+from leadline.storage.services.tables.services import ServiceRow
 from tests.databases import Databases
 from tests.effort import examples
 from tests.transactions.changing import decide, make_service, open_incident, say

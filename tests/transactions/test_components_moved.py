@@ -2,8 +2,11 @@
 
 import pytest
 
-from leadline.storage.rules.page_edit import ComponentDraft
-from leadline.storage.transactions.pages.edit_components import create_component, move_component
+from leadline.storage.status_pages.rules.status_page_edit import ComponentDraft
+from leadline.storage.status_pages.transactions.edit_components import (
+    create_component,
+    move_component,
+)
 from tests.transactions.test_pages_contended import BY_HAND, admin, new_page
 from tests.world import World
 

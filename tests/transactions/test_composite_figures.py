@@ -4,12 +4,13 @@ import pytest
 
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.arrival import Fate
-from leadline.storage.rules.instant import HOUR, MINUTE, Instant
-from leadline.storage.tables import compositions, schedules
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.views.availability import select_days
+from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.figures.queries.availability import select_days
+from leadline.storage.monitors.tables import compositions
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.effort import IS_SOAK, varied
 from tests.transactions.lives import Life, Painter
 from tests.world import REGIONS, START, World

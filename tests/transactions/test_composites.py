@@ -9,19 +9,18 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.composite_evaluator import Composer
+from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.bus import Bus
-from leadline.storage.evaluator import Evaluator
-from leadline.storage.pools import Tx
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.rules.state import NOTHING_YET, fold
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
-from leadline.storage.transactions.monitors.run_now import run_now
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.rules.monitor_state import NOTHING_YET, fold
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.monitors.transactions.run_now import run_now
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.transactions.record_results import record_results
 from tests.world import REGIONS, START, World
 
 

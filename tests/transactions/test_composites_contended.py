@@ -3,11 +3,11 @@
 import pytest
 import trio
 
-from leadline.storage.bus import Bus
-from leadline.storage.evaluator import Evaluator
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.views.composites import select_due_windows
+from leadline.daemon.loops.composite_evaluator import Evaluator
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.queries.composites import select_due_windows
 from tests.blocked import until_blocked
 from tests.transactions.test_composites import Watch
 from tests.world import REGIONS, START, World

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.instant import HOUR, SECOND, Instant
-from leadline.storage.transactions.maintenance.plan_maintenance import Plan, preview_announcement
-from leadline.storage.views.availability import select_days, select_windows
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.figures.queries.availability import select_days, select_windows
+from leadline.storage.maintenance.transactions.plan_maintenance import Plan, preview_announcement
 from tests.transactions.test_composites import Watch
 from tests.world import START, World
 

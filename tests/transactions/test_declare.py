@@ -9,17 +9,24 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.burn import Rule, Severity
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables.burn_rules import Aim, replace_rules, select_rules_of_services
-from leadline.storage.tables.services import ServiceRow, move_seals, select_service
-from leadline.storage.transactions.accounts.edit_project import delete_project
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor, edit_monitor
-from leadline.storage.transactions.services.aim import put_burn_alerting, put_target
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.declare import DeclarationDraft, declare
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.transactions.edit_project import delete_project
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.objectives.rules import Rule, Severity
+from leadline.storage.objectives.tables.burn_rules import (
+    Aim,
+    replace_rules,
+    select_rules_of_services,
+)
+from leadline.storage.objectives.transactions.set_service_objective import (
+    put_burn_alerting,
+    put_target,
+)
+from leadline.storage.services.tables.services import ServiceRow, move_seals, select_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.databases import Databases
 from tests.effort import examples
 from tests.world import REGIONS, START, World, small_world

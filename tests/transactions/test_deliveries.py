@@ -6,8 +6,9 @@ from uuid import UUID, uuid4
 
 import trio
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.delivery import (
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.notifications.rules.delivery_retry import (
     LEASE_US,
     ROOMS,
     SLOW_AFTER_US,
@@ -16,23 +17,16 @@ from leadline.storage.rules.delivery import (
     Status,
     rooms_beside,
 )
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.telling import Topic
-from leadline.storage.tables import dead_letters
-from leadline.storage.transactions.notifications.edit_webhooks import (
-    delete_webhook,
-    enable_webhook,
-)
-from leadline.storage.transactions.notifications.lease_deliveries import (
+from leadline.storage.notifications.rules.notification import Topic
+from leadline.storage.notifications.tables import dead_letters
+from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.notifications.transactions.lease_deliveries import (
     Claim,
     Delivery,
     lease_deliveries,
 )
-from leadline.storage.transactions.notifications.settle_deliveries import (
-    Settled,
-    settle_deliveries,
-)
-from leadline.storage.transactions.notifications.tell import page_channels
+from leadline.storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
 from tests.blocked import until_blocked
 from tests.transactions.telling_world import Telling, a_page
 from tests.world import START, World

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.pools import Pool
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.tables.service_edges import put_edges
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.delete_service import delete_service
-from leadline.storage.transactions.services.edit_dependencies import put_dependencies
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import Pool
+from leadline.storage.retirement.transactions.delete_service import delete_service
+from leadline.storage.services.tables.service_dependencies import put_edges
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.edit_dependencies import put_dependencies
 from tests.databases import Databases
 from tests.effort import examples
 from tests.world import START, World, small_world

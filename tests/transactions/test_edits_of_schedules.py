@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import Term, windows
-from leadline.storage.tables import schedules
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.scheduling.rules.run_schedule import Term, windows
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.world import REGIONS, START, World
 
 

@@ -8,16 +8,17 @@ import trio
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.arrival import Fate
-from leadline.storage.rules.instant import HOUR, MINUTE, Instant
-from leadline.storage.tables import figures, schedules
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.results.judge_silence import judge_silence
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.transactions.sealing.roll_up import roll_up_hour
-from leadline.storage.views.availability import select_days
-from leadline.storage.views.measured import Measured
+from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.figures import tables as figures
+from leadline.storage.figures.queries.availability import select_days
+from leadline.storage.figures.queries.monitor_time import Measured
+from leadline.storage.figures.transactions import roll_up_hour
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.blocked import until_blocked
 from tests.world import REGIONS, START, World
 

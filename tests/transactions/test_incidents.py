@@ -16,33 +16,39 @@ from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
 from leadline.probes.senders.webhook import secret_from
-from leadline.storage.pools import Tx
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.incident import BODY_LONGEST, UPDATES_MOST, Impact, Source, Status
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.rules.telling import Page
-from leadline.storage.tables.incident_updates import UpdateRow, select_updates
-from leadline.storage.tables.incidents import IncidentRow, select_incident
-from leadline.storage.tables.removals import lock_project
-from leadline.storage.tables.users import insert_user
-from leadline.storage.transactions.incidents.edit_incidents import (
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.tables.tenant_deletion import lock_project
+from leadline.storage.accounts.tables.users import insert_user
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.rules.incident import (
+    BODY_LONGEST,
+    UPDATES_MOST,
+    Impact,
+    Source,
+    Status,
+)
+from leadline.storage.incidents.tables.incident_updates import UpdateRow, select_updates
+from leadline.storage.incidents.tables.incidents import IncidentRow, select_incident
+from leadline.storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     acknowledge,
     add_update,
     create_incident,
     put_postmortem,
 )
-from leadline.storage.transactions.incidents.record import (
+from leadline.storage.incidents.transactions.write_incident import (
     AlreadyOpen,
     Entry,
     Opening,
     open_incident,
     write_entry,
 )
-from leadline.storage.transactions.notifications.edit_channels import create_channel
-from leadline.storage.transactions.notifications.edit_webhooks import create_webhook
-from leadline.storage.transactions.notifications.tell import page_channels
+from leadline.storage.notifications.rules.notification import Page
+from leadline.storage.notifications.transactions.edit_channels import create_channel
+from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
 from tests.transactions.test_secrets_while_monitors_are_saved import both
 from tests.world import START, World, small_world
 

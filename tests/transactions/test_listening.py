@@ -6,14 +6,14 @@ import trio.testing
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.presence_renewer import Attendance, Identity
-from leadline.storage.bus import Bus
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.instant import SECOND, Instant
-from leadline.storage.rules.refusal import Unavailable
-from leadline.storage.tables import presences
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.results.judge_silence import judge_silence
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.tables import presences
 from tests.world import START, World
 
 

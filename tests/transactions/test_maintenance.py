@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.maintenance import (
-    AHEAD_MOST_US,
-    LONGEST_US,
-    PREVIEW_US,
-    REASON_LONGEST,
-    plan_fault,
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.maintenance.rules import Recurrence
+from leadline.storage.maintenance.tables.maintenances import MaintenanceRow, select_maintenance
+from leadline.storage.maintenance.transactions.extend_series import (
+    SeriesPlan,
+    announce_ahead,
+    begin_series,
+    end_series,
 )
-from leadline.storage.rules.recurrence import Recurrence
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables.maintenances import MaintenanceRow, select_maintenance
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.maintenance.plan_maintenance import (
+from leadline.storage.maintenance.transactions.plan_maintenance import (
     Plan,
     announce,
     annul,
@@ -34,14 +32,16 @@ from leadline.storage.transactions.maintenance.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
-from leadline.storage.transactions.maintenance.repeat_maintenance import (
-    SeriesPlan,
-    announce_ahead,
-    begin_series,
-    end_series,
+from leadline.storage.monitors.queries.monitors import select_standings, status_of
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.rules.maintenance_window import (
+    AHEAD_MOST_US,
+    LONGEST_US,
+    PREVIEW_US,
+    REASON_LONGEST,
+    plan_fault,
 )
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.views.monitors import select_standings, status_of
 from tests.world import START, World
 
 RAW_DAYS = 30

@@ -7,23 +7,20 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.escalation import TargetKind
-from leadline.storage.rules.instant import HOUR, Instant
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.notifications.edit_channels import (
-    create_channel,
-    delete_channel,
-)
-from leadline.storage.transactions.oncall.edit_overrides import create_override
-from leadline.storage.transactions.oncall.edit_policies import (
+from leadline.storage.core.instant import HOUR, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.notifications.transactions.edit_channels import create_channel, delete_channel
+from leadline.storage.oncall.rules.escalation import TargetKind
+from leadline.storage.oncall.transactions.edit_escalation_policies import (
     PolicyDraft,
     StepDraft,
     create_policy,
     delete_policy,
     replace_policy,
 )
-from leadline.storage.transactions.oncall.edit_schedules import (
+from leadline.storage.oncall.transactions.edit_overrides import create_override
+from leadline.storage.oncall.transactions.edit_schedules import (
     ScheduleDraft,
     create_schedule,
     delete_schedule,

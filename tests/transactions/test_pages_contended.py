@@ -11,40 +11,40 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.rules.instant import HOUR, Instant
-from leadline.storage.rules.page import Source, Status, Visibility
-from leadline.storage.rules.page_edit import (
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.tables import projects
+from leadline.storage.accounts.transactions.edit_organization import delete_organization
+from leadline.storage.accounts.transactions.edit_project import delete_project
+from leadline.storage.core.instant import HOUR, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.retirement.transactions.delete_service import delete_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.status_pages.rules.status_page import Source, Status, Visibility
+from leadline.storage.status_pages.rules.status_page_edit import (
     ComponentDraft,
     ComponentEdit,
     PageDraft,
     Target,
 )
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables import projects
-from leadline.storage.tables.status_components import ComponentRow
-from leadline.storage.tables.status_pages import PageRow, select_status_page
-from leadline.storage.transactions.accounts.edit_organization import delete_organization
-from leadline.storage.transactions.accounts.edit_project import delete_project
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor
-from leadline.storage.transactions.pages import edit_components, edit_pages
-from leadline.storage.transactions.pages.bindings import hold_bound
-from leadline.storage.transactions.pages.convert_component import Seen, convert_component
-from leadline.storage.transactions.pages.edit_components import (
+from leadline.storage.status_pages.tables.status_page_components import ComponentRow
+from leadline.storage.status_pages.tables.status_pages import PageRow, select_status_page
+from leadline.storage.status_pages.transactions import edit_components, edit_pages
+from leadline.storage.status_pages.transactions.convert_component import Seen, convert_component
+from leadline.storage.status_pages.transactions.edit_components import (
     create_component,
     delete_component,
     update_component,
 )
-from leadline.storage.transactions.pages.edit_pages import (
+from leadline.storage.status_pages.transactions.edit_pages import (
     create_page,
     delete_page,
     find_page,
     hold_page,
     update_page,
 )
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.delete_service import delete_service
+from leadline.storage.status_pages.transactions.lock_bindings import hold_bound
 from tests.blocked import until_blocked
 from tests.transactions.test_secrets_while_monitors_are_saved import (
     WRITE_SECONDS,

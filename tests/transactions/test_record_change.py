@@ -9,16 +9,16 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.pools import Rejected, Tx
-from leadline.storage.postgres_partitions import drop_partitions
-from leadline.storage.rules.access import Kind as Credential
-from leadline.storage.rules.access import Membership, Principal, Role
-from leadline.storage.rules.change import Kind, Phase, Record
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables.services import ServiceRow
-from leadline.storage.transactions.changes.record_change import Recorded, record_change
-from leadline.storage.transactions.services.delete_service import delete_service
+from leadline.storage.accounts.rules.access import Kind as Credential
+from leadline.storage.accounts.rules.access import Membership, Principal, Role
+from leadline.storage.changes.rules.change import Kind, Phase, Record
+from leadline.storage.changes.transactions import Recorded, record_change
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.partitions import drop_partitions
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.retirement.transactions.delete_service import delete_service
+from leadline.storage.services.tables.services import ServiceRow
 from tests.databases import Databases
 from tests.effort import examples
 from tests.transactions.changing import decide, make_service, record, say

@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from leadline.storage.bus import Bus
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.arrival import Arrival, Fate, Recorded
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.rules.state import NOTHING_YET, fold_all
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.monitors.run_now import run_now
-from leadline.storage.transactions.results.record_results import record_results
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.rules.monitor_state import NOTHING_YET, fold_all
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.monitors.transactions.run_now import run_now
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import Arrival, Fate, Recorded
+from leadline.storage.results.transactions.record_results import record_results
 from tests.blocked import until_blocked
 from tests.world import REGIONS, START, World
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from leadline.storage.keyring import CannotOpen, Keyring, Place
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables.sealed_values import SEALED_COLUMNS
-from leadline.storage.transactions.secrets import seal_anew as module
-from leadline.storage.transactions.secrets.edit_secrets import create_secret
-from leadline.storage.transactions.secrets.seal_anew import Position, seal_anew
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.keyring import CannotOpen, Keyring, Place
+from leadline.storage.monitors.tables.encrypted_columns import SEALED_COLUMNS
+from leadline.storage.monitors.transactions import rotate_encryption as module
+from leadline.storage.monitors.transactions.edit_secrets import create_secret
+from leadline.storage.monitors.transactions.rotate_encryption import Position, seal_anew
 from tests.world import World
 
 NEW = b"n" * 32

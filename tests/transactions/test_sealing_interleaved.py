@@ -11,19 +11,20 @@ import trio.lowlevel
 
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.bus import Bus
-from leadline.storage.recorder import Recorder
-from leadline.storage.rules.arrival import Arrival, Fate
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.schedule import windows
-from leadline.storage.rules.sli import Sample, split
-from leadline.storage.rules.span import Span
-from leadline.storage.rules.state import hold_us
-from leadline.storage.tables import schedules, seals
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.transactions.sealing.seal_windows import seal_windows
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.sli import Sample, split
+from leadline.storage.core.time_span import Span
+from leadline.storage.monitors.rules.monitor_state import hold_us
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import Arrival, Fate
+from leadline.storage.results.tables import sealing as seals
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.results.transactions.seal_windows import seal_windows
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
 from tests.blocked import until_blocked
 from tests.world import START, World
 

@@ -7,20 +7,20 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.keyring import Keyring
-from leadline.storage.rules.access import Kind, Principal
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.rules.second_factor import (
+from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.rules.totp import (
     RECOVERY_CODES,
     WRONG_MOST,
     Verdict,
     code_of,
     step_at,
 )
-from leadline.storage.tables import users
-from leadline.storage.tables.users import UserRow
-from leadline.storage.transactions.accounts import second_factor
+from leadline.storage.accounts.tables import users
+from leadline.storage.accounts.tables.users import UserRow
+from leadline.storage.accounts.transactions import edit_totp as second_factor
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.keyring import Keyring
 from tests.world import World
 
 NEVER = "000-no-code"

@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.transactions.monitors.create_monitor import create_monitor
-from leadline.storage.transactions.monitors.draft import MonitorDraft
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.secrets.edit_secrets import (
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.create_monitor import create_monitor
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.monitors.transactions.edit_secrets import (
     create_secret,
     delete_secret,
     edit_secret,
 )
+from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 from tests.blocked import until_blocked
 from tests.world import REGIONS, World
 

@@ -20,24 +20,10 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.service_sealer import ServiceSealer
-from leadline.storage.pools import Tx
-from leadline.storage.rules.epoch import Revision, next_minute
-from leadline.storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.rules.minutes import Run, joined
-from leadline.storage.rules.report import Status
-from leadline.storage.rules.service import (
-    Durations,
-    MissingData,
-    Mode,
-    Policies,
-    RegionMode,
-    Seen,
-)
-from leadline.storage.rules.span import Span
-from leadline.storage.tables import declarations, service_facts, services
-from leadline.storage.tables.results import Restatement, insert_restatements
-from leadline.storage.tables.services import ServiceRow
-from leadline.storage.transactions.maintenance.plan_maintenance import (
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.engine.pools import Tx
+from leadline.storage.maintenance.transactions.plan_maintenance import (
     Plan,
     Preview,
     announce,
@@ -46,17 +32,39 @@ from leadline.storage.transactions.maintenance.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.transactions.sealing import seal_services as seal_services_module
-from leadline.storage.transactions.sealing.seal_services import seal_services
-from leadline.storage.views.service_facts import select_governed
-from leadline.storage.views.service_reports import (
+from leadline.storage.results.tables.results import Restatement, insert_restatements
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.services.queries.service_reports import (
     select_burns,
     select_repairing,
     select_series,
     select_sum,
     select_window,
 )
+from leadline.storage.services.queries.service_time import select_governed
+from leadline.storage.services.rules.epoch import Revision, next_minute
+from leadline.storage.services.rules.service_health import (
+    Durations,
+    MissingData,
+    Mode,
+    Policies,
+    RegionMode,
+    Seen,
+)
+from leadline.storage.services.rules.service_minute import Run, joined
+from leadline.storage.services.rules.service_report import Status
+from leadline.storage.services.tables import (
+    service_minutes as service_facts,
+)
+from leadline.storage.services.tables import (
+    service_revisions as declarations,
+)
+from leadline.storage.services.tables import (
+    services,
+)
+from leadline.storage.services.tables.services import ServiceRow
+from leadline.storage.services.transactions import seal_services as seal_services_module
+from leadline.storage.services.transactions.seal_services import seal_services
 from tests.effort import varied
 from tests.rules.service_model import by_hand
 from tests.transactions.lives import (

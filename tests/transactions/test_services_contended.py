@@ -7,17 +7,20 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.pools import Tx
-from leadline.storage.rules.escalation import TargetKind
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor
-from leadline.storage.transactions.notifications.edit_channels import create_channel
-from leadline.storage.transactions.oncall.edit_policies import create_policy, delete_policy
-from leadline.storage.transactions.oncall.edit_schedules import create_schedule, delete_schedule
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.declare import DeclarationDraft, declare
-from leadline.storage.transactions.services.delete_service import delete_service
-from leadline.storage.transactions.services.edit_dependencies import put_dependencies
-from leadline.storage.transactions.services.owners import put_escalation_policy
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.notifications.transactions.edit_channels import create_channel
+from leadline.storage.oncall.rules.escalation import TargetKind
+from leadline.storage.oncall.transactions.edit_escalation_policies import (
+    create_policy,
+    delete_policy,
+)
+from leadline.storage.oncall.transactions.edit_schedules import create_schedule, delete_schedule
+from leadline.storage.retirement.transactions.delete_service import delete_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
+from leadline.storage.services.transactions.edit_dependencies import put_dependencies
+from leadline.storage.services.transactions.set_paging_target import put_escalation_policy
 from tests.transactions.test_oncall_while_deleted import (
     ladder,
     schedule,

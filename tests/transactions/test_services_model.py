@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
-from leadline.storage.rules.instant import MINUTE, SECOND, Instant
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.transactions.monitors.edit_monitor import delete_monitor
-from leadline.storage.transactions.services.create_service import ServiceDraft, create_service
-from leadline.storage.transactions.services.declare import DeclarationDraft, declare
-from leadline.storage.transactions.services.delete_service import delete_service
-from leadline.storage.transactions.services.edit_dependencies import put_dependencies
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.retirement.transactions.delete_service import delete_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
+from leadline.storage.services.transactions.edit_dependencies import put_dependencies
 from tests.effort import examples
 from tests.world import START, World, small_world
 

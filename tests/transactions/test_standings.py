@@ -4,11 +4,11 @@ under."""
 from typing import Any
 
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.tables.monitors import MonitorRow
-from leadline.storage.transactions.monitors.edit_monitor import edit_monitor
-from leadline.storage.transactions.results.record_results import record_results
-from leadline.storage.views.monitors import select_standings, status_of
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.monitors.queries.monitors import select_standings, status_of
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.transactions.record_results import record_results
 from tests.world import REGIONS, START, World
 
 

@@ -7,17 +7,14 @@ from uuid import UUID
 import pytest
 import trio
 
-from leadline.storage.pools import Conflicted, Tx
-from leadline.storage.rules.delivery import ROOMS, Outcome
-from leadline.storage.rules.refusal import Refused
-from leadline.storage.tables.deliveries import Leased
-from leadline.storage.transactions.notifications.lease_deliveries import (
-    Delivery,
-    lease_deliveries,
-)
-from leadline.storage.transactions.notifications.settle_deliveries import settle_deliveries
-from leadline.storage.transactions.pages.edit_pages import delete_page
-from leadline.storage.transactions.subscriptions.pass_on import LeaseLost, pass_on
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Conflicted, Tx
+from leadline.storage.notifications.rules.delivery_retry import ROOMS, Outcome
+from leadline.storage.notifications.tables.outbox_deliveries import Leased
+from leadline.storage.notifications.transactions.lease_deliveries import Delivery, lease_deliveries
+from leadline.storage.notifications.transactions.settle_deliveries import settle_deliveries
+from leadline.storage.status_pages.transactions.edit_pages import delete_page
+from leadline.storage.status_pages.transactions.fan_out import LeaseLost, pass_on
 from tests.blocked import until_blocked
 from tests.loops.subscribing import Readers, readers_of
 from tests.world import World

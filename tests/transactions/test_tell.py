@@ -5,13 +5,10 @@ from uuid import uuid4
 import pytest
 import trio
 
-from leadline.storage.rules.telling import Topic
-from leadline.storage.transactions.notifications.edit_channels import edit_channel
-from leadline.storage.transactions.notifications.edit_webhooks import (
-    delete_webhook,
-    enable_webhook,
-)
-from leadline.storage.transactions.notifications.tell import tell_recovery
+from leadline.storage.notifications.rules.notification import Topic
+from leadline.storage.notifications.transactions.edit_channels import edit_channel
+from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import tell_recovery
 from tests.blocked import until_blocked
 from tests.transactions.telling_world import Telling, a_page
 from tests.world import World

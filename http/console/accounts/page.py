@@ -7,8 +7,8 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta
 
-from ....storage.rules.instant import Instant, from_text
-from ....storage.rules.refusal import Refused
+from ....storage.core.instant import Instant, from_text
+from ....storage.core.refusal import Refused
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import people as api

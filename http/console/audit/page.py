@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.access import Need
-from ....storage.rules.instant import Instant
-from ....storage.tables.audits import INSTANCE
-from ....storage.tables.projects import select_organization
-from ....storage.views.audit_log import MOST, AuditRow, select_audit
+from ....storage.accounts.queries.audit_log import MOST, AuditRow, select_audit
+from ....storage.accounts.rules.access import Need
+from ....storage.accounts.tables.audit_entries import INSTANCE
+from ....storage.accounts.tables.projects import select_organization
+from ....storage.core.instant import Instant
 from ...route import Ask, Reply, Route
 from ...routes.scoped import org_of
 from ..form_route import admin_route, form_route

@@ -4,8 +4,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ....storage.rules.branding import ANNOUNCEMENT_LONGEST, FOOTER_LONGEST, NAME_LONGEST, Level
-from ....storage.rules.incident import normal_lines
+from ....storage.incidents.rules.incident import normal_lines
+from ....storage.status_pages.rules.branding import (
+    ANNOUNCEMENT_LONGEST,
+    FOOTER_LONGEST,
+    NAME_LONGEST,
+    Level,
+)
 from ...route import Route
 from ...routes import branding as api
 from ...shapes.settings import Branding, GivenAnnouncement, PutBranding

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from ....storage.rules.access import Action, Need, Rank, rank_in
-from ....storage.rules.bundle import Bundle, read_bundle
-from ....storage.rules.bundle_change import Act, Change, FieldChange
-from ....storage.rules.bundle_text import BadText, Text, read_text, write_text
-from ....storage.rules.instant import Instant
-from ....storage.rules.refusal import Refused
-from ....storage.tables.bundle_files import FileRow, select_files
-from ....storage.transactions.bundles.export_bundle import export_bundle
+from ....storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ....storage.bundles.rules.bundle import Bundle, read_bundle
+from ....storage.bundles.rules.bundle_diff import Act, Change, FieldChange
+from ....storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
+from ....storage.bundles.tables.bundle_files import FileRow, select_files
+from ....storage.bundles.transactions.export_bundle import export_bundle
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes.bundles import apply_of, aside, plan_of

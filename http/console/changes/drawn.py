@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ....storage.rules.instant import Instant
-from ....storage.views.console_changes import HAPPENED_MOST, Happened
+from ....storage.changes.queries.console_changes import HAPPENED_MOST, Happened
+from ....storage.core.instant import Instant
 from ..maintenance.weeks import exact
 from ..plots.lanes import Mark, Outcome
 from ..words import count, duration, number

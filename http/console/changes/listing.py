@@ -8,17 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.pools import Isolation, Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.change import Code, Kind, kept, source_rule_broken
-from ....storage.rules.instant import DAY, Instant
-from ....storage.rules.precedence import Role
-from ....storage.rules.refusal import Refused
-from ....storage.rules.span import Span
-from ....storage.tables.declarations import select_revisions
-from ....storage.tables.services import ServiceRow, select_service
-from ....storage.views.change_timeline import Followed, Group, select_timeline
-from ....storage.views.console_changes import (
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.changes.queries.change_timeline import Followed, Group, select_timeline
+from ....storage.changes.queries.console_changes import (
     COUNTED_MOST,
     HAPPENED_MOST,
     Happened,
@@ -27,7 +19,15 @@ from ....storage.views.console_changes import (
     select_sources,
     select_titles,
 )
-from ....storage.views.console_services import IncidentOf, select_incidents_of
+from ....storage.changes.rules.change import Code, Kind, kept, source_rule_broken
+from ....storage.changes.rules.change_precedence import Role
+from ....storage.core.instant import DAY, Instant
+from ....storage.core.refusal import Refused
+from ....storage.core.time_span import Span
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.services.queries.console_services import IncidentOf, select_incidents_of
+from ....storage.services.tables.service_revisions import select_revisions
+from ....storage.services.tables.services import ServiceRow, select_service
 from ...cursor import read_cursor, write_cursor
 from ...errors import Problem
 from ...route import Ask, Reply, Route

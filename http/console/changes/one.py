@@ -7,15 +7,15 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.pools import Isolation
-from ....storage.rules.access import Action, Need
-from ....storage.rules.comparison import HORIZONS, Side
-from ....storage.rules.instant import Instant
-from ....storage.tables.changes import PhaseRow
-from ....storage.tables.services import ServiceRow, select_service
-from ....storage.views.change_comparison import Comparison, select_comparison
-from ....storage.views.change_timeline import select_group
-from ....storage.views.console_changes import select_change_of, select_titles
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.changes.queries.change_comparison import Comparison, select_comparison
+from ....storage.changes.queries.change_timeline import select_group
+from ....storage.changes.queries.console_changes import select_change_of, select_titles
+from ....storage.changes.rules.change_comparison import HORIZONS, Side
+from ....storage.changes.tables import PhaseRow
+from ....storage.core.instant import Instant
+from ....storage.engine.pools import Isolation
+from ....storage.services.tables.services import ServiceRow, select_service
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ..frame import frame_of

@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.change import Kind, Phase
-from ....storage.rules.comparison import Side, Withheld
-from ....storage.rules.figure import digits
-from ....storage.rules.gate import State
-from ....storage.rules.instant import MINUTE, SECOND, Instant
-from ....storage.tables.changes import ChangeRow, PhaseRow
-from ....storage.views.change_decisions import Decided
+from ....storage.changes.queries.change_gate_decisions import Decided
+from ....storage.changes.rules.change import Kind, Phase
+from ....storage.changes.rules.change_comparison import Side, Withheld
+from ....storage.changes.tables import ChangeRow, PhaseRow
+from ....storage.core.availability import digits
+from ....storage.core.instant import MINUTE, SECOND, Instant
+from ....storage.gate.rules.gate import State
 from ..gate.told import MARKS, STATE_WORDS
 from ..maintenance.weeks import exact
 from ..plots import lanes

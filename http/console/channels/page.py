@@ -12,11 +12,11 @@ from msgspec import UNSET
 
 from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import ChannelSpec
-from ....storage.rules.access import Action, Need
-from ....storage.rules.refusal import Refused
-from ....storage.tables.channels import ChannelRow, select_channel, select_channels_of
-from ....storage.transactions.notifications.edit_channels import CHANNELS_OF_PROJECT_MOST
-from ....storage.transactions.notifications.settings_of_channel import shown
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.refusal import Refused
+from ....storage.notifications.tables.channels import ChannelRow, select_channel, select_channels_of
+from ....storage.notifications.transactions.channel_secrets import shown
+from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import channels as api

@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.instant import Instant
-from ....storage.rules.refusal import Refused
-from ....storage.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT
-from ....storage.rules.telling import Topic
-from ....storage.views.dead_letter_list import DeadLetter, count_dead, select_dead_letters
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.notifications.queries.dead_letter_list import (
+    DeadLetter,
+    count_dead,
+    select_dead_letters,
+)
+from ....storage.notifications.rules.notification import Topic
+from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes import outbox as api

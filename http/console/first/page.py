@@ -7,8 +7,8 @@ import msgspec
 from ....probes.check.monitor_spec import MonitorType as ProbeType
 from ....probes.check.target import BadTarget, read_host_port, read_url
 from ....probes.kinds import spec_of
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.refusal import Refused
+from ....storage.core.refusal import Refused
+from ....storage.monitors.rules.monitor import MonitorType
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes import monitors as api

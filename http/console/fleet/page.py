@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.refusal import Refused
-from ....storage.tables.agent_tokens import select_agent_tokens
-from ....storage.tables.agents import select_agents
-from ....storage.transactions.accounts.edit_agent_tokens import LIVE_MOST
-from ....storage.views.fleet import count_watched, select_fleet
+from ....storage.agents.queries.fleet import count_watched, select_fleet
+from ....storage.agents.tables.agent_tokens import select_agent_tokens
+from ....storage.agents.tables.agents import select_agents
+from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST
+from ....storage.core.refusal import Refused
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes import agent_tokens as api

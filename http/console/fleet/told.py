@@ -6,10 +6,10 @@ from typing import Final
 from uuid import UUID
 
 from ....probes.jobs.agent_protocol import LIVE_SECONDS
-from ....storage.rules.instant import SECOND, Instant
-from ....storage.tables.agent_tokens import AgentTokenRow
-from ....storage.tables.agents import AgentRow
-from ....storage.views.fleet import Fleet, RegionLoad
+from ....storage.agents.queries.fleet import Fleet, RegionLoad
+from ....storage.agents.tables.agent_tokens import AgentTokenRow
+from ....storage.agents.tables.agents import AgentRow
+from ....storage.core.instant import SECOND, Instant
 from ..words import Moment, ago, count, duration, moment, number
 
 # A run that has waited so long finds too few who would run it.

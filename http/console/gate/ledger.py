@@ -7,19 +7,19 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.pools import Isolation
-from ....storage.rules.access import Action, Need
-from ....storage.rules.gate import State
-from ....storage.rules.gate_facts import Evidence
-from ....storage.rules.instant import LATEST, Instant
-from ....storage.tables.gate_decisions import (
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import LATEST, Instant
+from ....storage.engine.pools import Isolation
+from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate_evidence import Evidence
+from ....storage.gate.tables.gate_decisions import (
     Before,
     DecisionRow,
     instant_of,
     select_decision,
     select_decisions,
 )
-from ....storage.tables.services import ServiceRow, select_services_of_project
+from ....storage.services.tables.services import ServiceRow, select_services_of_project
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes.scoped import org_of, project_of

@@ -8,18 +8,22 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.pools import Isolation, Tx
-from ....storage.rules.access import Action, Need, Rank, rank_in
-from ....storage.rules.gate import State
-from ....storage.rules.gate_policy import Source
-from ....storage.rules.instant import DAY, HOUR, LATEST, Instant
-from ....storage.rules.override import REASON_MOST, Status
-from ....storage.rules.refusal import Refused
-from ....storage.tables.gate_decisions import DecisionRow, select_decisions
-from ....storage.tables.gate_overrides import OverrideRow, select_overrides
-from ....storage.tables.gate_policies import PolicyRow, select_governing
-from ....storage.tables.services import ServiceRow, select_service
-from ....storage.transactions.gate.override import create_override, revoke_override, status_of
+from ....storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ....storage.core.instant import DAY, HOUR, LATEST, Instant
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate_override import REASON_MOST, Status
+from ....storage.gate.rules.gate_policy import Source
+from ....storage.gate.tables.gate_decisions import DecisionRow, select_decisions
+from ....storage.gate.tables.gate_overrides import OverrideRow, select_overrides
+from ....storage.gate.tables.gate_policies import PolicyRow, select_governing
+from ....storage.gate.transactions.edit_gate_overrides import (
+    create_override,
+    revoke_override,
+    status_of,
+)
+from ....storage.services.tables.services import ServiceRow, select_service
 from ...errors import Problem
 from ...replayed import Kept, replayed, select_kept
 from ...route import Ask, Reply, Route

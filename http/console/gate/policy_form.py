@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 from uuid import UUID
 
-from ....storage.pools import Tx
-from ....storage.rules.gate import Assignment, Clause, UnknownBehavior
-from ....storage.rules.gate_policy import (
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from ....storage.gate.rules.gate_policy import (
     SEAL_LAG_LEAST_SECONDS,
     SEAL_LAG_MOST_SECONDS,
     Document,
     Source,
     WindowMode,
 )
-from ....storage.rules.refusal import Refused
-from ....storage.rules.report import WINDOWS
-from ....storage.tables.gate_policies import PolicyRow, select_governing, select_policy
-from ....storage.tables.services import ServiceRow, select_service
-from ....storage.transactions.gate.edit_policy import delete_policy, put_policy
+from ....storage.gate.tables.gate_policies import PolicyRow, select_governing, select_policy
+from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import ServiceRow, select_service
 from ...errors import Problem
 from ...replayed import replay_draft
 from ...route import Ask, Reply

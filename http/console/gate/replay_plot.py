@@ -6,10 +6,10 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ....storage.rules.gate import State
-from ....storage.rules.gate_replay import Said
-from ....storage.rules.instant import DAY, Instant
-from ....storage.rules.span import Span
+from ....storage.core.instant import DAY, Instant
+from ....storage.core.time_span import Span
+from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate_replay import Said
 from ...replayed import Judged, Replayed
 from ..maintenance.weeks import Table, exact
 from ..plots.latency import Tick

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ....storage.rules.burn import Severity
-from ....storage.rules.delegation import SignalReason
-from ....storage.rules.episode import Live
-from ....storage.rules.figure import OBJECTIVE_SCALE, Budget, Withheld, allowed_us
-from ....storage.rules.gate import Action, Assignment, Clause, Finding, State, Unavailable
-from ....storage.rules.gate_facts import Evidence, Facts, ReasonSaid, WindowFacts, findings
-from ....storage.rules.gate_policy import Document
-from ....storage.rules.sli import Split
+from ....storage.alerting.rules.alert_episode import Live
+from ....storage.alerting.rules.paging_delegation import SignalReason
+from ....storage.core.availability import OBJECTIVE_SCALE, Budget, Withheld, allowed_us
+from ....storage.core.sli import Split
+from ....storage.gate.rules.gate import Action, Assignment, Clause, Finding, State, Unavailable
+from ....storage.gate.rules.gate_evidence import Evidence, Facts, ReasonSaid, WindowFacts, findings
+from ....storage.gate.rules.gate_policy import Document
+from ....storage.objectives.rules import Severity
 from ..reliability import LABELS, WHY, precisely
 from ..words import GAP, count, duration, setting
 

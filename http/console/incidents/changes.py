@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.change import last_told
-from ....storage.rules.precedence import Role
-from ....storage.views.preceding_changes import Preceding
+from ....storage.changes.queries.preceding_changes import Preceding
+from ....storage.changes.rules.change import last_told
+from ....storage.changes.rules.change_precedence import Role
 from ..changes.told import OUTCOMES, Sign, before, name_of, outcome_of, short, sign_of
 
 SHOWN_MOST: Final = 20

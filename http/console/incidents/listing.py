@@ -8,12 +8,11 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.incident import BODY_LONGEST, TITLE_LONGEST, Impact, Status
-from ....storage.rules.instant import Instant
-from ....storage.rules.refusal import Refused
-from ....storage.views.console_incidents import (
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.console_incidents import (
     MONITORS_MOST,
     Listed,
     Tally,
@@ -21,7 +20,8 @@ from ....storage.views.console_incidents import (
     select_resolved,
     select_tally,
 )
-from ....storage.views.console_monitors import select_names
+from ....storage.incidents.rules.incident import BODY_LONGEST, TITLE_LONGEST, Impact, Status
+from ....storage.monitors.queries.console_monitors import select_names
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import incidents as api

@@ -1,7 +1,7 @@
 """What an incident is shown as: its mark, and how long it lasted, the same on every page."""
 
-from ....storage.rules.incident import Impact, Status
-from ....storage.rules.instant import Instant
+from ....storage.core.instant import Instant
+from ....storage.incidents.rules.incident import Impact, Status
 from ..words import duration
 
 _MARKS = {

@@ -7,22 +7,12 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.incident import (
-    BODY_LONGEST,
-    POSTMORTEM_LONGEST,
-    Source,
-    Status,
-    statuses_from,
-)
-from ....storage.rules.instant import Instant
-from ....storage.rules.refusal import Refused
-from ....storage.tables.incident_updates import UpdateRow, select_updates
-from ....storage.tables.incidents import IncidentRow, select_incident
-from ....storage.tables.ladders import select_why
-from ....storage.tables.postmortems import PostmortemRow, select_postmortem
-from ....storage.views.console_incidents import (
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.changes.queries.preceding_changes import Preceding, select_preceding
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.console_incidents import (
     Delivery,
     Paged,
     ToSubscribers,
@@ -32,7 +22,17 @@ from ....storage.views.console_incidents import (
     select_service_of,
     select_to_subscribers,
 )
-from ....storage.views.preceding_changes import Preceding, select_preceding
+from ....storage.incidents.rules.incident import (
+    BODY_LONGEST,
+    POSTMORTEM_LONGEST,
+    Source,
+    Status,
+    statuses_from,
+)
+from ....storage.incidents.tables.incident_escalations import select_why
+from ....storage.incidents.tables.incident_updates import UpdateRow, select_updates
+from ....storage.incidents.tables.incidents import IncidentRow, select_incident
+from ....storage.incidents.tables.postmortems import PostmortemRow, select_postmortem
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import incidents as api

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.pools import Tx
-from ....storage.rules.incident import (
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.rules.incident import (
     Impact,
     Source,
     Status,
@@ -18,13 +19,12 @@ from ....storage.rules.incident import (
     says_nothing,
     status_refusal,
 )
-from ....storage.rules.page import Incident, Update, Visibility
-from ....storage.rules.refusal import Refused
-from ....storage.rules.subscription import notice_of
-from ....storage.tables.incidents import IncidentRow
-from ....storage.views.pages import select_frame, select_page
-from ....storage.views.pages_showing import select_pages_showing
-from ....storage.views.subscribers import count_confirmed
+from ....storage.incidents.tables.incidents import IncidentRow
+from ....storage.status_pages.queries.incident_status_pages import select_pages_showing
+from ....storage.status_pages.queries.status_page_subscribers import count_confirmed
+from ....storage.status_pages.queries.status_pages import select_frame, select_page
+from ....storage.status_pages.rules.status_page import Incident, Update, Visibility
+from ....storage.status_pages.rules.subscription import notice_of
 from ...publicpage.letters import notice_subject
 from ...publicpage.words import listed, open_mark, update_word
 from ..words import count

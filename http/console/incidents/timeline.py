@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ....storage.rules.incident import Status
-from ....storage.rules.instant import Instant
-from ....storage.tables.incident_updates import UpdateRow
-from ....storage.tables.incidents import IncidentRow
-from ....storage.tables.ladders import OWN_CHANNELS
-from ....storage.tables.postmortems import PostmortemRow
-from ....storage.views.console_incidents import Delivery, Paged, ToSubscribers
+from ....storage.core.instant import Instant
+from ....storage.incidents.queries.console_incidents import Delivery, Paged, ToSubscribers
+from ....storage.incidents.rules.incident import Status
+from ....storage.incidents.tables.incident_escalations import OWN_CHANNELS
+from ....storage.incidents.tables.incident_updates import UpdateRow
+from ....storage.incidents.tables.incidents import IncidentRow
+from ....storage.incidents.tables.postmortems import PostmortemRow
 from ..words import Moment, count, duration, moment, number
 from .marks import mark_of
 

@@ -4,9 +4,9 @@ same person, within moments, is done already.
 
 from uuid import UUID
 
-from ....storage.rules.incident import is_public, normal_lines
-from ....storage.rules.instant import SECOND, Instant
-from ....storage.views.console_incidents import select_opened_same, was_just_said
+from ....storage.core.instant import SECOND, Instant
+from ....storage.incidents.queries.console_incidents import select_opened_same, was_just_said
+from ....storage.incidents.rules.incident import is_public, normal_lines
 from ...route import Ask
 from ...routes.scoped import org_of, project_of
 from ...shapes.base import given

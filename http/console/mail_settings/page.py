@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.refusal import Refused
+from ....storage.core.refusal import Refused
 from ...route import Ask, Reply, Route
 from ...routes import mail_settings as api
 from ...shapes.settings import MailSettingsView, SetMailSettings

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.instant import SECOND, Instant
-from ....storage.rules.recurrence import Recurrence
-from ....storage.rules.refusal import Refused
-from ....storage.tables.maintenance_series import SeriesRow
-from ....storage.transactions.maintenance.plan_maintenance import Plan
-from ....storage.transactions.maintenance.repeat_maintenance import SeriesPlan
+from ....storage.core.instant import SECOND, Instant
+from ....storage.core.refusal import Refused
+from ....storage.maintenance.rules import Recurrence
+from ....storage.maintenance.tables.maintenance_series import SeriesRow
+from ....storage.maintenance.transactions.extend_series import SeriesPlan
+from ....storage.maintenance.transactions.plan_maintenance import Plan
 from ...errors import Problem
 from ..words import setting
 from .weeks import exact

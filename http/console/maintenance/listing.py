@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.instant import Instant
-from ....storage.tables.maintenances import MaintenanceRow
+from ....storage.core.instant import Instant
+from ....storage.maintenance.tables.maintenances import MaintenanceRow
 from ..words import duration, number
 from .weeks import edges, exact, name_of
 

@@ -8,18 +8,19 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.instant import MINUTE, Instant, from_text
-from ....storage.rules.maintenance import AHEAD_MOST_US, LONGEST_US, REASON_LONGEST
-from ....storage.rules.refusal import Refused
-from ....storage.tables.maintenance_series import select_series_of
-from ....storage.tables.maintenances import (
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import MINUTE, Instant, from_text
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.console_incidents import MONITORS_MOST
+from ....storage.maintenance.tables.maintenance_series import select_series_of
+from ....storage.maintenance.tables.maintenances import (
     MaintenanceRow,
     select_maintenance,
     select_maintenances_of,
 )
-from ....storage.transactions.maintenance.plan_maintenance import (
+from ....storage.maintenance.transactions.extend_series import begin_series, end_series
+from ....storage.maintenance.transactions.plan_maintenance import (
     TO_COME_MOST,
     Plan,
     Preview,
@@ -29,9 +30,12 @@ from ....storage.transactions.maintenance.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
-from ....storage.transactions.maintenance.repeat_maintenance import begin_series, end_series
-from ....storage.views.console_incidents import MONITORS_MOST
-from ....storage.views.console_monitors import select_names
+from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.scheduling.rules.maintenance_window import (
+    AHEAD_MOST_US,
+    LONGEST_US,
+    REASON_LONGEST,
+)
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes.maintenance import LISTED_MOST

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from ....storage.rules.instant import MINUTE
-from ....storage.rules.service import Durations
-from ....storage.transactions.maintenance.preview_services import Previewed, Unknown
+from ....storage.core.instant import MINUTE
+from ....storage.maintenance.transactions.preview_services import Previewed, Unknown
+from ....storage.services.rules.service_health import Durations
 from ..words import NOTHING, coverage, duration, percent
 
 _WHY = {

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from ....storage.rules.instant import DAY, Instant, to_datetime
-from ....storage.tables.maintenances import MaintenanceRow
+from ....storage.core.instant import DAY, Instant, to_datetime
+from ....storage.maintenance.tables.maintenances import MaintenanceRow
 from ..plots.windows import Span, Week, windows
 from ..words import count, day
 

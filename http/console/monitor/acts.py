@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ....storage.rules.refusal import Refused
-from ....storage.views.console_monitors import select_shown_monitor
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.console_monitors import select_shown_monitor
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes import monitors as api

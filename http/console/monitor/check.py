@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ....probes.check.result import FailureClass
-from ....storage.rules.instant import MILLISECOND
-from ....storage.views.results import HeartbeatRow
+from ....storage.core.instant import MILLISECOND
+from ....storage.results.queries.results import HeartbeatRow
 from ..explained import explain_failure, is_refusal, number_name
 from ..plots.phases import Part, phases
 from ..words import GAP, NOTHING, milliseconds, number

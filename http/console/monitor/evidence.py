@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ....storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
-from ....storage.rules.maintenance import is_in_maintenance
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.schedule import term_at
-from ....storage.rules.sli import Split
-from ....storage.views.console_course import LatencyBin
-from ....storage.views.measured import Measured
+from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
+from ....storage.core.sli import Split
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.results.queries.console_results import LatencyBin
+from ....storage.scheduling.rules.maintenance_window import is_in_maintenance
+from ....storage.scheduling.rules.run_schedule import term_at
 from ..explained import REFUSALS
 from ..overview.facts import held_us
 from ..plots.days import Day, days, has_gap

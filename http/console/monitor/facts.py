@@ -4,33 +4,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from ....storage.pools import Tx
-from ....storage.rules.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.refusal import Refused
-from ....storage.rules.schedule import anchor_for, next_window
-from ....storage.rules.span import Span
-from ....storage.tables.monitors import MonitorRow
-from ....storage.tables.probe_troubles import select_troubles
-from ....storage.views.alerting_state import Delegation, select_delegations
-from ....storage.views.availability import Days, select_days, select_windows
-from ....storage.views.console_course import (
+from ....storage.alerting.queries.alerting_state import Delegation, select_delegations
+from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
+from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from ....storage.core.refusal import Refused
+from ....storage.core.time_span import Span
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import Days, select_days, select_windows
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.monitors.queries.console_monitors import select_shown_monitor
+from ....storage.monitors.queries.monitors import (
+    Standing,
+    select_standings,
+    select_uids,
+    still_troubled,
+)
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.tables.probe_errors import select_troubles
+from ....storage.results.queries.console_results import (
     Course,
     LatencyBin,
     select_courses,
     select_latency_bins,
     select_maintenance,
 )
-from ....storage.views.console_monitors import select_shown_monitor
-from ....storage.views.console_outages import OpenOutage, select_open_outage
-from ....storage.views.measured import Measured
-from ....storage.views.monitors import (
-    Standing,
-    select_standings,
-    select_uids,
-    still_troubled,
-)
-from ....storage.views.results import (
+from ....storage.results.queries.results import (
     HeartbeatRow,
     RunRow,
     select_failures,
@@ -38,6 +37,7 @@ from ....storage.views.results import (
     select_last_good,
     select_ledger,
 )
+from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
 from ...route import Ask
 from ..frame import Frame, frame_of
 from ..slots import Axis

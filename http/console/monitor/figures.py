@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....storage.rules.figure import Withheld, figure
-from ....storage.rules.instant import DAY, Instant
-from ....storage.views.availability import NOTHING, Days, add
-from ....storage.views.console_course import LatencyBin
-from ....storage.views.measured import Measured
+from ....storage.core.availability import Withheld, figure
+from ....storage.core.instant import DAY, Instant
+from ....storage.figures.queries.availability import NOTHING, Days, add
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.results.queries.console_results import LatencyBin
 from ..words import GAP, coverage, day, number, percent
 from ..words import NOTHING as DASH
 

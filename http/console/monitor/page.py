@@ -5,11 +5,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ....probes.check.result import UnknownReason
-from ....storage.rules.access import Action, Need
-from ....storage.rules.instant import Instant
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.state import Status
-from ....storage.views.console_monitors import select_names
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_state import Status
 from ...route import Ask, Reply, Route
 from ...routes.monitors import push_token_of, push_url
 from ..explained import explain_failure, explain_trouble, is_refusal

@@ -7,8 +7,8 @@ import msgspec
 
 from ....probes.check.monitor_spec import FieldType, is_credential_header
 from ....probes.kinds import spec_of
-from ....storage.rules.monitor import MonitorType
-from ....storage.tables.monitors import MonitorRow
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.tables.monitors import MonitorRow
 from ..words import count, label, setting
 
 Line = tuple[str, str, bool]

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ....storage.rules.instant import Instant
-from ....storage.rules.silence import HeldBy
-from ....storage.views.console_outages import OpenOutage
+from ....storage.alerting.queries.console_outages import OpenOutage
+from ....storage.alerting.rules.suppression import HeldBy
+from ....storage.core.instant import Instant
 from ..words import dated
 
 _HELD = {

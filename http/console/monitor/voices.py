@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from ....storage.rules.delegation import SignalReason
-from ....storage.views.alerting_state import Delegation
+from ....storage.alerting.queries.alerting_state import Delegation
+from ....storage.alerting.rules.paging_delegation import SignalReason
 from ..service.alerting import reason_words
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.monitor import NUMBERS
+from ....storage.monitors.rules.monitor import NUMBERS
 from ...route import Route
 from ...routes import monitor_defaults as api
 from ...shapes.settings import MonitorDefaults, PutMonitorDefaults

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ....probes.check.monitor_spec import MonitorType
-from ....storage.rules.monitor import DEFAULT_TIMEOUT_SECONDS
+from ....storage.monitors.rules.monitor import DEFAULT_TIMEOUT_SECONDS
 
 _WORKFLOW: Final = {
     "kind": "async_transaction_v1",

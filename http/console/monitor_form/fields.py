@@ -16,9 +16,9 @@ from ....probes.check.monitor_spec import (
     Spec,
     TargetForm,
 )
-from ....storage.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
-from ....storage.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from ....storage.transactions.monitors.draft import MonitorDraft
+from ....storage.monitors.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
+from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ..words import label, number
 from .examples import EXAMPLES
 

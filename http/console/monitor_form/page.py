@@ -11,20 +11,20 @@ import msgspec
 
 from ....probes.check.monitor_spec import Spec
 from ....probes.kinds import spec_of
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.monitor_defaults import MonitorDefaults
-from ....storage.rules.refusal import Refused
-from ....storage.tables.channels import select_channels_of, select_channels_of_monitor
-from ....storage.tables.escalation_policies import select_policies_of
-from ....storage.tables.monitors import MonitorRow
-from ....storage.transactions.monitors.draft import MonitorDraft
-from ....storage.transactions.monitors.edit_monitor import with_stored_secrets
-from ....storage.views.console_monitors import select_names, select_shown_monitor
-from ....storage.views.monitor_defaults import monitor_defaults_in_force
-from ....storage.views.monitors import select_uids
-from ....storage.views.secret_list import select_secrets
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ....storage.monitors.queries.monitors import select_uids
+from ....storage.monitors.queries.secret_list import select_secrets
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.transactions.edit_monitor import with_stored_secrets
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ....storage.notifications.tables.channels import select_channels_of, select_channels_of_monitor
+from ....storage.oncall.tables.escalation_policies import select_policies_of
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import channels as channels_api

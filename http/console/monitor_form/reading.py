@@ -15,11 +15,11 @@ import msgspec
 from ....probes.check.check import validate
 from ....probes.check.monitor_spec import Field, FieldType, Spec
 from ....probes.kinds import FILES, spec_of
-from ....storage.rules import monitor as monitor_rule
-from ....storage.rules.monitor import NUMBERS, MonitorType
-from ....storage.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from ....storage.tables.monitors import MonitorRow
-from ....storage.transactions.monitors.draft import MonitorDraft
+from ....storage.monitors.rules import monitor as monitor_rule
+from ....storage.monitors.rules.monitor import NUMBERS, MonitorType
+from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from .fields import CONFIG, Typed, first, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")

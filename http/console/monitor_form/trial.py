@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from ....probes.check.monitor_spec import Spec
 from ....probes.check.result import Outcome, Result
-from ....storage.rules.instant import Instant
-from ....storage.transactions.monitors.draft import MonitorDraft
-from ....storage.views.results import HeartbeatRow
+from ....storage.core.instant import Instant
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ....storage.results.queries.results import HeartbeatRow
 from ...route import Ask
 from ...trial import try_out
 from ..explained import explain_trouble

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....storage.rules.escalation import STEPS
-from ....storage.rules.refusal import Refused
-from ....storage.tables.channels import select_channels_of
-from ....storage.tables.escalation_policies import PolicyRow, select_policy, select_targets
-from ....storage.tables.oncall import select_schedules_of
-from ....storage.transactions.oncall.edit_policies import POLICIES_OF_PROJECT_MOST
+from ....storage.core.refusal import Refused
+from ....storage.notifications.tables.channels import select_channels_of
+from ....storage.oncall.rules.escalation import STEPS
+from ....storage.oncall.tables.escalation_policies import PolicyRow, select_policy, select_targets
+from ....storage.oncall.tables.oncall_schedules import select_schedules_of
+from ....storage.oncall.transactions.edit_escalation_policies import POLICIES_OF_PROJECT_MOST
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes import escalation_policies as api

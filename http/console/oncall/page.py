@@ -6,22 +6,22 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.rules.access import Action, Need
-from ....storage.rules.instant import EARLIEST, LATEST, Instant
-from ....storage.rules.refusal import Refused
-from ....storage.rules.roster import stretch
-from ....storage.tables.channels import ChannelRow, select_channels_of
-from ....storage.tables.escalation_policies import (
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import EARLIEST, LATEST, Instant
+from ....storage.core.refusal import Refused
+from ....storage.notifications.queries.channel_health import select_reach
+from ....storage.notifications.tables.channels import ChannelRow, select_channels_of
+from ....storage.oncall.queries.oncall_schedules import Standing, select_rosters
+from ....storage.oncall.rules.oncall_schedule import stretch
+from ....storage.oncall.tables.escalation_policies import (
     PolicyRow,
     TargetRow,
     select_policies_of,
     select_targets,
 )
-from ....storage.tables.oncall import ScheduleRow, select_schedules_of
-from ....storage.tables.oncall_overrides import select_override
-from ....storage.transactions.oncall.edit_overrides import COMING_MOST
-from ....storage.views.reach import select_reach
-from ....storage.views.rosters import Standing, select_rosters
+from ....storage.oncall.tables.oncall_overrides import select_override
+from ....storage.oncall.tables.oncall_schedules import ScheduleRow, select_schedules_of
+from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import oncall as api

@@ -5,8 +5,8 @@ that was never delivered to is not called fine.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....storage.rules.instant import Instant
-from ....storage.views.reach import Reach
+from ....storage.core.instant import Instant
+from ....storage.notifications.queries.channel_health import Reach
 from ..words import Moment, count, moment
 
 

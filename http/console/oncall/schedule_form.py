@@ -3,11 +3,15 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....storage.rules.refusal import Refused
-from ....storage.rules.roster import PARTICIPANTS
-from ....storage.tables.channels import ChannelRow, select_channels_of
-from ....storage.tables.oncall import ScheduleRow, select_participants, select_schedule
-from ....storage.transactions.oncall.edit_schedules import SCHEDULES_OF_PROJECT_MOST
+from ....storage.core.refusal import Refused
+from ....storage.notifications.tables.channels import ChannelRow, select_channels_of
+from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
+from ....storage.oncall.tables.oncall_schedules import (
+    ScheduleRow,
+    select_participants,
+    select_schedule,
+)
+from ....storage.oncall.transactions.edit_schedules import SCHEDULES_OF_PROJECT_MOST
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes import oncall as api

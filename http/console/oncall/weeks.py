@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from ....storage.rules.instant import Instant, from_datetime, to_datetime
-from ....storage.rules.roster import Duty, stretch
-from ....storage.views.rosters import Standing
+from ....storage.core.instant import Instant, from_datetime, to_datetime
+from ....storage.oncall.queries.oncall_schedules import Standing
+from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 from ..plots.oncall import Span, Week, calendar, tint
 
 WEEKS = 4

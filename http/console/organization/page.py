@@ -10,11 +10,11 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.rules.access import Action, Grant, Need, Role
-from ....storage.rules.instant import Instant, from_text
-from ....storage.rules.refusal import Refused
-from ....storage.tables.projects import select_organization
-from ....storage.views.visible_places import select_visible_projects
+from ....storage.accounts.queries.visible_projects import select_visible_projects
+from ....storage.accounts.rules.access import Action, Grant, Need, Role
+from ....storage.accounts.tables.projects import select_organization
+from ....storage.core.instant import Instant, from_text
+from ....storage.core.refusal import Refused
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import members, tokens

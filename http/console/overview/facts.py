@@ -3,16 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....storage.pools import Tx
-from ....storage.rules.instant import HOUR, MINUTE, SECOND, Instant
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.state import hold_us
-from ....storage.tables.monitors import MonitorRow
-from ....storage.views.availability import NOTHING, Days, add, select_days
-from ....storage.views.console_course import Course, select_courses, select_maintenance
-from ....storage.views.measured import Measured
-from ....storage.views.monitors import Standing, select_monitors_of_project, select_standings
-from ....storage.views.region_list import select_regions
+from ....storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import NOTHING, Days, add, select_days
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.monitors.queries.monitors import (
+    Standing,
+    select_monitors_of_project,
+    select_standings,
+)
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_state import hold_us
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.results.queries.console_results import Course, select_courses, select_maintenance
+from ....storage.scheduling.queries.region_list import select_regions
 from ...route import Ask
 from ..slots import Axis
 from ..standing import Shown, shown

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ....storage.rules.access import Action, Need
+from ....storage.accounts.rules.access import Action, Need
 from ...route import Ask, Reply, Route
 from ..first.page import create_first, first_page
 from ..frame import Frame, frame_of

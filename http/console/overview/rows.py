@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ....storage.rules.instant import Instant
-from ....storage.rules.state import Status
+from ....storage.core.instant import Instant
+from ....storage.monitors.rules.monitor_state import Status
 from ..plots.strip import strip
 from ..slots import Axis, beats
 from ..standing import WORDS, Shown

@@ -10,7 +10,7 @@ from math import sqrt
 
 from markupsafe import Markup
 
-from ....storage.rules.sli import Split
+from ....storage.core.sli import Split
 from . import svg
 
 HEIGHT = 36

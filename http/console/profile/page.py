@@ -14,13 +14,13 @@ import msgspec
 import segno
 from markupsafe import Markup
 
-from ....storage.rules.access import Action, Need
-from ....storage.rules.refusal import Refused
-from ....storage.rules.second_factor import CODE_LONGEST, RECOVERY_CODES
-from ....storage.tables.second_factors import is_enabled
-from ....storage.views.auth_policy import auth_policy_in_force
-from ....storage.views.own_account import select_own_sessions, select_own_user
-from ....storage.views.single_sign_on import select_sign_on_shown
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ....storage.accounts.queries.own_account import select_own_sessions, select_own_user
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
+from ....storage.accounts.tables.totp_factors import is_enabled
+from ....storage.core.refusal import Refused
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply, Route
 from ...routes import me as api

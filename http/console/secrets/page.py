@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....storage.rules.access import Action, Need
-from ....storage.rules.instant import Instant
-from ....storage.rules.refusal import Refused
-from ....storage.rules.secret import SECRETS_OF_PROJECT_MOST, VALUE_BYTES_MOST
-from ....storage.views.secret_list import ListedSecret, select_secrets
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
+from ....storage.monitors.rules.secret import SECRETS_OF_PROJECT_MOST, VALUE_BYTES_MOST
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import secrets as api

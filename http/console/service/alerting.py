@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....storage.rules.instant import Instant
-from ....storage.tables.service_alertings import AlertingRow
-from ....storage.views.alerting_state import SignalState
+from ....storage.alerting.queries.alerting_state import SignalState
+from ....storage.alerting.tables.service_alertings import AlertingRow
+from ....storage.core.instant import Instant
 from ..words import count, duration, setting
 from .facts import ServiceFacts
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ....storage.rules.instant import Instant
-from ....storage.views.console_services import IncidentOf
+from ....storage.core.instant import Instant
+from ....storage.services.queries.console_services import IncidentOf
 from ..changes.drawn import counted, marks, marks_told
 from ..maintenance.weeks import Table, exact
 from ..plots.lanes import Band, Cut, Lanes, lanes

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
-from ....storage.rules.figure import Withheld, allowed_us
-from ....storage.rules.instant import DAY, HOUR, Instant, to_datetime
-from ....storage.rules.report import Window
+from ....storage.core.availability import Withheld, allowed_us
+from ....storage.core.instant import DAY, HOUR, Instant, to_datetime
+from ....storage.services.rules.service_report import Window
 from ..maintenance.weeks import Table, exact
 from ..plots.burndown import Kind, Step, burndown
 from ..plots.latency import Tick

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
-from ....storage.rules.burn import Rule, Severity, Verdict, is_stale, judge
-from ....storage.rules.figure import Withheld
-from ....storage.rules.instant import SECOND, Instant
-from ....storage.rules.report import BurnWindow
-from ....storage.tables.burn_rules import BurnRuleRow
+from ....storage.core.availability import Withheld
+from ....storage.core.instant import SECOND, Instant
+from ....storage.objectives.rules import Rule, Severity, Verdict, is_stale, judge
+from ....storage.objectives.tables.burn_rules import BurnRuleRow
+from ....storage.services.rules.service_report import BurnWindow
 from ..plots.gauge import gauge, spelt_rate
 from ..reliability import why
 from ..words import GAP, NOTHING, Moment, coverage, duration, moment, setting

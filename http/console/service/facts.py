@@ -3,32 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....storage.pools import Tx
-from ....storage.rules.burn import DEFAULT_RULES, Rule
-from ....storage.rules.change import AHEAD_MOST_US, Kind
-from ....storage.rules.dependency import turned
-from ....storage.rules.epoch import Revision
-from ....storage.rules.instant import DAY, HOUR, MINUTE, Instant
-from ....storage.rules.report import WINDOWS, BurnWindow, Window
-from ....storage.rules.service import Durations, Seen
-from ....storage.rules.span import Span
-from ....storage.tables.burn_rules import BurnRuleRow, select_rules_of_services
-from ....storage.tables.declarations import (
-    EpochRow,
-    Noted,
-    select_epochs,
-    select_noted,
-    select_revisions,
-)
-from ....storage.tables.monitors import MonitorRow, select_superseded
-from ....storage.tables.service_alertings import AlertingRow, select_alerting
-from ....storage.tables.service_edges import select_edges
-from ....storage.tables.services import Key, ServiceRow, select_service, select_services
-from ....storage.tables.targets import TargetRow, select_service_targets
-from ....storage.views.alerting_state import AlertingState, select_alerting_state
-from ....storage.views.console_changes import Happened, select_happened
-from ....storage.views.console_course import Course, select_courses
-from ....storage.views.console_services import (
+from ....storage.alerting.queries.alerting_state import AlertingState, select_alerting_state
+from ....storage.alerting.tables.service_alertings import AlertingRow, select_alerting
+from ....storage.changes.queries.console_changes import Happened, select_happened
+from ....storage.changes.rules.change import AHEAD_MOST_US, Kind
+from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
+from ....storage.core.time_span import Span
+from ....storage.engine.pools import Tx
+from ....storage.monitors.tables.monitors import MonitorRow, select_superseded
+from ....storage.objectives.rules import DEFAULT_RULES, Rule
+from ....storage.objectives.tables.burn_rules import BurnRuleRow, select_rules_of_services
+from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
+from ....storage.results.queries.console_results import Course, select_courses
+from ....storage.services.queries.console_services import (
     IncidentOf,
     MaintenanceOf,
     MemberRow,
@@ -36,14 +23,27 @@ from ....storage.views.console_services import (
     select_maintenance_of,
     select_member_rows,
 )
-from ....storage.views.service_health import HealthNow, select_health_now
-from ....storage.views.service_reports import (
+from ....storage.services.queries.service_health import HealthNow, select_health_now
+from ....storage.services.queries.service_reports import (
     Repair,
     select_burns,
     select_repairing,
     select_series,
     select_window,
 )
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_dependency import turned
+from ....storage.services.rules.service_health import Durations, Seen
+from ....storage.services.rules.service_report import WINDOWS, BurnWindow, Window
+from ....storage.services.tables.service_dependencies import select_edges
+from ....storage.services.tables.service_revisions import (
+    EpochRow,
+    Noted,
+    select_epochs,
+    select_noted,
+    select_revisions,
+)
+from ....storage.services.tables.services import Key, ServiceRow, select_service, select_services
 from ...errors import Problem
 from ...route import Ask
 from ..frame import Frame, frame_of

@@ -1,6 +1,6 @@
 """Is it fine? A service's first line, and why it is so."""
 
-from ....storage.rules.service import Health, Seen
+from ....storage.services.rules.service_health import Health, Seen
 from ..reliability import mark_of
 from ..words import count
 from .facts import ServiceFacts

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from ....storage.rules.epoch import Revision
-from ....storage.rules.instant import SECOND
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.service import MissingData, Mode, Policies, RegionMode, Seen
-from ....storage.views.console_services import MemberRow
+from ....storage.core.instant import SECOND
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.services.queries.console_services import MemberRow
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode, Seen
 from ..plots.strip import strip
 from ..slots import beats
 from ..words import count

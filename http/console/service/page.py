@@ -7,11 +7,11 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.rules.access import Action, Need
-from ....storage.rules.incident import Status
-from ....storage.rules.report import WINDOWS
-from ....storage.tables.services import ServiceRow
-from ....storage.views.service_health import HealthNow
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.incidents.rules.incident import Status
+from ....storage.services.queries.service_health import HealthNow
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import ServiceRow
 from ...route import Ask, Reply, Route
 from ..maintenance.weeks import exact
 from ..managed import managed

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....storage.rules.epoch import Revision
-from ....storage.rules.instant import MINUTE
-from ....storage.rules.report import Window
-from ....storage.rules.service import Policies
+from ....storage.core.instant import MINUTE
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_health import Policies
+from ....storage.services.rules.service_report import Window
 from ..maintenance.weeks import exact
 from ..reliability import Told
 from ..words import NOTHING, count, coverage, percent

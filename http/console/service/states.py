@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from ....storage.rules.instant import HOUR, MINUTE, Instant
-from ....storage.rules.service import Durations
-from ....storage.tables.services import ServiceRow
+from ....storage.core.instant import HOUR, MINUTE, Instant
+from ....storage.services.rules.service_health import Durations
+from ....storage.services.tables.services import ServiceRow
 from ..maintenance.weeks import exact
 from ..plots.lanes import State, Was, worst
 from ..reliability import precisely

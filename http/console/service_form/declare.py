@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.declaration import DESCRIPTION_LONGEST, MEMBERS_MOST
-from ....storage.rules.refusal import Refused
-from ....storage.rules.report import WINDOWS
-from ....storage.tables.declarations import select_revisions
-from ....storage.tables.monitors import select_monitor_uids
-from ....storage.tables.services import ServiceRow, select_service
-from ....storage.transactions.services.aim import put_target_of
-from ....storage.transactions.services.create_service import ServiceDraft, create_service
-from ....storage.transactions.services.declare import declare
-from ....storage.views.console_monitors import select_names
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.monitors.tables.monitors import select_monitor_uids
+from ....storage.objectives.transactions.set_service_objective import put_target_of
+from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST, MEMBERS_MOST
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.service_revisions import select_revisions
+from ....storage.services.tables.services import ServiceRow, select_service
+from ....storage.services.transactions.create_service import ServiceDraft, create_service
+from ....storage.services.transactions.declare_service import declare
 from ...errors import Problem
 from ...route import Ask, Reply
 from ...routes.scoped import org_of, project_of

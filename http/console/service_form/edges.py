@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.dependency import DEPTH_MOST, UPSTREAMS_MOST
-from ....storage.rules.refusal import Refused
-from ....storage.tables.service_edges import select_edges, select_generation
-from ....storage.tables.services import ServiceRow, select_service, select_services_of_project
-from ....storage.transactions.services.delete_service import delete_service
-from ....storage.transactions.services.edit_dependencies import put_dependencies
+from ....storage.core.refusal import Refused
+from ....storage.retirement.transactions.delete_service import delete_service
+from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
+from ....storage.services.tables.service_dependencies import select_edges, select_generation
+from ....storage.services.tables.services import (
+    ServiceRow,
+    select_service,
+    select_services_of_project,
+)
+from ....storage.services.transactions.edit_dependencies import put_dependencies
 from ...errors import Problem
 from ...route import Ask, Reply
 from ..form_route import form_route

@@ -10,12 +10,12 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from ....storage.rules.declaration import floor_us, spelt_floor
-from ....storage.rules.epoch import Revision
-from ....storage.rules.instant import from_text
-from ....storage.rules.refusal import Refused
-from ....storage.rules.service import MissingData, Mode, Policies, RegionMode
-from ....storage.transactions.services.declare import DeclarationDraft
+from ....storage.core.instant import from_text
+from ....storage.core.refusal import Refused
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_declaration import floor_us, spelt_floor
+from ....storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
+from ....storage.services.transactions.declare_service import DeclarationDraft
 from ...errors import Problem
 from ...route import Ask
 from ..oncall.typed import instant_typed

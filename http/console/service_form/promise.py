@@ -6,7 +6,17 @@ from typing import Final, Literal
 
 import msgspec
 
-from ....storage.rules.burn import (
+from ....storage.alerting.rules.alert_episode import CONFIRM_MOST
+from ....storage.alerting.tables.service_alertings import select_alerting
+from ....storage.alerting.transactions.edit_alerting import (
+    RENOTIFY_LEAST,
+    RENOTIFY_MOST,
+    AlertingEdit,
+    edit_alerting,
+)
+from ....storage.core.instant import MINUTE, SECOND
+from ....storage.core.refusal import Refused
+from ....storage.objectives.rules import (
     DEFAULT_RULES,
     LONG_LONGEST_US,
     RULES_MOST,
@@ -14,23 +24,13 @@ from ....storage.rules.burn import (
     Severity,
     threshold_of,
 )
-from ....storage.rules.episode import CONFIRM_MOST
-from ....storage.rules.instant import MINUTE, SECOND
-from ....storage.rules.refusal import Refused
-from ....storage.rules.report import WINDOWS
-from ....storage.tables.burn_rules import select_rules_of_services
-from ....storage.tables.escalation_policies import PolicyRow, select_policies_of
-from ....storage.tables.service_alertings import select_alerting
-from ....storage.tables.services import ServiceRow, select_service
-from ....storage.tables.targets import select_service_targets
-from ....storage.transactions.services.aim import put_burn_alerting, put_target
-from ....storage.transactions.services.edit_alerting import (
-    RENOTIFY_LEAST,
-    RENOTIFY_MOST,
-    AlertingEdit,
-    edit_alerting,
-)
-from ....storage.transactions.services.owners import put_escalation_policy
+from ....storage.objectives.tables.burn_rules import select_rules_of_services
+from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.objectives.transactions.set_service_objective import put_burn_alerting, put_target
+from ....storage.oncall.tables.escalation_policies import PolicyRow, select_policies_of
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import ServiceRow, select_service
+from ....storage.services.transactions.set_paging_target import put_escalation_policy
 from ...errors import Problem
 from ...route import Ask, Reply
 from ..form_route import form_route

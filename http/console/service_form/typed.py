@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.rules.refusal import Refused
+from ....storage.core.refusal import Refused
 from ...errors import Problem
 from ...route import Ask
 

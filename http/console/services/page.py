@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.report import Window
-from ....storage.tables.services import Key, ServiceRow, select_services_of_project
-from ....storage.tables.targets import TargetRow, select_service_targets
-from ....storage.views.service_health import HealthNow, select_health_now
-from ....storage.views.service_reports import select_windows
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.engine.pools import Tx
+from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
+from ....storage.services.queries.service_health import HealthNow, select_health_now
+from ....storage.services.queries.service_reports import select_windows
+from ....storage.services.rules.service_report import Window
+from ....storage.services.tables.services import Key, ServiceRow, select_services_of_project
 from ...route import Ask, Reply, Route
 from ...routes.scoped import org_of, project_of
 from ..frame import frame_of

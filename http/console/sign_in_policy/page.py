@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ....storage.rules.auth_policy import (
+from ....storage.accounts.rules.auth_policy import (
     PASSWORD_LEAST,
     PASSWORD_MOST,
     TTL_LEAST,

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ....storage.rules.refusal import Refused
+from ....storage.core.refusal import Refused
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply, Route
 from ...routes import sign_on_settings as api

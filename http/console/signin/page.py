@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from ....storage.rules.access import Action, Need
-from ....storage.rules.refusal import Refused, Unavailable
-from ....storage.rules.second_factor import CODE_LONGEST
-from ....storage.transactions.accounts.sign_in import UNAUTHORIZED
-from ....storage.views.console_places import select_places
+from ....storage.accounts.queries.console_navigation import select_places
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.totp import CODE_LONGEST
+from ....storage.accounts.transactions.sign_in import UNAUTHORIZED
+from ....storage.core.refusal import Refused, Unavailable
 from ...auth.crosssite import is_cross_site
 from ...errors import Problem, problem_of
 from ...local_path import local_path

@@ -4,10 +4,10 @@ spends nothing, as mail programs do that too."""
 from dataclasses import replace
 from typing import Final
 
-from ....storage.rules.access import Action, Need
-from ....storage.rules.naming import email_fault
-from ....storage.rules.refusal import Refused
-from ....storage.views.auth_policy import auth_policy_in_force
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.naming import email_fault
+from ....storage.core.refusal import Refused
 from ...auth.crosssite import is_cross_site
 from ...errors import Problem, problem_of
 from ...mailing import mailing_now

@@ -4,7 +4,7 @@ redirect: under our own policy a form may not end at another site."""
 from typing import Final
 
 from ....probes.oidc.oidc_client import ProviderFault, sign_out_address
-from ....storage.rules.access import Action, Need
+from ....storage.accounts.rules.access import Action, Need
 from ...route import Ask, Reply, Route
 from ...routes.signin import SIGNED_OUT
 from ...routes.single_sign_on import Stopped, settings_in_force

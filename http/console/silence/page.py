@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from ....storage.rules.global_silence import LONGEST_US
-from ....storage.rules.instant import DAY, Instant, from_text
-from ....storage.rules.refusal import Refused
+from ....storage.core.instant import DAY, Instant, from_text
+from ....storage.core.refusal import Refused
+from ....storage.notifications.rules.global_silence import LONGEST_US
 from ...route import Ask, Reply, Route
 from ...routes import alerting as api
 from ...shapes.settings import Alerting, GivenGlobalSilence, PutAlerting

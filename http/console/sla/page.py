@@ -10,21 +10,21 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Need
-from ....storage.rules.figure import Budget, Withheld, budget, figure
-from ....storage.rules.instant import Instant
-from ....storage.rules.report import WINDOWS
-from ....storage.tables.monitor_targets import MonitorTarget, select_monitor_targets
-from ....storage.tables.project_targets import ProjectTarget, select_project_targets
-from ....storage.tables.services import select_services_of_project
-from ....storage.tables.targets import select_service_targets
-from ....storage.views.availability import Days, select_days
-from ....storage.views.availability import select_windows as select_monitor_windows
-from ....storage.views.measured import Measured
-from ....storage.views.monitors import select_monitors_of_project
-from ....storage.views.project_figures import select_end, select_project_windows
-from ....storage.views.service_reports import select_windows
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.availability import Budget, Withheld, budget, figure
+from ....storage.core.instant import Instant
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import Days, select_days
+from ....storage.figures.queries.availability import select_windows as select_monitor_windows
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.project_availability import select_end, select_project_windows
+from ....storage.monitors.queries.monitors import select_monitors_of_project
+from ....storage.objectives.tables.monitor_targets import MonitorTarget, select_monitor_targets
+from ....storage.objectives.tables.project_targets import ProjectTarget, select_project_targets
+from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.services.queries.service_reports import select_windows
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import select_services_of_project
 from ...route import Ask, Reply, Route
 from ...routes.scoped import org_of, project_of
 from ..frame import Frame, frame_of

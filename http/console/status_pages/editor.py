@@ -13,23 +13,27 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....storage.rules.access import Scope, sees
-from ....storage.rules.incident import TITLE_LONGEST
-from ....storage.rules.page import COMPONENTS_MOST, Status, Visibility
-from ....storage.rules.page_edit import (
+from ....storage.accounts.rules.access import Scope, sees
+from ....storage.core.refusal import Refused
+from ....storage.incidents.rules.incident import TITLE_LONGEST
+from ....storage.status_pages.queries.status_page_sources import (
+    Found,
+    select_bound_names,
+    select_found,
+)
+from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, Status, Visibility
+from ....storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
     DOMAIN_LONGEST,
     GROUP_LONGEST,
 )
-from ....storage.rules.refusal import Refused
-from ....storage.tables.status_components import (
+from ....storage.status_pages.tables.status_page_components import (
     ComponentRow,
     select_component,
     select_components_of,
 )
-from ....storage.transactions.pages.edit_components import move_component
-from ....storage.views.page_sources import Found, select_bound_names, select_found
+from ....storage.status_pages.transactions.edit_components import move_component
 from ...errors import Problem
 from ...publicpage.words import STATUS
 from ...route import Ask, Reply, Route

@@ -5,11 +5,14 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.rules.instant import Instant
-from ....storage.rules.refusal import Refused
-from ....storage.transactions.authority import NOT_FOUND
-from ....storage.transactions.subscriptions.leave import remove_subscriber
-from ....storage.views.subscribers import count_confirmed, find_subscribers
+from ....storage.accounts.transactions.authorize import NOT_FOUND
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.status_pages.queries.status_page_subscribers import (
+    count_confirmed,
+    find_subscribers,
+)
+from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ..frame import frame_of

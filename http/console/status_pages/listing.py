@@ -7,12 +7,12 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.pools import Isolation, Tx
-from ....storage.rules.access import Answer, Scope, may, sees
-from ....storage.rules.page import Audience, Visibility, render
-from ....storage.tables.status_pages import PageRow, select_status_pages_of
-from ....storage.transactions.pages.edit_pages import EDIT
-from ....storage.views.pages import select_page_facts
+from ....storage.accounts.rules.access import Answer, Scope, may, sees
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.status_pages.queries.status_pages import select_page_facts
+from ....storage.status_pages.rules.status_page import Audience, Visibility, render
+from ....storage.status_pages.tables.status_pages import PageRow, select_status_pages_of
+from ....storage.status_pages.transactions.edit_pages import EDIT
 from ...publicpage import words
 from ...route import Ask, Reply, Route
 from ...routes.scoped import org_of

@@ -5,10 +5,10 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ....storage.rules.incident import TITLE_LONGEST
-from ....storage.rules.page import Visibility
-from ....storage.rules.refusal import Refused
-from ....storage.tables.projects import select_project
+from ....storage.accounts.tables.projects import select_project
+from ....storage.core.refusal import Refused
+from ....storage.incidents.rules.incident import TITLE_LONGEST
+from ....storage.status_pages.rules.status_page import Visibility
 from ...errors import Problem
 from ...route import Ask, Reply, Route
 from ...routes import status_pages as api

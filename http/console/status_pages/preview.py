@@ -5,11 +5,11 @@ The bytes are made by what makes the public page. Only the editor may frame them
 
 from typing import Final
 
-from ....storage.pools import Isolation
-from ....storage.rules.page import Audience, render
-from ....storage.transactions.pages.edit_pages import page_token
-from ....storage.views.branding import shown_branding
-from ....storage.views.pages import select_page_facts
+from ....storage.engine.pools import Isolation
+from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.status_pages import select_page_facts
+from ....storage.status_pages.rules.status_page import Audience, render
+from ....storage.status_pages.transactions.edit_pages import page_token
 from ...mailing import mailing_in
 from ...publicpage.html import page_html, policy
 from ...publicpage.reading import addresses_of

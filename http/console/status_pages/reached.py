@@ -6,11 +6,11 @@ It is one of the project's organization that they see: any other is not there.
 from dataclasses import dataclass
 from typing import Final
 
-from ....storage.pools import Tx
-from ....storage.rules.access import Action, Answer, Need, Scope, may, sees
-from ....storage.tables.status_pages import PageRow, select_status_page
-from ....storage.transactions.pages.edit_pages import EDIT, page_token
-from ....storage.views.pages import ShownPage, select_page
+from ....storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
+from ....storage.engine.pools import Tx
+from ....storage.status_pages.queries.status_pages import ShownPage, select_page
+from ....storage.status_pages.tables.status_pages import PageRow, select_status_page
+from ....storage.status_pages.transactions.edit_pages import EDIT, page_token
 from ...errors import Problem
 from ...publicpage.reading import addresses_of
 from ...route import Ask, Handler, NoQuery, Route

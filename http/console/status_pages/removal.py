@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ....storage.transactions.pages.edit_pages import delete_page
+from ....storage.status_pages.transactions.edit_pages import delete_page
 from ...route import Ask, Reply, Route
 from ..frame import frame_of
 from ..render import page, redirect

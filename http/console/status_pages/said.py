@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ....storage.rules.page import COMPONENTS_MOST
-from ....storage.rules.page_edit import PAGES_OF_ORGANIZATION_MOST
-from ....storage.rules.refusal import Refused
-from ....storage.transactions.pages.bindings import BINDING_NOT_FOUND
+from ....storage.core.refusal import Refused
+from ....storage.status_pages.rules.status_page import COMPONENTS_MOST
+from ....storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST
+from ....storage.status_pages.transactions.lock_bindings import BINDING_NOT_FOUND
 from ..words import number
 
 _LABELS: Final = {

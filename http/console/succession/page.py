@@ -7,11 +7,11 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.rules.monitor import MonitorType
-from ....storage.rules.refusal import Refused
-from ....storage.tables.monitors import MonitorRow
-from ....storage.tables.services import ServiceRow, select_services_of_project
-from ....storage.views.console_monitors import select_names, select_shown_monitor
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.services.tables.services import ServiceRow, select_services_of_project
 from ...errors import Problem, problem_of
 from ...route import Ask, Reply
 from ...routes import succession as api

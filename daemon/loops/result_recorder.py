@@ -1,0 +1,365 @@
+"""Group commit: results come one by one and are stored in batches; each is answered after it.
+
+It keeps true: what was answered as stored is committed; a result that the database refuses is told
+so alone, and the others of its batch are stored; while the store is away nothing is dropped, the
+queue fills and whoever brings more waits. Nobody waits here while holding a connection.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import msgspec
+import trio
+
+from ...storage.core.instant import SECOND, Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Rejected, holding_connection
+from ...storage.results.event_bus import Bus, StatusEvent
+from ...storage.results.rules.incoming_result import (
+    RECORDER_STOPPED,
+    Arrival,
+    Fate,
+    Recorded,
+    Source,
+    Standing,
+)
+from ...storage.results.transactions.record_results import record_results
+from ...storage.results.transactions.record_steady import record_steady
+from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
+
+BATCH_MOST: Final = 200
+LINGER_SECONDS: Final = 0.1
+PUSH_LINGER_SECONDS: Final = 0.002
+# A minute of results at a thousand a second; then whoever brings more waits.
+QUEUE_MOST: Final = 60_000
+WRITERS: Final = 2
+DRAIN_SECONDS: Final = 10.0
+RETRY_FIRST_SECONDS: Final = 0.2
+RETRY_LAST_SECONDS: Final = 5.0
+STANDINGS_MOST: Final = 200_000
+# A push whose deadline cannot be judged yet waits for the other listeners, and then no longer.
+UNDECIDED_PAUSE_SECONDS: Final = 0.05
+UNDECIDED_SECONDS: Final = 6.0
+# A sender that hangs up sooner does so for reasons of its own.
+HANGS_UP_US: Final = SECOND
+
+Answer = Callable[[Recorded], None]
+
+
+@dataclass(eq=False, slots=True)
+class Pending:
+    arrival: Arrival
+    answer: Answer
+    flush_at: float
+    undecided_since: float | None = None
+
+
+class Recorder:
+    """One a process. `record` and `hand_over` bring results, `run` stores them until closed."""
+
+    def __init__(self, pool: Pool, bus: Bus, clock: Callable[[], Instant]) -> None:
+        self._pool = pool
+        self._bus = bus
+        self._clock = clock
+        self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
+        self._collecting = trio.Lock()
+        self._standings: dict[tuple[int, int], Standing] = {}
+        self._unanswered: set[Pending] = set()
+        # Pushes that were received and are not committed yet, by their receipt.
+        self._hearing: dict[object, Instant] = {}
+        self._deaf_from: Instant | None = None
+        # How many pushes we received and could not keep: what was heard meanwhile is not all.
+        self.lost = 0
+        self._undecided: list[Pending] = []
+        self._has_undecided = trio.Event()
+        # Called when a deadline waits for this process to say how far it has listened.
+        self.on_deadline_waiting: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def hearing(self) -> Iterator[Instant]:
+        """From the receipt of a push to its answer: until then we do not claim to have heard
+        beyond it. The instant is that of the receipt. Where the store is away, or so slow that the
+        sender hangs up, the push is lost through us, and its silence is not the sender's."""
+        instant, mark = self._clock(), object()
+        self._hearing[mark] = instant
+        try:
+            yield instant
+        except Unavailable:
+            self.lost += 1
+            raise
+        except trio.Cancelled:
+            self.lost += self._clock() - instant > HANGS_UP_US
+            raise
+        finally:
+            del self._hearing[mark]
+
+    def stop_hearing(self) -> None:
+        """From now on senders may be turned away: nothing later counts as heard."""
+        self._deaf_from = self._clock()
+
+    def heard_through(self) -> Instant:
+        """Every push received by then is committed."""
+        now = self._deaf_from or self._clock()
+        return min([now, *(Instant(ts - 1) for ts in self._hearing.values())])
+
+    @property
+    def waiting(self) -> int:
+        return self._receive.statistics().current_buffer_used
+
+    async def record(self, arrival: Arrival) -> Recorded:
+        """Stores a result and waits until it is committed."""
+        done = trio.Event()
+        answers: list[Recorded] = []
+
+        def answer(recorded: Recorded) -> None:
+            answers.append(recorded)
+            done.set()
+
+        await self.hand_over(arrival, answer)
+        await done.wait()
+        return answers[0]
+
+    async def record_all(self, arrivals: Sequence[Arrival]) -> list[Recorded]:
+        """Stores results that came together, and waits until all are committed; in their order."""
+        found: dict[int, Recorded] = {}
+        done = trio.Event()
+
+        def answer(number: int, recorded: Recorded) -> None:
+            found[number] = recorded
+            if len(found) == len(arrivals):
+                done.set()
+
+        for number, arrival in enumerate(arrivals):
+            await self.hand_over(arrival, partial(answer, number))
+        if arrivals:
+            await done.wait()
+        return [found[number] for number in range(len(arrivals))]
+
+    async def hand_over(self, arrival: Arrival, answer: Answer) -> None:
+        """Waits for a place in the queue only; `answer` is called after the commit."""
+        assert not holding_connection(), "the recorder needs a connection to make room"
+        linger = PUSH_LINGER_SECONDS if arrival.source is Source.PUSH else LINGER_SECONDS
+        if self._may_flip(arrival):
+            linger = 0.0
+        pending = Pending(arrival, answer, trio.current_time() + linger)
+        if arrival.source is Source.PUSH:
+            # Though its sender may hang up meanwhile, it is stored.
+            self._hearing[pending] = arrival.ts
+        try:
+            await self._send.send(pending)
+        except trio.Cancelled:
+            self._hearing.pop(pending, None)
+            raise
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Stores until `close`, and then what is left, for at most DRAIN_SECONDS."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._settle_undecided)
+                async with trio.open_nursery() as writers:
+                    for _ in range(WRITERS):
+                        writers.start_soon(self._write_batches)
+                    task_status.started()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._give_up()
+
+    async def close(self) -> None:
+        """No more results come. What waits is stored; `run` ends."""
+        await self._send.aclose()
+
+    def forget(self, key: tuple[int, int]) -> None:
+        """A monitor was edited or is gone: what was known of its state is not any more."""
+        self._standings.pop(key, None)
+
+    def _may_flip(self, arrival: Arrival) -> bool:
+        standing = self._standings.get(arrival.key)
+        return standing is not None and not standing.is_left_unchanged_by(arrival)
+
+    async def _write_batches(self) -> None:
+        while True:
+            batch = await self._collect()
+            if not batch:
+                return
+            await self._store(batch)
+
+    async def _collect(self) -> list[Pending]:
+        """The next batch: full, or its first deadline reached; empty when there is no more."""
+        async with self._collecting:
+            try:
+                batch = [self._taken(await self._receive.receive())]
+            except trio.EndOfChannel:
+                return []
+            flush_at = batch[0].flush_at
+            while len(batch) < BATCH_MOST:
+                try:
+                    batch.append(self._taken(self._receive.receive_nowait()))
+                    flush_at = min(flush_at, batch[-1].flush_at)
+                    continue
+                except (trio.WouldBlock, trio.EndOfChannel):
+                    pass
+                with trio.move_on_at(flush_at) as scope:
+                    try:
+                        batch.append(self._taken(await self._receive.receive()))
+                        flush_at = min(flush_at, batch[-1].flush_at)
+                    except trio.EndOfChannel:
+                        break
+                if scope.cancelled_caught:
+                    break
+            return batch
+
+    def _taken(self, pending: Pending) -> Pending:
+        self._unanswered.add(pending)
+        return pending
+
+    async def _store(self, batch: Sequence[Pending]) -> None:
+        steady: list[Pending] = []
+        moving: list[Pending] = []
+        for pending in batch:
+            (moving if self._must_lock(pending.arrival) else steady).append(pending)
+        if steady:
+            moving += await self._store_steady(steady)
+        if moving:
+            moving.sort(key=lambda p: (p.arrival.key, p.arrival.ts))
+            await self._store_moving(moving, again=False)
+
+    def _must_lock(self, arrival: Arrival) -> bool:
+        if arrival.withheld:
+            return True
+        standing = self._standings.get(arrival.key)
+        return standing is None or not standing.is_left_unchanged_by(arrival)
+
+    async def _store_steady(self, batch: Sequence[Pending]) -> list[Pending]:
+        """Stores what changes nothing; what could not be stored so is left to the lock."""
+        arrivals = [self._stamped(pending.arrival) for pending in batch]
+        try:
+            async with self._pool.statement("record_steady") as tx:
+                stored = await record_steady(tx, arrivals)
+        except (Unavailable, Rejected):
+            # Whether it was written or not, the locked way finds out item by item.
+            await self._store_moving(list(batch), again=True)
+            return []
+        left = []
+        for pending, arrival, kept in zip(batch, arrivals, stored, strict=True):
+            if not kept:
+                self._standings.pop(arrival.key, None)
+                left.append(pending)
+                continue
+            standing = self._standings.get(arrival.key)
+            if standing is not None:
+                standing = standing.heard(arrival)
+                self._standings[arrival.key] = standing
+            self._tell(pending, Recorded(Fate.LIVE, arrival.ts, standing), changed=False)
+        return left
+
+    def _stamped(self, arrival: Arrival) -> Arrival:
+        standing = self._standings[arrival.key]
+        verdict = verdict_of_result(arrival.covered_until, self._clock())
+        late = verdict is Verdict.COVERED_LATE
+        return msgspec.structs.replace(
+            arrival, version=standing.version, late=late, dues=standing.windows_of(arrival)
+        )
+
+    async def _store_moving(self, batch: Sequence[Pending], *, again: bool) -> None:
+        """Stores under the lock. A batch that the database refuses is halved until the culprit
+        stands alone; while the store is away it is tried again."""
+        pause = RETRY_FIRST_SECONDS
+        while True:
+            try:
+                await self._store_locked(batch, again=again)
+                return
+            except Unavailable:
+                again = True
+                await trio.sleep(pause)
+                pause = min(pause * 2, RETRY_LAST_SECONDS)
+            except Rejected as error:
+                if len(batch) == 1:
+                    self._refuse(batch, str(error))
+                    return
+                middle = len(batch) // 2
+                await self._store_moving(batch[:middle], again=again)
+                await self._store_moving(batch[middle:], again=again)
+                return
+
+    async def _store_locked(
+        self, batch: Sequence[Pending], *, again: bool, patient: bool = True
+    ) -> None:
+        arrivals = [pending.arrival for pending in batch]
+        answers, flips = await self._pool.transact(
+            "record_results",
+            lambda tx: record_results(tx, arrivals, again=again, patient=patient),
+        )
+        flipped = {(flip.org, flip.monitor, flip.at) for flip in flips}
+        for pending, recorded in zip(batch, answers, strict=True):
+            arrival = pending.arrival
+            if recorded.fate is Fate.UNDECIDED:
+                self._put_off(pending)
+                continue
+            if recorded.standing is None:
+                self._standings.pop(arrival.key, None)
+            elif len(self._standings) < STANDINGS_MOST:
+                self._standings[arrival.key] = recorded.standing
+            changed = (*arrival.key, recorded.ts) in flipped
+            self._tell(pending, recorded, changed=changed)
+
+    def _put_off(self, pending: Pending) -> None:
+        if pending.undecided_since is None:
+            pending.undecided_since = trio.current_time()
+        self._undecided.append(pending)
+        self._has_undecided.set()
+
+    async def _settle_undecided(self) -> None:
+        """Brings pushes again whose deadline nobody could judge, soon and for a bounded time."""
+        while True:
+            await self._has_undecided.wait()
+            self.on_deadline_waiting()
+            await trio.sleep(UNDECIDED_PAUSE_SECONDS)
+            self._has_undecided = trio.Event()
+            batch, self._undecided = self._undecided, []
+            until = trio.current_time() - UNDECIDED_SECONDS
+            for patient in (True, False):
+                part = [p for p in batch if ((p.undecided_since or 0) > until) is patient]
+                if part:
+                    try:
+                        await self._store_locked(part, again=False, patient=patient)
+                    except (Unavailable, Rejected):
+                        await self._store_moving(part, again=True)
+
+    def _tell(self, pending: Pending, recorded: Recorded, *, changed: bool) -> None:
+        self._unanswered.discard(pending)
+        self._hearing.pop(pending, None)
+        pending.answer(recorded)
+        standing = recorded.standing
+        if recorded.fate is Fate.LIVE and standing is not None:
+            arrival = pending.arrival
+            self._bus.publish(
+                StatusEvent(
+                    monitor_uid=standing.monitor_uid,
+                    project_uid=standing.project_uid,
+                    org=arrival.org,
+                    project=standing.project,
+                    status=standing.status,
+                    up=arrival.up,
+                    latency_ms=arrival.latency_ms,
+                    ts=recorded.ts,
+                    changed=changed,
+                )
+            )
+
+    def _refuse(self, batch: Sequence[Pending], reason: str) -> None:
+        for pending in batch:
+            self._unanswered.discard(pending)
+            self.lost += self._hearing.pop(pending, None) is not None
+            pending.answer(Recorded(Fate.REFUSED, pending.arrival.ts, None, reason))
+
+    def _give_up(self) -> None:
+        """Nobody is left waiting, whatever ended us."""
+        self._refuse(list(self._unanswered), RECORDER_STOPPED)
+        while True:
+            try:
+                self._refuse([self._receive.receive_nowait()], RECORDER_STOPPED)
+            except (trio.WouldBlock, trio.EndOfChannel):
+                return

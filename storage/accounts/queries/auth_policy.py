@@ -1,0 +1,21 @@
+"""How people sign in: as it was set, else as it is configured."""
+
+from typing import Final
+
+import msgspec
+
+from ...engine.pools import Tx
+from ..rules.auth_policy import AuthPolicy
+from ..tables.instance_settings import select_setting
+
+NAME: Final = "auth_policy"
+
+
+async def select_auth_policy(tx: Tx) -> AuthPolicy | None:
+    """None where nobody ever set it."""
+    found = await select_setting(tx, NAME)
+    return None if found is None else msgspec.json.decode(found, type=AuthPolicy)
+
+
+async def auth_policy_in_force(tx: Tx, configured: AuthPolicy) -> AuthPolicy:
+    return await select_auth_policy(tx) or configured

@@ -1,0 +1,42 @@
+"""How people sign in elsewhere: as it was set, else as it is configured."""
+
+from typing import Final
+
+import msgspec
+
+from ....probes.oidc.oidc_settings import SignOn
+from ...engine.keyring import Keyring, Place
+from ...engine.pools import Tx
+from ..tables.instance_settings import select_whole_setting
+
+NAME: Final = "oidc"
+
+
+class SignOnShown(msgspec.Struct, frozen=True):
+    """Without the secret, and whether there is one."""
+
+    settings: SignOn
+    has_secret: bool
+    is_set_here: bool
+
+
+async def select_sign_on(tx: Tx, keyring: Keyring, configured: SignOn) -> SignOn:
+    """With the secret. CannotOpen where no key opens it."""
+    row = await select_whole_setting(tx, NAME)
+    if row is None:
+        return configured
+    found = msgspec.json.decode(row.value, type=SignOn)
+    if row.secret_sealed is None:
+        return found
+    place = Place("settings", "secret_sealed", row.uid)
+    secret = keyring.open(row.secret_sealed, place).decode()
+    return msgspec.structs.replace(found, client_secret=secret)
+
+
+async def select_sign_on_shown(tx: Tx, configured: SignOn) -> SignOnShown:
+    row = await select_whole_setting(tx, NAME)
+    if row is None:
+        plain = msgspec.structs.replace(configured, client_secret="")
+        return SignOnShown(plain, bool(configured.client_secret), is_set_here=False)
+    found = msgspec.json.decode(row.value, type=SignOn)
+    return SignOnShown(found, row.secret_sealed is not None, is_set_here=True)

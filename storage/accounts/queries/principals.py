@@ -1,0 +1,105 @@
+"""Who a credential belongs to, and what it may: one read a request."""
+
+import msgspec
+
+from ...engine.pools import Tx
+from ..rules.access import Grant, Kind, Membership, Principal, Role
+from ..rules.auth_policy import RequireTotp, owes_second_factor
+from ..tables import api_tokens as tokens
+from ..tables import sessions, users
+from ..tables import user_identities as identities
+from ..tables.sessions import SessionRow
+from ..tables.users import UserRow
+from .auth_policy import NAME as AUTH_POLICY
+
+
+class SignedIn(msgspec.Struct, frozen=True):
+    """A session with its person. `stale` says that it was last noted over a minute ago."""
+
+    principal: Principal
+    user: UserRow
+    session: SessionRow
+    stale: bool
+
+
+class TokenUsed(msgspec.Struct, frozen=True):
+    principal: Principal
+    token: tokens.TokenRow
+    stale: bool
+
+
+MINUTE_US = 60_000_000
+_ASKED = f"""
+select (select value ->> 'require_totp' from settings where name = '{AUTH_POLICY}'),
+  totp_enabled_at is not null from users where id = %(user)s
+"""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """Whom a second factor is asked of, and whether this account has one."""
+
+    require: str | None
+    has_factor: bool
+
+
+async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
+    session = await sessions.select_session(tx, token_hash)
+    if session is None:
+        return None
+    user = await users.select_user_by_id(tx, session.user_id)
+    if user is None:
+        return None
+    memberships = await users.select_memberships(tx, user.id)
+    is_admin = user.is_global_admin or any(m.role == Role.ORG_ADMIN for m in memberships)
+    asked = await tx.one(_Asked, _ASKED, user=user.id)
+    if asked is None:
+        return None
+    principal = Principal(
+        Kind.SESSION,
+        tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
+        user=user.uid,
+        is_global_admin=user.is_global_admin,
+        owes_second_factor=owes_second_factor(
+            RequireTotp(asked.require or RequireTotp.NONE),
+            is_admin=is_admin,
+            has_password=user.password is not None,
+            has_factor=asked.has_factor,
+        ),
+        label=user.display_name or user.email,
+        uid=user.uid,
+    )
+    stale = tx.now - session.last_seen_at > MINUTE_US
+    return SignedIn(principal, user, session, stale)
+
+
+async def select_user_by_identity(tx: Tx, issuer: str, subject: str) -> UserRow | None:
+    key = await identities.select_identity(tx, issuer, subject)
+    return None if key is None else await users.select_user_by_id(tx, key)
+
+
+async def select_by_identity(tx: Tx, user: UserRow) -> Principal:
+    """Of a client that its provider vouches for: no more than its memberships."""
+    memberships = await users.select_memberships(tx, user.id)
+    return Principal(
+        Kind.JWT,
+        tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
+        user=user.uid,
+        label=user.display_name or user.email or (user.oidc_sub or ""),
+        uid=user.uid,
+    )
+
+
+async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
+    token = await tokens.select_token_by_hash(tx, token_hash)
+    if token is None:
+        return None
+    principal = Principal(
+        Kind.TOKEN,
+        (Membership(token.org, token.project, Role(token.role)),),
+        user=token.creator_uid,
+        actions=None if token.actions is None else frozenset(Grant(a) for a in token.actions),
+        label=token.name,
+        uid=token.uid,
+    )
+    stale = token.last_used_at is None or tx.now - token.last_used_at > MINUTE_US
+    return TokenUsed(principal, token, stale)

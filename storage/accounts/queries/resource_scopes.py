@@ -1,0 +1,37 @@
+"""Where a thing stands, so that it can be asked whether the principal may see it at all."""
+
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ..rules.access import Scope
+
+_OF = {
+    "organization": "select id, null from organizations where uid = %(uid)s",
+    "project": "select org, id from projects where uid = %(uid)s",
+    "monitor": "select org, project from monitors where uid = %(uid)s",
+    "token": "select org, null from api_tokens where uid = %(uid)s",
+    "channel": "select org, project from notification_channels where uid = %(uid)s",
+    "webhook": "select org, null from webhooks where uid = %(uid)s",
+    "incident": "select org, project from incidents where uid = %(uid)s",
+    "service": "select org, project from services where uid = %(uid)s",
+    "policy": "select org, project from escalation_policies where uid = %(uid)s",
+    "schedule": "select org, project from oncall_schedules where uid = %(uid)s",
+    "override": """
+select s.org, s.project from oncall_overrides o
+  join oncall_schedules s on s.org = o.org and s.id = o.schedule
+where o.uid = %(uid)s""",
+    "maintenance": "select org, project from maintenances where uid = %(uid)s",
+    "series": "select org, project from maintenance_series where uid = %(uid)s",
+    "page": "select org, project from status_pages where uid = %(uid)s",
+    "component": """
+select g.org, g.project from status_components c
+  join status_pages g on g.org = c.org and g.id = c.page
+where c.uid = %(uid)s""",
+}
+KINDS = frozenset(_OF)
+
+
+async def select_scope(tx: Tx, kind: str, uid: UUID) -> Scope | None:
+    """The scope of one of KINDS; None where there is no such thing."""
+    row = await tx.row(_OF[kind], uid=uid)
+    return Scope(row[0], row[1]) if row else None

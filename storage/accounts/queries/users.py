@@ -1,0 +1,48 @@
+"""The people of the installation, with what each is a member of."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...engine.pools import Tx
+from ..tables import users
+from ..tables.users import UserRow
+
+# As many as a person would read through; more are found by a narrower question.
+MOST = 1_000
+
+_MEMBERSHIPS = """
+select m.user_id, o.uid, o.name, p.uid, p.name, m.role::text
+from memberships m join organizations o on o.id = m.org
+  left join projects p on p.org = m.org and p.id = m.project
+where m.user_id = any(%(users)s::int[])
+order by o.name, p.name nulls first
+"""
+
+
+class NamedMembership(msgspec.Struct, frozen=True):
+    user_id: int
+    org_uid: UUID
+    org_name: str
+    project_uid: UUID | None
+    project_name: str | None
+    role: str
+
+
+class Person(msgspec.Struct, frozen=True):
+    user: UserRow
+    memberships: list[NamedMembership]
+
+
+async def search_people(tx: Tx, q: str) -> list[Person]:
+    """Those with `q` in their e-mail address or name, in any case; all for an empty one."""
+    return await with_memberships(tx, await users.search_users(tx, q, MOST))
+
+
+async def with_memberships(tx: Tx, rows: Sequence[UserRow]) -> list[Person]:
+    found = await tx.structs(NamedMembership, _MEMBERSHIPS, users=[row.id for row in rows])
+    of_user: dict[int, list[NamedMembership]] = {}
+    for membership in found:
+        of_user.setdefault(membership.user_id, []).append(membership)
+    return [Person(row, of_user.get(row.id, [])) for row in rows]

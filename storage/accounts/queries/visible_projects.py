@@ -1,0 +1,44 @@
+"""Organizations and projects that a principal may see; whoever is in a project sees both."""
+
+from typing import Any
+
+from ...engine.pools import Tx
+from ..rules.access import Principal, sight
+from ..tables.projects import OrganizationRow, ProjectRow
+
+_ORGANIZATIONS = """
+select o.id, o.uid, o.slug, o.name, o.created_at, o.updated_at from organizations o
+where %(everything)s or o.id = any(%(orgs)s::int[])
+order by o.slug
+"""
+_PROJECTS = """
+select p.org, p.id, p.uid, o.uid, p.slug, p.name, p.created_at, p.updated_at
+from projects p join organizations o on o.id = p.org
+where p.org = %(org)s and (%(everything)s or p.org = any(%(orgs)s::int[])
+  or p.id = any(%(projects)s::int[]))
+order by p.slug
+"""
+
+
+async def select_visible_organizations(tx: Tx, principal: Principal) -> list[OrganizationRow]:
+    seen = sight(principal)
+    return await tx.structs(
+        OrganizationRow,
+        _ORGANIZATIONS,
+        everything=seen.everything,
+        orgs=list(seen.visible_organizations),
+    )
+
+
+async def select_visible_projects(tx: Tx, principal: Principal, org: int) -> list[ProjectRow]:
+    return await tx.structs(ProjectRow, _PROJECTS, org=org, **sight_values(principal))
+
+
+def sight_values(principal: Principal) -> dict[str, Any]:
+    """What a principal sees, as the parameters `everything`, `orgs` and `projects`."""
+    seen = sight(principal)
+    return {
+        "everything": seen.everything,
+        "orgs": list(seen.organizations),
+        "projects": list(seen.projects),
+    }

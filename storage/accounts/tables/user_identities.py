@@ -1,0 +1,82 @@
+"""Who an account is at providers of single sign-on, and the sign-ins that are under way there."""
+
+from typing import Final
+
+import msgspec
+
+from ...core.instant import MINUTE, Instant
+from ...engine.pools import Tx
+
+FLOW_US: Final = 10 * MINUTE
+_FIND: Final = """
+select user_id from user_identities where issuer = %(issuer)s and subject = %(subject)s
+"""
+_INSERT: Final = """
+insert into user_identities (issuer, subject, user_id, created_at)
+values (%(issuer)s, %(subject)s, %(user)s, at(%(now)s))
+on conflict do nothing returning user_id
+"""
+_BEGIN: Final = """
+insert into sign_on_flows (state_hash, browser_hash, issuer, nonce, verifier, redirect, link_user,
+  expires_at)
+values (%(state)s, %(browser)s, %(issuer)s, %(nonce)s, %(verifier)s, %(redirect)s, %(link_user)s,
+  at(%(expires)s))
+"""
+# By another browser it is not taken: so nobody can use up who knows the state alone.
+_TAKE: Final = """
+delete from sign_on_flows
+where state_hash = %(state)s and browser_hash = %(browser)s and expires_at > at(%(now)s)
+returning issuer, nonce, verifier, redirect, link_user
+"""
+_DROP: Final = "delete from sign_on_flows where expires_at <= at(%(now)s)"
+
+
+class FlowRow(msgspec.Struct, frozen=True):
+    """`redirect` is a path of ours; `link_user` whose identity it is to become."""
+
+    issuer: str
+    nonce: str
+    verifier: str
+    redirect: str
+    link_user: int | None
+
+
+async def select_identity(tx: Tx, issuer: str, subject: str) -> int | None:
+    """Whose it is."""
+    user: int | None = await tx.value(_FIND, issuer=issuer, subject=subject)
+    return user
+
+
+async def insert_identity(tx: Tx, issuer: str, subject: str, user: int) -> bool:
+    """False where it is somebody's already."""
+    row = await tx.value(_INSERT, issuer=issuer, subject=subject, user=user, now=tx.now)
+    return row is not None
+
+
+async def begin_flow(
+    tx: Tx,
+    state_hash: bytes,
+    browser_hash: bytes,
+    flow: FlowRow,
+) -> None:
+    expires: Instant = Instant(tx.now + FLOW_US)
+    await tx.execute(
+        _BEGIN,
+        state=state_hash,
+        browser=browser_hash,
+        issuer=flow.issuer,
+        nonce=flow.nonce,
+        verifier=flow.verifier,
+        redirect=flow.redirect,
+        link_user=flow.link_user,
+        expires=expires,
+    )
+
+
+async def take_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
+    """Once; None where it is unknown, another browser's, or too long ago."""
+    return await tx.one(FlowRow, _TAKE, state=state_hash, browser=browser_hash, now=tx.now)
+
+
+async def drop_expired_flows(tx: Tx) -> int:
+    return await tx.execute(_DROP, now=tx.now)

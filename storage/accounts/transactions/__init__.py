@@ -1,0 +1,1 @@
+"""Transactions of accounts: one unit of work per function."""

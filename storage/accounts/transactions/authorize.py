@@ -1,0 +1,70 @@
+"""Asks whether the principal may, and says no in the one way that reveals nothing it should not."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...monitors.tables.monitors import MonitorRow, lock_monitor
+from ..rules.access import Action, Answer, Principal, Scope, may
+from ..tables.audit_entries import insert_audits
+from ..tables.projects import ProjectRow, select_project
+
+NOT_FOUND = "not_found"
+FORBIDDEN = "forbidden"
+
+
+def demand(principal: Principal, action: Action, scope: Scope | None) -> None:
+    """Refused not_found or forbidden where the principal may not."""
+    match may(principal, action, scope):
+        case Answer.HIDDEN:
+            raise Refused(NOT_FOUND)
+        case Answer.REFUSED:
+            raise Refused(FORBIDDEN)
+        case Answer.ALLOWED:
+            return
+
+
+async def demand_project(tx: Tx, principal: Principal, action: Action, project: UUID) -> ProjectRow:
+    """The project, if the principal may do this there."""
+    row = await select_project(tx, project)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, action, Scope(row.org, row.id))
+    return row
+
+
+async def demand_monitor(
+    tx: Tx, principal: Principal, action: Action, monitor: UUID, region: str = ""
+) -> MonitorRow:
+    """The monitor, locked for writing, if the principal may do this to it; `region` is one that
+    it may be moved to."""
+    row = await lock_monitor(tx, monitor, region)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, action, Scope(row.org, row.project))
+    return row
+
+
+def is_managed(principal: Principal, managed_by: str, orphaned_at: Instant | None) -> bool:
+    """Whether files say what it is, and not those in whose name the principal writes. What its
+    files no longer name is anyone's."""
+    return managed_by not in ("", principal.provider) and orphaned_at is None
+
+
+def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
+    """Refused managed_by_file: an edit of what a file says would be undone by the file."""
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")
+
+
+async def audit(tx: Tx, principal: Principal, org: int, action: str, target: str) -> None:
+    """One row for a principal's write, in its transaction."""
+    await audit_many(tx, principal, [(org, action, target)])
+
+
+async def audit_many(tx: Tx, principal: Principal, writes: Sequence[tuple[int, str, str]]) -> None:
+    """The same of (organization, action, target) each."""
+    actor = principal.user if isinstance(principal.user, UUID) else None
+    await insert_audits(tx, writes, actor, principal.label, via_token=principal.via_token)

@@ -1,0 +1,39 @@
+"""What every write to an organization begins with: may the principal, and is the text one."""
+
+from uuid import UUID
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Principal, Scope
+from ..tables import projects
+from ..tables import tenant_deletion as removals
+from ..tables.projects import OrganizationRow
+from .authorize import NOT_FOUND, demand
+
+
+async def demand_organization(
+    tx: Tx, principal: Principal, action: Action, organization: UUID
+) -> OrganizationRow:
+    """The organization, held until the commit, if the principal may do this there."""
+    if not await removals.hold_organization(tx, organization):
+        raise Refused(NOT_FOUND)
+    row = await projects.select_organization(tx, organization)
+    assert row is not None, "it is held"
+    demand(principal, action, Scope(row.id))
+    return row
+
+
+async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
+    """The key of a project that a body names, None for none; Refused where it is another's."""
+    if project is None:
+        return None
+    row = await projects.select_project(tx, project)
+    if row is None or row.org != org:
+        raise Refused("invalid", "project_id", "is no project of this organization")
+    return row.id
+
+
+def expect(field: str, fault: str | None) -> None:
+    """Refused with the field where there is a fault."""
+    if fault is not None:
+        raise Refused("invalid", field, fault)

@@ -1,0 +1,29 @@
+"""The first start on an empty database: an organization, a project, and someone who may do all."""
+
+from uuid_utils.compat import uuid7
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Role
+from ..tables import projects, users
+
+DEFAULT = "default"
+
+
+async def is_founded(tx: Tx) -> bool:
+    return await users.is_anybody_there(tx)
+
+
+async def found_installation(tx: Tx, email: str, password: str) -> bool:
+    """`password` is hashed already. False where another process was faster: nothing is written."""
+    await users.lock_founding(tx)
+    if await users.is_anybody_there(tx):
+        return False
+    org = await projects.insert_organization(tx, uuid7(), DEFAULT, "Default")
+    if org is None:
+        raise Refused("slug_taken")
+    await projects.insert_project(tx, org, uuid7(), DEFAULT, "Default")
+    user = await users.insert_user(tx, uuid7(), email, "Administrator", password, admin=True)
+    assert user is not None, "nobody was there"
+    await users.insert_membership(tx, org, uuid7(), user, None, Role.ORG_ADMIN)
+    return True

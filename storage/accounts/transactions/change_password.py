@@ -1,0 +1,28 @@
+"""A new password ends every other session, and the letter for another: whoever knew the old one is
+shown out."""
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Need, Principal
+from ..tables import sessions, users
+from ..tables.audit_entries import INSTANCE
+from ..tables.password_resets import forget_reset
+from ..tables.users import UserRow
+from .authorize import audit, demand
+
+_OWN = Action(Need.SESSION)
+
+
+async def change_password(
+    tx: Tx, principal: Principal, user: UserRow, password: str, keep: bytes
+) -> None:
+    """`password` is hashed already, `user` the account as the old one was checked against, `keep`
+    the digest of the session that stays. Refused revision_conflict where another was faster."""
+    demand(principal, _OWN, None)
+    now = await users.select_user_by_id(tx, user.id)
+    if now is None or now.password != user.password:
+        raise Refused("revision_conflict")
+    await users.set_password(tx, user.id, password)
+    await forget_reset(tx, user.id)
+    await sessions.delete_other_sessions(tx, user.id, keep)
+    await audit(tx, principal, INSTANCE, "user.password", f"user:{user.uid}")

@@ -1,0 +1,95 @@
+"""Who is a member of an organization, in which role; its last org_admin stays."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Need, Principal, Role, membership_fault
+from ..tables import users
+from ..tables.users import MembershipRow, UserRow
+from .authorize import NOT_FOUND, audit
+from .authorize_tenant_write import demand_organization, project_of
+
+_EDIT = Action(Need.ORG_ADMIN)
+LAST_ORG_ADMIN = "last_org_admin"
+NO_SUCH_PERSON = "is nobody who has an account here"
+
+
+async def add_member(
+    tx: Tx,
+    principal: Principal,
+    organization: UUID,
+    user: UUID | None,
+    email: str | None,
+    project: UUID | None,
+    role: Role,
+) -> MembershipRow:
+    """One of `user` and `email`. Refused not_found, forbidden, invalid, member_exists."""
+    home = await demand_organization(tx, principal, _EDIT, organization)
+    person = await _person(tx, user, email)
+    key = await project_of(tx, home.id, project)
+    _expect_fit(role, key)
+    uid = uuid7()
+    if await users.insert_membership(tx, home.id, uid, person.id, key, role) is None:
+        raise Refused("member_exists")
+    place = f" project:{project}" if project else ""
+    target = f"membership:{uid} user:{person.uid}{place} role={role}"
+    await audit(tx, principal, home.id, "member.create", target)
+    return await _locked(tx, home.id, uid)
+
+
+async def update_member(
+    tx: Tx, principal: Principal, organization: UUID, membership: UUID, role: Role
+) -> MembershipRow:
+    """Refused not_found, forbidden, invalid, last_org_admin."""
+    home = await demand_organization(tx, principal, _EDIT, organization)
+    # Before the membership itself: all who take one away queue up here, so no two wait crosswise.
+    admins = await users.lock_org_admins(tx, home.id)
+    before = await _locked(tx, home.id, membership)
+    _expect_fit(role, before.project)
+    if role is not Role.ORG_ADMIN and admins == [before.id]:
+        raise Refused(LAST_ORG_ADMIN)
+    await users.set_role(tx, home.id, before.id, role)
+    target = f"membership:{before.uid} user:{before.user_uid} role={before.role}->{role}"
+    await audit(tx, principal, home.id, "member.update", target)
+    return await _locked(tx, home.id, membership)
+
+
+async def remove_member(tx: Tx, principal: Principal, organization: UUID, membership: UUID) -> None:
+    """Refused not_found, forbidden, last_org_admin."""
+    home = await demand_organization(tx, principal, _EDIT, organization)
+    admins = await users.lock_org_admins(tx, home.id)
+    before = await _locked(tx, home.id, membership)
+    if admins == [before.id]:
+        raise Refused(LAST_ORG_ADMIN)
+    await users.delete_membership(tx, home.id, before.id)
+    target = f"membership:{before.uid} user:{before.user_uid} role={before.role}"
+    await audit(tx, principal, home.id, "member.delete", target)
+
+
+async def _person(tx: Tx, user: UUID | None, email: str | None) -> UserRow:
+    if (user is None) == (email is None):
+        raise Refused("invalid", "user_id", "give one of user_id and email")
+    if user is not None:
+        row, field = await users.select_user(tx, user), "user_id"
+    else:
+        assert email is not None, "one of them is given"
+        row, field = await users.select_user_by_email(tx, email), "email"
+    if row is None:
+        raise Refused("invalid", field, NO_SUCH_PERSON)
+    return row
+
+
+async def _locked(tx: Tx, org: int, membership: UUID) -> MembershipRow:
+    row = await users.lock_membership(tx, org, membership)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    return row
+
+
+def _expect_fit(role: Role, project: int | None) -> None:
+    fault = membership_fault(role, project)
+    if fault is not None:
+        raise Refused("invalid", "", fault)

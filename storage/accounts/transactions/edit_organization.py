@@ -1,0 +1,71 @@
+"""Organizations come with someone who may run them, and go only when nothing is in them."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...core.naming import name_fault, slug_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Need, Principal, Role, Scope
+from ..tables import projects, users
+from ..tables import tenant_deletion as removals
+from ..tables.audit_entries import INSTANCE
+from ..tables.projects import OrganizationRow
+from .authorize import NOT_FOUND, audit, demand
+from .authorize_tenant_write import demand_organization, expect
+
+_CREATE = _DELETE = Action(Need.GLOBAL_ADMIN)
+_RENAME = Action(Need.ORG_ADMIN)
+
+
+async def create_organization(
+    tx: Tx, principal: Principal, slug: str, name: str
+) -> OrganizationRow:
+    """Its maker is its first org_admin. Refused forbidden, invalid, slug_taken."""
+    demand(principal, _CREATE, None)
+    expect("slug", slug_fault(slug))
+    expect("name", name_fault(name))
+    uid = uuid7()
+    org = await projects.insert_organization(tx, uid, slug, name)
+    if org is None:
+        raise Refused("slug_taken")
+    assert isinstance(principal.user, UUID), "a global admin is a person"
+    maker = await users.select_user(tx, principal.user)
+    if maker is None:
+        raise Refused("unauthorized")
+    await users.insert_membership(tx, org, uuid7(), maker.id, None, Role.ORG_ADMIN)
+    await audit(tx, principal, INSTANCE, "organization.create", f"organization:{uid} slug={slug}")
+    row = await projects.select_organization(tx, uid)
+    assert row is not None, "it was just written"
+    return row
+
+
+async def rename_organization(
+    tx: Tx, principal: Principal, organization: UUID, name: str
+) -> OrganizationRow:
+    """Refused not_found, forbidden, invalid."""
+    before = await demand_organization(tx, principal, _RENAME, organization)
+    expect("name", name_fault(name))
+    await projects.rename_organization(tx, before.id, name)
+    target = f"organization:{before.uid} slug={before.slug}"
+    await audit(tx, principal, before.id, "organization.update", target)
+    row = await projects.select_organization(tx, organization)
+    assert row is not None, "it is held"
+    return row
+
+
+async def delete_organization(tx: Tx, principal: Principal, organization: UUID) -> None:
+    """Its memberships, tokens and status pages go with it. Refused not_found, forbidden, in_use
+    while it has projects."""
+    if not await removals.lock_organization(tx, organization):
+        raise Refused(NOT_FOUND)
+    row = await projects.select_organization(tx, organization)
+    assert row is not None, "it is locked"
+    demand(principal, _DELETE, Scope(row.id))
+    if await removals.has_projects(tx, row.id):
+        raise Refused("in_use")
+    await removals.delete_what_stays_within(tx, row.id)
+    await projects.delete_organization(tx, row.id)
+    target = f"organization:{row.uid} slug={row.slug}"
+    await audit(tx, principal, INSTANCE, "organization.delete", target)

@@ -1,0 +1,61 @@
+"""Projects stand in their organization for good, and go only when no monitor is in them."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...core.naming import name_fault, slug_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Need, Principal
+from ..tables import projects
+from ..tables import tenant_deletion as removals
+from ..tables.projects import ProjectRow
+from .authorize import NOT_FOUND, audit, demand_project
+from .authorize_tenant_write import demand_organization, expect
+
+_EDIT = Action(Need.ORG_ADMIN)
+
+
+async def create_project(
+    tx: Tx, principal: Principal, organization: UUID, slug: str, name: str
+) -> ProjectRow:
+    """Refused not_found, forbidden, invalid, slug_taken."""
+    home = await demand_organization(tx, principal, _EDIT, organization)
+    expect("slug", slug_fault(slug))
+    expect("name", name_fault(name))
+    uid = uuid7()
+    if await projects.insert_project(tx, home.id, uid, slug, name) is None:
+        raise Refused("slug_taken")
+    await audit(tx, principal, home.id, "project.create", f"project:{uid} slug={slug}")
+    return await _written(tx, uid)
+
+
+async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str) -> ProjectRow:
+    """Refused not_found, forbidden, invalid."""
+    before = await demand_project(tx, principal, _EDIT, project)
+    expect("name", name_fault(name))
+    if not await removals.lock_project(tx, before.org, before.id):
+        raise Refused(NOT_FOUND)
+    await projects.rename_project(tx, before.org, before.id, name)
+    target = f"project:{before.uid} slug={before.slug}"
+    await audit(tx, principal, before.org, "project.update", target)
+    return await _written(tx, project)
+
+
+async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
+    """Memberships, tokens, maintenance and status pages of it go with it. Refused not_found,
+    forbidden, in_use while it has monitors."""
+    row = await demand_project(tx, principal, _EDIT, project)
+    if not await removals.lock_project(tx, row.org, row.id):
+        raise Refused(NOT_FOUND)
+    if await removals.has_monitors(tx, row.org, row.id):
+        raise Refused("in_use")
+    await projects.delete_project(tx, row.org, row.id)
+    await audit(tx, principal, row.org, "project.delete", f"project:{row.uid} slug={row.slug}")
+
+
+async def _written(tx: Tx, project: UUID) -> ProjectRow:
+    row = await projects.select_project(tx, project)
+    assert row is not None, "it was just written"
+    return row

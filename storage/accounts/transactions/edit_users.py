@@ -1,0 +1,88 @@
+"""Who has an account on this installation; its last global admin stays, and so does the last
+org_admin of every organization."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...core.naming import email_fault, words_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Need, Principal, Role
+from ..tables import users
+from ..tables.audit_entries import INSTANCE
+from ..tables.users import UserRow
+from .authorize import NOT_FOUND, audit, demand
+from .authorize_tenant_write import expect
+from .edit_members import LAST_ORG_ADMIN
+
+_EDIT = Action(Need.GLOBAL_ADMIN)
+LAST_GLOBAL_ADMIN = "last_global_admin"
+OWN_ACCOUNT = "own_account"
+
+
+async def create_user(
+    tx: Tx,
+    principal: Principal,
+    email: str,
+    display_name: str,
+    password: str | None,
+    *,
+    admin: bool,
+) -> UserRow:
+    """`password` is hashed already; None: they cannot sign in by one. Refused forbidden, invalid,
+    email_taken."""
+    demand(principal, _EDIT, None)
+    expect("email", email_fault(email))
+    expect("display_name", words_fault(display_name))
+    uid = uuid7()
+    if await users.insert_user(tx, uid, email, display_name, password, admin=admin) is None:
+        raise Refused("email_taken")
+    target = f"user:{uid} is_global_admin={admin}"
+    await audit(tx, principal, INSTANCE, "user.create", target)
+    return await _person(tx, uid)
+
+
+async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: bool) -> UserRow:
+    """Refused forbidden, not_found, last_global_admin, own_account."""
+    demand(principal, _EDIT, None)
+    admins = await users.lock_global_admins(tx)
+    before = await _person(tx, user)
+    if not admin and admins == [before.id]:
+        raise Refused(LAST_GLOBAL_ADMIN)
+    _expect_another(principal, user)
+    await users.set_global_admin(tx, before.id, admin=admin)
+    target = f"user:{user} is_global_admin={before.is_global_admin}->{admin}"
+    await audit(tx, principal, INSTANCE, "user.update", target)
+    return await _person(tx, user)
+
+
+async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
+    """Their sessions and memberships go with them; tokens that they made stay. Refused forbidden,
+    not_found, last_global_admin, own_account, last_org_admin."""
+    demand(principal, _EDIT, None)
+    admins = await users.lock_global_admins(tx)
+    row = await _person(tx, user)
+    if admins == [row.id]:
+        raise Refused(LAST_GLOBAL_ADMIN)
+    _expect_another(principal, user)
+    for membership in await users.select_memberships(tx, row.id):
+        if membership.role != Role.ORG_ADMIN:
+            continue
+        if await users.lock_org_admins(tx, membership.org) == [membership.id]:
+            raise Refused(LAST_ORG_ADMIN)
+    await users.delete_user(tx, row.id)
+    await audit(tx, principal, INSTANCE, "user.delete", f"user:{user}")
+
+
+def _expect_another(principal: Principal, user: UUID) -> None:
+    """Nobody locks themselves out by mistake: another global admin does it to them."""
+    if principal.user == user:
+        raise Refused(OWN_ACCOUNT)
+
+
+async def _person(tx: Tx, user: UUID) -> UserRow:
+    row = await users.select_user(tx, user)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    return row

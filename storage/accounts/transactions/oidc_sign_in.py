@@ -1,0 +1,124 @@
+"""Who a provider vouches for comes in: as the account that has that identity, or as a new one.
+
+An account is found by issuer and subject and by nothing else: an address finds nobody, whoever
+says it. A local account gets an identity from its own session only.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ....probes.oidc.oidc_settings import SignOn
+from ...core.instant import SECOND, Instant
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..queries.principals import select_user_by_identity
+from ..rules.access import Action, Kind, Need, Principal
+from ..rules.auth_policy import AuthPolicy, is_allowed
+from ..rules.oidc_claim import Person, is_bootstrap_admin
+from ..tables import sessions, users
+from ..tables import user_identities as identities
+from ..tables.audit_entries import INSTANCE
+from ..tables.users import UserRow
+from .authorize import NOT_FOUND, audit, demand
+
+IDENTITY_TAKEN: Final = "identity_taken"
+NOT_ALLOWED: Final = "domain_not_allowed"
+_OWN: Final = Action(Need.SESSION)
+
+
+async def enter(
+    tx: Tx,
+    person: Person,
+    settings: SignOn,
+    policy: AuthPolicy,
+    token_hash: bytes,
+    client: str,
+) -> None:
+    """A session of the person's account, which is made where there is none yet. Refused
+    domain_not_allowed where no new account may have the address."""
+    user = await select_user_by_identity(tx, person.issuer, person.subject)
+    if user is None:
+        verified = person.email if person.email_verified else ""
+        if not is_allowed(verified, policy):
+            raise Refused(NOT_ALLOWED)
+        user = await _made(tx, person)
+    else:
+        await _told(tx, user, person)
+    if not user.is_global_admin and is_bootstrap_admin(person, settings.bootstrap_admins):
+        await users.set_global_admin(tx, user.id, admin=True)
+        target = f"user:{user.uid} is_global_admin=False->True bootstrap"
+        await audit(tx, _principal(user), INSTANCE, "user.update", target)
+    expires = Instant(tx.now + policy.session_ttl_seconds * SECOND)
+    await sessions.insert_session(
+        tx, token_hash, uuid7(), user.id, client, expires, issuer=person.issuer
+    )
+    await users.note_active(tx, user.id)
+
+
+async def provision(tx: Tx, person: Person) -> UserRow:
+    """Of who brings a token: a new account has no membership, so it sees nothing yet."""
+    found = await select_user_by_identity(tx, person.issuer, person.subject)
+    return found or await _made(tx, person)
+
+
+async def link(tx: Tx, principal: Principal, user: int, person: Person) -> None:
+    """The identity becomes the principal's own, whose key is `user`. Refused identity_taken where
+    it is another's, not_found where the session is another's by now."""
+    demand(principal, _OWN, None)
+    assert isinstance(principal.user, UUID), "a session has a person"
+    own = await users.select_user(tx, principal.user)
+    if own is None or own.id != user:
+        raise Refused(NOT_FOUND)
+    if await identities.insert_identity(tx, person.issuer, person.subject, own.id):
+        target = f"user:{own.uid} issuer={person.issuer}"
+        await audit(tx, principal, INSTANCE, "user.link_identity", target)
+        return
+    holder = await select_user_by_identity(tx, person.issuer, person.subject)
+    if holder is None or holder.id != own.id:
+        raise Refused(IDENTITY_TAKEN)
+
+
+async def _made(tx: Tx, person: Person) -> UserRow:
+    """A new account; the one that somebody else made of the identity just then, where one did."""
+    uid = uuid7()
+    key = await _inserted(tx, uid, person, verified=person.email_verified)
+    if key is None:
+        # The address is another account's: it is shown, and finds nobody.
+        key = await _inserted(tx, uid, person, verified=False)
+    assert key is not None, "an address that is not verified is nobody's"
+    if not await identities.insert_identity(tx, person.issuer, person.subject, key):
+        await users.delete_user(tx, key)
+        found = await select_user_by_identity(tx, person.issuer, person.subject)
+        assert found is not None, "it was somebody's just now"
+        return found
+    user = await users.select_user_by_id(tx, key)
+    assert user is not None, "it was made just now"
+    target = f"user:{uid} issuer={person.issuer}"
+    await audit(tx, _principal(user), INSTANCE, "user.provision", target)
+    return user
+
+
+async def _inserted(tx: Tx, uid: UUID, person: Person, *, verified: bool) -> int | None:
+    return await users.insert_user(
+        tx, uid, person.email, person.name, None, admin=False, verified=verified
+    )
+
+
+async def _told(tx: Tx, user: UserRow, person: Person) -> None:
+    """What the provider says by now of an account that it alone vouches for."""
+    if user.password is not None or not person.email:
+        return
+    verified = person.email_verified
+    if verified:
+        holder = await users.select_user_by_email(tx, person.email)
+        verified = holder is None or holder.id == user.id
+    name = person.name or user.display_name
+    if (user.email, user.email_verified, user.display_name) != (person.email, verified, name):
+        await users.tell_of_user(tx, user.id, person.email, name, verified=verified)
+
+
+def _principal(user: UserRow) -> Principal:
+    label = user.display_name or user.email or "somebody"
+    return Principal(Kind.SESSION, user=user.uid, label=label, uid=user.uid)

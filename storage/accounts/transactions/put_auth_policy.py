@@ -1,0 +1,33 @@
+"""Global admins say how people sign in. Sessions that are there keep their end; who owes a second
+factor from now on owes it at the next request."""
+
+from typing import Final
+
+import msgspec
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..queries.auth_policy import NAME
+from ..rules.access import Action, Need, Principal
+from ..rules.auth_policy import AuthPolicy, RequireTotp, policy_fault
+from ..tables.audit_entries import INSTANCE
+from ..tables.instance_settings import put_setting
+from .authorize import audit, demand
+
+_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def put_auth_policy(
+    tx: Tx, principal: Principal, policy: AuthPolicy, *, can_seal: bool
+) -> None:
+    """Refused forbidden, and invalid with the field that cannot be. A second factor that nobody
+    could set up is asked of nobody: then encryption_key_missing."""
+    demand(principal, _EDIT, None)
+    fault = policy_fault(policy)
+    if fault is not None:
+        raise Refused("invalid", *fault)
+    if policy.require_totp is not RequireTotp.NONE and not can_seal:
+        raise Refused("encryption_key_missing")
+    await put_setting(tx, NAME, msgspec.json.encode(policy).decode())
+    target = f"settings:auth_policy require_totp={policy.require_totp}"
+    await audit(tx, principal, INSTANCE, "settings.auth_policy", target)

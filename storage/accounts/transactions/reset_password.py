@@ -1,0 +1,20 @@
+"""A new password for somebody who cannot sign in any more, given by whoever runs the machine."""
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Principal
+from ..tables import sessions, users
+from ..tables.audit_entries import INSTANCE
+from ..tables.password_resets import forget_reset
+from .authorize import NOT_FOUND, audit
+
+
+async def reset_password(tx: Tx, principal: Principal, email: str, password: str) -> None:
+    """`password` is hashed already. All sessions of the account end. Refused not_found."""
+    user = await users.select_user_by_email(tx, email)
+    if user is None:
+        raise Refused(NOT_FOUND, "email", "nobody here has this address")
+    await users.set_password(tx, user.id, password)
+    await forget_reset(tx, user.id)
+    await sessions.delete_other_sessions(tx, user.id, b"")
+    await audit(tx, principal, INSTANCE, "user.reset_password", f"user:{user.uid}")

@@ -1,0 +1,53 @@
+"""A new password for who can read the account's mail: asked for by anybody, given once.
+
+What an answer to a request tells is the same for every address: who asked is found out later, by
+whoever sends the letter.
+"""
+
+import os
+
+from ...core.refusal import Refused
+from ...core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
+from ...engine.pools import Tx
+from ..rules.access import Kind, Principal
+from ..rules.password_reset import is_passed_over
+from ..tables import password_resets, sessions, users
+from ..tables.audit_entries import INSTANCE
+from ..tables.password_resets import Recipient, ResetRequest
+from .authorize import audit
+
+NOT_GOOD = "is not good any more, or never was"
+
+
+async def begin_reset(tx: Tx, request: ResetRequest) -> tuple[Recipient, str] | None:
+    """Whom to write to, and the token of the letter; None where nobody is to be written to, and
+    then the request is over."""
+    found = await password_resets.select_recipient(tx, request.address)
+    if found is None or is_passed_over(request.attempts, found.written_at, tx.now):
+        await password_resets.drop_request(tx, request.address)
+        return None
+    token = token_from(TokenKind.RESET, os.urandom(RANDOM_BYTES))
+    await password_resets.put_reset(tx, found.id, digest(token))
+    return found, token
+
+
+async def expect_good(tx: Tx, token: str) -> None:
+    """Before a password is hashed. Refused invalid."""
+    if kind_of(token) is not TokenKind.RESET or not await password_resets.is_good(
+        tx, digest(token)
+    ):
+        raise Refused("invalid", "token", NOT_GOOD)
+
+
+async def finish_reset(tx: Tx, token: str, password: str) -> None:
+    """`password` is hashed already. All sessions of the account end; its second factor stays.
+    Refused invalid."""
+    key = await password_resets.spend_reset(tx, digest(token))
+    user = None if key is None else await users.select_user_by_id(tx, key)
+    if user is None:
+        raise Refused("invalid", "token", NOT_GOOD)
+    await users.set_password(tx, user.id, password)
+    await sessions.delete_other_sessions(tx, user.id, b"")
+    label = user.display_name or user.email
+    by = Principal(Kind.SESSION, user=user.uid, label=label, uid=user.uid)
+    await audit(tx, by, INSTANCE, "user.reset_by_mail", f"user:{user.uid}")

@@ -1,0 +1,42 @@
+"""Sessions begin with a password that was right and still is, and end when their person says so."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...core.instant import SECOND, Instant
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.access import Action, Need, Principal
+from ..tables import sessions, users
+from ..tables.users import UserRow
+from .authorize import NOT_FOUND, demand
+
+UNAUTHORIZED = "unauthorized"
+_OWN = Action(Need.SESSION)
+
+
+async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_seconds: int) -> None:
+    """`user` is the account as its password was checked against, outside of any transaction;
+    Refused unauthorized where it is gone or has another password by now."""
+    now = await users.select_user_by_id(tx, user.id)
+    if now is None or now.password != user.password:
+        raise Refused(UNAUTHORIZED)
+    expires = Instant(tx.now + ttl_seconds * SECOND)
+    await sessions.insert_session(tx, token_hash, uuid7(), user.id, client, expires)
+    await users.note_active(tx, user.id)
+
+
+async def sign_out(tx: Tx, token_hash: bytes) -> str | None:
+    """The provider by whose word the session began, if there was such a session and such a one."""
+    _, issuer = await sessions.delete_session(tx, token_hash)
+    return issuer
+
+
+async def end_session(tx: Tx, principal: Principal, session: UUID) -> None:
+    """One of the principal's own; Refused not_found for any other."""
+    demand(principal, _OWN, None)
+    assert isinstance(principal.user, UUID), "a session has a person"
+    user = await users.select_user(tx, principal.user)
+    if user is None or not await sessions.delete_session_of(tx, user.id, session):
+        raise Refused(NOT_FOUND)

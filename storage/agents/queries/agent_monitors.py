@@ -1,0 +1,20 @@
+"""The monitors that an agent brings results for, as they are now."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ..rules import Watched
+
+_OF = """
+select m.org, m.id, m.uid, m.shard, s.region, m.type, m.revision, m.interval_seconds,
+  m.timeout_seconds
+from monitors m join shards s on s.id = m.shard
+where m.uid = any(%(uids)s::uuid[])
+"""
+
+
+async def select_watched(tx: Tx, uids: Sequence[UUID]) -> dict[UUID, Watched]:
+    """Those that are still there."""
+    rows = await tx.structs(Watched, _OF, uids=list(uids))
+    return {row.uid: row for row in rows}

@@ -1,0 +1,133 @@
+"""What an agent says of a run, held against what was due: an arrival, nothing, or a fault.
+
+It keeps true: a window is answered only where the terms then in force made one, by a run that began
+while it could be claimed and by the definition that was in force; an instant is never moved.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...probes.check.result import FailureClass
+from ...probes.jobs.agent_protocol import AgentResult, window_job_id
+from ..core.instant import DAY, SECOND, Instant, from_datetime
+from ..monitors.rules.monitor import MonitorType, manner_of
+from ..results.rules.incoming_result import Arrival, Source
+from ..scheduling.rules.expected_run import covered_until
+from ..scheduling.rules.run_schedule import (
+    LATE_ARRIVAL_US,
+    Manner,
+    Term,
+    Window,
+    claimable_until,
+    window_at,
+)
+
+# How far the agent's reckoning of our time may be ahead of it.
+AHEAD_US: Final = 60 * SECOND
+# So many definitions back a window's job is still known by its id.
+REVISIONS_BACK: Final = 100
+_CLASSES: Final = frozenset(FailureClass) - {FailureClass.PROBE_ERROR, FailureClass.PUSH_MISSED}
+_MESSAGE_MOST: Final = 300
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """A monitor that results are brought for."""
+
+    org: int
+    id: int
+    uid: UUID
+    shard: int
+    region: str
+    type: str
+    revision: int
+    interval_seconds: int
+    timeout_seconds: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.org, self.id
+
+
+def fault(item: AgentResult, now: Instant, kept_days: int) -> tuple[str, str] | None:
+    """The field and what is wrong with it; None where it may be read on."""
+    ts, due = from_datetime(item.ts), from_datetime(item.due_at)
+    if ts < due:
+        return "ts", "is before due_at"
+    if ts > now + AHEAD_US:
+        return "ts", "lies ahead"
+    if ts < now - kept_days * DAY:
+        return "ts", "is older than what is kept"
+    return _message_fault(item)
+
+
+def _message_fault(item: AgentResult) -> tuple[str, str] | None:
+    if item.up:
+        return ("msg", "is empty where the target is up") if item.msg else None
+    if item.msg.partition(" ")[0] not in _CLASSES:
+        return "msg", "begins with no failure class"
+    if len(item.msg) > _MESSAGE_MOST or not item.msg.isprintable():
+        return "msg", "holds more than a class and a host"
+    return None
+
+
+def arrival_of(
+    item: AgentResult, monitor: Watched, terms: Sequence[Term], source: Source
+) -> Arrival | None:
+    """What answers a window; None where it answers none that was due."""
+    due = from_datetime(item.due_at)
+    window = window_at(terms, due)
+    if window is None or manner_of(MonitorType(monitor.type)) is not Manner.PROBE:
+        return None
+    if from_datetime(item.ts) >= claimable_until(due, window.term.interval_us):
+        return None
+    revision = _revision(item, monitor, due)
+    if revision is None:
+        return None
+    return _arrival(item, monitor, revision, source, window)
+
+
+def _revision(item: AgentResult, monitor: Watched, due: Instant) -> int | None:
+    """Of which definition the run was; 0 where the agent does not say, None for no job of ours."""
+    if isinstance(item.job_id, msgspec.UnsetType):
+        return 0
+    oldest = max(monitor.revision - REVISIONS_BACK, 0)
+    for revision in range(monitor.revision, oldest, -1):
+        if item.job_id == window_job_id(monitor.uid, due, revision):
+            return revision
+    return None
+
+
+def arrival_beside(item: AgentResult, monitor: Watched, revision: int, source: Source) -> Arrival:
+    """Of a job without a window, given out by that definition."""
+    return _arrival(item, monitor, revision, source, None)
+
+
+def _arrival(
+    item: AgentResult, monitor: Watched, revision: int, source: Source, window: Window | None
+) -> Arrival:
+    timeout_us = window.term.timeout_us if window else monitor.timeout_seconds * SECOND
+    arrival = Arrival(
+        org=monitor.org,
+        monitor=monitor.id,
+        shard=monitor.shard,
+        ts=from_datetime(item.ts),
+        up=item.up,
+        latency_ms=item.latency_ms,
+        code=None if isinstance(item.code, msgspec.UnsetType) else item.code,
+        msg=item.msg,
+        reach_us=timeout_us + LATE_ARRIVAL_US,
+        source=source,
+        revision=revision,
+    )
+    if window is None:
+        return arrival
+    # Backfill is late whatever the clock says: the figures had to do without it.
+    until = Instant(0) if source is Source.BACKFILL else covered_until(window, Manner.PROBE)
+    return msgspec.structs.replace(arrival, dues=(window.due,), windowed=True, covered_until=until)
+
+
+def of_other_regions(monitors: Mapping[UUID, Watched], region: str) -> list[UUID]:
+    return [uid for uid, monitor in monitors.items() if monitor.region != region]

@@ -1,0 +1,104 @@
+"""Agents as they were last heard: one row for a credential, a region and an instance."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....probes.jobs.agent_protocol import LIVE_SECONDS
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+# Kept so long for the fleet to show who is missing.
+KEPT_DAYS: Final = 7
+INSTANCES_MOST: Final = 200
+# Of those that do not say who they are.
+NOBODY: Final = UUID(int=0)
+
+_HEAR = """
+insert into agents as a (credential, region, instance, name, holder, first_heard_at, heard_at)
+select %(credential)s, %(region)s, %(instance)s, %(name)s, gen_random_uuid(), at(%(now)s),
+  at(%(now)s)
+where %(instance)s = %(nobody)s or (select count(*) from agents o
+  where o.credential = %(credential)s and o.region = %(region)s
+    and o.instance not in (%(instance)s, %(nobody)s)) < %(most)s
+on conflict (credential, region, instance) do update set
+  name = excluded.name, heard_at = greatest(a.heard_at, excluded.heard_at)
+returning credential, region, instance, name, version, workflow_kinds, carrier, holder,
+  first_heard_at, heard_at
+"""
+_TELL = """
+update agents set version = %(version)s, workflow_kinds = %(kinds)s::text[], carrier = %(carrier)s
+where holder = %(holder)s
+"""
+_COLUMNS = """
+credential, region, instance, name, version, workflow_kinds, carrier, holder, first_heard_at,
+heard_at
+"""
+_ALL = f"select {_COLUMNS} from agents order by region, name, first_heard_at limit %(most)s"
+_NEWEST_CARRIER = f"""
+select max(carrier) from agents
+where region = %(region)s and heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
+"""
+_FORGET = "delete from agents where credential = %(credential)s returning holder"
+_DROP = "delete from agents where heard_at < at(%(before)s)"
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    """`carrier` and `workflow_kinds` are what its last heartbeat declared."""
+
+    credential: str
+    region: str
+    instance: UUID
+    name: str
+    version: str
+    workflow_kinds: list[str]
+    carrier: int
+    holder: UUID
+    first_heard_at: Instant
+    heard_at: Instant
+
+
+async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) -> AgentRow:
+    """Notes that it was heard just now; what is known of it. Of one credential in one region so
+    many are told apart, and those beyond are one."""
+    for one in (instance, NOBODY):
+        row = await tx.one(
+            AgentRow,
+            _HEAR,
+            credential=credential,
+            region=region,
+            instance=one,
+            nobody=NOBODY,
+            most=INSTANCES_MOST,
+            name=name,
+            now=tx.now,
+        )
+        if row is not None:
+            return row
+    raise AssertionError("what is told apart from nobody is always there")
+
+
+async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int) -> None:
+    """What a heartbeat declares."""
+    await tx.execute(_TELL, holder=holder, version=version, kinds=list(kinds), carrier=carrier)
+
+
+async def select_agents(tx: Tx, most: int) -> list[AgentRow]:
+    return await tx.structs(AgentRow, _ALL, most=most)
+
+
+async def select_newest_carrier(tx: Tx, region: str) -> int | None:
+    """The highest generation that a live agent of the region takes; None where none is live."""
+    newest: int | None = await tx.value(_NEWEST_CARRIER, region=region, now=tx.now)
+    return newest
+
+
+async def forget_credential(tx: Tx, credential: str) -> list[UUID]:
+    """The agents that came with it are none any more; the names that they hold leases under."""
+    return [holder for (holder,) in await tx.rows(_FORGET, credential=credential)]
+
+
+async def drop_agents(tx: Tx, before: Instant) -> int:
+    return await tx.execute(_DROP, before=before)

@@ -1,0 +1,1 @@
+"""Transactions of agents: one unit of work per function."""

@@ -1,0 +1,196 @@
+"""Hands out work to an agent: windows that are due, and runs without one, each to one agent.
+
+What an agent cannot run it never receives: that stays for whoever can, and where nobody in the
+region can, the reason is noted at the monitor.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check.monitor_spec import MonitorType
+from ....probes.jobs.agent_protocol import CAPABILITY, Generation, generation_of, is_capable
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...monitors.queries.check_definitions import (
+    Carried,
+    Definition,
+    select_carried,
+    select_definitions,
+)
+from ...monitors.tables.probe_errors import Trouble, note_troubles
+from ...scheduling.queries.region_workers import has_worker
+from ...scheduling.tables import work_queues as queues
+from ...scheduling.tables.work_queues import LEASE_GRACE_SECONDS, OpenSlice
+from ...scheduling.transactions.claim_canary_runs import take_runs
+from ...scheduling.transactions.split_batch import parted
+from ..tables import agents
+from ..tables.agents import AgentRow
+
+# Slices looked through at a time, and how often in one claim.
+SLICES_AT_ONCE: Final = 4
+LOOKS_MOST: Final = 10
+
+Key = tuple[int, int]
+
+
+class HandedOut(msgspec.Struct, frozen=True):
+    """One run of a monitor. `job` is the id of a run without a window, else None."""
+
+    definition: Definition
+    due: Instant
+    lease_until: Instant
+    carrier: Generation
+    job: UUID | None = None
+
+
+class _Window(msgspec.Struct, frozen=True):
+    position: int
+    key: Key
+    due: Instant
+
+
+async def hand_out(
+    tx: Tx,
+    agent: AgentRow,
+    kinds: Collection[str],
+    shards: Sequence[int],
+    most: int,
+    places: int,
+) -> list[HandedOut]:
+    """At most so many, leased to the agent with this commit; those that are due first. `places` is
+    how many canaries the region may run at once."""
+    runs = await _lease_jobs(tx, agent, shards, most)
+    if is_capable(MonitorType.ASYNC_CANARY, kinds) and agent.carrier >= Generation.WORKFLOWS:
+        runs += await _take_canaries(tx, agent, shards, most - len(runs), places)
+    after = 0
+    for _ in range(LOOKS_MOST):
+        if len(runs) >= most:
+            break
+        found = await queues.lock_open_slices(tx, shards, after, SLICES_AT_ONCE)
+        settled = await queues.select_settled(tx, [item.id for item in found])
+        carried = await select_carried(tx, sorted({key for item in found for key in _keys(item)}))
+        for item in found:
+            open_ = _open_windows(item, settled, tx.now)
+            fit = [w for w in open_ if _fits(carried.get(w.key), agent.carrier, kinds)]
+            await _note_too_old(tx, agent, [w for w in open_ if w not in fit], carried)
+            runs += await _lease_windows(tx, agent, item, fit[: most - len(runs)], carried)
+        if len(found) < SLICES_AT_ONCE:
+            break
+        after = found[-1].id
+    return runs
+
+
+async def _lease_jobs(tx: Tx, agent: AgentRow, shards: Sequence[int], most: int) -> list[HandedOut]:
+    # Canaries have a way of their own, whatever the agent can.
+    refused = [*CAPABILITY]
+    if agent.carrier < Generation.SCENARIOS:
+        refused.append(MonitorType.SYNTHETIC)
+    plain = agent.carrier < Generation.PASSWORDS
+    jobs = await queues.lease_jobs_out(tx, agent.holder, shards, refused, most, plain=plain)
+    keys = [(job.org, job.monitor) for job in jobs]
+    carried = await select_carried(tx, keys)
+    definitions = await select_definitions(tx, keys)
+    return [
+        HandedOut(
+            definition=definitions[key],
+            due=job.due_at,
+            lease_until=_lease_until(tx.now, definitions[key]),
+            carrier=_generation(carried[key]),
+            job=job.uid,
+        )
+        for key, job in zip(keys, jobs, strict=True)
+    ]
+
+
+async def _take_canaries(
+    tx: Tx, agent: AgentRow, shards: Sequence[int], most: int, places: int
+) -> list[HandedOut]:
+    taken = await take_runs(tx, agent.region, shards, agent.holder, places, most, by_agent=True)
+    definitions = await select_definitions(tx, [item.key for item in taken])
+    return [
+        HandedOut(
+            definition=definitions[item.key],
+            due=item.due,
+            lease_until=_lease_until(tx.now, definitions[item.key]),
+            carrier=Generation.WORKFLOWS,
+        )
+        for item in taken
+        if item.due is not None and item.key in definitions
+    ]
+
+
+def _keys(item: OpenSlice) -> list[Key]:
+    return list(zip(item.orgs, item.monitors, strict=True))
+
+
+def _open_windows(
+    item: OpenSlice, settled: Collection[tuple[int, int, Instant]], now: Instant
+) -> list[_Window]:
+    """Those that may still be claimed and have no result yet."""
+    return [
+        _Window(n, key, item.dues[n])
+        for n, key in enumerate(_keys(item))
+        if item.claim_untils[n] > now and (*key, item.dues[n]) not in settled
+    ]
+
+
+def _generation(carried: Carried) -> Generation:
+    return generation_of(carried.type, has_secrets=carried.has_secrets)
+
+
+def _fits(carried: Carried | None, carrier: int, kinds: Collection[str]) -> bool:
+    if carried is None:
+        return False
+    return _generation(carried) <= carrier and is_capable(carried.type, kinds)
+
+
+async def _note_too_old(
+    tx: Tx, agent: AgentRow, refused: Sequence[_Window], carried: Mapping[Key, Carried]
+) -> None:
+    """Where nobody of the region could run them."""
+    old = [
+        w.key for w in refused if w.key in carried and _generation(carried[w.key]) > agent.carrier
+    ]
+    if not old or await has_worker(tx, agent.region):
+        return
+    newest = await agents.select_newest_carrier(tx, agent.region) or 0
+    troubles = {
+        key: (Trouble.CARRIER_TOO_OLD, tx.now)
+        for key in sorted(set(old))
+        if _generation(carried[key]) > newest
+    }
+    if troubles:
+        await note_troubles(tx, troubles)
+
+
+async def _lease_windows(
+    tx: Tx,
+    agent: AgentRow,
+    item: OpenSlice,
+    chosen: Sequence[_Window],
+    carried: Mapping[Key, Carried],
+) -> list[HandedOut]:
+    if not chosen:
+        return []
+    definitions = await select_definitions(tx, sorted({w.key for w in chosen}))
+    runs = [
+        HandedOut(
+            definition=definitions[w.key],
+            due=w.due,
+            lease_until=_lease_until(max(w.due, tx.now), definitions[w.key]),
+            carrier=_generation(carried[w.key]),
+        )
+        for w in chosen
+        if w.key in definitions
+    ]
+    taken, left = parted(item, [w.position for w in chosen])
+    until = max((run.lease_until for run in runs), default=tx.now)
+    await queues.part_slice(tx, taken, left, agent.holder, until)
+    return runs
+
+
+def _lease_until(begins: Instant, definition: Definition) -> Instant:
+    return Instant(begins + (definition.timeout_seconds + LEASE_GRACE_SECONDS) * SECOND)

@@ -1,0 +1,65 @@
+"""Global admins make tokens of agents, each for one region; none is changed, all can be revoked.
+
+A token of the installation belongs to no organization: its rows of the audit stand with those of
+the people.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.audit_entries import INSTANCE
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
+from ...accounts.transactions.authorize_tenant_write import expect
+from ...core.naming import name_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...scheduling.tables import work_queues as queues
+from ..tables import agent_tokens, agents
+from ..tables.agent_tokens import AgentTokenRow
+
+LIVE_MOST: Final = 500
+_CREATE: Final = Action(Need.GLOBAL_ADMIN, tokenless=True)
+_REVOKE: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def create_agent_token(
+    tx: Tx,
+    principal: Principal,
+    name: str,
+    region: str,
+    token_hash: bytes,
+    regions: frozenset[str],
+) -> AgentTokenRow:
+    """`regions` are those that the configuration knows. Refused forbidden, invalid with its field,
+    agent_token_quota where LIVE_MOST hold already."""
+    demand(principal, _CREATE, None)
+    expect("name", name_fault(name))
+    if region not in regions:
+        raise Refused("invalid", "region", "is not a region of this installation")
+    if await agent_tokens.count_live_agent_tokens(tx) >= LIVE_MOST:
+        raise Refused("agent_token_quota")
+    maker = principal.user if isinstance(principal.user, UUID) else None
+    row = await agent_tokens.insert_agent_token(tx, uuid7(), name, region, token_hash, maker)
+    await audit(tx, principal, INSTANCE, "agent_token.create", _target(row))
+    return row
+
+
+async def revoke_agent_token(tx: Tx, principal: Principal, token: UUID) -> None:
+    """It opens nothing from the commit on, and what its agents held is for others. Refused
+    forbidden, not_found also where it was revoked before: there is no token any more, only the
+    word of it."""
+    demand(principal, _REVOKE, None)
+    row = await agent_tokens.revoke_agent_token(tx, token)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    holders = await agents.forget_credential(tx, f"token:{row.uid}")
+    if holders:
+        await queues.end_leases(tx, holders)
+    await audit(tx, principal, INSTANCE, "agent_token.revoke", _target(row))
+
+
+def _target(row: AgentTokenRow) -> str:
+    return f"agent_token:{row.uid} region={row.region}"

@@ -1,0 +1,205 @@
+"""What monitors depend on, directly and not, as it is just now: what a failure may follow from.
+
+A composite among them is looked at through its members, at whatever depth: they are what can be run
+once more, and they count only in what is made of them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ...core.instant import SECOND, Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...monitors.queries.monitors import held_until, status_of
+from ...monitors.rules.monitor_state import Status
+from ...monitors.tables import compositions
+from ...results.queries.composites import Health, select_health
+from ...scheduling.rules.maintenance_window import is_in_maintenance
+from ..rules.suppression import Upstream
+
+Key = tuple[int, int]
+
+# What has no run of its own that anybody could ask for.
+_NOT_PROBED = frozenset({"push", "composite", "async_canary"})
+
+_EDGES = """
+with recursive upstream(org, monitor, key) as (
+  select m.org, m.id, d.key
+  from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+    join monitors m on m.org = k.org and m.id = k.monitor
+    cross join unnest(m.depends_on) as d(key)
+  union
+  select u.org, u.monitor, d.key
+  from upstream u join monitors m on m.org = u.org and m.id = u.key
+    cross join unnest(m.depends_on) as d(key))
+select org, monitor, key from upstream
+"""
+# A call for later is of a confirming look, and no member has changed. A moment more, since another
+# process may be ahead by as much.
+_KINDS = """
+select m.org, m.id, m.type, m.shard, m.timeout_seconds,
+  exists (select from composite_calls c where c.org = m.org and c.monitor = m.id
+    and c.due_at <= at(%(now)s) + interval '1 second')
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitors m on m.org = k.org and m.id = k.monitor
+"""
+# Asked twice a second, nearly always in vain: one statement.
+_IS_DUE = """
+select exists (select from signals)
+  or exists (select from outages where ended_at is null and look_at <= at(%(now)s))
+  or exists (select from incidents where escalate_at <= at(%(now)s))
+"""
+_DUE = """
+(select org, monitor from signals where (org, monitor) <> all (
+    select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  group by org, monitor order by min(id) limit %(most)s)
+union
+(select org, monitor from outages where ended_at is null and look_at <= at(%(now)s)
+    and (org, monitor) <> all (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  order by look_at limit %(most)s)
+"""
+# What the changes of status did not bring about, whatever became of them; and reminders that were
+# asked for, or asked for sooner, while an outage lasts.
+_ASTRAY = """
+(select s.org, s.monitor from monitor_states s left join lateral (
+    -- One after the other: when everything has just gone down, no statistics know it yet.
+    select o.id from outages o
+    where o.org = s.org and o.monitor = s.monitor and o.ended_at is null limit 1) o on true
+  where s.status = 'down' and o.id is null limit %(most)s)
+union
+(select o.org, o.monitor from outages o
+    join monitor_states s on s.org = o.org and s.monitor = o.monitor
+    join monitors m on m.org = o.org and m.id = o.monitor
+  where o.ended_at is null and (s.status = 'up'
+    or o.look_at is null and o.announced_at is null
+    -- Of what a service told, it reminds.
+    or o.service is null and m.renotify_seconds > 0 and (o.look_at is null
+      or o.look_at > at(%(now)s) + interval '10 seconds'
+        and o.look_at > o.told_at + m.renotify_seconds * interval '1 second'))
+  limit %(most)s)
+"""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """`is_called`: a composite whose members have changed since it was looked at."""
+
+    org: int
+    id: int
+    type: str
+    shard: int
+    timeout_seconds: int
+    is_called: bool
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.id
+
+    @property
+    def is_probed(self) -> bool:
+        return self.type not in _NOT_PROBED
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Monitors that are down, and whatever they depend on, at one instant."""
+
+    health: Health
+    kinds: Mapping[Key, Kind]
+    upstreams: Mapping[Key, Sequence[Upstream]]
+
+    def is_down(self, key: Key) -> bool:
+        return _status(self.health, self.kinds[key]) is Status.DOWN
+
+
+async def is_anything_due(tx: Tx, now: Instant) -> bool:
+    """Whether there is a monitor or a ladder to look at."""
+    found: bool = await tx.value(_IS_DUE, now=now)
+    return found
+
+
+async def select_due_subjects(
+    tx: Tx, now: Instant, most: int, but: Sequence[Key] = ()
+) -> list[Key]:
+    """Monitors whose status has changed, or whose outage is to be looked at; `but` not these."""
+    rows = await tx.rows(_DUE, now=now, most=most, **_those(but))
+    return [(org, monitor) for org, monitor in rows]
+
+
+async def select_astray_subjects(tx: Tx, now: Instant, most: int) -> list[Key]:
+    """Monitors whose outage and whose state do not say the same, or which are reminded of late."""
+    return [(org, monitor) for org, monitor in await tx.rows(_ASTRAY, now=now, most=most)]
+
+
+async def select_surroundings(tx: Tx, keys: Sequence[Key], now: Instant) -> Surroundings:
+    wanted: dict[Key, set[Key]] = {key: set() for key in keys}
+    for org, monitor, upstream in await tx.rows(_EDGES, **_those(keys)):
+        wanted[org, monitor].add((org, upstream))
+    direct = set().union(*wanted.values()) if wanted else set()
+    beneath = await _select_beneath(tx, direct, now)
+    everybody = sorted({*keys, *direct, *(leaf for found in beneath.values() for leaf in found)})
+    kinds = {row.key: row for row in await tx.structs(Kind, _KINDS, **_those(everybody), now=now)}
+    health = await select_health(tx, everybody, now)
+    upstreams = {key: _upstreams_of(found, beneath, kinds, health) for key, found in wanted.items()}
+    return Surroundings(health, kinds, upstreams)
+
+
+async def _select_beneath(tx: Tx, keys: set[Key], now: Instant) -> dict[Key, set[Key]]:
+    """What composites are made of, at whatever depth; of what is no composite, nothing."""
+    if not keys:
+        return {}
+    made = await compositions.select_beneath(tx, sorted(keys), Span(now, Instant(now + 1)))
+    children = compositions.children_of(made)
+    return {key: _descend(key, children) for key in keys if key in children}
+
+
+def _descend(key: Key, children: Mapping[Key, Sequence[Key]]) -> set[Key]:
+    found: set[Key] = set()
+    open_ = list(children.get(key, ()))
+    while open_:
+        child = open_.pop()
+        if child not in found:
+            found.add(child)
+            open_.extend(children.get(child, ()))
+    return found
+
+
+def _upstreams_of(
+    wanted: set[Key],
+    beneath: Mapping[Key, set[Key]],
+    kinds: Mapping[Key, Kind],
+    health: Health,
+) -> list[Upstream]:
+    looked_at = {leaf for key in wanted for leaf in beneath.get(key, ())} | wanted
+    return [
+        _upstream(kinds[key], health, counts=key in wanted)
+        for key in sorted(looked_at)
+        if key in kinds
+    ]
+
+
+def _upstream(kind: Kind, health: Health, *, counts: bool) -> Upstream:
+    standing = health.standings.get(kind.key)
+    spans = health.maintenance.get(kind.id, ())
+    in_maintenance = is_in_maintenance(health.now, spans)
+    until = held_until(standing, kind.type, health.now, spans) if standing else None
+    last_failed = standing is not None and standing.last_up is False and health.now < (until or 0)
+    enabled = standing is not None and standing.enabled
+    return Upstream(
+        key=kind.key,
+        counts=counts,
+        failing=_status(health, kind) is Status.DOWN or last_failed,
+        in_maintenance=in_maintenance,
+        probed=kind.is_probed and enabled and not in_maintenance,
+        last_at=standing.last_at if standing else None,
+        timeout_us=kind.timeout_seconds * SECOND,
+        unsettled=enabled and not in_maintenance and kind.is_called,
+    )
+
+
+def _status(health: Health, kind: Kind) -> Status:
+    spans = health.maintenance.get(kind.id, ())
+    return status_of(health.standings.get(kind.key), kind.type, health.now, spans)
+
+
+def _those(keys: Sequence[Key]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}

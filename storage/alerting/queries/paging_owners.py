@@ -1,0 +1,191 @@
+"""The services that own a monitor's paging, and all that says whether each of them can speak."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...services.rules.epoch import Revision, governed
+from ...services.tables.service_revisions import select_revisions
+from ..rules.alert_episode import Live, Quiet, Speaking
+from ..rules.paging_delegation import Latch, Owner, Reach, Signal
+from ..tables.service_alertings import AlertingRow
+from .paging_routes import select_reach
+
+Key = tuple[int, int]
+
+_KEYS = "unnest(%(orgs)s::int[], %(keys)s::int[]) as k(org, key)"
+# Of whom any revision says so; which of them governs is asked then. Revisions are found for all
+# monitors at once, and laid out once: five thousand are asked for by a list.
+_DECLARING = f"""
+select distinct k.org, k.key, r.service
+from service_revisions r
+  join service_alertings a on a.org = r.org and a.service = r.service and a.owns_paging
+  cross join unnest(r.monitors) as m(monitor)
+  join {_KEYS} on k.org = r.org and k.key = m.monitor
+where r.org = any(%(orgs)s::int[]) and r.monitors && %(keys)s::int[]
+"""
+_BURNING = f"""
+select distinct t.org, t.service from {_KEYS}
+  join service_targets t on t.org = k.org and t.service = k.key and t.burn_enabled
+  join burn_rules b on b.org = t.org and b.service = t.service and b."window" = t."window"
+"""
+# What was delivered is forgotten before the conversation is: that one is there and its rows are not
+# says that they arrived.
+_LATCHES = f"""
+select e.org, e.service, e.announced_at is not null, i.id is not null,
+  coalesce(p.told_at, t.told_at), coalesce(i.escalate_at is not null, false),
+  e.heard_at is not null or i.acknowledged_at is not null
+    or coalesce(i.status = 'resolved', false) or coalesce(p.delivered, false)
+    or (t.told_at is not null and p.many = 0),
+  p.many > 0 and p.pending = 0 and not p.delivered
+from {_KEYS}
+  join service_episodes e on e.org = k.org and e.service = k.key and e.ended_at is null
+  left join incidents i on i.org = e.org and i.id = e.incident
+  left join lateral (
+    select min(o.created_at) as told_at, bool_or(o.status = 'delivered') as delivered,
+      count(*) filter (where o.status = 'pending') as pending, count(*) as many
+    from outbox o join destinations d on d.org = o.org and d.id = o.destination
+    where o.org = i.org and o.conversation = i.uid and d.channel is not null) p on true
+  left join lateral (
+    select min(c.created_at) as told_at from conversations c
+    where c.org = i.org and c.conversation = i.uid) t on true
+"""
+
+
+class _LatchRow(msgspec.Struct, frozen=True):
+    org: int
+    service: int
+    announced: bool
+    has_incident: bool
+    told_at: Instant | None
+    is_due: bool
+    heard: bool
+    dead: bool
+
+    @property
+    def latch(self) -> Latch:
+        return Latch(
+            announced=self.announced,
+            has_incident=self.has_incident,
+            told_at=self.told_at,
+            is_due=self.is_due,
+            heard=self.heard,
+            dead=self.dead,
+        )
+
+
+async def select_owning(tx: Tx, monitors: Collection[Key], now: Instant) -> dict[Key, list[Key]]:
+    """The services whose settings say that they speak for these monitors: by the revision that
+    governs, and where none does yet, by any."""
+    declaring: dict[Key, list[Key]] = defaultdict(list)
+    for org, monitor, service in await tx.rows(_DECLARING, **_those(monitors)):
+        declaring[org, service].append((org, monitor))
+    if not declaring:
+        return {}
+    revisions = await select_revisions(tx, sorted(declaring))
+    found: dict[Key, list[Key]] = defaultdict(list)
+    for service in sorted(declaring):
+        _, governing = governs(revisions[service], now)
+        heard = [governing] if governing is not None else revisions[service]
+        for monitor in declaring[service]:
+            if any(monitor[1] in revision.sli for revision in heard):
+                found[monitor].append(service)
+    return dict(found)
+
+
+def governs(revisions: Sequence[Revision], now: Instant) -> tuple[Instant | None, Revision | None]:
+    """The revision that governs now, and since when."""
+    found = [(span.from_, revision) for span, revision in governed(revisions) if span.from_ <= now]
+    return found[-1] if found else (None, None)
+
+
+async def select_owners(
+    tx: Tx, alertings: Mapping[Key, AlertingRow], now: Instant
+) -> dict[Key, Owner]:
+    """As they stand; whoever decides by it holds how they speak."""
+    keys = sorted(alertings)
+    if not keys:
+        return {}
+    revisions = await select_revisions(tx, keys)
+    reach = await select_reach(tx, keys, now)
+    latches = await select_latches(tx, keys)
+    burning = {(org, key) for org, key in await tx.rows(_BURNING, **_those(keys))}
+    return {
+        key: _owner(
+            row,
+            governs(revisions[key], now),
+            reach[key],
+            latches.get(key),
+            burns=key in burning,
+        )
+        for key, row in alertings.items()
+    }
+
+
+async def select_latches(tx: Tx, services: Iterable[Key]) -> dict[Key, Latch]:
+    """Of those that have an open episode: whether anybody heard of it."""
+    rows = await tx.structs(_LatchRow, _LATCHES, **_those(list(services)))
+    return {(row.org, row.service): row.latch for row in rows}
+
+
+def speaking_of(row: AlertingRow) -> Speaking:
+    return Speaking(
+        owns_paging=row.owns_paging,
+        page_on=frozenset(Live(state) for state in row.page_on),
+        page_on_unknown=row.page_on_unknown,
+        confirm_evaluations=row.confirm_evaluations,
+        renotify_us=row.renotify_seconds * SECOND,
+    )
+
+
+def _owner(
+    row: AlertingRow,
+    governing: tuple[Instant | None, Revision | None],
+    reach: Reach,
+    latch: Latch | None,
+    *,
+    burns: bool,
+) -> Owner:
+    since, revision = governing
+    return Owner(
+        key=row.key,
+        revision=None if revision is None else revision.revision,
+        governs_from=since,
+        speaking=speaking_of(row),
+        reach=reach,
+        generation=row.generation,
+        edited_at=row.edited_at,
+        live=_live(row),
+        burn=_burn(row),
+        burns=burns,
+        latch=latch,
+    )
+
+
+def _live(row: AlertingRow) -> Signal:
+    return Signal(
+        evaluated_at=row.live_evaluated_at,
+        generation=row.live_generation,
+        failed=row.live_error is not None,
+        lease_holds=row.live_lease_holds,
+        revision=row.live_revision,
+        state=None if row.live_state is None else Live(row.live_state),
+        held=row.live_reason == Quiet.HELD,
+    )
+
+
+def _burn(row: AlertingRow) -> Signal:
+    return Signal(
+        evaluated_at=row.burn_evaluated_at,
+        generation=row.burn_generation,
+        failed=row.burn_error is not None,
+        lease_holds=row.burn_lease_holds,
+        undecided=row.burn_reason is not None,
+    )
+
+
+def _those(keys: Collection[Key]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "keys": [key[1] for key in keys]}

@@ -1,0 +1,87 @@
+"""Whom the pages of services get to just now: by their ladder, or else whoever is on call."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ...oncall.queries.oncall_schedules import select_rosters
+from ...oncall.rules.oncall_schedule import stretch
+from ...oncall.tables.oncall_schedules import select_schedules_by_keys
+from ..rules.paging_delegation import Reach
+
+Key = tuple[int, int]
+
+_KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
+# A ladder counts before a schedule, as it does when somebody is paged.
+_NAMED = f"""
+select s.org, s.id, t.channel, t.schedule from {_KEYS}
+  join services s on s.org = k.org and s.id = k.service
+  join escalation_targets t on t.org = s.org and t.policy = s.escalation_policy
+union all
+select s.org, s.id, null, s.oncall_schedule from {_KEYS}
+  join services s on s.org = k.org and s.id = k.service
+where s.escalation_policy is null and s.oncall_schedule is not null
+"""
+_ROUTED = f"""
+select s.org, s.id from {_KEYS} join services s on s.org = k.org and s.id = k.service
+where s.escalation_policy is not null or s.oncall_schedule is not null
+"""
+_ENABLED = """
+select id from notification_channels
+where org = %(org)s and id = any(%(channels)s::int[]) and enabled
+"""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    org: int
+    service: int
+    channel: int | None
+    schedule: int | None
+
+
+async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[Key, Reach]:
+    """Of every step of a ladder: who is paged late is paged."""
+    those = {"orgs": [key[0] for key in services], "services": [key[1] for key in services]}
+    routed = {(org, service) for org, service in await tx.rows(_ROUTED, **those)}
+    named: dict[int, list[_Named]] = defaultdict(list)
+    if routed:
+        for row in await tx.structs(_Named, _NAMED, **those):
+            named[row.org].append(row)
+    found: dict[Key, Reach] = dict.fromkeys(services, Reach.UNNAMED)
+    found |= dict.fromkeys(routed, Reach.NOBODY)
+    for org, rows in named.items():
+        found |= await _of_organization(tx, org, rows, now)
+    return found
+
+
+async def _of_organization(
+    tx: Tx, org: int, rows: Sequence[_Named], now: Instant
+) -> dict[Key, Reach]:
+    holding = await _on_call(tx, org, {r.schedule for r in rows if r.schedule is not None}, now)
+    channels: dict[Key, set[int]] = defaultdict(set)
+    for row in rows:
+        channel = row.channel if row.schedule is None else holding.get(row.schedule)
+        if channel is not None:
+            channels[org, row.service].add(channel)
+    everybody = sorted(set().union(*channels.values()))
+    enabled = {row[0] for row in await tx.rows(_ENABLED, org=org, channels=everybody)}
+    return {key: _reach(mine, enabled) for key, mine in channels.items()}
+
+
+def _reach(channels: set[int], enabled: set[int]) -> Reach:
+    return Reach.SOMEBODY if channels & enabled else Reach.DISABLED
+
+
+async def _on_call(tx: Tx, org: int, schedules: set[int], now: Instant) -> Mapping[int, int]:
+    if not schedules:
+        return {}
+    rows = await select_schedules_by_keys(tx, org, schedules)
+    standings = await select_rosters(tx, org, rows, now, Instant(now + 1))
+    return {
+        one.schedule.id: stretch(one.roster, one.overrides, now).channel
+        for one in standings
+        if one.participants
+    }

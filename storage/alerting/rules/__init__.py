@@ -1,0 +1,1 @@
+"""Pure rules of alerting: no clock, randomness, SQL or I/O; `now` is an argument."""

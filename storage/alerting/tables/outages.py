@@ -1,0 +1,310 @@
+"""Outages: from a monitor's going down to its coming up, and whether people were told.
+
+Whoever decides about a monitor's outage holds its state: nobody else decides meanwhile, and no
+result changes what the decision is made from. Results that change nothing pass.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+from ..rules.suppression import HeldBy, Hold
+
+Key = tuple[int, int]
+
+_KEYS = "unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)"
+
+# What is written of an outage refers to its monitor: held before the state, as whoever edits one
+# does, so that nobody waits in a circle.
+_HOLD_MONITORS = f"""
+select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.monitor
+order by m.org, m.id
+for key share of m
+"""
+# Keeps the state as it is until what follows from it is written, and lets steady results through.
+_LOCK = f"""
+select s.org, s.monitor
+from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
+order by s.org, s.monitor
+for no key update of s
+"""
+_HOLD_FREE_MONITORS = f"{_HOLD_MONITORS} skip locked"
+_LOCK_FREE = f"{_LOCK} skip locked"
+_ARE_THERE = f"""
+select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.monitor
+"""
+# In a statement of its own: who has waited for the lock reads what its holder left.
+_SUBJECTS = f"""
+select s.org, s.monitor, m.uid, m.project, p.uid, p.name, m.shard, m.type, m.name, m.enabled,
+  m.timeout_seconds, m.renotify_seconds, m.auto_incident, m.escalation_policy, s.status, s.since
+from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
+  join monitors m on m.org = s.org and m.id = s.monitor
+  join projects p on p.org = m.org and p.id = m.project
+"""
+
+_TAKE_SIGNALS = f"""
+with taken as (
+  delete from signals g using {_KEYS} where g.org = k.org and g.monitor = k.monitor
+  returning g.org, g.monitor, g.id, g.at, g.became)
+select org, monitor, at, became from taken order by id
+"""
+
+_COLUMNS = """
+o.org, o.id, o.uid, o.monitor, o.began_at, o.why, o.announced_at, o.held_by, o.waits_since,
+o.waits_until, o.incident, o.told_at, o.service
+"""
+# One after the other: when everything has just gone down, no statistics know it yet.
+_OPEN = f"""
+select o.* from {_KEYS} cross join lateral (
+  select {_COLUMNS} from outages o
+  where o.org = k.org and o.monitor = k.monitor and o.ended_at is null limit 1) o
+"""
+_TELLERS = f"""
+select o.org, o.monitor, o.service
+from {_KEYS} join outages o on o.org = k.org and o.monitor = k.monitor
+where o.ended_at is null and o.service is not null
+"""
+_INSERT = """
+insert into outages (org, uid, monitor, began_at, why)
+values (%(org)s, %(uid)s, %(monitor)s, at(%(began)s), coalesce((select msg from heartbeats
+  where org = %(org)s and monitor = %(monitor)s and ts = at(%(began)s)), ''))
+returning id, why
+"""
+_END = """
+update outages set ended_at = at(%(at)s), held_by = null, look_at = null
+where org = %(org)s and id = %(id)s
+"""
+_HOLD = """
+update outages o set held_by = i.held_by, waits_since = at(i.since), waits_until = at(i.until),
+  look_at = at(i.look_at)
+from json_to_recordset(%(items)s::json)
+  as i(org int, id int, held_by text, since bigint, until bigint, look_at bigint)
+where o.org = i.org and o.id = i.id
+"""
+# Whoever tells takes it first: of two who would, one does.
+_ANNOUNCE = """
+update outages set announced_at = at(%(now)s), told_at = at(%(now)s), incident = %(incident)s,
+  service = null, failed_open = %(failed_open)s, held_by = null, waits_since = null,
+  waits_until = null, look_at = at(%(look_at)s)
+where org = %(org)s and id = %(id)s and ended_at is null
+  and (announced_at is null or service is not null and service = %(instead_of)s)
+"""
+_SET_INCIDENT = """
+update outages set incident = %(incident)s where org = %(org)s and id = %(id)s
+"""
+# A service's page stands for what its members told nobody of.
+_TAKE_OVER = """
+update outages set announced_at = at(%(now)s), told_at = at(%(now)s), incident = %(incident)s,
+  service = %(service)s, held_by = null, waits_since = null, waits_until = null,
+  look_at = at(%(look_at)s)
+where org = %(org)s and monitor = any(%(monitors)s::int[]) and announced_at is null
+  and ended_at is null
+"""
+# It has been told that the service is well: what is still down is told by nobody any more.
+_GIVE_BACK = """
+update outages set announced_at = null, told_at = null, incident = null, service = null,
+  held_by = 'delegated', waits_since = at(%(now)s), waits_until = null, look_at = at(%(now)s)
+where org = %(org)s and service = %(service)s and ended_at is null
+"""
+_REMIND = """
+update outages set told_at = at(%(told)s), look_at = at(%(look_at)s)
+where org = %(org)s and id = %(id)s
+"""
+# Whoever waits for a cause to go looks again as soon as something there has come up. What is just
+# being decided about is left out: nobody who hastens waits, for its state is not held.
+_HASTEN = """
+update outages set look_at = at(%(now)s)
+where (org, id) in (
+  select org, id from outages
+  where org = any(%(orgs)s) and ended_at is null and held_by = 'dependency'
+    and look_at > at(%(now)s)
+  for no key update skip locked)
+"""
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """A monitor whose state is held, and what of it decides what people are told."""
+
+    org: int
+    monitor: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    project_name: str
+    shard: int
+    type: str
+    name: str
+    enabled: bool
+    timeout_seconds: int
+    renotify_seconds: int
+    auto_incident: bool
+    escalation_policy: int | None
+    status: str
+    since: Instant
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.monitor
+
+
+class OutageRow(msgspec.Struct, frozen=True):
+    """One that is open. `incident` is the key of the one it opened; with `service` that service
+    has told of it, and of the incident that it opened."""
+
+    org: int
+    id: int
+    uid: UUID
+    monitor: int
+    began_at: Instant
+    why: str
+    announced_at: Instant | None
+    held_by: str | None
+    waits_since: Instant | None
+    waits_until: Instant | None
+    incident: int | None
+    told_at: Instant | None
+    service: int | None = None
+
+    @property
+    def told_alone(self) -> bool:
+        """Whether the monitor itself told of it, without an incident."""
+        return self.service is None and self.incident is None
+
+    @property
+    def hold(self) -> Hold | None:
+        if self.held_by is None:
+            return None
+        return Hold(HeldBy(self.held_by), self.waits_since, self.waits_until)
+
+
+class HoldWrite(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    held_by: str
+    since: Instant | None
+    until: Instant | None
+    look_at: Instant
+
+
+async def lock_subjects(tx: Tx, keys: Sequence[Key]) -> dict[Key, Subject]:
+    """Waits for whoever holds one. Monitors that are gone are missing from the answer."""
+    return await _lock(tx, keys, _HOLD_MONITORS, _LOCK)
+
+
+async def lock_free_subjects(tx: Tx, keys: Sequence[Key]) -> tuple[dict[Key, Subject], list[Key]]:
+    """Those that nobody else holds, and those that are gone."""
+    found = await _lock(tx, keys, _HOLD_FREE_MONITORS, _LOCK_FREE)
+    missing = [key for key in keys if key not in found]
+    if not missing:
+        return found, []
+    there = {(row[0], row[1]) for row in await tx.rows(_ARE_THERE, **_those(missing))}
+    return found, [key for key in missing if key not in there]
+
+
+async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, Subject]:
+    tx.lock_rank(LockRank.MONITOR, "the monitors that outages are of")
+    held = [(row[0], row[1]) for row in await tx.rows(hold, **_those(keys))]
+    tx.lock_rank(LockRank.STATE, "the states that outages follow from")
+    locked = [(row[0], row[1]) for row in await tx.rows(lock, **_those(held))]
+    return {row.key: row for row in await tx.structs(Subject, _SUBJECTS, **_those(locked))}
+
+
+async def take_signals(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tuple[Instant, str]]]:
+    """The changes of status that nobody looked at, (instant, became) in their order; they are
+    gone with the commit."""
+    found: dict[Key, list[tuple[Instant, str]]] = {}
+    for org, monitor, at, became in await tx.rows(_TAKE_SIGNALS, **_those(keys)):
+        found.setdefault((org, monitor), []).append((at, became))
+    return found
+
+
+async def select_open_outages(tx: Tx, keys: Sequence[Key]) -> dict[Key, OutageRow]:
+    rows = await tx.structs(OutageRow, _OPEN, **_those(keys))
+    return {(row.org, row.monitor): row for row in rows}
+
+
+async def select_tellers(tx: Tx, keys: Sequence[Key]) -> dict[Key, Key]:
+    """Of those whose open outage a service told of, that service."""
+    rows = await tx.rows(_TELLERS, **_those(keys))
+    return {(org, monitor): (org, service) for org, monitor, service in rows}
+
+
+async def begin_outage(tx: Tx, key: Key, at: Instant) -> OutageRow:
+    """With the message of the result that began it."""
+    uid = uuid7()
+    made = await tx.row(_INSERT, org=key[0], uid=uid, monitor=key[1], began=at)
+    assert made is not None, "it was inserted"
+    id_, why = made
+    return OutageRow(key[0], id_, uid, key[1], at, why, None, None, None, None, None, None)
+
+
+async def end_outage(tx: Tx, row: OutageRow, at: Instant) -> None:
+    await tx.execute(_END, org=row.org, id=row.id, at=at)
+
+
+async def hold_outages(tx: Tx, holds: Sequence[HoldWrite]) -> None:
+    if holds:
+        await tx.execute(_HOLD, items=msgspec.json.encode(holds).decode())
+
+
+async def announce_outage(
+    tx: Tx,
+    row: OutageRow,
+    incident: int | None,
+    look_at: Instant | None,
+    failed_open: str | None = None,
+) -> bool:
+    """People are told in this transaction. False where a service has told them meanwhile."""
+    count = await tx.execute(
+        _ANNOUNCE,
+        org=row.org,
+        id=row.id,
+        incident=incident,
+        look_at=look_at,
+        failed_open=failed_open,
+        instead_of=row.service,
+        now=tx.now,
+    )
+    return count == 1
+
+
+async def set_incident(tx: Tx, row: OutageRow, incident: int) -> None:
+    await tx.execute(_SET_INCIDENT, org=row.org, id=row.id, incident=incident)
+
+
+async def take_over(
+    tx: Tx, service: Key, monitors: Collection[int], incident: int, look_at: Instant
+) -> int:
+    """The service tells of those that nobody was told of; how many. It is looked at again whether
+    anybody heard."""
+    return await tx.execute(
+        _TAKE_OVER,
+        org=service[0],
+        service=service[1],
+        monitors=sorted(monitors),
+        incident=incident,
+        look_at=look_at,
+        now=tx.now,
+    )
+
+
+async def give_back(tx: Tx, service: Key) -> int:
+    return await tx.execute(_GIVE_BACK, org=service[0], service=service[1], now=tx.now)
+
+
+async def remind_of_outage(
+    tx: Tx, row: OutageRow, told: Instant | None, look_at: Instant | None
+) -> None:
+    await tx.execute(_REMIND, org=row.org, id=row.id, told=told, look_at=look_at)
+
+
+async def hasten_outages(tx: Tx, orgs: Iterable[int]) -> None:
+    await tx.execute(_HASTEN, orgs=sorted(set(orgs)), now=tx.now)
+
+
+def _those(keys: Sequence[Key]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}

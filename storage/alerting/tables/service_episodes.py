@@ -1,0 +1,112 @@
+"""Episodes of services in trouble, and whether people were told. A service has one open at most."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+Key = tuple[int, int]
+
+_OPEN = """
+select e.org, e.id, e.uid, e.service, e.began_at, e.state, e.incident, e.announced_at, e.told_at,
+  e.heard_at
+from unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
+  join service_episodes e on e.org = k.org and e.service = k.service and e.ended_at is null
+"""
+# Whose evaluator was not seen for as long as its lease lasts.
+_FORGOTTEN = """
+select e.org, e.service from service_episodes e
+  join service_alertings a on a.org = e.org and a.service = e.service
+where e.ended_at is null and coalesce(a.live_lease_until <= clock_timestamp(), true)
+order by e.org, e.service limit %(most)s
+"""
+_INSERT = """
+insert into service_episodes (org, uid, service, began_at, state)
+values (%(org)s, %(uid)s, %(service)s, at(%(began)s), %(state)s)
+returning id
+"""
+_SET_INCIDENT = """
+update service_episodes set incident = %(incident)s where org = %(org)s and id = %(id)s
+"""
+_ANNOUNCE = """
+update service_episodes set announced_at = at(%(now)s), told_at = at(%(now)s)
+where org = %(org)s and id = %(id)s and announced_at is null
+"""
+_REMIND = "update service_episodes set told_at = at(%(now)s) where org = %(org)s and id = %(id)s"
+_HEARD = """
+update service_episodes set heard_at = at(%(now)s)
+where org = %(org)s and id = %(id)s and heard_at is null
+"""
+_END = """
+update service_episodes set ended_at = at(%(at)s) where org = %(org)s and id = %(id)s
+"""
+
+
+class EpisodeRow(msgspec.Struct, frozen=True):
+    """One that is open."""
+
+    org: int
+    id: int
+    uid: UUID
+    service: int
+    began_at: Instant
+    state: str
+    incident: int | None
+    announced_at: Instant | None
+    told_at: Instant | None
+    heard_at: Instant | None
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.service
+
+
+async def select_open_episodes(tx: Tx, services: Collection[Key]) -> dict[Key, EpisodeRow]:
+    rows = await tx.structs(
+        EpisodeRow,
+        _OPEN,
+        orgs=[key[0] for key in services],
+        services=[key[1] for key in services],
+    )
+    return {row.key: row for row in rows}
+
+
+async def select_forgotten(tx: Tx, most: int) -> list[Key]:
+    """Services with an open episode whose lease has run out."""
+    return [(org, service) for org, service in await tx.rows(_FORGOTTEN, most=most)]
+
+
+async def begin_episode(tx: Tx, service: Key, began: Instant, state: str) -> EpisodeRow:
+    """How its service speaks is held, and none is open."""
+    uid = uuid7()
+    key = await tx.value(
+        _INSERT, org=service[0], uid=uid, service=service[1], began=began, state=state
+    )
+    return EpisodeRow(service[0], key, uid, service[1], began, state, None, None, None, None)
+
+
+async def set_incident(tx: Tx, row: EpisodeRow, incident: int) -> None:
+    await tx.execute(_SET_INCIDENT, org=row.org, id=row.id, incident=incident)
+
+
+async def announce_episode(tx: Tx, row: EpisodeRow) -> None:
+    """The service itself pages, in this transaction."""
+    count = await tx.execute(_ANNOUNCE, org=row.org, id=row.id, now=tx.now)
+    assert count == 1, "how its service speaks is held, and nobody was told"
+
+
+async def remind_of_episode(tx: Tx, row: EpisodeRow) -> None:
+    await tx.execute(_REMIND, org=row.org, id=row.id, now=tx.now)
+
+
+async def mark_heard(tx: Tx, row: EpisodeRow) -> None:
+    """One of its pages has arrived: what was delivered is forgotten after a while, this is not."""
+    await tx.execute(_HEARD, org=row.org, id=row.id, now=tx.now)
+
+
+async def end_episode(tx: Tx, row: EpisodeRow, at: Instant) -> None:
+    await tx.execute(_END, org=row.org, id=row.id, at=at)

@@ -1,0 +1,1 @@
+"""Transactions of alerting: one unit of work per function."""

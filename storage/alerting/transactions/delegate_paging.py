@@ -1,0 +1,142 @@
+"""Whether an outage is left to the services that its monitor is a part of.
+
+Their rows are held, as the evaluator holds them: of the monitor and the service one speaks. A
+service that somebody else holds just now keeps its members for the next look.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...incidents.transactions.page_service_route import Route
+from ...services.tables.services import ServiceRow, select_services
+from ..queries.paging_owners import select_owners, select_owning
+from ..rules.paging_delegation import Delegated, FailsOpen, Owner, SignalReason, judge, why_unheard
+from ..rules.suppression import HeldBy, Hold
+from ..tables import outages, service_alertings
+from ..tables.outages import Key, OutageRow
+from ..tables.service_alertings import AlertingRow
+
+# How soon the page of a service is looked at again that nobody is known to have got.
+UNHEARD_LOOK_US = 30 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Owning:
+    """The services that own monitors' paging, and in `alertings` also those that told of their
+    outages, whoever owns it by now; all of them are held."""
+
+    of: Mapping[Key, Sequence[Key]]
+    alertings: Mapping[Key, AlertingRow]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedOpen:
+    """The monitor speaks though a service owns its paging; `route` is whom the service would have
+    paged."""
+
+    reason: SignalReason
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What becomes of an outage. With `hold` the services are waited for; `look_at` is when to look
+    again whether anybody has heard of one that a service told of. Without either the monitor
+    speaks."""
+
+    hold: Hold | None = None
+    failed_open: FailedOpen | None = None
+    is_told: bool = False
+    look_at: Instant | None = None
+
+
+SPEAK = Left()
+
+
+async def hold_owning(tx: Tx, keys: Sequence[Key]) -> tuple[Owning, list[Key]]:
+    """Who speaks for these or has spoken, and those of them of whom somebody else holds one."""
+    of = await select_owning(tx, keys, tx.now)
+    told = await outages.select_tellers(tx, keys)
+    services = {service for found in of.values() for service in found} | {*told.values()}
+    if not services:
+        return Owning({}, {}), []
+    alertings = await service_alertings.lock_alertings(tx, services, skip_locked=True)
+    busy = {key for key, found in of.items() if any(s not in alertings for s in found)}
+    busy |= {key for key, service in told.items() if service not in alertings}
+    owned = {key for key, service in alertings.items() if service.owns_paging}
+    owning = {key: [s for s in found if s in owned] for key, found in of.items()}
+    return Owning(owning, alertings), sorted(busy)
+
+
+async def leave_to_services(
+    tx: Tx, owning: Owning, rows: Collection[OutageRow], *, is_steady: bool
+) -> dict[Key, Left]:
+    """Of outages that their monitors would tell now, and of those that a service told of."""
+    wanted = {s for row in rows for s in owning.of.get((row.org, row.monitor), ())}
+    tellers = {(row.org, row.service) for row in rows if row.service is not None}
+    wanted |= tellers & owning.alertings.keys()
+    owners = await select_owners(tx, {key: owning.alertings[key] for key in wanted}, tx.now)
+    services = await select_services(tx, sorted(wanted)) if wanted else {}
+    found: dict[Key, Left] = {}
+    for row in rows:
+        key = (row.org, row.monitor)
+        mine = [owners[service] for service in owning.of.get(key, ())]
+        if row.service is not None:
+            teller = owners.get((row.org, row.service))
+            found[key] = _of_told(teller, mine, services, tx.now)
+        elif not mine:
+            found[key] = SPEAK
+        else:
+            found[key] = _of_untold(row, mine, services, tx.now, is_steady=is_steady)
+    return found
+
+
+def _of_told(
+    teller: Owner | None,
+    owners: Sequence[Owner],
+    services: Mapping[Key, ServiceRow],
+    now: Instant,
+) -> Left:
+    """A service's page stands for it as long as somebody has got it, or may yet: also where the
+    service speaks for the monitor no more. So does that of another that speaks for it."""
+    again = Left(is_told=True, look_at=Instant(now + UNHEARD_LOOK_US))
+    latch = None if teller is None else teller.latch
+    if teller is None or latch is None:
+        # It told of it since we looked who has.
+        return again
+    if latch.heard:
+        return Left(is_told=True)
+    reason = why_unheard(latch, now)
+    if reason is None or any(_has_told(owner) for owner in owners):
+        return again
+    return Left(failed_open=FailedOpen(reason, _route(services[teller.key])))
+
+
+def _has_told(owner: Owner) -> bool:
+    return owner.latch is not None and owner.latch.announced and owner.latch.heard
+
+
+def _of_untold(
+    row: OutageRow,
+    owners: Sequence[Owner],
+    services: Mapping[Key, ServiceRow],
+    now: Instant,
+    *,
+    is_steady: bool,
+) -> Left:
+    hold = row.hold
+    since = hold.since if hold is not None and hold.by is HeldBy.DELEGATED else None
+    known_at = now if since is None else since
+    match judge(owners, known_at, now, is_steady=is_steady):
+        case Delegated():
+            return Left(hold=Hold(HeldBy.DELEGATED, known_at))
+        case FailsOpen(reason, service) if service is not None:
+            return Left(failed_open=FailedOpen(reason, _route(services[service])))
+        case _:
+            return SPEAK
+
+
+def _route(service: ServiceRow) -> Route:
+    return Route(service.escalation_policy, service.oncall_schedule)

@@ -1,0 +1,72 @@
+"""How a service speaks for its members. What was seen of it under another setting is none of it any
+more, so that nothing is told, and nothing kept quiet, by what was asked for before.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
+from ..rules.alert_episode import CONFIRM_MOST
+from ..tables.service_alertings import AlertingRow, lock_alertings, update_alerting
+
+RENOTIFY_LEAST: Final = 60
+RENOTIFY_MOST: Final = 86_400
+T = TypeVar("T")
+# In this order however they are given.
+PAGES_ON: Final = ("down", "degraded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertingEdit:
+    """None leaves it as it is. `page_on` empty pages on nothing that is known."""
+
+    owns_paging: bool | None = None
+    page_on: frozenset[str] | None = None
+    page_on_unknown: bool | None = None
+    confirm_evaluations: int | None = None
+    renotify_seconds: int | None = None
+
+
+async def edit_alerting(
+    tx: Tx, principal: Principal, project: UUID, service: UUID, edit: AlertingEdit
+) -> AlertingRow:
+    """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
+    row = await hold_service(tx, principal, project, service)
+    _check(edit)
+    expect_unmanaged(principal, row)
+    before = (await lock_alertings(tx, [row.key]))[row.key]
+    page_on = frozenset(before.page_on) if edit.page_on is None else edit.page_on
+    values: dict[str, Any] = {
+        "owns_paging": _or(edit.owns_paging, before.owns_paging),
+        "page_on": [one for one in PAGES_ON if one in page_on],
+        "page_on_unknown": _or(edit.page_on_unknown, before.page_on_unknown),
+        "confirm_evaluations": _or(edit.confirm_evaluations, before.confirm_evaluations),
+        "renotify_seconds": _or(edit.renotify_seconds, before.renotify_seconds),
+    }
+    changed = [name for name, value in values.items() if value != getattr(before, name)]
+    if not changed:
+        return before
+    after = await update_alerting(tx, before, **values)
+    target = f"{target_of(row)} alerting {' '.join(changed)}"
+    await audit(tx, principal, row.org, "service.update", target)
+    return after
+
+
+def _or(given: T | None, before: T) -> T:
+    return before if given is None else given
+
+
+def _check(edit: AlertingEdit) -> None:
+    confirm, renotify = edit.confirm_evaluations, edit.renotify_seconds
+    if confirm is not None and not 1 <= confirm <= CONFIRM_MOST:
+        raise Refused("invalid", "confirm_evaluations", f"must be 1 to {CONFIRM_MOST}")
+    if renotify and not RENOTIFY_LEAST <= renotify <= RENOTIFY_MOST:
+        rule = f"must be 0, or {RENOTIFY_LEAST} to {RENOTIFY_MOST}"
+        raise Refused("invalid", "renotify_seconds", rule)
+    if edit.page_on is not None and not edit.page_on <= set(PAGES_ON):
+        raise Refused("invalid", "page_on", "names a state that nobody is paged on")

@@ -1,0 +1,262 @@
+"""Looks at services, and does what follows: episodes open, page, remind and end.
+
+It keeps true: what a service says follows from what its members are known to be under the lock of
+how it speaks; each look that went well renews the lease by which its members stay quiet, and a look
+that failed renews none.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ...incidents.tables import incidents
+from ...incidents.tables.incidents import IncidentRow
+from ...notifications.queries.global_silence import global_silence_in_force
+from ...services.queries.service_health import HealthNow, select_health_now
+from ...services.rules.epoch import Revision
+from ...services.rules.service_health import Seen as MemberSeen
+from ...services.tables.service_revisions import select_revisions
+from ...services.tables.services import select_services
+from ..queries.member_outages import MemberOutage, select_member_outages
+from ..queries.paging_owners import governs, select_latches, speaking_of
+from ..queries.paging_routes import select_reach
+from ..rules.alert_episode import (
+    EVERY_US,
+    Act,
+    Around,
+    Episode,
+    Live,
+    Speaking,
+    Step,
+    decide,
+    is_explained,
+)
+from ..rules.paging_delegation import Latch, Reach
+from ..tables import service_alertings
+from ..tables import service_episodes as episodes
+from ..tables.service_alertings import AlertingRow, Key, Seen
+from ..tables.service_episodes import EpisodeRow
+from .notify_episode import (
+    DELETED_BODY,
+    RECOVERED_BODY,
+    Spoken,
+    announce_episode,
+    end_episode,
+    open_episode,
+    remind,
+    take_over,
+)
+
+# An outage that nobody has looked at yet may have a cause of its own, for so long.
+UNLOOKED_US = EVERY_US
+
+
+@dataclass(slots=True)
+class Evaluated:
+    """What came of a look: `acts` by what was done, and `withheld` by why nobody was paged."""
+
+    services: int = 0
+    acts: Counter[Act] = field(default_factory=Counter)
+    withheld: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def told(self) -> int:
+        return sum(count for act, count in self.acts.items() if act is not Act.NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """All that is read of services before anything is decided."""
+
+    health: Mapping[Key, HealthNow]
+    revisions: Mapping[Key, Revision | None]
+    members: Mapping[Key, Sequence[MemberOutage]]
+    open_: Mapping[Key, EpisodeRow]
+    latches: Mapping[Key, Latch]
+    reach: Mapping[Key, Reach]
+    is_silenced: bool
+
+
+async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> Evaluated:
+    """Of one organization, but for those that somebody else holds just now: what they hold is
+    looked at by them, or next time."""
+    done = Evaluated()
+    held = await service_alertings.lock_alertings(tx, keys, skip_locked=True)
+    # Another process may have looked just before: two looks at once confirm nothing.
+    alertings = {key: row for key, row in held.items() if row.due_at <= tx.now}
+    if not alertings:
+        return done
+    sight = await _look(tx, sorted(alertings))
+    services = await select_services(tx, sorted(alertings))
+    opened = await _lock_incidents(tx, sorted(alertings), sight.open_)
+    seen: list[Seen] = []
+    for key, alerting in sorted(alertings.items()):
+        live, step = _decide(key, alerting, sight, opened.get(key), tx.now)
+        spoken = Spoken(
+            service=services[key],
+            live=live,
+            step=step,
+            members=sight.members.get(key, ()),
+            episode=sight.open_.get(key),
+            incident=opened.get(key),
+            end_body=_end_body(sight.revisions[key]),
+        )
+        heard = _is_heard(sight.latches.get(key))
+        await _follow(tx, spoken, heard=heard, owns=alerting.owns_paging)
+        done.acts[step.act] += 1
+        if step.quiet is not None:
+            done.withheld[step.quiet.value] += 1
+        seen.append(_seen(alerting, sight.revisions[key], live, step))
+    await service_alertings.write_seen(tx, seen, Instant(tx.now + EVERY_US))
+    done.services = len(seen)
+    return done
+
+
+async def end_forgotten_episodes(tx: Tx, keys: Sequence[Key]) -> int:
+    """Of services that nobody has evaluated for as long as a lease lasts: where they are known to
+    be well again, or are made of nothing, whoever was told hears of it all the same. How many."""
+    alertings = await service_alertings.lock_alertings(tx, keys, skip_locked=True)
+    stale = sorted(key for key, row in alertings.items() if not row.live_lease_holds)
+    if not stale:
+        return 0
+    open_ = await episodes.select_open_episodes(tx, stale)
+    sight = await _look(tx, stale)
+    well = [key for key in sorted(open_) if _is_over(key, alertings[key], sight)]
+    held = await _lock_incidents(tx, well, open_)
+    for key in well:
+        await end_episode(tx, open_[key], held.get(key), _end_body(sight.revisions[key]))
+    return len(well)
+
+
+def _is_over(key: Key, alerting: AlertingRow, sight: _Sight) -> bool:
+    revision = sight.revisions[key]
+    is_well = speaking_of(alerting).is_well(_live(sight.health[key]))
+    return is_well or (revision is not None and not revision.sli)
+
+
+def _end_body(revision: Revision | None) -> str:
+    """Of what is made of nothing any more nobody knows that it is well."""
+    return DELETED_BODY if revision is not None and not revision.sli else RECOVERED_BODY
+
+
+async def _look(tx: Tx, keys: Sequence[Key]) -> _Sight:
+    found = await select_revisions(tx, keys)
+    revisions = {key: governs(found[key], tx.now)[1] for key in keys}
+    members = {key: r.sli for key, r in revisions.items() if r is not None}
+    return _Sight(
+        health=await select_health_now(tx, keys),
+        revisions=revisions,
+        members=await select_member_outages(tx, members, tx.now),
+        open_=await episodes.select_open_episodes(tx, keys),
+        latches=await select_latches(tx, keys),
+        reach=await select_reach(tx, keys, tx.now),
+        is_silenced=await global_silence_in_force(tx) is not None,
+    )
+
+
+async def _lock_incidents(
+    tx: Tx, keys: Sequence[Key], open_: Mapping[Key, EpisodeRow]
+) -> dict[Key, IncidentRow]:
+    """All before anything is told, as locks ascend."""
+    named = {
+        key: incident
+        for key in keys
+        if key in open_ and (incident := open_[key].incident) is not None
+    }
+    return await incidents.lock_of_episodes(tx, named, [key for key in keys if key not in open_])
+
+
+def _decide(
+    key: Key, alerting: AlertingRow, sight: _Sight, incident: IncidentRow | None, now: Instant
+) -> tuple[Live, Step]:
+    speaking = speaking_of(alerting)
+    live = _live(sight.health[key])
+    row, revision = sight.open_.get(key), sight.revisions[key]
+    around = Around(
+        explained=_is_explained(key, speaking, sight, now),
+        spoken_for=_is_spoken_for(key, sight),
+        reaches=sight.reach[key] is Reach.SOMEBODY,
+        of_nothing=revision is not None and not revision.sli,
+        silenced=sight.is_silenced,
+    )
+    # A state seen under other settings confirms nothing under these.
+    streak = alerting.live_streak if alerting.live_generation == alerting.generation else 0
+    return live, decide(speaking, live, streak, _episode(row, incident), around, now)
+
+
+def _live(health: HealthNow) -> Live:
+    if health.state is None:
+        return Live.UNKNOWN
+    return Live.EXCLUDED if health.state.health is None else Live(health.state.health.value)
+
+
+def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | None:
+    if row is None:
+        return None
+    taken_up = incident is not None and (
+        incident.acknowledged_at is not None or incident.resolved_at is not None
+    )
+    return Episode(row.announced_at is not None, row.told_at, taken_up)
+
+
+def _is_spoken_for(key: Key, sight: _Sight) -> bool:
+    """By the page of one that is known to be down still."""
+    seen = sight.health[key].members
+    return any(
+        member.stands and seen.get(member.monitor) is MemberSeen.DOWN
+        for member in sight.members.get(key, ())
+    )
+
+
+def _is_explained(key: Key, speaking: Speaking, sight: _Sight, now: Instant) -> bool:
+    revision = sight.revisions[key]
+    if revision is None:
+        return False
+    seen = sight.health[key].members
+    return is_explained(
+        revision.policies,
+        speaking,
+        (
+            (m.region, seen.get(m.monitor, MemberSeen.MISSING), m.is_silent(now, UNLOOKED_US))
+            for m in sight.members.get(key, ())
+        ),
+    )
+
+
+async def _follow(tx: Tx, spoken: Spoken, *, heard: bool, owns: bool) -> None:
+    episode, incident = spoken.episode, spoken.incident
+    if episode is not None and heard:
+        await episodes.mark_heard(tx, episode)
+    match spoken.step.act:
+        case Act.OPEN:
+            await announce_episode(tx, spoken, *await open_episode(tx, spoken))
+        case Act.ADOPT:
+            await open_episode(tx, spoken)
+        case Act.ANNOUNCE if episode is not None and incident is not None:
+            await announce_episode(tx, spoken, episode, incident)
+        case Act.REMIND if episode is not None and incident is not None:
+            await remind(tx, spoken, episode, incident)
+        case Act.END if episode is not None:
+            await end_episode(tx, episode, incident, spoken.end_body)
+        case Act.NOTHING if episode is not None and incident is not None:
+            if owns and episode.announced_at is not None and heard:
+                # What came to be down since is told of by the page that somebody has.
+                await take_over(tx, spoken, incident.id)
+
+
+def _is_heard(latch: Latch | None) -> bool:
+    return latch is not None and latch.announced and latch.heard
+
+
+def _seen(alerting: AlertingRow, revision: Revision | None, live: Live, step: Step) -> Seen:
+    return Seen(
+        org=alerting.org,
+        service=alerting.service,
+        generation=alerting.generation,
+        revision=None if revision is None else revision.revision,
+        state=live.value,
+        streak=step.streak,
+        reason=None if step.quiet is None else step.quiet.value,
+    )

@@ -1,0 +1,159 @@
+"""A service speaks for its members: of its trouble once, with an incident, and of the end of it.
+
+Whoever calls holds how the service speaks, and the incident of its open episode. What members told
+nobody of yet is taken over by the page that goes out, so that none of them tells it again; when the
+trouble is over, those that are still down are given back, and looked at as if nobody had been told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from ...accounts.tables.projects import select_project_name
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ...incidents.rules.incident import Impact, Source, Status
+from ...incidents.tables import incidents
+from ...incidents.tables.incidents import IncidentRow
+from ...incidents.transactions.escalate_incident import climb_ladder
+from ...incidents.transactions.page_service_route import Route, note_page, page_route, stream_of
+from ...incidents.transactions.write_incident import Entry, Opening, open_incident, write_entry
+from ...notifications.rules.notification import Page
+from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ...services.tables.services import ServiceRow
+from ..queries.member_outages import MemberOutage
+from ..rules.alert_episode import Live, Step, tail_of
+from ..rules.outage_text import clipped_title, lasted
+from ..tables import outages
+from ..tables import service_episodes as episodes
+from ..tables.service_episodes import EpisodeRow
+
+OPENED_BODY = "What this service is made of fails."
+RECOVERED_BODY = "What this service is made of answers again."
+DELETED_BODY = "This service is no longer watched."
+# Until a page is known to have arrived, what it stands for is looked at this often.
+LOOK_US = 30_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A service as it was just evaluated. `incident` is that of its open episode, or one that is
+    open all the same; `end_body` is what is said where the episode ends."""
+
+    service: ServiceRow
+    live: Live
+    step: Step
+    members: Sequence[MemberOutage]
+    episode: EpisodeRow | None
+    incident: IncidentRow | None
+    end_body: str = RECOVERED_BODY
+
+    @property
+    def route(self) -> Route:
+        return Route(self.service.escalation_policy, self.service.oncall_schedule)
+
+
+async def open_episode(tx: Tx, spoken: Spoken) -> tuple[EpisodeRow, IncidentRow]:
+    """Announced to webhooks; nobody is paged by it yet."""
+    service = spoken.service
+    episode = await episodes.begin_episode(tx, service.key, tx.now, spoken.live.value)
+    incident = spoken.incident
+    if incident is None:
+        incident = await open_incident(tx, _opening(spoken, tx.now))
+    await episodes.set_incident(tx, episode, incident.id)
+    return structs.replace(episode, incident=incident.id), incident
+
+
+async def announce_episode(
+    tx: Tx, spoken: Spoken, episode: EpisodeRow, incident: IncidentRow
+) -> None:
+    """Pages whom the service names, and takes over what its members told nobody of."""
+    service = spoken.service
+    await take_over(tx, spoken, incident.id)
+    await episodes.announce_episode(tx, episode)
+    if service.escalation_policy is not None:
+        incident = await incidents.begin_climbing(tx, incident, service.escalation_policy)
+        await climb_ladder(tx, incident)
+        return
+    page = await _page(tx, spoken, incident, "opened", incident.title)
+    paged = await page_route(tx, stream_of(incident), spoken.route, page)
+    await note_page(tx, incident, paged)
+
+
+async def take_over(tx: Tx, spoken: Spoken, incident: int) -> None:
+    members = [member.monitor for member in spoken.members]
+    look_at = Instant(tx.now + LOOK_US)
+    await outages.take_over(tx, spoken.service.key, members, incident, look_at)
+
+
+async def remind(tx: Tx, spoken: Spoken, episode: EpisodeRow, incident: IncidentRow) -> None:
+    """Whoever was told hears that it lasts."""
+    await episodes.remind_of_episode(tx, episode)
+    tail = f" is still in trouble after {lasted(tx.now - episode.began_at)}"
+    title = clipped_title(spoken.service.name, tail)
+    page = await _page(tx, spoken, incident, "reminder", title)
+    to = stream_of(incident)
+    await tell_recovery(tx, to.org, to.project, to.stream, to.conversation, to.topic, page)
+
+
+async def end_episode(
+    tx: Tx,
+    episode: EpisodeRow,
+    incident: IncidentRow | None,
+    body: str = RECOVERED_BODY,
+) -> None:
+    """Where a person has resolved the incident meanwhile, everybody was told so then."""
+    await episodes.end_episode(tx, episode, tx.now)
+    await outages.give_back(tx, episode.key)
+    await resolve(tx, incident, body)
+
+
+async def resolve(tx: Tx, incident: IncidentRow | None, body: str) -> None:
+    if incident is not None and incident.resolved_at is None:
+        entry = Entry(status=Status.RESOLVED, body=body, public=None, author=None)
+        await write_entry(tx, incident, entry)
+
+
+def _opening(spoken: Spoken, now: Instant) -> Opening:
+    service = spoken.service
+    began = [m.since for m in spoken.members if m.outage is not None and m.since is not None]
+    return Opening(
+        org=service.org,
+        project=service.project,
+        monitor=None,
+        service=service.id,
+        title=clipped_title(service.name, tail_of(spoken.live)),
+        status=Status.INVESTIGATING,
+        impact=Impact.MINOR if spoken.live is Live.DEGRADED else Impact.MAJOR,
+        source=Source.AUTO,
+        body=OPENED_BODY,
+        started_at=max(began, default=now),
+        author=None,
+    )
+
+
+async def _page(tx: Tx, spoken: Spoken, incident: IncidentRow, what: str, title: str) -> Page:
+    service = spoken.service
+    project = await select_project_name(tx, service.org, service.project)
+    failing = [member for member in spoken.members if member.outage is not None]
+    lines = [f"Project {project}"]
+    if failing:
+        lines.append(_listed([member.name for member in failing]))
+    return Page(
+        event=f"incident.{what}",
+        status="down",
+        severity=incident.impact,
+        title=title,
+        lines=tuple(lines),
+        why=failing[0].why if failing else "",
+        since=incident.started_at,
+        path=f"/incidents/{incident.uid}",
+    )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    """Of many the first few, and how many more."""
+    shown = ", ".join(name[:80] for name in names[:most])
+    more = len(names) - most
+    return f"Down: {shown} and {more} more" if more > 0 else f"Down: {shown}"

@@ -1,0 +1,173 @@
+"""Tells people of an outage, tells them again, and tells those who were told that it is over.
+
+With an incident all of it belongs to the incident's stream, and its ladder is climbed from the
+first moment; without one, to the monitor's.
+"""
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...incidents.rules.incident import Impact, Source, Status
+from ...incidents.tables import incident_escalations as ladders
+from ...incidents.tables.incidents import IncidentRow, begin_climbing
+from ...incidents.transactions.escalate_incident import climb_ladder
+from ...incidents.transactions.page_service_route import (
+    Route,
+    Stream,
+    note_page,
+    page_route,
+    page_stream,
+)
+from ...incidents.transactions.write_incident import Entry, Opening, open_incident, write_entry
+from ...notifications.rules.notification import Page, Topic
+from ...notifications.tables.channels import select_channels_of_monitor
+from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ..rules.outage_text import (
+    OPENED_BODY,
+    RECOVERED_BODY,
+    down_title,
+    recovered_title,
+    still_down_title,
+)
+from ..tables import outages
+from ..tables.outages import OutageRow, Subject
+from .delegate_paging import FailedOpen
+
+TRANSITION = "monitor_transition"
+
+
+async def announce(
+    tx: Tx,
+    subject: Subject,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    failed_open: FailedOpen | None = None,
+) -> bool:
+    """Opens an incident where the monitor has them, and pages its own channels and whom the first
+    step of its ladder names, nobody twice. `incident` is one that is open already. Where a service
+    should have spoken and the monitor has nobody, those are paged whom the service names. False
+    where a service has told of it meanwhile."""
+    again = Instant(tx.now + subject.renotify_seconds * SECOND)
+    look_at = again if subject.renotify_seconds else None
+    reason = None if failed_open is None else failed_open.reason.value
+    known = incident.id if incident else None
+    if not await outages.announce_outage(tx, row, known, look_at, reason):
+        return False
+    if incident is None and subject.auto_incident:
+        incident = await open_incident(tx, _opening(subject, row))
+        await outages.set_incident(tx, row, incident.id)
+    page = _page(subject, row, incident, "opened", down_title(subject.name))
+    paged = await _page_own_channels(tx, subject, row, incident, page)
+    if incident is not None and incident.escalate_at is not None:
+        await climb_ladder(tx, incident, spared=paged)
+    elif failed_open is not None and not paged:
+        await _page_instead(tx, subject, row, incident, failed_open.route, page)
+    return True
+
+
+async def _page_instead(
+    tx: Tx,
+    subject: Subject,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    route: Route,
+    page: Page,
+) -> None:
+    if incident is not None and route.policy is not None:
+        await climb_ladder(tx, await begin_climbing(tx, incident, route.policy))
+        return
+    paged = await page_route(tx, _stream(subject, row, incident), route, page)
+    if incident is not None:
+        await note_page(tx, incident, paged)
+
+
+def _stream(subject: Subject, row: OutageRow, incident: IncidentRow | None) -> Stream:
+    return Stream(
+        org=subject.org,
+        project=subject.project,
+        stream=subject.uid if incident is None else incident.uid,
+        conversation=row.uid if incident is None else incident.uid,
+        topic=Topic.MONITOR if incident is None else Topic.INCIDENT,
+    )
+
+
+async def remind(tx: Tx, subject: Subject, row: OutageRow, incident: IncidentRow | None) -> None:
+    title = still_down_title(subject.name, row.began_at, tx.now)
+    page = _page(subject, row, incident, "reminder", title)
+    await _page_own_channels(tx, subject, row, incident, page)
+
+
+async def recover(
+    tx: Tx, subject: Subject, row: OutageRow, incident: IncidentRow | None, at: Instant
+) -> None:
+    """Where a person has resolved the incident meanwhile, everybody was told so then."""
+    if row.incident is None:
+        await tell_of_end(tx, subject, row, recovered_title(subject.name, row.began_at, at))
+    elif incident is not None and incident.resolved_at is None:
+        entry = Entry(status=Status.RESOLVED, body=RECOVERED_BODY, public=None, author=None)
+        await write_entry(tx, incident, entry)
+
+
+async def tell_of_end(tx: Tx, subject: Subject, row: OutageRow, title: str) -> None:
+    """Of an outage without an incident, to those who were told of it."""
+    page = _page(subject, row, None, "recovered", title, status="recovered")
+    await tell_recovery(tx, subject.org, subject.project, subject.uid, row.uid, TRANSITION, page)
+
+
+def _opening(subject: Subject, row: OutageRow) -> Opening:
+    return Opening(
+        org=subject.org,
+        project=subject.project,
+        monitor=subject.monitor,
+        title=down_title(subject.name),
+        status=Status.INVESTIGATING,
+        impact=Impact.MAJOR,
+        source=Source.AUTO,
+        body=OPENED_BODY,
+        started_at=row.began_at,
+        author=None,
+        escalation_policy=subject.escalation_policy,
+    )
+
+
+def _page(
+    subject: Subject,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    what: str,
+    title: str,
+    status: str = "down",
+) -> Page:
+    if incident is not None:
+        event, path = f"incident.{what}", f"/incidents/{incident.uid}"
+    else:
+        event, path = f"monitor.{_OF_MONITOR[what]}", f"/monitors/{subject.uid}"
+    return Page(
+        event=event,
+        status=status,
+        severity=Impact.MAJOR.value,
+        title=title,
+        lines=(f"Project {subject.project_name}",),
+        why=row.why,
+        since=row.began_at,
+        path=path,
+    )
+
+
+_OF_MONITOR = {"opened": "down", "reminder": "reminder", "recovered": "recovered"}
+
+
+async def _page_own_channels(
+    tx: Tx, subject: Subject, row: OutageRow, incident: IncidentRow | None, page: Page
+) -> list[int]:
+    """The channels that the monitor itself names; those that were paged."""
+    channels = await select_channels_of_monitor(tx, subject.org, subject.monitor)
+    if not channels:
+        return []
+    paged = await page_stream(
+        tx, _stream(subject, row, incident), [channel.id for channel in channels], page
+    )
+    if incident is not None:
+        told = [channel.name for channel in channels if channel.id in paged]
+        lost = [channel.name for channel in channels if channel.id not in paged]
+        await ladders.insert_page(tx, subject.org, incident.id, ladders.OWN_CHANNELS, told, lost)
+    return paged

@@ -1,0 +1,282 @@
+"""Decides, and it alone, what follows from a monitor's going down or coming up.
+
+It keeps true: of every outage people are told once, or it stands beside it why not yet; who was
+told of it is told of its end; what was told after it began is told in that order. All of it is
+written with what it tells, and nobody is told of what was not committed.
+
+It goes by what is, under the lock of the states: signals only say where to look, and that an
+outage lay between two looks.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from uuid_utils.compat import uuid7
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...incidents.tables import incidents
+from ...incidents.tables.incidents import IncidentRow
+from ...monitors.rules.monitor_state import Status
+from ...notifications.queries.global_silence import global_silence_in_force
+from ...notifications.rules.global_silence import GlobalSilence
+from ...scheduling.rules.maintenance_window import is_in_maintenance
+from ...scheduling.tables import work_queues as queues
+from ..queries.monitor_dependencies import Surroundings, select_surroundings
+from ..rules.paging_delegation import SignalReason
+from ..rules.suppression import HeldBy, Hold, Own, judge
+from ..tables import outages
+from ..tables.outages import HoldWrite, Key, OutageRow, Subject
+from .delegate_paging import UNHEARD_LOOK_US, Left, Owning, hold_owning, leave_to_services
+from .notify_outage import announce, recover, remind
+
+# How soon an outage that is held is looked at again: while checks are waited for, and else.
+WAITING_LOOK_US = SECOND // 4
+HELD_LOOK_US = 5 * SECOND
+# What has been left to a service for so long is borne by it, as a rule: no lease runs out sooner.
+LEFT_YOUNG_US = 180 * SECOND
+LEFT_LOOK_US = 30 * SECOND
+
+
+@dataclass(slots=True)
+class Driven:
+    """What came of a look: how many outages were told of, ended, told again, and are held, by what;
+    how many checks were asked for; and what others held and nobody looked at."""
+
+    announced: int = 0
+    recovered: int = 0
+    reminded: int = 0
+    asked: int = 0
+    held: Counter[HeldBy] = field(default_factory=Counter)
+    # Of those announced, why the service that owns their paging could not speak.
+    failed_open: Counter[SignalReason] = field(default_factory=Counter)
+    busy: list[Key] = field(default_factory=list)
+
+    @property
+    def told(self) -> int:
+        return self.announced + self.recovered + self.reminded
+
+
+async def drive_alerts(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -> Driven:
+    """Looks at these monitors, but for those that somebody else holds just now, or one of the
+    services that own their paging. Those that are gone are forgotten. `is_steady`: this process was
+    there without a break for long enough to say that another is not."""
+    done = Driven()
+    owning, waiting = await hold_owning(tx, sorted(keys))
+    subjects, gone = await outages.lock_free_subjects(tx, sorted(set(keys) - set(waiting)))
+    done.busy = sorted(set(keys) - subjects.keys() - set(gone))
+    signals = await outages.take_signals(tx, sorted([*subjects, *gone]))
+    open_ = await outages.select_open_outages(tx, sorted(subjects))
+    opened = await _lock_incidents(tx, subjects, open_)
+    recovered_orgs = set()
+    for key, subject in sorted(subjects.items()):
+        row, ended = await _follow(tx, subject, signals.get(key, ()), open_.get(key))
+        for past, at in ended:
+            # Of what nobody was told, nobody is told that it is over.
+            # Where a service told of it, it tells of the end as well.
+            if past.announced_at is not None and past.service is None:
+                await recover(tx, subject, past, opened.get(key), at)
+                done.recovered += 1
+        if ended:
+            # It is over with its outage; the next one has its own.
+            opened.pop(key, None)
+        if row is None:
+            open_.pop(key, None)
+        else:
+            open_[key] = row
+        if ended or subject.status == Status.UP:
+            recovered_orgs.add(subject.org)
+    if recovered_orgs:
+        await outages.hasten_outages(tx, recovered_orgs)
+    await _tell(tx, subjects, open_, opened, owning, done, is_steady=is_steady)
+    return done
+
+
+async def _lock_incidents(
+    tx: Tx, subjects: Mapping[Key, Subject], open_: Mapping[Key, OutageRow]
+) -> dict[Key, IncidentRow]:
+    """All before anything is told, as locks ascend: those of open outages, and where there is none
+    yet, one that is open all the same."""
+    named = {
+        key: row.incident
+        for key, row in open_.items()
+        if row.incident is not None and row.service is None
+    }
+    unnamed = [
+        key
+        for key, subject in sorted(subjects.items())
+        if key not in named and subject.status == Status.DOWN
+    ]
+    return await incidents.lock_of_outages(tx, named, unnamed)
+
+
+async def _follow(
+    tx: Tx, subject: Subject, signals: Sequence[tuple[Instant, str]], row: OutageRow | None
+) -> tuple[OutageRow | None, list[tuple[OutageRow, Instant]]]:
+    """The outage that is open now, and those that ended with when they did."""
+    ended: list[tuple[OutageRow, Instant]] = []
+    # The state has the last word: a signal that was lost changes nothing about it.
+    for at, became in [*signals, (subject.since, subject.status)]:
+        if became == Status.DOWN and row is None:
+            row = await outages.begin_outage(tx, subject.key, at)
+        elif became == Status.UP and row is not None:
+            end = max(at, row.began_at)
+            await outages.end_outage(tx, row, end)
+            ended.append((row, end))
+            row = None
+    return row, ended
+
+
+async def _tell(
+    tx: Tx,
+    subjects: Mapping[Key, Subject],
+    open_: Mapping[Key, OutageRow],
+    opened: Mapping[Key, IncidentRow],
+    owning: Owning,
+    done: Driven,
+    *,
+    is_steady: bool,
+) -> None:
+    if not open_:
+        return
+    around = await select_surroundings(tx, sorted(open_), tx.now)
+    silence = await global_silence_in_force(tx)
+    is_silenced = silence is not None
+    holds: list[HoldWrite] = []
+    asked: set[Key] = set()
+    ready: list[OutageRow] = []
+    for key, row in sorted(open_.items()):
+        own = _own(subjects[key], around)
+        if row.service is not None:
+            await _watch_over(tx, row, own, ready, is_silenced=is_silenced)
+            continue
+        if row.announced_at is not None:
+            may = not is_silenced and _may_remind(subjects[key], row, opened.get(key), around)
+            done.reminded += await _remind(tx, subjects[key], row, opened.get(key), may=may)
+            continue
+        upstreams = around.upstreams[key]
+        judgement = judge(own, upstreams, row.hold, tx.now, is_silenced=is_silenced)
+        asked |= set(judgement.ask)
+        if judgement.hold is None:
+            ready.append(row)
+        else:
+            holds.append(_hold_write(row, judgement.hold, tx.now, silence))
+    left = await leave_to_services(tx, owning, ready, is_steady=is_steady)
+    for row in ready:
+        key = (row.org, row.monitor)
+        holds += await _speak_or_leave(tx, subjects[key], row, opened.get(key), left[key], done)
+    done.held.update(HeldBy(hold.held_by) for hold in holds)
+    await outages.hold_outages(tx, holds)
+    await _ask(tx, asked, around)
+    done.asked += len(asked)
+
+
+async def _watch_over(
+    tx: Tx, row: OutageRow, own: Own, ready: list[OutageRow], *, is_silenced: bool
+) -> None:
+    """What a service told of is the monitor's to tell if nobody has heard, once it may."""
+    if not is_silenced and own.enabled and not own.in_maintenance and own.is_down:
+        ready.append(row)
+    else:
+        await outages.remind_of_outage(tx, row, row.told_at, Instant(tx.now + UNHEARD_LOOK_US))
+
+
+async def _speak_or_leave(
+    tx: Tx,
+    subject: Subject,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    left: Left,
+    done: Driven,
+) -> list[HoldWrite]:
+    """The monitor tells of its outage, unless a service does."""
+    if left.hold is not None:
+        return [_hold_write(row, left.hold, tx.now)]
+    if left.is_told:
+        await outages.remind_of_outage(tx, row, row.told_at, left.look_at)
+        return []
+    if await announce(tx, subject, row, incident, left.failed_open):
+        done.announced += 1
+        if left.failed_open is not None:
+            done.failed_open[left.failed_open.reason] += 1
+    return []
+
+
+async def _remind(
+    tx: Tx,
+    subject: Subject,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    *,
+    may: bool,
+) -> bool:
+    """Tells once more where it was asked for and is due; where it may not, it is soon looked at
+    again."""
+    if not subject.renotify_seconds:
+        await outages.remind_of_outage(tx, row, row.told_at, None)
+        return False
+    due = Instant((row.told_at or row.began_at) + subject.renotify_seconds * SECOND)
+    if due > tx.now:
+        await outages.remind_of_outage(tx, row, row.told_at, due)
+        return False
+    if may:
+        await remind(tx, subject, row, incident)
+    again = Instant(tx.now + (subject.renotify_seconds * SECOND if may else HELD_LOOK_US))
+    await outages.remind_of_outage(tx, row, tx.now if may else row.told_at, again)
+    return may
+
+
+def _may_remind(
+    subject: Subject, row: OutageRow, incident: IncidentRow | None, around: Surroundings
+) -> bool:
+    """As long as nobody has taken it up, it is known to be so, and there is no cause beside it."""
+    own = _own(subject, around)
+    if not own.enabled or own.in_maintenance or not own.is_down:
+        return False
+    if any(upstream.silences for upstream in around.upstreams[subject.key]):
+        return False
+    if row.incident is None:
+        return True
+    # Taken up, or said to be over by a person.
+    return (
+        incident is not None and incident.acknowledged_at is None and incident.resolved_at is None
+    )
+
+
+def _own(subject: Subject, around: Surroundings) -> Own:
+    health = around.health
+    standing = health.standings.get(subject.key)
+    spans = health.maintenance.get(subject.monitor, ())
+    last_at = standing.last_at if standing is not None else None
+    return Own(
+        key=subject.key,
+        enabled=subject.enabled,
+        in_maintenance=is_in_maintenance(health.now, spans),
+        is_down=around.is_down(subject.key),
+        probed=around.kinds[subject.key].is_probed,
+        last_at=last_at if last_at is not None else subject.since,
+        timeout_us=subject.timeout_seconds * SECOND,
+    )
+
+
+def _hold_write(
+    row: OutageRow, hold: Hold, now: Instant, silence: GlobalSilence | None = None
+) -> HoldWrite:
+    if silence is not None and hold.by is HeldBy.SILENCED:
+        look_at = silence.look_at(now)
+    elif hold.by in (HeldBy.WAITING, HeldBy.RECHECKING):
+        look_at = Instant(now + WAITING_LOOK_US)
+    elif hold.by is HeldBy.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:
+        look_at = Instant(now + LEFT_LOOK_US)
+    else:
+        look_at = Instant(now + HELD_LOOK_US)
+    return HoldWrite(row.org, row.id, hold.by, hold.since, hold.until, look_at)
+
+
+async def _ask(tx: Tx, asked: set[Key], around: Surroundings) -> None:
+    """One run of each serves all who wait for it."""
+    for key in sorted(asked):
+        kind = around.kinds[key]
+        until = Instant(tx.now + kind.timeout_seconds * SECOND)
+        await queues.add_job(tx, uuid7(), *key, kind.shard, "onset", tx.now, until, replace=False)

@@ -1,0 +1,280 @@
+"""A bundle: what a project's monitors and services are to be, as one document.
+
+It keeps true: what is not known is refused and named; no secret stands in it; what is given of an
+entry is told from what is left out. What an entry means beside the others is for who applies it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ....probes.check.durations import read_duration
+from ....probes.check.monitor_spec import FieldType, is_credential_header
+from ....probes.kinds import spec_of
+from ...core.decode_error import field_fault
+from ...core.instant import SECOND
+from ...core.refusal import Refused
+from ...core.slug import is_slug
+from ...monitors.rules.monitor import MonitorType
+from ...objectives.rules import RULES_MOST
+from ...services.rules.service_policy import ServicePolicies
+
+MONITORS_MOST: Final = 5_000
+SERVICES_MOST: Final = 1_000
+DEPTH_MOST: Final = 32
+# Below what any body may have, so that it is ours to refuse.
+BYTES_MOST: Final = 3 << 19
+REFERENCES_MOST: Final = 200
+
+T = TypeVar("T")
+Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
+_UID_RULE: Final = "must match ^[a-z][a-z0-9-]{0,62}$"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
+
+
+class MonitorEntry(Entry, frozen=True, kw_only=True):
+    """As a monitor is created; what it refers to is named by its uid in the bundle, or by the slug
+    or id of a monitor of the project. `escalation_policy` is a name or an id."""
+
+    name: str
+    type: MonitorType
+    slug: str | UnsetType = UNSET
+    description: str = ""
+    target: str = ""
+    method: Method = "GET"
+    interval_seconds: int | UnsetType = UNSET
+    timeout_seconds: int | UnsetType = UNSET
+    retries: int | UnsetType = UNSET
+    failure_threshold: int | UnsetType = UNSET
+    confirm_interval_seconds: int = 10
+    renotify_seconds: int | UnsetType = UNSET
+    grace_seconds: int = 60
+    conditions: list[str] = []
+    tags: list[str] = []
+    depends_on: list[str] = []
+    region: str = "core"
+    config: dict[str, Any] = {}
+    enabled: bool = True
+    auto_incident: bool | UnsetType = UNSET
+    escalation_policy: str = ""
+
+
+class AlertingEntry(Entry, frozen=True, kw_only=True):
+    """How the service speaks for its members."""
+
+    owns_paging: bool = False
+    page_on: tuple[Literal["down", "degraded"], ...] = ("down",)
+    page_on_unknown: bool = False
+    confirm_evaluations: int = 2
+    renotify_seconds: int = 0
+
+
+class BurnRuleEntry(Entry, frozen=True, kw_only=True):
+    long_window_seconds: int
+    short_window_seconds: int
+    threshold: float
+    severity: Literal["page", "ticket"]
+
+
+class TargetEntry(Entry, frozen=True, kw_only=True):
+    """Without `burn_rules` there are none."""
+
+    objective: float
+    burn_alert_enabled: bool = False
+    burn_rules: list[BurnRuleEntry] = []
+
+
+class ServiceEntry(Entry, frozen=True, kw_only=True):
+    """`monitors` and `sli` as in a declaration; without them nothing is declared. `depends_on`
+    names services as a monitor's does monitors."""
+
+    name: str | UnsetType = UNSET
+    slug: str | UnsetType = UNSET
+    description: str = ""
+    escalation_policy: str = ""
+    oncall_schedule: str = ""
+    depends_on: list[str] = []
+    monitors: list[str] = []
+    sli: list[str] = []
+    policies: ServicePolicies = ServicePolicies()
+    alerting: AlertingEntry = AlertingEntry()
+    sla_targets: dict[Literal["24h", "7d", "30d", "90d"], TargetEntry] = {}
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """`organization` and `project` are slugs or ids."""
+
+    format: int
+    organization: str
+    project: str
+    monitors: dict[str, MonitorEntry]
+    services: dict[str, ServiceEntry]
+
+
+_KNOWN: Final = {
+    1: frozenset({"format", "organization", "project", "monitors"}),
+    2: frozenset({"format", "organization", "project", "monitors", "services"}),
+}
+
+
+def read_bundle(document: object) -> Bundle:
+    """Refused invalid, with the field, for the first thing to mend."""
+    if not isinstance(document, Mapping):
+        raise _wrong("", "must be a mapping of format, organization, project and monitors")
+    given = cast("Mapping[object, object]", document)
+    form = given.get("format")
+    if type(form) is not int or form not in _KNOWN:
+        raise _wrong("format", "must be 1 or 2")
+    for name in given:
+        if name not in _KNOWN[form]:
+            hint = ": services come with format 2" if name == "services" else ""
+            raise _wrong(str(name)[:64], f"is not known here{hint}")
+    if is_too_deep(document):
+        raise _wrong("", f"is nested deeper than {DEPTH_MOST}")
+    return Bundle(
+        format=form,
+        organization=_text(given, "organization"),
+        project=_text(given, "project"),
+        monitors={
+            uid: _monitor(f"monitors.{uid}", entry)
+            for uid, entry in _entries(given, "monitors", MONITORS_MOST)
+        },
+        services={
+            uid: _service(f"services.{uid}", entry)
+            for uid, entry in _entries(given, "services", SERVICES_MOST)
+        },
+    )
+
+
+def is_too_deep(document: object) -> bool:
+    level = [document]
+    for _ in range(DEPTH_MOST):
+        inner: list[object] = []
+        for item in level:
+            if isinstance(item, Mapping):
+                inner += cast("Mapping[object, object]", item).values()
+            elif isinstance(item, list):
+                inner += cast("list[object]", item)
+        level = inner
+    return any(isinstance(item, Mapping | list) for item in level)
+
+
+def _wrong(field: str, rule: str) -> Refused:
+    return Refused("invalid", field or "bundle", rule)
+
+
+def _text(given: Mapping[object, object], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str) or not value:
+        raise _wrong(name, "must be a slug or an id")
+    return value
+
+
+def _entries(
+    given: Mapping[object, object], name: str, most: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    entries = given.get(name)
+    if entries is None and (name in given or name == "services"):
+        return
+    if not isinstance(entries, Mapping):
+        raise _wrong(name, "must be a mapping of uids and what they are to be")
+    if len(entries) > most:
+        raise _wrong(name, f"must have at most {most} entries")
+    for uid, entry in cast("Mapping[object, object]", entries).items():
+        if not isinstance(uid, str) or not is_slug(uid):
+            raise _wrong(f"{name}.{str(uid)[:64]}", _UID_RULE)
+        if not isinstance(entry, Mapping):
+            raise _wrong(f"{name}.{uid}", "must be a mapping")
+        yield uid, dict(cast("Mapping[str, Any]", entry))
+
+
+def _monitor(path: str, entry: dict[str, Any]) -> MonitorEntry:
+    _read_durations(path, entry, entry.keys())
+    config = entry.get("config")
+    spec = spec_of(str(entry.get("type")))
+    if isinstance(config, Mapping) and spec is not None:
+        entry["config"] = config = dict(cast("Mapping[str, Any]", config))
+        numbers = [each.name for each in spec.fields if each.type is FieldType.INTEGER]
+        _read_durations(f"{path}.config", config, numbers)
+    found = _convert(path, entry, MonitorEntry)
+    for field, rule in _secret_faults(found):
+        raise _wrong(f"{path}.{field}", rule)
+    _bound_references(path, depends_on=found.depends_on)
+    return found
+
+
+def _service(path: str, entry: dict[str, Any]) -> ServiceEntry:
+    _read_nested_durations(path, entry)
+    found = _convert(path, entry, ServiceEntry)
+    _bound_references(path, depends_on=found.depends_on, monitors=found.monitors, sli=found.sli)
+    for window, target in found.sla_targets.items():
+        if len(target.burn_rules) > RULES_MOST:
+            field = f"{path}.sla_targets.{window}.burn_rules"
+            raise _wrong(field, f"must have at most {RULES_MOST} entries")
+    return found
+
+
+def _bound_references(path: str, **lists: list[str]) -> None:
+    for name, references in lists.items():
+        if len(references) > REFERENCES_MOST:
+            raise _wrong(f"{path}.{name}", f"must have at most {REFERENCES_MOST} entries")
+        if len(set(references)) < len(references):
+            raise _wrong(f"{path}.{name}", "must not name anything twice")
+
+
+def _convert(path: str, entry: object, shape: type[T]) -> T:
+    try:
+        return msgspec.convert(entry, shape)
+    except msgspec.ValidationError as error:
+        field, rule = field_fault(str(error))
+        raise _wrong(f"{path}.{field}".rstrip("."), rule) from None
+
+
+def _read_durations(path: str, given: dict[str, Any], names: Any) -> None:
+    """Where seconds are asked for they may be written `30s` or `1h30m`."""
+    for name in list(names):
+        value = given.get(name)
+        if not str(name).endswith("_seconds") or not isinstance(value, str):
+            continue
+        found_us = read_duration(value)
+        if found_us is None or found_us % SECOND:
+            rule = "must be a number of seconds, or a duration such as 30s or 1h30m"
+            raise _wrong(f"{path}.{name}", rule)
+        given[name] = found_us // SECOND
+
+
+def _read_nested_durations(path: str, entry: dict[str, Any]) -> None:
+    """Of a service: nothing in it is free text by a key of the author's."""
+    _read_durations(path, entry, entry.keys())
+    for name, value in entry.items():
+        if isinstance(value, Mapping):
+            entry[name] = inner = dict(cast("Mapping[str, Any]", value))
+            _read_nested_durations(f"{path}.{name}", inner)
+        elif isinstance(value, list):
+            entry[name] = [dict(one) if isinstance(one, Mapping) else one for one in value]
+            for at, one in enumerate(entry[name]):
+                if isinstance(one, dict):
+                    _read_nested_durations(f"{path}.{name}[{at}]", one)
+
+
+def _secret_faults(entry: MonitorEntry) -> Iterator[tuple[str, str]]:
+    """What must not be written into a file. A blank keeps what is stored."""
+    spec = spec_of(entry.type)
+    for field in spec.fields if spec else ():
+        value = entry.config.get(field.name)
+        if not field.secret or value in (None, ""):
+            continue
+        if field.type is FieldType.HEADERS and isinstance(value, Mapping):
+            for name, content in cast("Mapping[object, object]", value).items():
+                if is_credential_header(str(name)) and content != "":
+                    yield f"config.{field.name}.{name}", "is a secret, which no bundle may hold"
+        elif field.type not in (FieldType.HEADERS, FieldType.DOCUMENT):
+            refers = any(each.name == f"{field.name}_ref" for each in spec.fields)  # type: ignore[union-attr]
+            hint = f": keep it as a secret of the project and name it in {field.name}_ref"
+            yield f"config.{field.name}", f"is a secret, which no bundle may hold{hint * refers}"

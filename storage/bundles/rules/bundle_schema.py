@@ -1,0 +1,113 @@
+"""The JSON Schema of bundles, for editors: made of the same types and tables that read them."""
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+from ....probes.check.monitor_spec import Field, FieldType, Spec
+from ....probes.kinds import spec_of
+from ...monitors.rules.monitor import NUMBERS, MonitorType
+from ...services.rules.service_report import WINDOWS
+from .bundle import MONITORS_MOST, SERVICES_MOST, MonitorEntry, ServiceEntry
+
+ID: Final = "https://json-schema.org/draft/2020-12/schema"
+_DURATION: Final = {"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$"}
+_TYPES: Final[dict[FieldType, dict[str, Any]]] = {
+    FieldType.TEXT: {"type": "string"},
+    FieldType.BOOLEAN: {"type": "boolean"},
+    FieldType.HEADERS: {"type": "object", "additionalProperties": {"type": "string"}},
+    FieldType.SECRET_NAME: {"type": "string", "pattern": "^[a-z][a-z0-9-]{0,62}$"},
+    FieldType.DOCUMENT: {"type": ["object", "string"]},
+    FieldType.IDS: {"type": "array", "items": {"type": "string"}},
+}
+
+
+def schema_text() -> str:
+    return json.dumps(bundle_schema(), indent=2, ensure_ascii=False)
+
+
+def bundle_schema() -> dict[str, Any]:
+    (monitor, service), definitions = msgspec.json.schema_components(
+        [MonitorEntry, ServiceEntry], ref_template="#/$defs/{name}"
+    )
+    for definition in definitions.values():
+        _allow_durations(definition)
+    definitions["MonitorEntry"]["allOf"] = [_of_kind(kind) for kind in MonitorType]
+    targets = definitions["ServiceEntry"]["properties"]["sla_targets"]
+    targets["propertyNames"] = {"enum": list(WINDOWS)}
+    uid = {"pattern": "^[a-z][a-z0-9-]{0,62}$"}
+    return {
+        "$schema": ID,
+        "title": "Leadline bundle",
+        "type": "object",
+        "required": ["format", "organization", "project", "monitors"],
+        "additionalProperties": False,
+        "properties": {
+            "format": {"enum": [1, 2], "description": "Services come with format 2."},
+            "organization": {"type": "string", "description": "Its slug or id."},
+            "project": {"type": "string", "description": "Its slug or id."},
+            "monitors": _entries(monitor, uid, MONITORS_MOST),
+            "services": _entries(service, uid, SERVICES_MOST),
+        },
+        "$defs": definitions,
+    }
+
+
+def _entries(entry: dict[str, Any], uid: dict[str, Any], most: int) -> dict[str, Any]:
+    return {
+        "type": ["object", "null"],
+        "propertyNames": uid,
+        "maxProperties": most,
+        "additionalProperties": entry,
+    }
+
+
+def _allow_durations(definition: dict[str, Any]) -> None:
+    for name, given in definition.get("properties", {}).items():
+        if not name.endswith("_seconds"):
+            continue
+        number = {key: value for key, value in given.items() if key != "default"}
+        bound = NUMBERS.get(name)
+        if bound is not None:
+            number |= {"minimum": 0 if bound.or_zero else bound.least, "maximum": bound.most}
+        default = {"default": given["default"]} if "default" in given else {}
+        definition["properties"][name] = {"anyOf": [number, _DURATION], **default}
+
+
+def _of_kind(kind: MonitorType) -> dict[str, Any]:
+    """What the config of a monitor of the type may hold."""
+    spec = spec_of(kind)
+    config: dict[str, Any] = {} if spec is None else _config(spec)
+    return {
+        "if": {"properties": {"type": {"const": kind.value}}, "required": ["type"]},
+        "then": {"properties": {"config": config}},
+    }
+
+
+def _config(spec: Spec) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "properties": {field.name: _setting(field) for field in spec.fields},
+        "additionalProperties": False,
+    }
+    if spec.bindings:
+        reference = _TYPES[FieldType.SECRET_NAME]
+        found["patternProperties"] = {f"^{spec.bindings}_[a-z][a-z0-9_-]*_ref$": reference}
+    required = [field.name for field in spec.fields if field.required]
+    return {**found, "required": required} if required else found
+
+
+def _setting(field: Field) -> dict[str, Any]:
+    said: dict[str, Any] = {"description": field.help}
+    if field.default is not None:
+        said["default"] = field.default
+    if field.secret and field.type is FieldType.TEXT:
+        return {**said, "const": "", "description": f"{field.help} No bundle holds a secret."}
+    if field.type is FieldType.CHOICE:
+        return {**said, "enum": [*field.choices, ""]}
+    if field.type is FieldType.INTEGER:
+        number = {"type": "integer", "minimum": field.least, "maximum": field.most}
+        if field.name.endswith("_seconds"):
+            return {**said, "anyOf": [number, _DURATION]}
+        return {**said, **number}
+    return {**said, **_TYPES[field.type]}

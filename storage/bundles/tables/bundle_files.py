@@ -1,0 +1,173 @@
+"""File providers and their files, as they were last looked at."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..rules.file_provider import Status
+
+# By the database's clock alone, as whoever else asks for it reads no other.
+LEASE_SECONDS = 30
+
+_CLAIM = """
+insert into bundle_providers as p (provider, scope, holder, lease_until)
+values (%(provider)s, %(scope)s, %(holder)s,
+  clock_timestamp() + %(lease)s * interval '1 second')
+on conflict (provider) do update set scope = excluded.scope, holder = excluded.holder,
+  lease_until = excluded.lease_until
+where p.holder = excluded.holder or p.lease_until <= clock_timestamp()
+returning provider
+"""
+_SCANNED = """
+update bundle_providers set last_scan = at(%(now)s), last_error = %(error)s,
+  last_success = case when %(error)s = '' then at(%(now)s) else last_success end
+where provider = %(provider)s
+"""
+_PROVIDERS = """
+select p.provider, p.scope, p.lease_until > clock_timestamp(), p.last_scan, p.last_success,
+  p.last_error,
+  (select count(*) from monitors m where m.managed_by = p.provider and m.orphaned_at is null),
+  (select count(*) from monitors m where m.managed_by = p.provider and m.orphaned_at is not null),
+  (select count(*) from bundle_files f where f.provider = p.provider
+    and f.status in ('rejected', 'error', 'degraded'))
+from bundle_providers p where %(provider)s in ('', p.provider) order by p.provider
+"""
+_FILES = """
+select provider, path, organization, project_slug, project, digest, generation, status, last_error,
+  looked_at, applied_at
+from bundle_files
+where %(provider)s in ('', provider)
+  and (%(organizations)s::text[] is null or organization = any(%(organizations)s::text[]))
+order by provider, path
+"""
+_PUT = """
+insert into bundle_files (provider, path, organization, project_slug, digest, status, last_error,
+  looked_at)
+values (%(provider)s, %(path)s, %(organization)s, %(project_slug)s, %(digest)s, %(status)s,
+  %(error)s, at(%(now)s))
+on conflict (provider, path) do update set organization = excluded.organization,
+  project_slug = excluded.project_slug, digest = excluded.digest, status = excluded.status,
+  last_error = excluded.last_error, looked_at = excluded.looked_at
+"""
+_APPLIED = """
+update bundle_files set project = %(project)s, generation = generation + 1, status = 'applied',
+  last_error = '', applied_at = at(%(now)s), looked_at = at(%(now)s)
+where provider = %(provider)s and path = %(path)s
+"""
+_DROP = "delete from bundle_files where provider = %(provider)s and path = %(path)s"
+_DROP_PROVIDER = "delete from bundle_providers where provider = %(provider)s"
+_ORPHAN_PLACES = """
+select distinct p.uid from projects p
+where p.uid <> %(project)s and (
+  exists (select from monitors m where m.org = p.org and m.project = p.id
+    and m.managed_by = %(provider)s and m.bundle_path = %(path)s and m.orphaned_at is null)
+  or exists (select from services s where s.org = p.org and s.project = p.id
+    and s.managed_by = %(provider)s and s.bundle_path = %(path)s and s.orphaned_at is null))
+order by p.uid
+"""
+
+
+class FileRow(msgspec.Struct, frozen=True):
+    """`organization` and `project_slug` are those that the file names; `project` is where it was
+    applied last."""
+
+    provider: str
+    path: str
+    organization: str
+    project_slug: str
+    project: UUID | None
+    digest: bytes
+    generation: int
+    # A word of Status, as the database has it.
+    status: str
+    last_error: str
+    looked_at: Instant
+    applied_at: Instant | None
+
+
+class ProviderRow(msgspec.Struct, frozen=True):
+    """`is_held` while a process watches its directory."""
+
+    provider: str
+    scope: str
+    is_held: bool
+    last_scan: Instant | None
+    last_success: Instant | None
+    last_error: str
+    managed_monitors: int
+    orphaned_monitors: int
+    bundle_errors: int
+
+
+async def claim_provider(tx: Tx, provider: str, scope: str, holder: UUID) -> bool:
+    """Whether the directory is the holder's to look at, for LEASE_SECONDS from now."""
+    return (
+        await tx.value(_CLAIM, provider=provider, scope=scope, holder=holder, lease=LEASE_SECONDS)
+        is not None
+    )
+
+
+async def note_scan(tx: Tx, provider: str, error: str) -> None:
+    await tx.execute(_SCANNED, provider=provider, error=error, now=tx.now)
+
+
+async def select_providers(tx: Tx, provider: str = "") -> list[ProviderRow]:
+    return await tx.structs(ProviderRow, _PROVIDERS, provider=provider)
+
+
+async def select_files(
+    tx: Tx, provider: str = "", organizations: Sequence[str] | None = None
+) -> list[FileRow]:
+    """By provider and path; of any where none is given. Organizations by what files call them."""
+    names = None if organizations is None else list(organizations)
+    return await tx.structs(FileRow, _FILES, provider=provider, organizations=names)
+
+
+async def put_file(
+    tx: Tx,
+    provider: str,
+    path: str,
+    *,
+    named: tuple[str, str],
+    digest: bytes,
+    status: Status,
+    error: str = "",
+) -> None:
+    """What was found of it; `named` are the organization and the project that it names."""
+    await tx.execute(
+        _PUT,
+        provider=provider,
+        path=path,
+        organization=named[0],
+        project_slug=named[1],
+        digest=digest,
+        status=status.value,
+        error=error,
+        now=tx.now,
+    )
+
+
+async def note_applied(tx: Tx, provider: str, path: str, project: UUID) -> None:
+    """The file is there, and its project as it says."""
+    await tx.execute(_APPLIED, provider=provider, path=path, project=project, now=tx.now)
+
+
+async def drop_file(tx: Tx, provider: str, path: str) -> None:
+    await tx.execute(_DROP, provider=provider, path=path)
+
+
+async def select_left_behind(
+    tx: Tx, provider: str, path: str, project: UUID | None
+) -> Iterable[UUID]:
+    """Other projects in which something still comes from the file."""
+    nowhere = UUID(int=0)
+    rows = await tx.rows(_ORPHAN_PLACES, provider=provider, path=path, project=project or nowhere)
+    return [uid for (uid,) in rows]
+
+
+async def drop_provider(tx: Tx, provider: str) -> bool:
+    """With what is known of its files; whether there was one."""
+    return await tx.execute(_DROP_PROVIDER, provider=provider) == 1

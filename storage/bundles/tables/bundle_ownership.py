@@ -1,0 +1,37 @@
+"""From which bundle a monitor or a service comes: the same four columns of both tables."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ...engine.pools import LockRank, Tx
+from ..rules.bundle_diff import Kind, Mark
+
+_MARK: Final = """
+update {table} k set managed_by = i.managed_by, bundle_uid = i.bundle_uid,
+  bundle_path = i.bundle_path, orphaned_at = at(i.orphaned_at)
+from json_to_recordset(%(items)s::json)
+  as i(uid uuid, managed_by text, bundle_uid text, bundle_path text, orphaned_at bigint)
+where k.org = %(org)s and k.uid = i.uid
+"""
+_RELEASE: Final = """
+with held as (
+  select org, id from {table} where managed_by = %(provider)s order by org, id for no key update)
+update {table} k set managed_by = '', bundle_uid = null, bundle_path = '', orphaned_at = null
+from held where k.org = held.org and k.id = held.id
+"""
+_RANKS: Final = {"monitor": LockRank.MONITOR, "service": LockRank.SERVICE}
+
+
+async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[Mark]) -> None:
+    """What is marked is held, or new."""
+    if marks:
+        items = msgspec.json.encode(marks).decode()
+        await tx.execute(_MARK.format(table=f"{kind}s"), org=org, items=items)
+
+
+async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:
+    """How many of them nobody's files speak of any more."""
+    tx.lock_rank(_RANKS[kind], "what a provider lets go of")
+    return await tx.execute(_RELEASE.format(table=f"{kind}s"), provider=provider)

@@ -1,0 +1,1 @@
+"""Transactions of bundles: one unit of work per function."""

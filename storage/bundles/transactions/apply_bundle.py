@@ -1,0 +1,158 @@
+"""A bundle is applied as a whole, or nothing of it is: its project's monitors and services become
+what it says, and what its file named before and no longer names is an orphan.
+
+It keeps true: what is applied twice changes nothing the second time; nothing is deleted, and
+nothing moves to another project; a plan is an application that is not kept, so it says what would
+be done. All that is there is locked first, in the order that everyone locks in.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need
+from ...accounts.transactions.authorize import NOT_FOUND, demand_project
+from ...alerting.tables.service_alertings import lock_alertings
+from ...core.refusal import Refused
+from ...engine.pools import Conflicted, Pool, Tx
+from ...monitors.rules.monitor import MonitorType
+from ...monitors.rules.secret import references
+from ...monitors.tables import compositions, monitors
+from ...monitors.tables.secrets import hold_secrets
+from ...oncall.tables.escalation_policies import hold_policy
+from ...oncall.tables.oncall_schedules import hold_schedules
+from ...scheduling.tables import shards as schedules
+from ...services.tables.service_dependencies import hold_graph
+from ...services.tables.services import lock_services, select_services_of_project
+from ..rules.bundle import Bundle
+from ..rules.bundle_diff import Change
+from .bundle_context import (
+    Applied,
+    Place,
+    Terms,
+    expect_home,
+    look_around,
+    match_monitors,
+    match_services,
+    monitor_ids,
+)
+from .write_monitors import Wanted, compare_monitors, write_monitors
+from .write_services import compare_services, write_services
+
+_APPLY: Final = Action(Need.PROJECT_ADMIN)
+
+
+@dataclass
+class _NotKept(Exception):
+    """Carries a plan out of the transaction that it is rolled back with."""
+
+    changes: list[Change]
+
+
+async def plan_bundle(
+    pool: Pool, project: UUID, bundle: Bundle, applied: Applied, terms: Terms
+) -> list[Change]:
+    """What applying it now would change. Refused as apply_bundle."""
+
+    async def work(tx: Tx) -> None:
+        raise _NotKept(await apply_bundle(tx, project, bundle, applied, terms))
+
+    try:
+        await pool.transact("plan_bundle", work)
+    except _NotKept as plan:
+        return plan.changes
+    raise AssertionError("a plan is never kept")
+
+
+async def apply_bundle(
+    tx: Tx, project: UUID, bundle: Bundle, applied: Applied, terms: Terms
+) -> list[Change]:
+    """What it changes, entry by entry. Refused not_found, forbidden, invalid with the entry and its
+    field, bundle_conflict with the entry that another owns or edits."""
+    home = await demand_project(tx, applied.principal, _APPLY, project)
+    if await hold_graph(tx, home.org, home.id) is None:
+        raise Refused(NOT_FOUND)
+    await expect_home(tx, bundle, home)
+    place = await look_around(tx, home)
+    place.mine = match_monitors(place, bundle.monitors, applied.provider)
+    place.my_services = match_services(place, bundle.services, applied.provider)
+    place.coming = {uid: uuid7() for uid in bundle.monitors if uid not in place.mine}
+    await _lock(tx, bundle, place, applied, terms)
+    wanted = await compare_monitors(tx, bundle, place, applied, terms)
+    if any(row.shard not in place.held for row in wanted.rows.values()):
+        raise Conflicted("a monitor of the bundle has just moved to another region")
+    await _hold_what_is_named(tx, place, wanted)
+    wanted_services = await compare_services(tx, bundle, place, applied)
+    tx.holds_all()
+    await write_monitors(tx, bundle, place, wanted, applied, terms)
+    await write_services(tx, place, wanted_services, applied, terms)
+    return [*wanted.changes, *wanted_services.changes]
+
+
+def _own_keys(place: Place, applied: Applied) -> set[int]:
+    mine = {one.id for one in place.mine.values()}
+    return mine | {
+        one.id
+        for one in place.names
+        if one.managed_by == applied.provider and one.bundle_path == applied.path
+    }
+
+
+async def _lock(tx: Tx, bundle: Bundle, place: Place, applied: Applied, terms: Terms) -> None:
+    """Shards, services with how they speak, and monitors."""
+    home = place.home
+    regions = sorted({one.region for one in bundle.monitors.values()} & terms.regions)
+    for region in regions:
+        place.shards[region] = await schedules.found_shard(tx, 0, region, tx.now)
+    keys = _own_keys(place, applied)
+    used = {one.shard for one in place.names if one.id in keys}
+    place.held = {*place.shards.values(), *used}
+    await monitors.lock_shards(tx, sorted(place.held))
+    held = [
+        row.key
+        for row in place.services
+        if row.managed_by == applied.provider or row in place.my_services.values()
+    ]
+    await lock_services(tx, held)
+    await lock_alertings(tx, held)
+    # As they are now that they are held.
+    place.services = await select_services_of_project(tx, home.org, home.id)
+    place.my_services = match_services(place, bundle.services, applied.provider)
+    await monitors.lock_monitors_of(tx, home.org, keys)
+    referred = _referred(bundle, place) - keys
+    await monitors.hold_monitors_of(tx, home.org, referred)
+
+
+def _referred(bundle: Bundle, place: Place) -> set[int]:
+    """Monitors that are not the bundle's and that it counts on."""
+    ids = monitor_ids(place)
+    by_uid = {one.uid: one.id for one in place.names}
+    words: set[str] = set()
+    for service in bundle.services.values():
+        words.update(service.monitors)
+    for monitor in bundle.monitors.values():
+        words.update(monitor.depends_on)
+    return {by_uid[ids[word]] for word in words if word in ids and ids[word] in by_uid}
+
+
+async def _hold_what_is_named(tx: Tx, place: Place, wanted: Wanted) -> None:
+    """Secrets, ladders, schedules, then what is called for and the states."""
+    home = place.home
+    drafts = wanted.drafts.values()
+    names = {name for draft in drafts for name in references(draft.config).values()}
+    await hold_secrets(tx, home.org, home.id, names)
+    for uid in sorted(place.policies):
+        await hold_policy(tx, home.org, home.id, uid)
+    await hold_schedules(tx, home.org, home.id, set(place.schedules))
+    rows = [*wanted.rows.values(), *wanted.orphans.values()]
+    await _call(tx, home.org, [row.id for row in rows if row.type == MonitorType.COMPOSITE])
+    await monitors.lock_states(tx, [(home.org, row.id) for row in rows])
+
+
+async def _call(tx: Tx, org: int, composites: Iterable[int]) -> None:
+    """Whoever evaluates takes the call first, and then the state: so do we."""
+    for key in sorted(composites):
+        await compositions.call(tx, (org, key), tx.now)

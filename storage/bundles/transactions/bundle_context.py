@@ -1,0 +1,296 @@
+"""Where a bundle is applied, and what it may refer to there: monitors and services of the project,
+ladders and schedules by name.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.tables.projects import ProjectRow, select_organization
+from ...core.instant import Instant
+from ...core.refusal import Refused
+from ...engine.keyring import Keyring
+from ...engine.pools import Tx
+from ...monitors.rules.monitor_defaults import MonitorDefaults
+from ...monitors.tables.monitors import Named, select_names
+from ...oncall.tables.escalation_policies import select_policies_of
+from ...oncall.tables.oncall_schedules import select_schedules_of
+from ...services.tables.services import ServiceRow, select_services_of_project
+from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
+from ..rules.bundle_diff import MANAGED_BY, FieldChange, Kind, Mark
+
+CONFLICT: Final = "bundle_conflict"
+# What another writer's doing refuses, beside what is wrong with the bundle itself.
+_CONFLICTS: Final = frozenset(
+    {"slug_taken", "managed_by_file", "in_use", "revision_conflict", "service_quota", "retired"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """By what else an entry is read: the defaults of what it leaves out, the regions there are,
+    and for how many days results are kept."""
+
+    keyring: Keyring
+    regions: frozenset[str]
+    defaults: MonitorDefaults
+    raw_days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """In whose name and from which file a bundle is applied; `kept` are uids that other files of
+    the provider name, which are no orphans."""
+
+    principal: Principal
+    path: str = ""
+    kept: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def provider(self) -> str:
+        return self.principal.provider
+
+
+@dataclass(slots=True)
+class Place:
+    """The project as it is, and which of its things are those of the bundle."""
+
+    home: ProjectRow
+    names: list[Named]
+    uids: dict[int, UUID]
+    services: list[ServiceRow]
+    # Names by id, and ids by key.
+    policies: dict[UUID, str]
+    policy_uids: dict[int, UUID]
+    schedules: dict[UUID, str]
+    # By the bundle's uid: what stands there already.
+    mine: dict[str, Named] = field(default_factory=dict)
+    my_services: dict[str, ServiceRow] = field(default_factory=dict)
+    # What the bundle names and is not there, by the id that it will have.
+    coming: dict[str, UUID] = field(default_factory=dict)
+    # The shard of each region that monitors come to; they are held.
+    shards: dict[str, int] = field(default_factory=dict)
+    # All shards that are held.
+    held: set[int] = field(default_factory=set)
+
+
+async def look_around(tx: Tx, home: ProjectRow) -> Place:
+    """The project is held."""
+    policies = await select_policies_of(tx, home.org, home.id)
+    schedules = await select_schedules_of(tx, home.org, home.id)
+    names = await select_names(tx, home.org, home.id)
+    return Place(
+        home=home,
+        names=names,
+        uids={one.id: one.uid for one in names},
+        services=await select_services_of_project(tx, home.org, home.id),
+        policies={row.uid: row.name for row in policies},
+        policy_uids={row.id: row.uid for row in policies},
+        schedules={row.uid: row.name for row in schedules},
+    )
+
+
+async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
+    """Refused where the bundle says that it is of another project."""
+    organization = await select_organization(tx, home.org_uid)
+    assert organization is not None, "the project stands in it"
+    if bundle.organization not in (organization.slug, str(home.org_uid)):
+        raise Refused("invalid", "organization", "is not that of the project")
+    if bundle.project not in (home.slug, str(home.uid)):
+        raise Refused("invalid", "project", "is another than the one it is applied to")
+
+
+class Marked(Protocol):
+    """What a bundle may name: a monitor or a service."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def slug(self) -> str: ...
+    @property
+    def managed_by(self) -> str: ...
+    @property
+    def bundle_uid(self) -> str | None: ...
+    @property
+    def bundle_path(self) -> str: ...
+    @property
+    def orphaned_at(self) -> Instant | None: ...
+
+
+M = TypeVar("M", bound=Marked)
+T = TypeVar("T")
+
+
+def match_monitors(
+    place: Place, entries: Mapping[str, MonitorEntry], provider: str
+) -> dict[str, Named]:
+    """Refused where the slug is another's, or the type is not that."""
+    found = _match("monitors", place.names, entries, provider)
+    for uid, one in found.items():
+        if entries[uid].type != one.type:
+            rule = f"is {one.type}, and types are not changed: give it another uid"
+            raise Refused("invalid", f"monitors.{uid}.type", rule)
+    return found
+
+
+def match_services(
+    place: Place, entries: Mapping[str, ServiceEntry], provider: str
+) -> dict[str, ServiceRow]:
+    """Refused where the slug is another's."""
+    return _match("services", place.services, entries, provider)
+
+
+def _match(
+    kind: str,
+    rows: Sequence[M],
+    entries: Mapping[str, MonitorEntry] | Mapping[str, ServiceEntry],
+    provider: str,
+) -> dict[str, M]:
+    """What each uid stands for already: what the provider calls so, else what people edit under
+    its slug."""
+    by_uid = {one.bundle_uid: one for one in rows if one.managed_by == provider}
+    by_slug = {one.slug: one for one in rows}
+    found: dict[str, M] = {}
+    for uid, entry in entries.items():
+        slug = entry.slug if isinstance(entry.slug, str) else uid
+        one = by_uid.get(uid) or by_slug.get(slug)
+        if one is None:
+            continue
+        _expect_ours(f"{kind}.{uid}", uid, one, provider)
+        if isinstance(entry.slug, str) and entry.slug != one.slug:
+            rule = f"is {one.slug}, and slugs are not changed"
+            raise Refused("invalid", f"{kind}.{uid}.slug", rule)
+        found[uid] = one
+    _expect_apart(kind, {uid: one.id for uid, one in found.items()})
+    return found
+
+
+def left_out(
+    kind: Kind, rows: Sequence[M], entries: Collection[str], applied: Applied
+) -> dict[str, M]:
+    """What the file named before and no longer names, and no other file of the provider does."""
+    return {
+        one.bundle_uid: one
+        for one in rows
+        if one.managed_by == applied.provider
+        and one.bundle_uid is not None
+        and one.bundle_path == applied.path
+        and one.orphaned_at is None
+        and one.bundle_uid not in entries
+        and (kind, one.bundle_uid) not in applied.kept
+    }
+
+
+def taken_over(row: Marked, applied: Applied) -> FieldChange | None:
+    """What is told where the bundle takes it from people, or back from among the orphans."""
+    if row.managed_by == applied.provider and row.orphaned_at is None:
+        return None
+    was = "" if row.managed_by == "" else "orphaned"
+    return FieldChange(name=MANAGED_BY, from_=was, to=applied.provider)
+
+
+def marks_of(
+    entries: Mapping[str, UUID],
+    standing: Mapping[str, Marked],
+    orphans: Mapping[str, UUID],
+    applied: Applied,
+    now: Instant,
+) -> list[Mark]:
+    """Of what does not bear its mark yet: `entries` and `orphans` are ids by the bundle's uid."""
+    marks: list[Mark] = []
+    for uid, own in entries.items():
+        row = standing.get(uid)
+        stands = row and (row.managed_by, row.bundle_uid, row.bundle_path, row.orphaned_at)
+        if stands != (applied.provider, uid, applied.path, None):
+            marks.append(Mark(own, applied.provider, uid, applied.path))
+    for uid, own in orphans.items():
+        marks.append(Mark(own, applied.provider, uid, applied.path, now))
+    return marks
+
+
+@contextmanager
+def under(path: str) -> Iterator[None]:
+    """What is refused within is said of the entry: its field, or the entry as a whole."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code == CONFLICT:
+            field_ = f"{path}.{refused.field}"
+            raise Refused(CONFLICT, field_, refused.message) from refused
+        if refused.field and refused.message:
+            raise Refused("invalid", f"{path}.{refused.field}", refused.message) from refused
+        if refused.code in _CONFLICTS:
+            raise Refused(CONFLICT, path, refused.code) from refused
+        raise Refused("invalid", path, refused.message or refused.code) from refused
+
+
+def _expect_ours(path: str, uid: str, one: Marked, provider: str) -> None:
+    if one.managed_by in ("", provider) and one.bundle_uid in (None, uid):
+        return
+    whose = f"{one.managed_by}, as {one.bundle_uid}"
+    raise Refused(CONFLICT, path, f"the slug {one.slug} is taken by what comes from {whose}")
+
+
+def _expect_apart(kind: str, keys: Mapping[str, int]) -> None:
+    seen: dict[int, str] = {}
+    for uid, key in keys.items():
+        if key in seen:
+            raise Refused(CONFLICT, f"{kind}.{uid}", f"is the same as {seen[key]}")
+        seen[key] = uid
+
+
+def monitor_ids(place: Place) -> dict[str, UUID]:
+    """What may be written where a monitor is referred to: a uid of the bundle, before a slug or an
+    id of the project's."""
+    found = {str(one.uid): one.uid for one in place.names}
+    found.update({one.slug: one.uid for one in place.names})
+    found.update({uid: one.uid for uid, one in place.mine.items()})
+    found.update(place.coming)
+    return found
+
+
+def monitor_words(place: Place) -> dict[UUID, str]:
+    """How a monitor is referred to: by its uid in the bundle, else by its slug, or its id where
+    the bundle means another by that."""
+    taken = {*place.mine, *place.coming}
+    found = {one.uid: str(one.uid) if one.slug in taken else one.slug for one in place.names}
+    found.update({one.uid: uid for uid, one in place.mine.items()})
+    found.update({uid: word for word, uid in place.coming.items()})
+    return found
+
+
+def resolve(field_: str, words: Sequence[str], known: Mapping[str, T]) -> list[T]:
+    """Refused for the first that names nothing."""
+    for word in words:
+        if word not in known:
+            rule = f"names {word[:64]!r}, which is neither in the bundle nor in the project"
+            raise Refused("invalid", field_, rule)
+    return [known[word] for word in words]
+
+
+def resolve_named(field_: str, word: str, named: Mapping[UUID, str]) -> str:
+    """The id, as text, of what has the name or the id; blank for blank. Refused where there is
+    none, or two have the name."""
+    if not word:
+        return ""
+    if word in {str(uid) for uid in named}:
+        return word
+    found = [uid for uid, name in named.items() if name == word]
+    if len(found) != 1:
+        rule = (
+            "is the name of none of the project" if not found else "is the name of two: give an id"
+        )
+        raise Refused("invalid", field_, rule)
+    return str(found[0])
+
+
+def word_for(uid: UUID | str | None, named: Mapping[UUID, str]) -> str:
+    """The name, where it is the only one; else the id."""
+    if not uid:
+        return ""
+    key = UUID(str(uid))
+    name = named.get(key, "")
+    return name if list(named.values()).count(name) == 1 else str(key)

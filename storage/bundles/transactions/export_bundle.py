@@ -1,0 +1,90 @@
+"""A project's monitors and services as a bundle: applied to the project as it is, it changes
+nothing. What file providers manage stands in their files, and what no file names any more in none.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.projects import select_organization
+from ...accounts.transactions.authorize import demand_project
+from ...core.slug import free_slug
+from ...engine.keyring import Keyring
+from ...engine.pools import Tx
+from ...monitors.tables.monitors import select_monitors_by_key
+from ..rules.bundle_default import brief_monitor, brief_service
+from ..rules.bundle_diff import API
+from .bundle_context import M, Marked, Place, look_around, monitor_words
+from .monitor_entries import in_words, present_draft
+from .service_entries import standing_in_words
+from .write_services import select_standing, service_words, words_of_members
+
+_EXPORT: Final = Action(Need.EDITOR)
+
+
+async def export_bundle(
+    tx: Tx, principal: Principal, project: UUID, keyring: Keyring
+) -> dict[str, Any]:
+    """Refused not_found, forbidden."""
+    home = await demand_project(tx, principal, _EXPORT, project)
+    organization = await select_organization(tx, home.org_uid)
+    assert organization is not None, "the project stands in it"
+    place = await look_around(tx, home)
+    _take(place)
+    monitors = await _monitors(tx, place, keyring)
+    services = await _services(tx, place)
+    found: dict[str, Any] = {
+        "format": 2 if services else 1,
+        "organization": organization.slug,
+        "project": home.slug,
+        "monitors": monitors,
+    }
+    return {**found, "services": services} if services else found
+
+
+def _take(place: Place) -> None:
+    """What is exported, by the uid that it has or comes to have: its slug, if that is free."""
+    place.mine = _by_uid([one for one in place.names if _is_exported(one)])
+    place.my_services = _by_uid([row for row in place.services if _is_exported(row)])
+
+
+def _is_exported(one: Marked) -> bool:
+    return one.managed_by in ("", API) and one.orphaned_at is None
+
+
+def _by_uid(rows: Sequence[M]) -> dict[str, M]:
+    taken = {one.bundle_uid for one in rows if one.bundle_uid}
+    found: dict[str, M] = {}
+    for one in rows:
+        uid = one.bundle_uid or free_slug(one.slug, taken)
+        taken.add(uid)
+        found[uid] = one
+    return found
+
+
+async def _monitors(tx: Tx, place: Place, keyring: Keyring) -> dict[str, Any]:
+    words = monitor_words(place)
+    keys = [(place.home.org, one.id) for one in place.mine.values()]
+    rows = await select_monitors_by_key(tx, keys)
+    found: dict[str, Any] = {}
+    for uid, one in sorted(place.mine.items()):
+        row = rows[place.home.org, one.id]
+        settings = in_words(present_draft(row, place, keyring), words, place.policies)
+        slug = {} if row.slug == uid else {"slug": row.slug}
+        given = {"name": settings.pop("name"), "type": row.type, **slug}
+        found[uid] = {**given, **brief_monitor(settings)}
+    return found
+
+
+async def _services(tx: Tx, place: Place) -> dict[str, Any]:
+    standing = await select_standing(tx, place, place.my_services)
+    members = words_of_members(place, standing)
+    of_services = service_words(place)
+    found: dict[str, Any] = {}
+    for uid, one in sorted(standing.items()):
+        settings = standing_in_words(one, members, of_services, place)
+        slug = {} if one.row.slug == uid else {"slug": one.row.slug}
+        given = {"name": settings.pop("name"), **slug}
+        found[uid] = {**given, **brief_service(settings)}
+    return found

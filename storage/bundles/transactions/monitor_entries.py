@@ -1,0 +1,140 @@
+"""A monitor of a bundle beside the one that is there: as drafts, which are written, and as words,
+which are compared, told and exported.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from ....probes.check.monitor_spec import FieldType
+from ....probes.kinds import spec_of
+from ...core.refusal import Refused
+from ...engine.keyring import CannotOpen, Keyring
+from ...monitors.rules.monitor import MonitorType
+from ...monitors.rules.monitor_defaults import completed
+from ...monitors.tables.monitors import MonitorRow
+from ...monitors.transactions.composite_children import with_natural_children
+from ...monitors.transactions.config_secrets import readable, split, unseal
+from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ..rules.bundle import MonitorEntry
+from .bundle_context import Place, Terms, resolve, resolve_named, under, word_for
+
+# As the wire and the bundle call them, in the order of an entry.
+SETTINGS: Final = (
+    "name",
+    "description",
+    "target",
+    "method",
+    "interval_seconds",
+    "timeout_seconds",
+    "retries",
+    "failure_threshold",
+    "confirm_interval_seconds",
+    "renotify_seconds",
+    "grace_seconds",
+    "conditions",
+    "tags",
+    "depends_on",
+    "region",
+    "config",
+    "enabled",
+    "auto_incident",
+)
+POLICY: Final = "escalation_policy"
+
+
+def wanted_draft(
+    path: str,
+    uid: str,
+    entry: MonitorEntry,
+    ids: Mapping[str, UUID],
+    policies: Mapping[UUID, str],
+    terms: Terms,
+) -> MonitorDraft:
+    """Refused invalid where it refers to nothing."""
+    given = {
+        name: value for name in (*SETTINGS, "slug") if (value := getattr(entry, name)) is not UNSET
+    }
+    given["slug"] = given.get("slug", uid)
+    given["type"] = entry.type.value
+    given["depends_on"] = resolve(f"{path}.depends_on", entry.depends_on, ids)
+    given["config"] = _with_children(path, entry, ids)
+    policy = resolve_named(f"{path}.{POLICY}", entry.escalation_policy, policies)
+    given["escalation_policy_id"] = policy or None
+    draft = MonitorDraft(**completed(given, entry.type.value, terms.defaults))
+    if entry.type != MonitorType.COMPOSITE:
+        return draft
+    # It is compared as it would be kept, and only what is right is kept whole.
+    with under(path):
+        check_draft(draft, terms.regions)
+    return with_natural_children(draft)
+
+
+def _with_children(path: str, entry: MonitorEntry, ids: Mapping[str, UUID]) -> dict[str, Any]:
+    config = dict(entry.config)
+    if entry.type == MonitorType.COMPOSITE:
+        words = children_of(path, entry)
+        config["children"] = [str(uid) for uid in resolve(f"{path}.config.children", words, ids)]
+    return config
+
+
+def children_of(path: str, entry: MonitorEntry) -> list[str]:
+    """What a composite is to be made of, as it is written. Refused where it is no list of words."""
+    children = entry.config.get("children", []) if entry.type == MonitorType.COMPOSITE else []
+    if not isinstance(children, list) or not all(isinstance(one, str) for one in children):
+        raise Refused("invalid", f"{path}.config.children", "must be a list of names")
+    return children
+
+
+def present_draft(row: MonitorRow, place: Place, keyring: Keyring) -> MonitorDraft:
+    """The monitor as it is, its secrets left blank and its documents open."""
+    values: dict[str, Any] = {name: getattr(row, name) for name in SETTINGS}
+    config: dict[str, Any] = msgspec.json.decode(row.config)
+    values["config"] = readable(row.type, config, lambda: _unsealed(row, keyring))
+    values["depends_on"] = [place.uids[key] for key in row.depends_on if key in place.uids]
+    policy = place.policy_uids.get(row.escalation_policy or 0)
+    values["escalation_policy_id"] = None if policy is None else str(policy)
+    return MonitorDraft(type=row.type, slug=row.slug, **values)
+
+
+def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
+    """Empty where the ring does not open them: a document is then a blank, as any secret is."""
+    try:
+        return unseal(keyring, row.config_sealed, row.uid)
+    except CannotOpen:
+        return {}
+
+
+def in_words(
+    draft: MonitorDraft, words: Mapping[UUID, str], policies: Mapping[UUID, str]
+) -> dict[str, Any]:
+    """Every setting as a bundle writes it."""
+    found = {name: getattr(draft, name) for name in SETTINGS}
+    found["depends_on"] = [words.get(uid, str(uid)) for uid in draft.depends_on]
+    found["config"] = _config_in_words(draft, words)
+    found[POLICY] = word_for(draft.escalation_policy_id, policies)
+    return found
+
+
+def _config_in_words(draft: MonitorDraft, words: Mapping[UUID, str]) -> dict[str, Any]:
+    plain, _ = split(draft.type, draft.config)
+    spec = spec_of(draft.type)
+    for field in spec.fields if spec else ():
+        value = draft.config.get(field.name)
+        if field.type is FieldType.DOCUMENT and value not in (None, ""):
+            plain[field.name] = _document(value)
+    if draft.type == MonitorType.COMPOSITE:
+        plain["children"] = [words.get(UUID(uid), uid) for uid in plain.get("children", [])]
+    return plain
+
+
+def _document(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return value

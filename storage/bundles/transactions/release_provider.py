@@ -1,0 +1,28 @@
+"""What a provider manages becomes everybody's again: for one that is no longer configured, as its
+files cannot let go of it any more.
+"""
+
+from typing import Final
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.audit_entries import INSTANCE
+from ...accounts.transactions.authorize import audit, demand
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..tables.bundle_files import drop_provider
+from ..tables.bundle_ownership import release_marks
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def release_provider(tx: Tx, principal: Principal, provider: str) -> tuple[int, int]:
+    """How many monitors and services it managed. Refused forbidden, and invalid where nothing is
+    known of it."""
+    demand(principal, _ADMIN, None)
+    services = await release_marks(tx, "service", provider)
+    monitors = await release_marks(tx, "monitor", provider)
+    if not (await drop_provider(tx, provider) or monitors or services):
+        raise Refused("invalid", "provider", f"{provider[:64]!r} manages nothing")
+    said = f"provider:{provider} monitors={monitors} services={services}"
+    await audit(tx, principal, INSTANCE, "provider.release", said)
+    return monitors, services

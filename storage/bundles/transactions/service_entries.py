@@ -1,0 +1,139 @@
+"""A service of a bundle beside the one that is there, as words, which are compared, told and
+exported, and as what is written.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...alerting.tables.service_alertings import AlertingRow
+from ...core.availability import OBJECTIVE_SCALE
+from ...core.instant import SECOND
+from ...core.refusal import Refused
+from ...objectives.rules import Rule, Severity, threshold_of
+from ...objectives.tables.burn_rules import BurnRuleRow
+from ...objectives.tables.service_targets import TargetRow
+from ...services.rules.epoch import Revision
+from ...services.rules.service_health import Policies
+from ...services.rules.service_policy import read_policies, written_policies
+from ...services.tables.services import ServiceRow
+from ..rules.bundle import BurnRuleEntry, ServiceEntry
+from .bundle_context import Place, resolve, resolve_named, word_for
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A service as it is. `revision` is what is declared of it, None for nothing."""
+
+    row: ServiceRow
+    alerting: AlertingRow
+    revision: Revision | None
+    declared: int
+    upstreams: Sequence[int]
+    targets: Mapping[str, TargetRow]
+    rules: Mapping[str, Sequence[BurnRuleRow]]
+
+
+def entry_in_words(
+    uid: str,
+    entry: ServiceEntry,
+    monitors: Mapping[str, UUID],
+    monitor_words: Mapping[UUID, str],
+    service_words: Mapping[str, str],
+    place: Place,
+) -> dict[str, Any]:
+    """Refused invalid where it refers to nothing."""
+    path = f"services.{uid}"
+    policy = resolve_named(f"{path}.escalation_policy", entry.escalation_policy, place.policies)
+    schedule = resolve_named(f"{path}.oncall_schedule", entry.oncall_schedule, place.schedules)
+
+    def named(name: str, words: Sequence[str]) -> list[str]:
+        return [monitor_words[one] for one in resolve(f"{path}.{name}", words, monitors)]
+
+    upstreams = resolve(f"{path}.depends_on", entry.depends_on, service_words)
+    return {
+        "name": entry.name if isinstance(entry.name, str) else uid,
+        "description": entry.description,
+        "escalation_policy": word_for(policy, place.policies),
+        "oncall_schedule": word_for(schedule, place.schedules),
+        "depends_on": sorted(upstreams),
+        "monitors": named("monitors", entry.monitors),
+        "sli": named("sli", entry.sli),
+        "policies": msgspec.to_builtins(written_policies(policies_of(path, entry))),
+        "alerting": {
+            **msgspec.to_builtins(entry.alerting),
+            "page_on": [one for one in ("down", "degraded") if one in entry.alerting.page_on],
+        },
+        "sla_targets": {
+            window: {
+                "objective": float(target.objective),
+                "burn_alert_enabled": target.burn_alert_enabled,
+                "burn_rules": [_rule_in_words(rule_of(one)) for one in target.burn_rules],
+            }
+            for window, target in sorted(entry.sla_targets.items())
+        },
+    }
+
+
+def standing_in_words(
+    standing: Standing,
+    monitor_words: Mapping[int, str],
+    service_words: Mapping[int, str],
+    place: Place,
+) -> dict[str, Any]:
+    row, revision = standing.row, standing.revision
+    policies = written_policies(Policies() if revision is None else revision.policies)
+    alerting = standing.alerting
+    return {
+        "name": row.name,
+        "description": row.description,
+        "escalation_policy": word_for(row.escalation_policy_uid, place.policies),
+        "oncall_schedule": word_for(row.oncall_schedule_uid, place.schedules),
+        "depends_on": sorted(service_words[key] for key in standing.upstreams),
+        "monitors": [monitor_words[key] for key in (revision.monitors if revision else ())],
+        "sli": [monitor_words[key] for key in (revision.sli if revision else ())],
+        "policies": msgspec.to_builtins(policies),
+        "alerting": {
+            "owns_paging": alerting.owns_paging,
+            "page_on": [one for one in ("down", "degraded") if one in alerting.page_on],
+            "page_on_unknown": alerting.page_on_unknown,
+            "confirm_evaluations": alerting.confirm_evaluations,
+            "renotify_seconds": alerting.renotify_seconds,
+        },
+        "sla_targets": {
+            window: {
+                "objective": target.objective / OBJECTIVE_SCALE,
+                "burn_alert_enabled": target.burn_enabled,
+                "burn_rules": [_rule_in_words(one.rule) for one in standing.rules.get(window, ())],
+            }
+            for window, target in sorted(standing.targets.items())
+        },
+    }
+
+
+def policies_of(path: str, entry: ServiceEntry) -> Policies:
+    """Refused invalid where the floor is no floor."""
+    policies = read_policies(entry.policies)
+    if policies is None:
+        rule = "must be whole microseconds"
+        raise Refused("invalid", f"{path}.policies.freshness.active_floor", rule)
+    return policies
+
+
+def rule_of(entry: BurnRuleEntry) -> Rule:
+    return Rule(
+        entry.long_window_seconds * SECOND,
+        entry.short_window_seconds * SECOND,
+        threshold_of(entry.threshold),
+        Severity(entry.severity),
+    )
+
+
+def _rule_in_words(rule: Rule) -> dict[str, Any]:
+    return {
+        "long_window_seconds": rule.long_us // SECOND,
+        "short_window_seconds": rule.short_us // SECOND,
+        "threshold": float(rule.threshold),
+        "severity": rule.severity.value,
+    }

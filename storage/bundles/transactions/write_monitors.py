@@ -1,0 +1,170 @@
+"""Writes a bundle's monitors: what comes, what changes, and what its files no longer name.
+
+All that exists is held before, with the project; each is written after what it refers to, so that
+no circle is seen which the bundle does not make.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import trio
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...monitors.tables.monitors import MonitorRow, select_dependencies, select_monitors_by_key
+from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
+from ...monitors.transactions.edit_monitor import edit_held
+from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ...monitors.transactions.write_batch import Together
+from ..rules.bundle import Bundle
+from ..rules.bundle_default import brief_monitor
+from ..rules.bundle_diff import MANAGED_BY, Act, Change, FieldChange, change_of, in_order
+from ..tables.bundle_ownership import put_marks
+from .bundle_context import (
+    Applied,
+    Place,
+    Terms,
+    left_out,
+    marks_of,
+    monitor_ids,
+    monitor_words,
+    taken_over,
+    under,
+)
+from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
+
+# The loop is let go between so many entries.
+_BREATH = 50
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The bundle's monitors, each with the draft that it is to be and what that changes."""
+
+    drafts: dict[str, MonitorDraft]
+    rows: dict[str, MonitorRow]
+    orphans: dict[str, MonitorRow]
+    changes: list[Change] = field(default_factory=list)
+
+    def changed(self) -> list[str]:
+        acts = (Act.CREATE, Act.UPDATE)
+        return [one.uid for one in self.changes if one.action in acts]
+
+
+async def compare_monitors(
+    tx: Tx, bundle: Bundle, place: Place, applied: Applied, terms: Terms
+) -> Wanted:
+    """What is held is read; nothing is written. Refused with the entry that cannot be."""
+    ids, words = monitor_ids(place), monitor_words(place)
+    orphans = left_out("monitor", place.names, bundle.monitors, applied)
+    keys = {one.id for one in (*place.mine.values(), *orphans.values())}
+    rows = await select_monitors_by_key(tx, [(place.home.org, key) for key in keys])
+    by_uid = {row.uid: row for row in rows.values()}
+    found = Wanted(
+        {},
+        {uid: by_uid[one.uid] for uid, one in place.mine.items()},
+        {uid: by_uid[one.uid] for uid, one in orphans.items()},
+    )
+    for number, (uid, entry) in enumerate(bundle.monitors.items()):
+        if number % _BREATH == 0:
+            await trio.lowlevel.checkpoint()
+        path = f"monitors.{uid}"
+        row, before, over = found.rows.get(uid), None, None
+        draft = wanted_draft(path, uid, entry, ids, place.policies, _terms_of(row, terms))
+        found.drafts[uid] = draft
+        if row is not None:
+            before = in_words(present_draft(row, place, terms.keyring), words, place.policies)
+            over = taken_over(row, applied)
+        after = in_words(draft, words, place.policies)
+        if row is None:
+            after = brief_monitor(after)
+        found.changes.append(change_of("monitor", uid, before, after, over))
+    for uid, row in found.orphans.items():
+        fields = [FieldChange(name="enabled", from_=True, to=False)] if row.enabled else []
+        change = Change(kind="monitor", uid=uid, action=Act.ORPHAN, fields=fields)
+        found.changes.append(change)
+    return found
+
+
+async def write_monitors(
+    tx: Tx, bundle: Bundle, place: Place, wanted: Wanted, applied: Applied, terms: Terms
+) -> None:
+    """Refused with the entry that cannot be written."""
+    new = [uid for uid in wanted.drafts if uid not in wanted.rows]
+    if new and len(place.names) + len(new) > MONITORS_OF_PROJECT_MOST:
+        rule = f"would make more than {MONITORS_OF_PROJECT_MOST} monitors of the project"
+        raise Refused("invalid", "monitors", rule)
+    changes = {one.uid: one for one in wanted.changes if one.action is Act.UPDATE}
+    together = Together(applied.principal)
+    for uid in _ordered(bundle, wanted):
+        draft, row = wanted.drafts[uid], wanted.rows.get(uid)
+        with under(f"monitors.{uid}"):
+            if row is None:
+                await _create(tx, together, place, draft, place.coming[uid], terms)
+            else:
+                await _edit(tx, together, row, _given(draft, changes[uid]), terms)
+    for uid, row in wanted.orphans.items():
+        if row.enabled:
+            with under(f"monitors.{uid}"):
+                await _edit(tx, together, row, {"enabled": False}, terms)
+    await _expect_no_circle(tx, place)
+    await together.write(tx)
+    own = {uid: row.uid for uid, row in wanted.rows.items()} | place.coming
+    orphans = {uid: row.uid for uid, row in wanted.orphans.items()}
+    marks = marks_of(own, wanted.rows, orphans, applied, tx.now)
+    await put_marks(tx, "monitor", place.home.org, marks)
+
+
+async def _create(
+    tx: Tx, together: Together, place: Place, draft: MonitorDraft, uid: UUID, terms: Terms
+) -> None:
+    check_draft(draft, terms.regions)
+    shard = place.shards[draft.region]
+    await create_held(tx, together, place.home, draft, terms.keyring, uid, shard)
+
+
+async def _edit(
+    tx: Tx, together: Together, row: MonitorRow, given: dict[str, Any], terms: Terms
+) -> None:
+    regions = _terms_of(row, terms).regions
+    await edit_held(tx, together, row, given, terms.keyring, regions)
+
+
+def _terms_of(row: MonitorRow | None, terms: Terms) -> Terms:
+    """One may stay in a region that has been reserved for others since."""
+    return terms if row is None else replace(terms, regions=terms.regions | {row.region})
+
+
+async def _expect_no_circle(tx: Tx, place: Place) -> None:
+    """Of what depends on what in the whole project, as it is now."""
+    edges = await select_dependencies(tx, place.home.org, place.home.id)
+    words = monitor_words(place)
+    _, circle = in_order({str(key): [str(one) for one in to] for key, to in edges.items()})
+    if circle is not None:
+        uid = place.uids.get(int(circle))
+        path = f"monitors.{words[uid]}" if uid else "monitors"
+        raise Refused("invalid", f"{path}.depends_on", "must not lead back to the monitor itself")
+
+
+def _ordered(bundle: Bundle, wanted: Wanted) -> list[str]:
+    """Each after what it refers to among those that are written."""
+    edges: dict[str, list[str]] = {}
+    for uid in wanted.changed():
+        entry = bundle.monitors[uid]
+        edges[uid] = [*entry.depends_on, *children_of(f"monitors.{uid}", entry)]
+    order, circle = in_order(edges)
+    if circle is not None:
+        raise Refused("invalid", f"monitors.{circle}", "must not lead back to the monitor itself")
+    return order
+
+
+def _given(draft: MonitorDraft, change: Change) -> dict[str, Any]:
+    """The settings that are other than they were, each whole."""
+    names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
+    values = msgspec.structs.asdict(draft)
+    given = {name: values[name] for name in names - {POLICY}}
+    if POLICY in names:
+        given["escalation_policy_id"] = draft.escalation_policy_id
+    return given

@@ -1,0 +1,311 @@
+"""Writes a bundle's services, after its monitors: what comes, what changes, and what its files no
+longer name, which falls silent and keeps its time.
+
+All that exists is held before, with how it speaks and with the project's graph.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ...accounts.transactions.authorize import audit
+from ...alerting.tables.service_alertings import select_alertings
+from ...alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
+from ...core.naming import name_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...objectives.tables.burn_rules import select_rules_of_services
+from ...objectives.tables.service_targets import select_service_targets
+from ...objectives.transactions.set_service_objective import (
+    drop_target_of,
+    put_burn_alerting,
+    put_target_of,
+)
+from ...services.rules.service_declaration import description_fault
+from ...services.tables.service_dependencies import select_edges, select_generation
+from ...services.tables.service_revisions import select_revisions
+from ...services.tables.services import ServiceRow, update_service
+from ...services.transactions.create_service import ServiceDraft, create_service
+from ...services.transactions.declare_service import DeclarationDraft, declare
+from ...services.transactions.edit_dependencies import put_dependencies
+from ...services.transactions.lock_service import target_of
+from ...services.transactions.set_paging_target import hold_owning_policy, hold_owning_schedule
+from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
+from ..rules.bundle_default import brief_service
+from ..rules.bundle_diff import Act, Change, FieldChange, change_of, in_order
+from ..tables.bundle_ownership import put_marks
+from .bundle_context import (
+    Applied,
+    Place,
+    Terms,
+    left_out,
+    marks_of,
+    monitor_ids,
+    monitor_words,
+    resolve,
+    resolve_named,
+    taken_over,
+    under,
+)
+from .service_entries import Standing, entry_in_words, policies_of, rule_of, standing_in_words
+
+
+@dataclass(slots=True)
+class WantedServices:
+    entries: dict[str, ServiceEntry]
+    standing: dict[str, Standing]
+    orphans: dict[str, Standing]
+    changes: list[Change] = field(default_factory=list)
+
+
+async def select_standing(
+    tx: Tx, place: Place, rows: Mapping[str, ServiceRow]
+) -> dict[str, Standing]:
+    """The services as they are, by the same names."""
+    keys = [row.key for row in rows.values()]
+    revisions = await select_revisions(tx, keys)
+    alertings = await select_alertings(tx, keys)
+    targets = await select_service_targets(tx, keys)
+    rules = await select_rules_of_services(tx, keys)
+    edges = await select_edges(tx, place.home.org, place.home.id)
+    return {
+        uid: Standing(
+            row=row,
+            alerting=alertings[row.key],
+            revision=revisions[row.key][-1] if revisions[row.key] else None,
+            declared=len(revisions[row.key]),
+            upstreams=edges.get(row.id, ()),
+            targets=targets[row.key],
+            rules=rules.get(row.key, {}),
+        )
+        for uid, row in rows.items()
+    }
+
+
+def words_of_members(place: Place, standing: Mapping[str, Standing]) -> dict[int, str]:
+    """By key, how each monitor that a service is declared of is called; those that are gone too."""
+    words = monitor_words(place)
+    by_key = {one.id: words[one.uid] for one in place.names}
+    for one in standing.values():
+        members = () if one.revision is None else one.revision.monitors
+        by_key.update({key: f"#{key}" for key in members if key not in by_key})
+    return by_key
+
+
+def service_words(place: Place) -> dict[int, str]:
+    """By key: the uid in the bundle, else the slug, or the id where the bundle means another."""
+    found = {
+        row.id: str(row.uid) if row.slug in place.my_services else row.slug
+        for row in place.services
+    }
+    found.update({row.id: uid for uid, row in place.my_services.items()})
+    return found
+
+
+def _words_given(place: Place, bundle: Bundle) -> dict[str, str]:
+    """What may be written for a service, and how it is called: a uid of the bundle first."""
+    words = service_words(place)
+    found = {str(row.uid): words[row.id] for row in place.services}
+    found.update({row.slug: words[row.id] for row in place.services})
+    found.update({uid: uid for uid in bundle.services})
+    return found
+
+
+async def compare_services(
+    tx: Tx, bundle: Bundle, place: Place, applied: Applied
+) -> WantedServices:
+    orphans = left_out("service", place.services, bundle.services, applied)
+    found = WantedServices(
+        bundle.services,
+        await select_standing(tx, place, place.my_services),
+        await select_standing(tx, place, orphans),
+    )
+    members = words_of_members(place, found.standing)
+    ids, words, given = monitor_ids(place), monitor_words(place), _words_given(place, bundle)
+    of_services = service_words(place)
+    for uid, entry in bundle.services.items():
+        after = entry_in_words(uid, entry, ids, words, given, place)
+        standing = found.standing.get(uid)
+        before, over = None, None
+        if standing is not None:
+            before = standing_in_words(standing, members, of_services, place)
+            over = taken_over(standing.row, applied)
+        else:
+            after = brief_service(after)
+        found.changes.append(change_of("service", uid, before, after, over))
+    for uid, standing in found.orphans.items():
+        change = Change(kind="service", uid=uid, action=Act.ORPHAN, fields=_silenced(standing))
+        found.changes.append(change)
+    return found
+
+
+def _silenced(standing: Standing) -> list[FieldChange]:
+    """What an orphan no longer does."""
+    names = ["alerting.owns_paging"] if standing.alerting.owns_paging else []
+    names += [
+        f"sla_targets.{window}.burn_alert_enabled"
+        for window, target in sorted(standing.targets.items())
+        if target.burn_enabled
+    ]
+    return [FieldChange(name=name, from_=True, to=False) for name in names]
+
+
+async def write_services(
+    tx: Tx, place: Place, wanted: WantedServices, applied: Applied, terms: Terms
+) -> None:
+    """Refused with the entry that cannot be written."""
+    acts = {one.uid: one for one in wanted.changes if one.action in (Act.CREATE, Act.UPDATE)}
+    order, circle = in_order({uid: wanted.entries[uid].depends_on for uid in acts})
+    if circle is not None:
+        raise Refused("invalid", f"services.{circle}.depends_on", "must not lead back to itself")
+    ids = {str(row.uid): row.uid for row in place.services}
+    ids.update({row.slug: row.uid for row in place.services})
+    ids.update({uid: row.uid for uid, row in place.my_services.items()})
+    write = _Write(tx, place, applied, terms, ids, monitor_ids(place))
+    for uid in order:
+        with under(f"services.{uid}"):
+            entry, standing = wanted.entries[uid], wanted.standing.get(uid)
+            if standing is None:
+                ids[uid] = await write.create(uid, entry)
+            else:
+                await write.update(uid, entry, standing, acts[uid])
+    for uid, standing in wanted.orphans.items():
+        with under(f"services.{uid}"):
+            await write.silence(standing)
+    own = {uid: ids[uid] for uid in wanted.entries}
+    rows = {uid: standing.row for uid, standing in wanted.standing.items()}
+    orphans = {uid: standing.row.uid for uid, standing in wanted.orphans.items()}
+    marks = marks_of(own, rows, orphans, applied, tx.now)
+    await put_marks(tx, "service", place.home.org, marks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """`ids` are the services', by all they may be called; `monitors` the monitors'."""
+
+    tx: Tx
+    place: Place
+    applied: Applied
+    terms: Terms
+    ids: dict[str, UUID]
+    monitors: Mapping[str, UUID]
+
+    async def create(self, uid: str, entry: ServiceEntry) -> UUID:
+        draft = ServiceDraft(
+            name=entry.name if isinstance(entry.name, str) else uid,
+            slug=entry.slug if isinstance(entry.slug, str) else uid,
+            description=entry.description,
+            escalation_policy=self._policy(entry),
+            oncall_schedule=self._schedule(entry),
+            depends_on=resolve("depends_on", entry.depends_on, self.ids),
+        )
+        who, project = self.applied.principal, self.place.home.uid
+        row = await create_service(self.tx, who, project, draft)
+        if entry.monitors:
+            await self._declare(row.uid, entry, 0)
+        await self._speak(row.uid, entry.alerting)
+        await self._aim(row, entry, {})
+        return row.uid
+
+    async def update(
+        self, uid: str, entry: ServiceEntry, standing: Standing, change: Change
+    ) -> None:
+        row = standing.row
+        changed = {one.name.partition(".")[0] for one in change.fields}
+        if changed & {"name", "description", "escalation_policy", "oncall_schedule"}:
+            await self._describe(uid, entry, row)
+        if "depends_on" in changed:
+            generation = await select_generation(self.tx, row.org, row.project)
+            upstreams = resolve("depends_on", entry.depends_on, self.ids)
+            who, project = self.applied.principal, self.place.home.uid
+            await put_dependencies(self.tx, who, project, row.uid, upstreams, generation)
+        if changed & {"monitors", "sli", "policies"} and (entry.monitors or standing.declared):
+            if not entry.monitors:
+                raise Refused("invalid", "monitors", "is declared, which is not taken back")
+            await self._declare(row.uid, entry, standing.declared)
+        if "alerting" in changed:
+            await self._speak(row.uid, entry.alerting)
+        if "sla_targets" in changed:
+            await self._aim(row, entry, standing.targets)
+
+    async def silence(self, standing: Standing) -> None:
+        """It speaks for nobody any more; what it tells of its time goes on."""
+        row = standing.row
+        who, project = self.applied.principal, self.place.home.uid
+        if standing.alerting.owns_paging:
+            await edit_alerting(self.tx, who, project, row.uid, AlertingEdit(owns_paging=False))
+        for window, target in standing.targets.items():
+            if target.burn_enabled:
+                rules = [one.rule for one in standing.rules.get(window, ())]
+                await put_burn_alerting(
+                    self.tx, who, project, row.uid, window, rules, enabled=False
+                )
+
+    async def _describe(self, uid: str, entry: ServiceEntry, row: ServiceRow) -> None:
+        name = entry.name if isinstance(entry.name, str) else uid
+        faults = {"name": name_fault(name), "description": description_fault(entry.description)}
+        for field_, fault in faults.items():
+            if fault is not None:
+                raise Refused("invalid", field_, fault)
+        home = self.place.home
+        await update_service(
+            self.tx,
+            row.key,
+            name=name,
+            description=entry.description,
+            escalation_policy=await hold_owning_policy(
+                self.tx, home.org, home.id, self._policy(entry)
+            ),
+            oncall_schedule=await hold_owning_schedule(
+                self.tx, home.org, home.id, self._schedule(entry)
+            ),
+        )
+        await audit(self.tx, self.applied.principal, row.org, "service.update", target_of(row))
+
+    async def _declare(self, service: UUID, entry: ServiceEntry, expected: int) -> None:
+        draft = DeclarationDraft(
+            expected_revision=expected,
+            monitors=resolve("monitors", entry.monitors, self.monitors),
+            sli=resolve("sli", entry.sli, self.monitors),
+            policies=policies_of("", entry),
+        )
+        who, project = self.applied.principal, self.place.home.uid
+        await declare(self.tx, who, project, service, draft, self.terms.raw_days)
+
+    async def _speak(self, service: UUID, entry: AlertingEntry) -> None:
+        edit = AlertingEdit(
+            owns_paging=entry.owns_paging,
+            page_on=frozenset(entry.page_on),
+            page_on_unknown=entry.page_on_unknown,
+            confirm_evaluations=entry.confirm_evaluations,
+            renotify_seconds=entry.renotify_seconds,
+        )
+        who, project = self.applied.principal, self.place.home.uid
+        with under("alerting"):
+            await edit_alerting(self.tx, who, project, service, edit)
+
+    async def _aim(
+        self, row: ServiceRow, entry: ServiceEntry, before: Mapping[str, object]
+    ) -> None:
+        who, project = self.applied.principal, self.place.home.uid
+        for window, target in entry.sla_targets.items():
+            with under(f"sla_targets.{window}"):
+                await put_target_of(self.tx, who, row, window, target.objective)
+                rules = [rule_of(one) for one in target.burn_rules]
+                await put_burn_alerting(
+                    self.tx,
+                    who,
+                    project,
+                    row.uid,
+                    window,
+                    rules,
+                    enabled=target.burn_alert_enabled,
+                )
+        for gone in before.keys() - entry.sla_targets.keys():
+            await drop_target_of(self.tx, who, row, gone)
+
+    def _policy(self, entry: ServiceEntry) -> str:
+        return resolve_named("escalation_policy", entry.escalation_policy, self.place.policies)
+
+    def _schedule(self, entry: ServiceEntry) -> str:
+        return resolve_named("oncall_schedule", entry.oncall_schedule, self.place.schedules)

@@ -1,0 +1,76 @@
+"""A service's availability before a change beside that after it, by what is sealed and by nothing
+else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...core.instant import Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...services.queries.service_reports import select_sum
+from ...services.tables.service_revisions import select_revisions
+from ...services.tables.services import ServiceRow
+from ..rules.change import Phase
+from ..rules.change_comparison import (
+    HORIZONS,
+    Facts,
+    Sealed,
+    Side,
+    after_of,
+    before_of,
+    begins_of,
+    delta_of,
+    sides_of,
+)
+from ..tables import PhaseRow
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`delta` is in percentage points, and there where both sides have a figure."""
+
+    ended: PhaseRow
+    before: Side
+    after: Side
+
+    @property
+    def delta(self) -> Fraction | None:
+        return delta_of(self.before, self.after)
+
+    @property
+    def outcome(self) -> str:
+        """In a word: both are figures, one cannot be, or one is still to come."""
+        if self.delta is not None:
+            return "figures"
+        return "withheld" if self.before.withheld or self.after.withheld else "pending"
+
+
+async def select_comparison(
+    tx: Tx, service: ServiceRow, phases: Sequence[PhaseRow], horizon: str
+) -> Comparison | None:
+    """Over one of HORIZONS, of a change with these phases; None while it is not over."""
+    at: dict[Phase, Instant] = {phase.phase: phase.occurred_at for phase in phases}
+    ended = next((phase for phase in phases if phase.phase is not Phase.STARTED), None)
+    if ended is None:
+        return None
+    before, after = sides_of(at.get(Phase.STARTED), ended.occurred_at, HORIZONS[horizon])
+    begins = begins_of((await select_revisions(tx, [service.key]))[service.key])
+    sealed = _sealed(service)
+    facts = [await _facts(tx, service, span) for span in (before, after)]
+    return Comparison(
+        ended,
+        before_of(before, sealed, begins, facts[0]),
+        after_of(after, before, sealed, begins, facts[1]),
+    )
+
+
+def _sealed(service: ServiceRow) -> Sealed | None:
+    start, through = service.materialization_start, service.sealed_through
+    return None if start is None or through is None else Sealed(start, through)
+
+
+async def _facts(tx: Tx, service: ServiceRow, span: Span) -> Facts:
+    found = await select_sum(tx, service.key, span)
+    return Facts(found.minutes, found.durations.split)

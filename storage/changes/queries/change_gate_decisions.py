@@ -1,0 +1,50 @@
+"""What the gate had said when a change was made, as far as that is still kept."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import msgspec
+
+from ...engine.pools import Tx
+from ...gate.tables.gate_decisions import instant_of
+
+# One by one, each in the one partition that its instant names.
+_SEEN = """
+select g.uid, g.state, g.action, g.unoverridden_action
+from unnest(%(uids)s::uuid[], %(ats)s::bigint[]) as k(uid, at)
+  cross join lateral (
+    select d.uid, d.state, d.action, d.unoverridden_action from gate_decisions d
+    where d.org = %(org)s and d.evaluated_at = at(k.at) and d.uid = k.uid
+      and d.service = %(service)s
+    offset 0) g
+"""
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """Actions are None where no policy governed."""
+
+    uid: UUID
+    state: str
+    action: str | None
+    unoverridden_action: str | None
+
+    @property
+    def is_overridden(self) -> bool:
+        return self.action != self.unoverridden_action
+
+
+async def select_decided(
+    tx: Tx, service: tuple[int, int], uids: Collection[UUID]
+) -> dict[UUID, Decided]:
+    """Those of the decisions that are of the service and are kept."""
+    if not uids:
+        return {}
+    rows = await tx.structs(
+        Decided,
+        _SEEN,
+        org=service[0],
+        service=service[1],
+        uids=list(uids),
+        ats=[instant_of(uid) for uid in uids],
+    )
+    return {row.uid: row for row in rows}

@@ -1,0 +1,115 @@
+"""Changes as the console draws, counts and finds them; what is told beside each is the timeline's.
+
+What is cut off is never silent: counts and lists end at a bound that the reader is told of.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ..rules.change import Kind, last_told
+from ..tables import COLUMNS, ChangeRow, PhaseRow, change_row, select_phases
+
+Key = tuple[int, int]
+
+HAPPENED_MOST: Final = 500
+COUNTED_MOST: Final = 10_000
+SOURCES_MOST: Final = 50
+
+_WITHIN = """
+from changes c
+where c.org = %(org)s and c.service = %(service)s
+  and c.latest_at >= at(%(from_at)s) and c.latest_at < at(%(until_at)s)
+  and c.kind = any(%(kinds)s::text[])
+  and (%(source)s::text is null or c.source = %(source)s)
+"""
+_NEWEST = f"select {COLUMNS} {_WITHIN} order by c.latest_at desc, c.id desc limit %(most)s"
+_COUNT = f"select count(*) from (select {_WITHIN} limit %(most)s) as counted"
+# From source to source by the index of identities, however many changes each has.
+_SOURCES = """
+with recursive told as (
+  (select c.source from changes c where c.org = %(org)s and c.service = %(service)s
+   order by c.source limit 1)
+  union all
+  select (select c.source from changes c
+          where c.org = %(org)s and c.service = %(service)s and c.source > t.source
+          order by c.source limit 1)
+  from told t where t.source is not null
+)
+select source from told where source is not null limit %(most)s
+"""
+_BY_PHASE = f"""
+select {COLUMNS} from change_phases p join changes c on c.org = p.org and c.id = p.change
+where p.uid = %(phase)s and c.org = %(org)s and c.service = %(service)s
+"""
+_TITLES = "select uid, title from incidents where org = %(org)s and uid = any(%(uids)s::uuid[])"
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A change with its phases in their order."""
+
+    change: ChangeRow
+    phases: Sequence[PhaseRow]
+
+    @property
+    def ref(self) -> str:
+        """As it was told last."""
+        return last_told([phase.ref for phase in self.phases])
+
+    @property
+    def url(self) -> str:
+        return last_told([phase.url for phase in self.phases])
+
+
+async def select_happened(
+    tx: Tx, service: Key, within: Span, kinds: Collection[Kind], source: str | None
+) -> list[Happened]:
+    """The newest HAPPENED_MOST whose latest phase came to pass in a range."""
+    rows = await tx.structs(
+        change_row, _NEWEST, **_given(service, within, kinds, source), most=HAPPENED_MOST
+    )
+    phases = await select_phases(tx, service[0], [row.id for row in rows])
+    return [Happened(row, phases[row.id]) for row in rows]
+
+
+async def count_changes(
+    tx: Tx, service: Key, within: Span, kinds: Collection[Kind], source: str | None
+) -> int:
+    """One more than COUNTED_MOST where there are more."""
+    given = _given(service, within, kinds, source)
+    return int(await tx.value(_COUNT, **given, most=COUNTED_MOST + 1))
+
+
+async def select_sources(tx: Tx, service: Key) -> list[str]:
+    """Who ever told of a change, the first SOURCES_MOST by name."""
+    found = await tx.rows(_SOURCES, org=service[0], service=service[1], most=SOURCES_MOST)
+    return [str(row[0]) for row in found]
+
+
+async def select_change_of(tx: Tx, service: Key, phase: UUID) -> ChangeRow | None:
+    """The change that a phase is of."""
+    return await tx.one(change_row, _BY_PHASE, org=service[0], service=service[1], phase=phase)
+
+
+async def select_titles(tx: Tx, org: int, incidents: Collection[UUID]) -> dict[UUID, str]:
+    """What incidents are called, by their ids."""
+    if not incidents:
+        return {}
+    return dict(await tx.rows(_TITLES, org=org, uids=list(incidents)))
+
+
+def _given(
+    service: Key, within: Span, kinds: Collection[Kind], source: str | None
+) -> dict[str, object]:
+    return {
+        "org": service[0],
+        "service": service[1],
+        "from_at": within.from_,
+        "until_at": within.until,
+        "kinds": [kind.value for kind in kinds],
+        "source": source,
+    }

@@ -1,0 +1,72 @@
+"""The changes that came before an incident: of its service, and of what that depended on when the
+incident began. That they came before is all that is said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ...incidents.tables.incidents import IncidentRow
+from ...services.queries.dependency_history import select_upstreams_at
+from ...services.tables.services import select_services
+from ..rules.change_precedence import FOLLOWS_MOST_US, Role, lag_seconds
+from ..tables import COLUMNS, ChangeRow, PhaseRow, change_row, select_phases
+
+# The newest of them: who looks further back has the timeline of each service.
+CHANGES_MOST: Final = 200
+
+_PRECEDING = f"""
+select x.* from unnest(%(services)s::int[]) as s(id)
+  cross join lateral (
+    select {COLUMNS} from changes c
+    where c.org = %(org)s and c.service = s.id
+      and c.started_at >= at(%(from_at)s) and c.started_at <= at(%(to_at)s)
+    order by c.started_at desc, c.id desc limit %(most)s) x
+order by x.started_at desc, x.id desc limit %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Preceding:
+    """A change that began so many whole seconds before the incident did."""
+
+    service: UUID
+    service_name: str
+    change: ChangeRow
+    phases: Sequence[PhaseRow]
+    role: Role
+    lag_seconds: int
+
+
+async def select_preceding(tx: Tx, incident: IncidentRow) -> list[Preceding]:
+    """The newest first. None of an incident that is of no service."""
+    if incident.service is None:
+        return []
+    own, at = (incident.org, incident.service), incident.started_at
+    services = {incident.service, *await select_upstreams_at(tx, own, at)}
+    rows = await tx.structs(
+        change_row,
+        _PRECEDING,
+        org=incident.org,
+        services=sorted(services),
+        from_at=Instant(at - FOLLOWS_MOST_US),
+        to_at=at,
+        most=CHANGES_MOST,
+    )
+    phases = await select_phases(tx, incident.org, [row.id for row in rows])
+    changed = {(incident.org, row.service) for row in rows}
+    known = await select_services(tx, sorted(changed))
+    return [
+        Preceding(
+            service=known[row.org, row.service].uid,
+            service_name=known[row.org, row.service].name,
+            change=row,
+            phases=phases[row.id],
+            role=Role.OWN_SERVICE if row.service == incident.service else Role.UPSTREAM,
+            lag_seconds=lag_seconds(row.started_at, at),
+        )
+        for row in rows
+    ]

@@ -1,0 +1,240 @@
+"""What a pipeline says of a change, phase by phase, and which of it is taken.
+
+It keeps true: a change begins at most once and ends at most once, in that order; the same said
+again is the same; what contradicts it is refused by name. What is left out contradicts nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from unicodedata import normalize
+from uuid import UUID
+
+from ....probes.check.target import BadTarget, read_url
+from ...core.instant import DAY, MILLISECOND, MINUTE, Instant
+from ...monitors.rules.monitor import text_rule_broken
+
+EXTERNAL_ID_LONGEST: Final = 128
+REF_LONGEST: Final = 128
+URL_LONGEST: Final = 512
+# A pipeline's clock may be ahead of ours; what is told long afterwards explains nothing any more.
+AHEAD_MOST_US: Final = 5 * MINUTE
+BACK_MOST_US: Final = 31 * DAY
+
+SOURCE_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,63}$"
+_SOURCE: Final = re.compile(SOURCE_PATTERN, re.ASCII)
+
+
+class Kind(StrEnum):
+    DEPLOY = "deploy"
+    ROLLBACK = "rollback"
+    FLAG = "flag"
+
+
+class Phase(StrEnum):
+    """All but the first end a change."""
+
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Code(StrEnum):
+    """Why a record is not taken, in the words of the wire."""
+
+    KIND_INVALID = "kind_invalid"
+    PHASE_INVALID = "phase_invalid"
+    SOURCE_INVALID = "source_invalid"
+    EXTERNAL_ID_INVALID = "external_id_invalid"
+    REF_INVALID = "ref_invalid"
+    URL_INVALID = "url_invalid"
+    OUT_OF_BOUNDS = "occurred_at_out_of_bounds"
+    BEFORE_START = "occurred_at_before_start"
+    DECISION_UNKNOWN = "decision_unknown"
+    KIND_MISMATCH = "kind_mismatch"
+    PHASE_ORDER = "phase_order"
+    PHASE_EXISTS = "phase_exists"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    code: Code
+    field: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """As it was sent; None is left out."""
+
+    kind: str
+    phase: str
+    source: str
+    external_id: str
+    ref: str | None = None
+    url: str | None = None
+    occurred_at: Instant | None = None
+    decision: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A draft that may be stored, its texts as they are kept; None was left out. Instants of
+    changes are whole milliseconds, as they are told: who repeats what was told repeats it."""
+
+    kind: Kind
+    phase: Phase
+    source: str
+    external_id: str
+    ref: str | None = None
+    url: str | None = None
+    occurred_at: Instant | None = None
+    decision: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A phase as it is kept."""
+
+    phase: Phase
+    occurred_at: Instant
+    ref: str
+    url: str
+    decision: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The phase is known already, and nothing that was given says otherwise."""
+
+
+def read(draft: Draft) -> Record | Fault:
+    """What to keep of what was sent, or the first thing that is wrong with it."""
+    source, external_id = kept(draft.source), kept(draft.external_id)
+    ref = None if draft.ref is None else kept(draft.ref)
+    url = None if draft.url is None else kept(draft.url)
+    judged = (
+        (Code.KIND_INVALID, "kind", kind_rule_broken(draft.kind)),
+        (Code.PHASE_INVALID, "phase", _one_of(Phase, draft.phase)),
+        (Code.SOURCE_INVALID, "source", source_rule_broken(source)),
+        (Code.EXTERNAL_ID_INVALID, "external_id", external_id_rule_broken(external_id)),
+        (Code.REF_INVALID, "ref", None if ref is None else _text_broken(ref, REF_LONGEST)),
+        (Code.URL_INVALID, "url", None if url is None else _url_broken(url)),
+    )
+    for code, field, rule in judged:
+        if rule is not None:
+            return Fault(code, field, rule)
+    return Record(
+        kind=Kind(draft.kind),
+        phase=Phase(draft.phase),
+        source=source,
+        external_id=external_id,
+        ref=ref,
+        url=url,
+        occurred_at=None if draft.occurred_at is None else _whole(draft.occurred_at),
+        decision=draft.decision,
+    )
+
+
+def follow(
+    kind: Kind | None, known: Sequence[Known], record: Record, now: Instant
+) -> Known | Replay | Fault:
+    """What becomes of a record: a phase to keep, one that is kept already, or why it is not taken.
+
+    `kind` and `known` are what is kept of its identity, None and nothing where it is new. Whether
+    its decision is one of the service's is not looked at.
+    """
+    if kind is not None and kind is not record.kind:
+        return Fault(Code.KIND_MISMATCH)
+    same = next((each for each in known if each.phase is record.phase), None)
+    if same is not None:
+        field = _contradicted(same, record)
+        return Replay() if field is None else Fault(Code.PHASE_EXISTS, field)
+    at = occurred_at(record, now)
+    if not now - BACK_MOST_US <= at <= now + AHEAD_MOST_US:
+        rule = "must be at most 31 days back and 5 minutes ahead"
+        return Fault(Code.OUT_OF_BOUNDS, "occurred_at", rule)
+    if any(each.phase is not Phase.STARTED for each in known):
+        return Fault(Code.PHASE_ORDER)
+    if any(at < each.occurred_at for each in known):
+        return Fault(Code.BEFORE_START, "occurred_at", "must not be before the change started")
+    return Known(
+        phase=record.phase,
+        occurred_at=at,
+        ref=record.ref or "",
+        url=record.url or "",
+        decision=record.decision,
+    )
+
+
+def occurred_at(record: Record, now: Instant) -> Instant:
+    """As given, else now."""
+    return _whole(now) if record.occurred_at is None else record.occurred_at
+
+
+def _contradicted(known: Known, record: Record) -> str | None:
+    """The first field that says otherwise than what is kept; what was left out says nothing."""
+    pairs = (
+        ("occurred_at", known.occurred_at, record.occurred_at),
+        ("ref", known.ref, record.ref),
+        ("url", known.url, record.url),
+        ("decision_id", known.decision, record.decision),
+    )
+    for field, ours, theirs in pairs:
+        if theirs is not None and theirs != ours:
+            return field
+    return None
+
+
+def last_told(texts: Sequence[str]) -> str:
+    """Of what the phases of a change say, in their order, the last that says anything."""
+    return next((text for text in reversed(texts) if text), "")
+
+
+def kept(text: str) -> str:
+    """Without blanks around it, and spelt in the one way of several that Unicode composes (NFC)."""
+    return normalize("NFC", text.strip())
+
+
+def kind_rule_broken(text: str) -> str | None:
+    return _one_of(Kind, text)
+
+
+def source_rule_broken(text: str) -> str | None:
+    """Of a text as it is kept."""
+    return None if _SOURCE.fullmatch(text) else f"must match {SOURCE_PATTERN}"
+
+
+def external_id_rule_broken(text: str) -> str | None:
+    """Of a text as it is kept."""
+    if not text:
+        return f"must be 1 to {EXTERNAL_ID_LONGEST} characters"
+    return _text_broken(text, EXTERNAL_ID_LONGEST)
+
+
+def _text_broken(text: str, longest: int) -> str | None:
+    if len(text) > longest:
+        return f"must be at most {longest} characters"
+    return text_rule_broken(text)
+
+
+def _url_broken(text: str) -> str | None:
+    if len(text) > URL_LONGEST:
+        return f"must be at most {URL_LONGEST} characters"
+    try:
+        read_url(text, ("https",))
+    except BadTarget:
+        return "must be an https URL with a host, without a user name or password"
+    return None
+
+
+def _one_of(words: type[StrEnum], text: str) -> str | None:
+    known = [word.value for word in words]
+    return None if text in known else f"must be one of {', '.join(known)}"
+
+
+def _whole(instant: Instant) -> Instant:
+    return Instant(instant - instant % MILLISECOND)

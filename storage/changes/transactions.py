@@ -1,0 +1,61 @@
+"""A pipeline says one phase of a change, and says it again where it had no answer.
+
+It keeps true: the same said by any number at once is one row, and all of them are told of it; a
+change never names a decision of another service, or one that nobody can look up any more.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ..accounts.rules.access import Action, Grant, Need, Principal, Scope
+from ..accounts.transactions.authorize import NOT_FOUND, demand
+from ..core.refusal import Refused
+from ..engine.pools import Tx
+from ..services.tables.services import ServiceRow, keep_service
+from . import tables as changes
+from .queries.change_gate_decisions import select_decided
+from .rules.change import Code, Fault, Known, Record, Replay, follow, occurred_at
+from .tables import ChangeRow, PhaseRow
+
+RECORD: Final = Action(Need.EDITOR, grant=Grant.CHANGE_RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """`is_replay` where the phase was known already."""
+
+    service: ServiceRow
+    change: ChangeRow
+    phase: PhaseRow
+    is_replay: bool
+
+
+async def record_change(
+    tx: Tx, principal: Principal, project: UUID, service: UUID, record: Record
+) -> Recorded:
+    """Refused not_found, forbidden, kind_mismatch, phase_exists, phase_order,
+    occurred_at_out_of_bounds, occurred_at_before_start, decision_unknown."""
+    home = await keep_service(tx, service)
+    if home is None or home.project_uid != project:
+        raise Refused(NOT_FOUND)
+    demand(principal, RECORD, Scope(home.org, home.project))
+    change = await changes.make_change(tx, home.key, record, occurred_at(record, tx.now))
+    phases = (await changes.select_phases(tx, home.org, [change.id]))[change.id]
+    match follow(change.kind, [each.known for each in phases], record, tx.now):
+        case Fault() as fault:
+            raise Refused(fault.code, fault.field, fault.rule)
+        case Replay():
+            phase = next(each for each in phases if each.phase is record.phase)
+            return Recorded(home, change, phase, is_replay=True)
+        case Known() as known:
+            await _check_decision(tx, home, record)
+            phase = await changes.add_phase(tx, change, known, principal.actor)
+            return Recorded(home, change, phase, is_replay=False)
+
+
+async def _check_decision(tx: Tx, service: ServiceRow, record: Record) -> None:
+    uid = record.decision
+    if uid is not None and uid not in await select_decided(tx, service.key, [uid]):
+        rule = "must be a decision about this service that is still kept"
+        raise Refused(Code.DECISION_UNKNOWN, "decision_id", rule)

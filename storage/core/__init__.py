@@ -1,0 +1,1 @@
+"""Pure values: instants, spans, SLI arithmetic, names, refusals, tokens."""

@@ -1,0 +1,201 @@
+"""Availability by time: how long a target was good, bad, unknown or excluded.
+
+A result speaks for its target from its instant until the next result, at most until its hold ends.
+Where a pause or a maintenance begins, earlier results speak no more. Time in maintenance is
+excluded whatever was measured in it; time in a pause is unknown. Where nothing speaks it is
+unknown. Every microsecond of a range is exactly one of the four, so splits add up.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+import msgspec
+
+from .instant import Instant
+from .time_span import Span, clipped, merged, without
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A result with its hold: it speaks for [instant, until), if nothing ends it sooner."""
+
+    instant: Instant
+    up: bool
+    until: Instant
+
+
+class Condition(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+    EXCLUDED = "excluded"
+
+
+class Split(msgspec.Struct, frozen=True, gc=False):
+    """A range in whole microseconds of each condition."""
+
+    good_us: int = 0
+    bad_us: int = 0
+    unknown_us: int = 0
+    excluded_us: int = 0
+
+    def __add__(self, other: "Split") -> "Split":
+        return Split(
+            self.good_us + other.good_us,
+            self.bad_us + other.bad_us,
+            self.unknown_us + other.unknown_us,
+            self.excluded_us + other.excluded_us,
+        )
+
+    @property
+    def measured_us(self) -> int:
+        return self.good_us + self.bad_us
+
+    @property
+    def range_us(self) -> int:
+        return self.measured_us + self.unknown_us + self.excluded_us
+
+    def availability(self) -> Fraction | None:
+        """good / (good + bad); None when nothing was measured."""
+        return Fraction(self.good_us, self.measured_us) if self.measured_us else None
+
+    def coverage(self) -> Fraction | None:
+        """(good + bad) / (range − excluded); None when all was excluded."""
+        counted_us = self.range_us - self.excluded_us
+        return Fraction(self.measured_us, counted_us) if counted_us else None
+
+
+NOTHING = Split()
+
+
+def total(splits: Iterable[Split]) -> Split:
+    return sum(splits, NOTHING)
+
+
+def split(
+    samples: Sequence[Sample],
+    within: Span,
+    maintenance: Sequence[Span] = (),
+    pauses: Sequence[Span] = (),
+) -> Split:
+    """The split of one range. `samples` are in order of their instants and reach back far enough
+    that the one in force at the start of the range is among them."""
+    return buckets(samples, [within.from_, within.until], maintenance, pauses)[0]
+
+
+def buckets(
+    samples: Sequence[Sample],
+    edges: Sequence[Instant],
+    maintenance: Sequence[Span] = (),
+    pauses: Sequence[Span] = (),
+) -> list[Split]:
+    """One split for each range between two neighbouring edges, in one pass over the samples."""
+    if len(edges) < 2:
+        return []
+    within = Span(edges[0], edges[-1])
+    excluded = merged(clipped(maintenance, within))
+    silent = merged([*excluded, *clipped(pauses, within)])
+    good, bad = _spoken(samples, within, maintenance, pauses)
+    goods = _per_bucket(without(good, silent), edges)
+    bads = _per_bucket(without(bad, silent), edges)
+    outs = _per_bucket(excluded, edges)
+    return [
+        Split(
+            goods[i],
+            bads[i],
+            edges[i + 1] - edges[i] - goods[i] - bads[i] - outs[i],
+            outs[i],
+        )
+        for i in range(len(edges) - 1)
+    ]
+
+
+def timeline(
+    samples: Sequence[Sample],
+    within: Span,
+    maintenance: Sequence[Span] = (),
+    pauses: Sequence[Span] = (),
+) -> list[tuple[Span, Condition]]:
+    """The range in order, each stretch with its condition, neighbours always differing.
+
+    What a composite or a service is made of: its state at an instant is a function of these.
+    """
+    excluded = merged(clipped(maintenance, within))
+    silent = merged([*excluded, *clipped(pauses, within)])
+    good, bad = _spoken(samples, within, maintenance, pauses)
+    pieces = [(span, Condition.GOOD) for span in without(good, silent)]
+    pieces += [(span, Condition.BAD) for span in without(bad, silent)]
+    pieces += [(span, Condition.EXCLUDED) for span in excluded]
+    rest = without([within], merged(span for span, _ in pieces))
+    pieces += [(span, Condition.UNKNOWN) for span in rest]
+    return sorted(pieces, key=lambda piece: piece[0].from_)
+
+
+def line_buckets(line: Sequence[tuple[Span, Condition]], edges: Sequence[Instant]) -> list[Split]:
+    """One split for each range between two neighbouring edges, of a line that covers them all."""
+    sums = [
+        _per_bucket(
+            clipped((span for span, kind in line if kind is condition), Span(edges[0], edges[-1])),
+            edges,
+        )
+        for condition in Condition
+    ]
+    return [Split(*parts) for parts in zip(*sums, strict=True)]
+
+
+def _spoken(
+    samples: Sequence[Sample],
+    within: Span,
+    maintenance: Sequence[Span],
+    pauses: Sequence[Span],
+) -> tuple[list[Span], list[Span]]:
+    """When results say up and when they say down, before anything is excluded."""
+    breaks = sorted({span.from_ for span in (*maintenance, *pauses)})
+    good: list[Span] = []
+    bad: list[Span] = []
+    for sample, from_, until in _holds(samples, breaks, within):
+        said = good if sample.up else bad
+        if said and said[-1].until == from_:
+            said[-1] = Span(said[-1].from_, until)
+        else:
+            said.append(Span(from_, until))
+    return good, bad
+
+
+def _holds(
+    samples: Sequence[Sample], breaks: Sequence[Instant], within: Span
+) -> Iterator[tuple[Sample, Instant, Instant]]:
+    """Each sample with the part of the range that it speaks for."""
+    index = 0
+    for position, sample in enumerate(samples):
+        if sample.instant >= within.until:
+            break
+        until = min(sample.until, within.until)
+        if position + 1 < len(samples):
+            until = min(until, samples[position + 1].instant)
+        # A break at the sample's own instant is none of its: it began with it.
+        while index < len(breaks) and breaks[index] <= sample.instant:
+            index += 1
+        if index < len(breaks):
+            until = min(until, breaks[index])
+        from_ = max(sample.instant, within.from_)
+        if from_ < until:
+            yield sample, from_, until
+
+
+def _per_bucket(spans: Sequence[Span], edges: Sequence[Instant]) -> list[int]:
+    """How much of the spans lies between each two edges."""
+    sums = [0] * (len(edges) - 1)
+    index = 0
+    for span in spans:
+        while index < len(sums) - 1 and edges[index + 1] <= span.from_:
+            index += 1
+        at, from_ = index, span.from_
+        while at < len(sums) and from_ < span.until:
+            until = min(span.until, edges[at + 1])
+            sums[at] += until - from_
+            from_ = until
+            at += 1
+    return sums

@@ -1,0 +1,1 @@
+"""PostgreSQL: connection, pools, transaction, partitions, keyring, clock."""

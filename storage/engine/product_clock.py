@@ -1,0 +1,95 @@
+"""The product's clock in a process: the rule of `rules/clock`, fed with readings of the database.
+
+It keeps true: `now()` never runs back, needs no await, and agrees with the other processes. While
+the database is away it is carried on by the monotonic clock.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from ..core.clock import Clock, started
+from ..core.instant import Instant
+from ..core.refusal import Unavailable
+
+READ_SECONDS: Final = 5
+# A reading that took longer says little about when it was taken; after a while it is better than
+# none.
+SLOW_US: Final = 1_000_000
+STALE_US: Final = 60_000_000
+
+_log = logging.getLogger("leadline.product_clock")
+
+# The database's clock, and the latest `through` of all presences, or None when there is none.
+Reading = tuple[Instant, Instant | None]
+
+
+# It also counts while the machine sleeps: who wakes does not stamp results with yesterday.
+_RUNNING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def _monotonic_us() -> int:
+    return time.clock_gettime_ns(_RUNNING) // 1000
+
+
+class ProductClock:
+    """`read` asks the database; `monotonic_us` counts microseconds from anywhere, forward only."""
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Reading]],
+        monotonic_us: Callable[[], int] = _monotonic_us,
+    ) -> None:
+        self._read = read
+        self._monotonic_us = monotonic_us
+        self._clock: Clock | None = None
+        self._read_at_us = 0
+
+    def now(self) -> Instant:
+        """RuntimeError before the first reading: no other clock is like enough to stand in."""
+        if self._clock is None:
+            raise RuntimeError("the product's clock was not read yet")
+        return self._clock.at(self._monotonic_us())
+
+    @property
+    def skew_us(self) -> int:
+        """How far it was ahead of the database's clock at the last reading; readyz tells of it."""
+        return self._clock.ahead_us if self._clock else 0
+
+    @property
+    def is_notably_off(self) -> bool:
+        return self._clock is not None and self._clock.is_notably_off
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Reads it every READ_SECONDS; started after the first reading, which may raise
+        Unavailable. Later ones that fail are carried over."""
+        await self.refresh()
+        task_status.started()
+        away = False
+        while True:
+            await trio.sleep(READ_SECONDS)
+            try:
+                await self.refresh()
+                away = False
+            except Unavailable as error:
+                if not away:
+                    _log.warning("the clock is carried without the database: %s", error)
+                away = True
+
+    async def refresh(self) -> None:
+        """One reading."""
+        asked_us = self._monotonic_us()
+        database, latest_through = await self._read()
+        told_us = self._monotonic_us()
+        if self._clock is None:
+            self._clock = started(told_us, database, latest_through)
+        elif told_us - asked_us <= SLOW_US or told_us - self._read_at_us > STALE_US:
+            # The database looked at its clock somewhere between question and answer.
+            halfway = Instant(database + (told_us - asked_us) // 2)
+            self._clock = self._clock.read(told_us, halfway, latest_through)
+        else:
+            return
+        self._read_at_us = told_us

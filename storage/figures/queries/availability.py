@@ -1,0 +1,213 @@
+"""Availability of monitors by day and by window: days, then hours, then the edge that is sealed but
+not rolled up yet. All end at the watermark: what is not sealed is in no figure.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...core.instant import DAY, HOUR, LATEST, SECOND, Instant
+from ...core.sli import Split
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...monitors.rules.composite import Composition, Seals
+from ...monitors.rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
+from ...monitors.tables import compositions
+from ...scheduling.rules.expected_run import watermark
+from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
+from ...scheduling.tables import shards as schedules
+from .monitor_time import Key, Measured, measure
+
+_DAYS = """
+select org, monitor, day, good_us, bad_us, unknown_us, excluded_us, up, total from monitor_days
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  and day >= at(%(from_at)s) and day < at(%(to_at)s)
+"""
+_HOURS = """
+select org, monitor, hour, good_us, bad_us, unknown_us, excluded_us, up, total from monitor_hours
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  and hour >= at(%(from_at)s) and hour < at(%(to_at)s)
+"""
+
+NOTHING = Measured(Split(), 0, 0)
+_LONGEST_LAG_US = CANARY_TIMEOUT.most * SECOND + LATE_ARRIVAL_US
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Days of one monitor, oldest first; `begun` is when it was first scheduled."""
+
+    days: Sequence[tuple[Instant, Measured]]
+    begun: Instant | None
+    watermark: Instant | None
+
+
+def add(one: Measured, other: Measured) -> Measured:
+    return Measured(one.split + other.split, one.up + other.up, one.total + other.total)
+
+
+async def select_days(tx: Tx, types: Mapping[Key, str], now: Instant, days: int) -> dict[Key, Days]:
+    """The last so many days in UTC, today included."""
+    today = Instant(now - now % DAY)
+    first = Instant(today - (days - 1) * DAY)
+    marks = await _watermarks(tx, types)
+    figured = await _figured(tx)
+    buckets = await _stored(tx, _DAYS, list(types), first, Instant(today + DAY))
+    missing_from = _first_missing_day(figured, first, today)
+    hours = await _stored(tx, _HOURS, list(types), missing_from, Instant(today + DAY))
+    edges = await _edges(tx, types, marks, figured)
+    found = {}
+    for key in types:
+        by_day = dict(buckets.get(key, {}))
+        # Where another region lags, an hour is rolled up here and measured again: it counts once.
+        for start, measured in {**hours.get(key, {}), **edges.get(key, {})}.items():
+            day = Instant(start - start % DAY)
+            if day not in buckets.get(key, {}):
+                by_day[day] = add(by_day.get(day, NOTHING), measured)
+        begun, mark = marks.get(key, (None, None))
+        order = [Instant(first + n * DAY) for n in range(days)]
+        found[key] = Days([(day, by_day.get(day, NOTHING)) for day in order], begun, mark)
+    return found
+
+
+async def select_windows(
+    tx: Tx, types: Mapping[Key, str], windows_us: Sequence[int]
+) -> dict[Key, list[Measured]]:
+    """For each monitor one measure a window that ends at its watermark.
+
+    A window's first hour counts whole: it begins at the hour that holds its start.
+    """
+    marks = await _watermarks(tx, types)
+    known = [mark for _, mark in marks.values() if mark is not None]
+    if not known:
+        return {key: [NOTHING] * len(windows_us) for key in types}
+    figured = await _figured(tx)
+    end = max(known)
+    start = Instant(min(known) - max(windows_us))
+    hours = await _stored(tx, _HOURS, list(types), Instant(start - start % HOUR), end)
+    edges = await _edges(tx, types, marks, figured)
+    found = {}
+    for key in types:
+        parts = {**hours.get(key, {}), **edges.get(key, {})}
+        mark = marks[key][1] if key in marks else None
+        found[key] = [_within(parts, mark, window_us) for window_us in windows_us]
+    return found
+
+
+def _within(parts: Mapping[Instant, Measured], mark: Instant | None, window_us: int) -> Measured:
+    total = NOTHING
+    if mark is None:
+        return total
+    since = mark - window_us
+    since -= since % HOUR
+    for start, measured in parts.items():
+        if start >= since:
+            total = add(total, measured)
+    return total
+
+
+async def select_watermarks(tx: Tx, types: Mapping[Key, str]) -> dict[Key, Instant | None]:
+    """The instant before which all of each monitor is sealed."""
+    return {key: mark for key, (_, mark) in (await _watermarks(tx, types)).items()}
+
+
+async def _watermarks(
+    tx: Tx, types: Mapping[Key, str]
+) -> dict[Key, tuple[Instant, Instant | None]]:
+    """When each monitor began, and the instant before which all of it is sealed."""
+    terms = await schedules.select_terms_of(tx, list(types))
+    fences = {shard.id: shard.finished_through for shard in await schedules.select_shards(tx)}
+    found = {
+        key: (history[0].from_, watermark(history, fences, manner_of(MonitorType(types[key]))))
+        for key, history in terms.items()
+    }
+    composites = [key for key in found if types[key] == MonitorType.COMPOSITE]
+    if composites and fences:
+        marks = await _composite_watermarks(tx, composites, fences)
+        found.update({key: (found[key][0], marks[key]) for key in composites})
+    return found
+
+
+async def _composite_watermarks(
+    tx: Tx, composites: Sequence[Key], fences: Mapping[int, Instant]
+) -> dict[Key, Instant | None]:
+    """The least of what each is made of, from the instant it is made of it."""
+    # All that lies further behind every fence is sealed, whatever it belongs to.
+    within = Span(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
+    marks, made = await watermarks_of(tx, composites, fences, within)
+    seals = Seals(made, marks)
+    return {key: seals.of(key, within) if key in made else None for key in composites}
+
+
+async def watermarks_of(
+    tx: Tx, keys: Iterable[Key], fences: Mapping[int, Instant], within: Span
+) -> tuple[dict[Key, Instant | None], dict[Key, list[Composition]]]:
+    """Of these and of all that lies beneath them: the watermarks of what is made of nothing, and
+    what the others were made of in a stretch."""
+    wanted = set(keys)
+    made = await compositions.select_beneath(tx, wanted, within)
+    beneath = {child for found in made.values() for c in found for child in c.children}
+    kinds = await compositions.select_types(tx, (wanted | beneath) - made.keys())
+    terms = await schedules.select_terms_of(tx, list(kinds))
+    marks = {
+        key: watermark(history, fences, manner_of(MonitorType(kinds[key])))
+        for key, history in terms.items()
+    }
+    return marks, made
+
+
+async def _figured(tx: Tx) -> dict[int, Instant]:
+    return {shard.id: shard.figured_through for shard in await schedules.select_shards(tx)}
+
+
+async def _edges(
+    tx: Tx,
+    types: Mapping[Key, str],
+    marks: Mapping[Key, tuple[Instant, Instant | None]],
+    figured: Mapping[int, Instant],
+) -> dict[Key, dict[Instant, Measured]]:
+    """What is sealed and in no hour yet, measured from the results, by hour."""
+    if not figured or not marks:
+        return {}
+    start = min(figured.values())
+    by_end: dict[Instant, dict[Key, str]] = {}
+    for key, (begun, mark) in marks.items():
+        # Of one that has just begun nothing is sealed yet. Its mark is its beginning, and of many
+        # each would be measured by itself.
+        if mark is not None and mark > max(start, begun):
+            by_end.setdefault(mark, {})[key] = types[key]
+    found: dict[Key, dict[Instant, Measured]] = {}
+    for end, part in by_end.items():
+        starts = [Instant(at) for at in range(start, end, HOUR)]
+        measured = await measure(tx, part, [*starts, end])
+        for key, buckets in measured.items():
+            found[key] = dict(zip(starts, buckets, strict=True))
+    return found
+
+
+async def _stored(
+    tx: Tx, query: str, keys: Sequence[Key], from_at: Instant, to_at: Instant
+) -> dict[Key, dict[Instant, Measured]]:
+    rows = await tx.rows(
+        query,
+        orgs=[k[0] for k in keys],
+        monitors=[k[1] for k in keys],
+        from_at=from_at,
+        to_at=to_at,
+    )
+    found: dict[Key, dict[Instant, Measured]] = {}
+    for org, monitor, start, good, bad, unknown, excluded, up, total in rows:
+        split = Split(good, bad, unknown, excluded)
+        found.setdefault((org, monitor), {})[start] = Measured(split, up, total)
+    return found
+
+
+def _first_missing_day(
+    figured: Mapping[int, Instant],
+    first: Instant,
+    today: Instant,
+) -> Instant:
+    """The first day that is not rolled up everywhere; hours are read from there on."""
+    if not figured:
+        return today
+    through = min(figured.values())
+    return max(first, min(today, Instant(through - through % DAY)))

@@ -1,0 +1,32 @@
+"""Latency of a monitor's good results over windows that end alike."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+_WINDOWS = """
+select w.place, count(*)::int, avg(h.latency_ms)::float8,
+  percentile_cont(0.95) within group (order by h.latency_ms)
+from unnest(%(sinces)s::bigint[]) with ordinality as w(since, place)
+  join heartbeats h on h.org = %(org)s and h.monitor = %(monitor)s and h.up
+    and h.ts >= at(w.since) and h.ts < at(%(until)s)
+group by w.place
+"""
+
+
+class LatencyWindow(msgspec.Struct, frozen=True):
+    count: int
+    avg_ms: float
+    p95_ms: float
+
+
+async def select_latency_windows(
+    tx: Tx, key: tuple[int, int], sinces: Sequence[Instant], until: Instant
+) -> list[LatencyWindow | None]:
+    """In the order of their beginnings; None where no result was good."""
+    rows = await tx.rows(_WINDOWS, org=key[0], monitor=key[1], sinces=list(sinces), until=until)
+    found = {place: LatencyWindow(*rest) for place, *rest in rows}
+    return [found.get(n + 1) for n in range(len(sinces))]

@@ -1,0 +1,196 @@
+"""Time by condition, from the results themselves: the one place where raw rows become a split.
+
+Rollups, restatements and the unsealed edge of every figure all come from here, so they cannot
+disagree. Time before a monitor's first term is no time of its own: it is neither range nor gap.
+
+A composite's time comes from the lines of what it was made of then; its own results are samples,
+which are counted and say nothing of the time between them.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...core.instant import Instant
+from ...core.sli import Sample, Split, buckets, line_buckets
+from ...core.time_span import Span, merged
+from ...engine.pools import Tx
+from ...monitors.rules.composite import Composition, Lines, Member
+from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, hold_us
+from ...monitors.tables import compositions
+from ...results.rules.push_deadline import hold_until as push_hold_until
+from ...results.rules.push_deadline import missed_hold_until
+from ...scheduling.rules.run_schedule import Term, spans, term_at
+from ...scheduling.tables import shards as schedules
+from .. import tables as figures
+
+Key = tuple[int, int]
+COMPOSITE = "composite"
+PUSH = "push"
+PUSH_MISSED = "push_missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A bucket's time by condition, and how many results lie in it."""
+
+    split: Split
+    up: int
+    total: int
+
+    @classmethod
+    def nothing(cls) -> "Measured":
+        return cls(Split(), 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How long a probed result speaks: so many intervals, and at least so long."""
+
+    multiplier: int = ACTIVE_MULTIPLIER
+    floor_us: int = ACTIVE_FLOOR_US
+
+
+USUAL: Final = Hold()
+
+
+@dataclass(frozen=True, slots=True)
+class Supposing:
+    """Maintenance as it would be: without one that is announced, or with one more of monitors."""
+
+    apart_from: int = 0
+    monitors: Collection[int] = ()
+    more: Span | None = None
+
+    def of(self, monitor: int, announced: Sequence[Span]) -> Sequence[Span]:
+        if self.more is None or monitor not in self.monitors:
+            return announced
+        return merged([*announced, self.more])
+
+
+AS_IT_IS: Final = Supposing()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a monitor over a range."""
+
+    samples: Sequence[Sample]
+    terms: Sequence[Term]
+    maintenance: Sequence[Span]
+
+    def pauses(self) -> list[Span]:
+        return [Span(term.from_, end) for term, end in spans(self.terms) if not term.enabled]
+
+    def member(self, made: Sequence[Composition] = ()) -> Member:
+        begun = self.terms[0].from_
+        return Member(begun, self.samples, self.maintenance, self.pauses(), made)
+
+
+async def measure(
+    tx: Tx, types: Mapping[Key, str], edges: Sequence[Instant]
+) -> dict[Key, list[Measured]]:
+    """Buckets between the edges for each monitor; `types` tells pushes and composites apart."""
+    within = Span(edges[0], edges[-1])
+    facts, made = await load_facts_beneath(tx, types, within)
+    lines = Lines({key: facts[key].member(made.get(key, ())) for key in facts} if made else {})
+    return {
+        key: _measured(facts[key], edges, lines if kind == COMPOSITE else None, key)
+        for key, kind in types.items()
+        if key in facts
+    }
+
+
+async def load_facts_beneath(
+    tx: Tx,
+    types: Mapping[Key, str],
+    within: Span,
+    hold: Hold = USUAL,
+    supposing: Supposing = AS_IT_IS,
+) -> tuple[dict[Key, Facts], dict[Key, list[Composition]]]:
+    """The facts of these and of all that composites among them are made of, and of what they are
+    made in the range."""
+    composites = [key for key in types if types[key] == COMPOSITE]
+    made = await compositions.select_beneath(tx, composites, within) if composites else {}
+    beneath = {child for found in made.values() for c in found for child in c.children}
+    more = await compositions.select_types(tx, beneath - types.keys()) if made else {}
+    return await load_facts(tx, {**types, **more}, within, hold, supposing), made
+
+
+async def load_facts(
+    tx: Tx,
+    types: Mapping[Key, str],
+    within: Span,
+    hold: Hold = USUAL,
+    supposing: Supposing = AS_IT_IS,
+) -> dict[Key, Facts]:
+    """Monitors without a term are left out."""
+    keys = sorted(types)
+    terms = await schedules.select_terms_of(tx, keys)
+    since = Instant(within.from_ - _longest_hold_us(terms, hold))
+    results = await figures.select_results(tx, keys, within.from_, within.until, since)
+    maintenance = await schedules.select_maintenances(
+        tx,
+        since,
+        monitors=[monitor for _, monitor in keys],
+        apart_from=supposing.apart_from,
+    )
+    return {
+        key: Facts(
+            [_sample(types[key], row, terms[key], hold) for row in results[key]],
+            terms[key],
+            supposing.of(key[1], maintenance.get(key[1], ())),
+        )
+        for key in keys
+        if key in terms
+    }
+
+
+def _longest_hold_us(terms: Mapping[Key, Sequence[Term]], hold: Hold) -> int:
+    return max(
+        (
+            max(_hold_us(term, hold), term.interval_us + term.grace_us)
+            for history in terms.values()
+            for term in history
+        ),
+        default=0,
+    )
+
+
+def _hold_us(term: Term, hold: Hold) -> int:
+    return hold_us(term.interval_us, hold.multiplier, hold.floor_us)
+
+
+def _sample(
+    kind: str, row: tuple[Instant, bool, str | None], terms: Sequence[Term], hold: Hold
+) -> Sample:
+    instant, up, message = row
+    if kind == PUSH and message == PUSH_MISSED:
+        return Sample(instant, up, missed_hold_until(instant, terms))
+    if kind == PUSH:
+        return Sample(instant, up, push_hold_until(instant, terms))
+    term = term_at(terms, instant) or terms[0]
+    return Sample(instant, up, Instant(instant + _hold_us(term, hold)))
+
+
+def _measured(
+    facts: Facts, edges: Sequence[Instant], lines: Lines | None, key: Key
+) -> list[Measured]:
+    # What lies before the monitor's first term is no time of its own, whatever was measured in it.
+    begun = facts.terms[0].from_
+    own = [min(max(edge, begun), edges[-1]) for edge in edges]
+    if lines is None:
+        splits = buckets(facts.samples, own, facts.maintenance, facts.pauses())
+    else:
+        splits = line_buckets(lines.of(key, Span(edges[0], edges[-1])), own)
+    ups = [0] * len(splits)
+    totals = [0] * len(splits)
+    at = 0
+    for sample in facts.samples:
+        if sample.instant < edges[0]:
+            continue
+        while sample.instant >= edges[at + 1]:
+            at += 1
+        totals[at] += 1
+        ups[at] += sample.up
+    return [Measured(split, ups[n], totals[n]) for n, split in enumerate(splits)]

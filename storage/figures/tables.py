@@ -1,0 +1,194 @@
+"""Rolled-up time of monitors: hours from results, days from hours; and what must be made again."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..core.instant import Instant
+from ..engine.pools import LockRank, Tx
+
+_RESULTS = """
+select org, monitor, ts, up, msg from heartbeats
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+order by org, monitor, ts
+"""
+
+# The last result before a range: its hold may reach into it.
+_BEFORE = """
+select k.org, k.monitor, h.ts, h.up, h.msg
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+cross join lateral (
+  select ts, up, msg from heartbeats h
+  where h.org = k.org and h.monitor = k.monitor and h.ts < at(%(from_at)s)
+    and h.ts >= at(%(since)s)
+  order by ts desc limit 1) h
+"""
+
+_PUT_HOURS = """
+insert into monitor_hours (org, monitor, hour, good_us, bad_us, unknown_us, excluded_us, up, total)
+select i.org, i.monitor, at(i.start), i.good_us, i.bad_us, i.unknown_us, i.excluded_us, i.up,
+  i.total
+from json_to_recordset(%(items)s::json) as i(org int, monitor int, start bigint, good_us bigint,
+  bad_us bigint, unknown_us bigint, excluded_us bigint, up int, total int)
+order by i.org, i.monitor, i.start
+on conflict (org, monitor, hour) do update set good_us = excluded.good_us,
+  bad_us = excluded.bad_us, unknown_us = excluded.unknown_us,
+  excluded_us = excluded.excluded_us, up = excluded.up, total = excluded.total
+"""
+
+# A day is the sum of its hours, whenever it is made.
+_PUT_DAYS = """
+insert into monitor_days (org, monitor, day, good_us, bad_us, unknown_us, excluded_us, up, total)
+select org, monitor, at(%(day)s), sum(good_us), sum(bad_us), sum(unknown_us), sum(excluded_us),
+  sum(up), sum(total)
+from monitor_hours
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  and hour >= at(%(day)s) and hour < at(%(day)s) + interval '24 hours'
+group by org, monitor
+on conflict (org, monitor, day) do update set good_us = excluded.good_us,
+  bad_us = excluded.bad_us, unknown_us = excluded.unknown_us,
+  excluded_us = excluded.excluded_us, up = excluded.up, total = excluded.total
+"""
+
+_MOVE = """
+update shards set figured_through = at(%(to)s)
+where id = %(shard)s and figured_through = at(%(was)s)
+"""
+
+_MONITORS_OF_SHARD = "select org, id from monitors where shard = %(shard)s"
+# Whoever makes figures of a monitor holds it from before reading its results until the commit: of
+# two, the second reads what the first could not know.
+_LOCK_TYPES = """
+select m.org, m.id, m.type from monitors m
+  join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+    on k.org = m.org and k.monitor = m.id
+order by m.org, m.id for no key update of m
+"""
+# Hours are made one after the other: the last one there says how far they go.
+_FIGURED_OF = """
+select k.org, k.monitor, s.figured_through,
+  (select max(h.hour) + interval '1 hour' from monitor_hours h
+  where h.org = k.org and h.monitor = k.monitor and h.hour >= at(%(since)s))
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitors m on m.org = k.org and m.id = k.monitor
+  join shards s on s.id = m.shard
+"""
+
+_LEASE_RESTATEMENTS = """
+select org, id, shard, monitor, from_at, to_at, attempts from restatements
+where due_at <= at(%(now)s) and shard = any(%(shards)s)
+order by due_at limit %(most)s for update skip locked
+"""
+_DELETE_RESTATEMENT = "delete from restatements where org = %(org)s and id = %(id)s"
+# What another process has in hand stays its own.
+_DELETE_COVERED = """
+delete from restatements where (org, id) in (
+  select r.org, r.id from restatements r
+  where r.org = %(org)s and r.monitor = %(monitor)s
+    and r.from_at >= at(%(from_at)s) and r.to_at <= at(%(to_at)s)
+  order by r.id for update skip locked)
+"""
+_PUT_OFF = """
+update restatements set attempts = attempts + 1, last_error = %(error)s,
+  due_at = at(%(now)s) + least(interval '1 hour', interval '5 seconds' * power(2, attempts))
+where org = %(org)s and id = %(id)s
+"""
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    start: Instant
+    good_us: int
+    bad_us: int
+    unknown_us: int
+    excluded_us: int
+    up: int
+    total: int
+
+
+class DueRestatement(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    shard: int
+    monitor: int
+    from_at: Instant
+    to_at: Instant
+    attempts: int
+
+
+Key = tuple[int, int]
+Sample = tuple[Instant, bool, bool]
+
+
+async def select_results(
+    tx: Tx, keys: Sequence[Key], from_at: Instant, to_at: Instant, since: Instant
+) -> dict[Key, list[tuple[Instant, bool, str | None]]]:
+    """(instant, up, message) of each monitor in [from, to), led by the last one before, if any
+    since an instant."""
+    pairs = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys]}
+    found: dict[Key, list[tuple[Instant, bool, str | None]]] = {key: [] for key in keys}
+    for org, monitor, ts, up, msg in await tx.rows(_BEFORE, from_at=from_at, since=since, **pairs):
+        found[org, monitor].append((ts, up, msg))
+    for org, monitor, ts, up, msg in await tx.rows(_RESULTS, from_at=from_at, to_at=to_at, **pairs):
+        found[org, monitor].append((ts, up, msg))
+    return found
+
+
+async def put_hours(tx: Tx, hours: Sequence[Bucket]) -> None:
+    if hours:
+        await tx.execute(_PUT_HOURS, items=msgspec.json.encode(hours).decode())
+
+
+async def put_days(tx: Tx, keys: Sequence[Key], day: Instant) -> None:
+    await tx.execute(_PUT_DAYS, day=day, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+
+
+async def move_figured(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
+    """False where another process rolled this stretch up."""
+    tx.lock_rank(LockRank.SHARD, "figured")
+    return bool(await tx.execute(_MOVE, shard=shard, was=was, to=to))
+
+
+async def select_monitors_of_shard(tx: Tx, shard: int) -> list[Key]:
+    """The monitors that stand in a shard."""
+    return [(org, monitor) for org, monitor in await tx.rows(_MONITORS_OF_SHARD, shard=shard)]
+
+
+async def lock_types(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
+    """The types of those that are still there, held so that nobody else makes their figures."""
+    tx.lock_rank(LockRank.MONITOR, "figures of monitors")
+    rows = await tx.rows(_LOCK_TYPES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    return {(org, monitor): kind for org, monitor, kind in rows}
+
+
+async def select_figured_of(tx: Tx, keys: Sequence[Key], since: Instant) -> dict[Key, Instant]:
+    """Until when hours of monitors are rolled up: their shards', or their own since an instant,
+    where those are further already."""
+    rows = await tx.rows(
+        _FIGURED_OF, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], since=since
+    )
+    return {(org, monitor): max(shards, own or shards) for org, monitor, shards, own in rows}
+
+
+async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRestatement]:
+    return await tx.structs(
+        DueRestatement, _LEASE_RESTATEMENTS, shards=list(shards), most=most, now=tx.now
+    )
+
+
+async def delete_restatement(tx: Tx, org: int, restatement: int) -> None:
+    await tx.execute(_DELETE_RESTATEMENT, org=org, id=restatement)
+
+
+async def delete_covered_restatements(tx: Tx, key: Key, from_at: Instant, to_at: Instant) -> int:
+    """Those of a monitor that lie in a range which is being made again. What they are about is
+    committed, and whoever deletes them reads it after this."""
+    return await tx.execute(
+        _DELETE_COVERED, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
+    )
+
+
+async def put_off_restatement(tx: Tx, org: int, restatement: int, error: str) -> None:
+    await tx.execute(_PUT_OFF, org=org, id=restatement, error=error, now=tx.now)

@@ -1,0 +1,108 @@
+"""What is kept of a service's past, for asking policies what they would have said of it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...alerting.queries.alerting_state import select_alerting_state
+from ...alerting.rules.paging_delegation import SignalReason
+from ...core.instant import LATEST, MINUTE, Instant
+from ...core.sli import Split
+from ...core.time_span import Span, merged, without
+from ...engine.pools import Tx
+from ...objectives.tables.burn_rules import select_rules_of_services
+from ...objectives.tables.service_targets import select_service_targets
+from ...services.rules.epoch import governed
+from ...services.rules.service_report import WINDOWS
+from ...services.tables.service_revisions import select_revisions
+from ...services.tables.services import ServiceRow
+from ..rules.gate_policy import Document, Source
+from ..rules.gate_replay import Aimed, Past, Run
+from ..tables.gate_policies import PolicyRow, select_policies_since
+
+# Before the first instant that is asked about: the longest window.
+_BACK_US: Final = max(WINDOWS.values())
+# A run of minutes begins less than a day before what it reaches into.
+_RUNS = """
+select from_at, until_at, health_unknown_us, good_us, bad_us, unknown_us, excluded_us
+from service_minutes
+where org = %(org)s and service = %(service)s
+  and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(until_at)s)
+  and until_at > at(%(from_at)s)
+order by from_at
+"""
+_INCIDENTS = """
+select created_at, resolved_at from incidents
+where org = %(org)s and service = %(service)s and created_at < at(%(until_at)s)
+  and (status <> 'resolved' or resolved_at > at(%(from_at)s))
+order by created_at, id
+"""
+# As things are set up, none of its members' trouble opens an incident of the service.
+_DEAF: Final = frozenset(
+    {
+        SignalReason.NO_OWNING_SERVICE,
+        SignalReason.POLICY_PAGES_NOTHING,
+        SignalReason.NO_ENABLED_TARGET,
+        SignalReason.UNROUTABLE,
+    }
+)
+
+
+async def select_past(tx: Tx, service: ServiceRow, within: Span) -> Past:
+    key = service.key
+    revisions = governed((await select_revisions(tx, [key]))[key])
+    live = (await select_alerting_state(tx, key, tx.now)).live
+    rows = await tx.rows(
+        _INCIDENTS, org=service.org, service=service.id, from_at=within.from_, until_at=within.until
+    )
+    return Past(
+        runs=await _select_runs(tx, service, within),
+        start=service.materialization_start,
+        governed_from=revisions[0][0].from_ if revisions else None,
+        aims=await _select_aims(tx, service),
+        incidents=[Span(opened, LATEST if over is None else over) for opened, over in rows],
+        deaf=live.reason if live.reason in _DEAF else None,
+    )
+
+
+async def select_policies_in_force(
+    tx: Tx, service: ServiceRow, from_: Instant
+) -> list[tuple[Span, Document]]:
+    """When which policy governed the service since, in order: its own, else its project's."""
+    rows = await select_policies_since(tx, service.org, service.project, service.id, from_)
+    own = [row for row in rows if row.source is Source.SERVICE]
+    taken = merged(_span(row) for row in own)
+    found = [(_span(row), row.document) for row in own]
+    for row in rows:
+        if row.source is Source.PROJECT:
+            found += [(span, row.document) for span in without([_span(row)], taken)]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _span(row: PolicyRow) -> Span:
+    return Span(row.began_at, row.until)
+
+
+async def _select_runs(tx: Tx, service: ServiceRow, within: Span) -> list[Run]:
+    from_ = Instant(within.from_ - _BACK_US)
+    rows = await tx.rows(
+        _RUNS, org=service.org, service=service.id, from_at=from_, until_at=within.until
+    )
+    return [
+        Run(Span(began, until), Split(*us), is_seen=unseen_us < MINUTE)
+        for began, until, unseen_us, *us in rows
+    ]
+
+
+async def _select_aims(tx: Tx, service: ServiceRow) -> Sequence[Aimed]:
+    targets = (await select_service_targets(tx, [service.key]))[service.key]
+    rules = (await select_rules_of_services(tx, [service.key])).get(service.key, {})
+    return [
+        Aimed(
+            window,
+            targets[window].objective,
+            targets[window].burn_enabled,
+            [row.rule for row in rules.get(window, ())],
+        )
+        for window in WINDOWS
+        if window in targets
+    ]

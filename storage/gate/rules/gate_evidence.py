@@ -1,0 +1,344 @@
+"""What a gate's decision is made from, and what it finds of each clause: from these facts alone.
+
+It keeps true: the same facts and the same policy give the same decision for ever, so that a row of
+the ledger can be recomputed from itself. A clause does not match only where it is known not to: the
+figure is there, sealed lately and whole, or somebody looked lately and could have said so. What is
+known to match, matches, however little is known beside it.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from ...alerting.rules.alert_episode import Live
+from ...alerting.rules.paging_delegation import SignalReason
+from ...core.availability import WHOLE, Budget, Withheld, budget
+from ...core.instant import SECOND, Instant
+from ...core.sli import Split
+from ...objectives.rules import Severity, Verdict
+from .gate import (
+    NOT_CONFIGURED,
+    Action,
+    Assignment,
+    Clause,
+    Decision,
+    Finding,
+    State,
+    Unavailable,
+    decide,
+    overridden,
+)
+from .gate_policy import Document, Governing, WindowMode
+
+# What an evaluator saw counts for so long.
+LATCH_US: Final = 90 * SECOND
+
+
+class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A burn rule and what was last seen of it; `key` spells its ranges and its threshold."""
+
+    key: str
+    severity: Severity
+    firing: bool
+    last_verdict: Verdict | None
+    evaluated_at: Instant | None
+    lease_until: Instant | None
+
+
+class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sealed of a window that has an objective (× 10⁴). `withheld` is why there is no sum.
+    `repair_since` is since when a part of it has been waiting to be made again."""
+
+    window: str
+    target: UUID
+    objective: int
+    objective_updated_at: Instant
+    from_at: Instant
+    to_at: Instant
+    good_us: int
+    bad_us: int
+    unknown_us: int
+    excluded_us: int
+    withheld: Withheld | None
+    repair_since: Instant | None
+    burn_enabled: bool
+    rules: list[RuleFacts]
+
+    @property
+    def budget(self) -> Budget | Withheld:
+        return self.withheld or budget(self._split, self.objective)
+
+    def has_burned(self, percent: int) -> bool:
+        """Whether so much of the budget is gone, exactly; there is a budget."""
+        split = self._split
+        actual = Fraction(split.bad_us, split.measured_us)
+        return 100 * actual >= percent * Fraction(WHOLE - self.objective, WHOLE)
+
+    @property
+    def _split(self) -> Split:
+        return Split(self.good_us, self.bad_us, self.unknown_us, self.excluded_us)
+
+
+class SignalFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the service can speak for its members, live or of its budget; else why it cannot."""
+
+    armed: bool
+    reason: SignalReason | None
+    evaluated_at: Instant | None
+    lease_until: Instant | None
+
+
+class GoverningRevision(msgspec.Struct, frozen=True):
+    uid: UUID
+    revision: int
+
+
+class FactRevisions(msgspec.Struct, frozen=True):
+    """The epochs of which the figures are sums, in order; `digest` is of them and the sums."""
+
+    count: int
+    first_id: UUID | None
+    last_id: UUID | None
+    digest: str
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a service at one instant; `windows` are those with an objective, shortest first. `seen` is
+    what it was when somebody last looked."""
+
+    at: Instant
+    governing: GoverningRevision | None
+    sealed_through: Instant | None
+    windows: list[WindowFacts]
+    fact_revisions: FactRevisions
+    seen: Live | None
+    live: SignalFacts
+    burn: SignalFacts
+    open_incidents: list[UUID]
+
+    @property
+    def seal_lag_us(self) -> int | None:
+        return None if self.sealed_through is None else self.at - self.sealed_through
+
+
+class OverrideFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The override that was active."""
+
+    uid: UUID
+    actor_label: str
+    reason: str
+    expires_at: Instant
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a decision was made from."""
+
+    policy: Governing | None
+    facts: Facts
+    override: OverrideFacts | None
+
+
+class ReasonSaid(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A reason as it is kept and told."""
+
+    code: str
+    clause: Clause | None = None
+    assignment: Assignment | None = None
+    value: float | str | None = None
+    window: str | None = None
+
+
+class Answer(NamedTuple):
+    """What the gate says: `action` is what is done, with an override where one was active."""
+
+    state: State
+    action: Action | None
+    unoverridden_action: Action | None
+    reasons: tuple[ReasonSaid, ...]
+
+
+def answer(evidence: Evidence) -> Answer:
+    """What the gate says by this evidence, now or when it was written."""
+    policy = evidence.policy
+    decision = judge(None if policy is None else policy.document, evidence.facts)
+    action = overridden(decision.action, is_overridden=evidence.override is not None)
+    return Answer(decision.state, action, decision.action, _said(decision))
+
+
+def judge(policy: Document | None, facts: Facts) -> Decision:
+    """Before any override; without a policy nothing is judged."""
+    if policy is None:
+        return NOT_CONFIGURED
+    return decide(policy.clauses, list(findings(policy, facts)), policy.unknown_behavior)
+
+
+def findings(policy: Document, facts: Facts) -> Iterator[Finding]:
+    """Of every clause, over each window that the policy looks at."""
+    for window, missing in _windows(policy, facts):
+        yield from _of_budget(policy, facts, window, missing)
+        for severity, clause in _BURNS:
+            yield _of_burn(policy, facts, window, missing, severity, clause)
+    yield _of_incident(facts)
+
+
+_BURNS: Final = (
+    (Severity.PAGE, Clause.PAGE_BURN_FIRING),
+    (Severity.TICKET, Clause.TICKET_BURN_FIRING),
+)
+
+_Missing = tuple[str | None, Unavailable]
+
+
+def _windows(
+    policy: Document, facts: Facts
+) -> Iterator[tuple[WindowFacts, None] | tuple[None, _Missing]]:
+    """The windows that are looked at, or which is missing and why."""
+    if policy.window_mode is WindowMode.ALL:
+        for window in facts.windows:
+            yield window, None
+        if not facts.windows:
+            yield None, (None, Unavailable.NO_OBJECTIVE)
+        return
+    for window in facts.windows:
+        if window.window == policy.window:
+            yield window, None
+            return
+    some = Unavailable.WINDOW_TARGET_MISSING if facts.windows else Unavailable.NO_OBJECTIVE
+    yield None, (policy.window, some)
+
+
+def _of_budget(
+    policy: Document, facts: Facts, window: WindowFacts | None, missing: _Missing | None
+) -> Iterator[Finding]:
+    clauses = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
+    if window is None:
+        assert missing is not None, "it is one of the two"
+        for clause in clauses:
+            yield Finding(clause, None, _ungoverned(facts) or missing[1], missing[0])
+        return
+    why = _ungoverned(facts) or _stale(policy, facts, window)
+    found = window.budget
+    if why is None and not isinstance(found, Budget):
+        why = Unavailable.BUDGET_WITHHELD
+    if why is not None or not isinstance(found, Budget):
+        for clause in clauses:
+            yield Finding(clause, None, why, window.window)
+        return
+    burned = found.burned_percent
+    consumed = window.has_burned(policy.budget_consumed_percent)
+    yield Finding(clauses[0], found.exhausted, None, window.window, burned)
+    yield Finding(clauses[1], consumed, None, window.window, burned)
+
+
+def _of_burn(
+    policy: Document,
+    facts: Facts,
+    window: WindowFacts | None,
+    missing: _Missing | None,
+    severity: Severity,
+    clause: Clause,
+) -> Finding:
+    if window is None:
+        assert missing is not None, "it is one of the two"
+        return Finding(clause, None, _ungoverned(facts) or missing[1], missing[0])
+    rules = [rule for rule in window.rules if rule.severity is severity]
+    if not window.burn_enabled or not rules:
+        nobody = _ungoverned(facts) or Unavailable.NEVER_EVALUATED
+        return Finding(clause, None, nobody, window.window)
+    firing = next((rule for rule in rules if rule.firing and is_fresh(rule, facts)), None)
+    if firing is not None:
+        return Finding(clause, True, None, window.window, firing.key)
+    why = _ungoverned(facts) or _unseen(rules, facts) or _stale(policy, facts, window)
+    return Finding(clause, False if why is None else None, why, window.window)
+
+
+def _of_incident(facts: Facts) -> Finding:
+    """That none is open says something only where one would have been opened."""
+    clause = Clause.SERVICE_INCIDENT_OPEN
+    if facts.open_incidents:
+        return Finding(clause, True, value=str(facts.open_incidents[0]))
+    why = _ungoverned(facts) or _unlooked(facts)
+    return Finding(clause, False if why is None else None, why)
+
+
+def _ungoverned(facts: Facts) -> Unavailable | None:
+    return Unavailable.NO_GOVERNING_REVISION if facts.governing is None else None
+
+
+def _stale(policy: Document, facts: Facts, window: WindowFacts) -> Unavailable | None:
+    lag_us, bound_us = facts.seal_lag_us, policy.max_seal_lag_seconds * SECOND
+    if lag_us is None:
+        return Unavailable.NEVER_SEALED
+    # What is sealed of a time that is still to come was told by a clock that was wrong.
+    if not -LATCH_US <= lag_us <= bound_us:
+        return Unavailable.SEAL_STALE
+    waits = window.repair_since is not None and facts.at - window.repair_since > bound_us
+    return Unavailable.FACTS_STALE if waits else None
+
+
+def _unseen(rules: list[RuleFacts], facts: Facts) -> Unavailable | None:
+    """Why none of the rules is known to be quiet."""
+    for rule in rules:
+        if rule.evaluated_at is None:
+            return Unavailable.NEVER_EVALUATED
+        if not is_fresh(rule, facts):
+            return Unavailable.FACTS_STALE
+        if rule.last_verdict is not Verdict.CLEAR:
+            return Unavailable.BUDGET_WITHHELD
+    return None
+
+
+def is_fresh(rule: RuleFacts, facts: Facts) -> bool:
+    """Whether what was last seen of a burn rule still counts."""
+    return rule.evaluated_at is not None and _is_lately(rule.evaluated_at, facts.at)
+
+
+def _is_lately(seen_at: Instant, at: Instant) -> bool:
+    """Nor by a clock that was ahead: for who looked in the future silence would never end."""
+    return -LATCH_US <= at - seen_at <= LATCH_US
+
+
+# Why a service would have opened no incident, whatever its members did. What is not named here is
+# about pages: the incident is opened all the same, or there is no trouble that one is opened for.
+_OPENS_NONE: Final = {
+    SignalReason.NO_OWNING_SERVICE: Unavailable.NEVER_EVALUATED,
+    SignalReason.NO_GOVERNING_REVISION: Unavailable.NO_GOVERNING_REVISION,
+    SignalReason.POLICY_PAGES_NOTHING: Unavailable.NEVER_EVALUATED,
+    SignalReason.NEVER_EVALUATED: Unavailable.NEVER_EVALUATED,
+    SignalReason.NO_ENABLED_TARGET: Unavailable.NEVER_EVALUATED,
+    SignalReason.UNROUTABLE: Unavailable.NEVER_EVALUATED,
+    SignalReason.GENERATION_CHANGED: Unavailable.FACTS_STALE,
+    SignalReason.REVISION_CHANGED: Unavailable.FACTS_STALE,
+    SignalReason.EVALUATION_ERROR: Unavailable.FACTS_STALE,
+    SignalReason.STALE_LEASE: Unavailable.FACTS_STALE,
+    SignalReason.LATCH_INCONSISTENT: Unavailable.FACTS_STALE,
+}
+
+
+def _unlooked(facts: Facts) -> Unavailable | None:
+    live = facts.live
+    if live.reason in _OPENS_NONE:
+        return _OPENS_NONE[live.reason]
+    if live.evaluated_at is None:
+        return Unavailable.NEVER_EVALUATED
+    # Of a service that cannot be seen, that no incident is open says nothing.
+    is_seen = _is_lately(live.evaluated_at, facts.at) and facts.seen is not Live.UNKNOWN
+    return None if is_seen else Unavailable.FACTS_STALE
+
+
+def _said(decision: Decision) -> tuple[ReasonSaid, ...]:
+    if decision.state is State.NOT_CONFIGURED:
+        return (ReasonSaid("not_configured"),)
+    return tuple(
+        ReasonSaid(
+            reason.code,
+            reason.finding.clause,
+            reason.assignment,
+            reason.finding.value,
+            reason.finding.window,
+        )
+        for reason in decision.reasons
+    )

@@ -1,0 +1,409 @@
+"""What a policy would have said of a service, minute by minute, by what is sealed of it.
+
+Each minute is judged by the same rule as the gate itself, of facts as they would be with all before
+it sealed: the windows that end there, the burn of each rule, whether an incident was open, and
+whether anybody could see that one was due. What is not there any more is not known, and what nobody
+can know of the past, such as how fast an evaluator was, is taken as good. Objectives and rules are
+those of now.
+
+Between two instants at which something enters or leaves a window at another pace, every sum is
+linear in time, so each comparison that a finding rests on turns at most once: it is enough to
+look at both ends, and to halve where they differ. So months are judged exactly in a few thousand
+looks.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from ...alerting.rules.alert_episode import Live
+from ...alerting.rules.paging_delegation import SignalReason
+from ...core.availability import (
+    BUDGET_LEAST_COVERAGE,
+    BUDGET_LEAST_MEASURED_US,
+    BURN_LEAST_COVERAGE,
+    WHOLE,
+    Withheld,
+    burn_rate,
+)
+from ...core.instant import MINUTE, Instant
+from ...core.sli import Split
+from ...core.time_span import Span
+from ...objectives.rules import Rule
+from ...objectives.rules import judge as judge_burn
+from ...services.rules.service_report import WINDOWS, whole_minutes
+from .gate import Assignment, Clause, State
+from .gate_evidence import (
+    FactRevisions,
+    Facts,
+    GoverningRevision,
+    RuleFacts,
+    SignalFacts,
+    WindowFacts,
+    judge,
+)
+from .gate_policy import Document, WindowMode
+
+_NOBODY: Final = UUID(int=0)
+_BUDGETS: Final = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
+_BURNS: Final = (Clause.PAGE_BURN_FIRING, Clause.TICKET_BURN_FIRING)
+# After so many stretches others are let in.
+LOOKS_AT_ONCE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring sealed minutes that are alike; `each` is the split of one of them. `is_seen`:
+    for some of it the health was known, where it was to be."""
+
+    span: Span
+    each: Split
+    is_seen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Aimed:
+    """What is aimed at over a window (objective × 10⁴), and the rules that watch its budget."""
+
+    window: str
+    objective: int
+    burn_enabled: bool
+    rules: Sequence[Rule]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """All that is known of a service's past: its sealed minutes in order, from where its time
+    begins; when incidents of it were open; since when a declaration governs. `deaf` is why its
+    members' trouble opens no incident as things are set up, None where it does."""
+
+    runs: Sequence[Run]
+    start: Instant | None
+    governed_from: Instant | None
+    aims: Sequence[Aimed]
+    incidents: Sequence[Span]
+    deaf: SignalReason | None = None
+
+
+class Said(NamedTuple):
+    """What a policy says from one instant until the next; `reasons` are codes, each once."""
+
+    span: Span
+    state: State
+    reasons: tuple[str, ...]
+
+
+def replay(
+    past: Past, policies: Sequence[tuple[Span, Document]], within: Span
+) -> Iterator[Said | None]:
+    """What each policy says while it governs, and that none is configured in between; neighbours
+    that say the same are one. No two govern at once. A None is no answer: some work was done, and
+    others may be let in. `within` is of whole minutes."""
+    judge_at = _Judge(past, policies)
+    edges = [*_looks(past, policies, within), within.until]
+    pending: Said | None = None
+    for looked, (from_, until) in enumerate(pairwise(edges)):
+        if looked % LOOKS_AT_ONCE == 0:
+            yield None
+        for piece in judge_at.pieces(from_, Instant(until - MINUTE)):
+            said = judge_at.say(piece)
+            if pending is None:
+                pending = said
+            elif pending[1:] == said[1:]:
+                pending = pending._replace(span=Span(pending.span.from_, piece.until))
+            else:
+                yield pending
+                pending = said
+    if pending is not None:
+        yield pending
+
+
+class _Judge:
+    """Looks at minutes. `_compared` is everything of a minute that a finding rests on."""
+
+    def __init__(self, past: Past, policies: Sequence[tuple[Span, Document]]) -> None:
+        self._past = past
+        self._policies = policies
+        self._sums = Sums(past.runs)
+        documents = [document for _, document in policies]
+        self._percents = sorted({100, *(each.budget_consumed_percent for each in documents)})
+        self._watched = [(aim, *_looked_at(aim, documents)) for aim in past.aims]
+        self._asks_incidents = _asks_incidents(documents)
+        self._known: dict[object, tuple[State, tuple[str, ...]]] = {}
+
+    def pieces(self, first: Instant, last: Instant) -> Iterator[Span]:
+        """The minutes from the first to the last, cut where any comparison turns; each of them
+        turns once at most."""
+        todo = [(first, self._compared(first), last, self._compared(last))]
+        while todo:
+            low, at_low, high, at_high = todo.pop()
+            if at_low == at_high:
+                yield Span(low, Instant(high + MINUTE))
+                continue
+            middle = Instant(low + (high - low) // (2 * MINUTE) * MINUTE)
+            following = Instant(middle + MINUTE)
+            # The earlier half is looked at first.
+            todo.append((following, self._compared(following), high, at_high))
+            todo.append((low, at_low, middle, self._compared(middle)))
+
+    def say(self, piece: Span) -> Said:
+        at = piece.from_
+        policy = next(
+            (n for n, (span, _) in enumerate(self._policies) if span.from_ <= at < span.until), None
+        )
+        if policy is None:
+            return Said(piece, State.NOT_CONFIGURED, ("not_configured",))
+        key = (policy, self._compared(at))
+        if key not in self._known:
+            self._known[key] = self._judged(self._policies[policy][1], at)
+        return Said(piece, *self._known[key])
+
+    def _judged(self, document: Document, at: Instant) -> tuple[State, tuple[str, ...]]:
+        said = judge(document, facts_at(self._past, self._sums, at))
+        codes = [each.code for each in said.reasons if each.assignment is not Assignment.IGNORE]
+        # In one order: which window said it first does not tell two stretches apart.
+        return said.state, tuple(sorted(set(codes)))
+
+    def _compared(self, at: Instant) -> tuple[bool, ...]:
+        past = self._past
+        found = [
+            past.start is not None and past.start < at,
+            past.governed_from is not None and past.governed_from <= at,
+            any(span.from_ <= at < span.until for span in past.incidents),
+        ]
+        if self._asks_incidents:
+            found.append(self._sums.is_seen(past, at))
+        before: dict[int, tuple[Split, bool]] = {}
+        for aim, budget, rules in self._watched:
+            if budget:
+                split, whole = self._before(at, WINDOWS[aim.window], before)
+                found += [whole, *_budget_compared(split, aim.objective, self._percents)]
+            for rule in rules:
+                for length_us in (rule.long_us, rule.short_us):
+                    split, whole = self._before(at, whole_minutes(length_us), before)
+                    found += [whole, *_burn_compared(split, aim.objective, rule)]
+        return tuple(found)
+
+    def _before(
+        self, at: Instant, length_us: int, known: dict[int, tuple[Split, bool]]
+    ) -> tuple[Split, bool]:
+        """Rules of several windows look at the same ranges."""
+        if length_us not in known:
+            total, _, whole = _range(self._past, self._sums, length_us, at)
+            known[length_us] = total.split, whole
+        return known[length_us]
+
+
+def _budget_compared(split: Split, objective: int, percents: Sequence[int]) -> list[bool]:
+    measured_us = split.measured_us
+    counted_us = split.range_us - split.excluded_us
+    allowed = (WHOLE - objective) * measured_us
+    return [
+        measured_us > 0,
+        measured_us >= BUDGET_LEAST_MEASURED_US,
+        _covers(measured_us, counted_us, BUDGET_LEAST_COVERAGE),
+        *(100 * WHOLE * split.bad_us >= percent * allowed for percent in percents),
+    ]
+
+
+def _burn_compared(split: Split, objective: int, rule: Rule) -> list[bool]:
+    measured_us = split.measured_us
+    burned, allowed = WHOLE * split.bad_us, (WHOLE - objective) * measured_us
+    counted_us = split.range_us - split.excluded_us
+    return [
+        measured_us > 0,
+        _covers(measured_us, counted_us, BURN_LEAST_COVERAGE),
+        burned * rule.threshold.denominator >= rule.threshold.numerator * allowed,
+    ]
+
+
+def _covers(measured_us: int, counted_us: int, least: Fraction) -> bool:
+    """In whole numbers: a month is compared some hundred thousand times."""
+    return measured_us * least.denominator >= counted_us * least.numerator
+
+
+class Sums:
+    """Splits of any range of whole minutes, by two lookups."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._starts = [run.span.from_ for run in runs]
+        total = Sum()
+        self._before = [total]
+        for run in runs:
+            total = total.plus(run.each, (run.span.until - run.span.from_) // MINUTE)
+            self._before.append(total)
+
+    def of(self, from_: Instant, until: Instant) -> "Sum":
+        return self._until(until).minus(self._until(from_))
+
+    def is_seen(self, past: Past, at: Instant) -> bool:
+        """Whether it was known how the service was in the minute before an instant."""
+        last = Instant(at - MINUTE)
+        place = bisect_right(self._starts, last) - 1
+        if place < 0 or past.start is None or last < past.start:
+            return False
+        run = self._runs[place]
+        counted = run.each.measured_us + run.each.excluded_us
+        return last < run.span.until and run.is_seen and counted > 0
+
+    def _until(self, at: Instant) -> "Sum":
+        place = bisect_right(self._starts, at) - 1
+        if place < 0:
+            return self._before[0]
+        run = self._runs[place]
+        minutes = (min(at, run.span.until) - run.span.from_) // MINUTE
+        return self._before[place].plus(run.each, minutes)
+
+
+class Sum(NamedTuple):
+    minutes: int = 0
+    good_us: int = 0
+    bad_us: int = 0
+    unknown_us: int = 0
+    excluded_us: int = 0
+
+    def plus(self, each: Split, minutes: int) -> "Sum":
+        return Sum(
+            self.minutes + minutes,
+            self.good_us + minutes * each.good_us,
+            self.bad_us + minutes * each.bad_us,
+            self.unknown_us + minutes * each.unknown_us,
+            self.excluded_us + minutes * each.excluded_us,
+        )
+
+    def minus(self, other: "Sum") -> "Sum":
+        return Sum(
+            self.minutes - other.minutes,
+            self.good_us - other.good_us,
+            self.bad_us - other.bad_us,
+            self.unknown_us - other.unknown_us,
+            self.excluded_us - other.excluded_us,
+        )
+
+    @property
+    def split(self) -> Split:
+        return Split(self.good_us, self.bad_us, self.unknown_us, self.excluded_us)
+
+
+def facts_at(past: Past, sums: Sums, at: Instant) -> Facts:
+    """As the gate would have read them, had all before been sealed."""
+    is_sealed = past.start is not None and past.start < at
+    is_governed = past.governed_from is not None and past.governed_from <= at
+    reason = past.deaf
+    return Facts(
+        at=at,
+        governing=GoverningRevision(_NOBODY, 0) if is_governed else None,
+        sealed_through=at if is_sealed else None,
+        windows=[_window(past, sums, aim, at) for aim in past.aims],
+        fact_revisions=FactRevisions(0, None, None, ""),
+        seen=Live.HEALTHY if sums.is_seen(past, at) else Live.UNKNOWN,
+        live=SignalFacts(armed=reason is None, reason=reason, evaluated_at=at, lease_until=None),
+        burn=SignalFacts(armed=True, reason=None, evaluated_at=at, lease_until=None),
+        open_incidents=[_NOBODY] if any(s.from_ <= at < s.until for s in past.incidents) else [],
+    )
+
+
+def _window(past: Past, sums: Sums, aim: Aimed, at: Instant) -> WindowFacts:
+    found, from_, whole = _range(past, sums, WINDOWS[aim.window], at)
+    withheld = None
+    if not whole:
+        withheld = Withheld.STORAGE_GAP
+    elif not found.split.measured_us:
+        withheld = Withheld.NOTHING_MEASURED
+    return WindowFacts(
+        window=aim.window,
+        target=_NOBODY,
+        objective=aim.objective,
+        objective_updated_at=Instant(0),
+        from_at=from_,
+        to_at=at,
+        good_us=found.good_us,
+        bad_us=found.bad_us,
+        unknown_us=found.unknown_us,
+        excluded_us=found.excluded_us,
+        withheld=withheld,
+        repair_since=None,
+        burn_enabled=aim.burn_enabled,
+        rules=[_rule(past, sums, aim, rule, at) for rule in aim.rules],
+    )
+
+
+def _rule(past: Past, sums: Sums, aim: Aimed, rule: Rule, at: Instant) -> RuleFacts:
+    rates = []
+    for length_us in (rule.long_us, rule.short_us):
+        found, _, whole = _range(past, sums, whole_minutes(length_us), at)
+        rates.append(burn_rate(found.split, aim.objective) if whole else None)
+    verdict = judge_burn(rule, *rates)
+    return RuleFacts(
+        key="",
+        severity=rule.severity,
+        firing=verdict == "firing",
+        last_verdict=verdict,
+        evaluated_at=at,
+        lease_until=None,
+    )
+
+
+def _range(past: Past, sums: Sums, length_us: int, at: Instant) -> tuple[Sum, Instant, bool]:
+    """What is sealed of so long before an instant, from where, and whether none is missing."""
+    from_ = Instant(max(at - length_us, past.start or at))
+    if from_ >= at:
+        return Sum(), at, True
+    found = sums.of(from_, at)
+    return found, from_, found.minutes == (at - from_) // MINUTE
+
+
+def _looks(past: Past, policies: Sequence[tuple[Span, Document]], within: Span) -> list[Instant]:
+    """The first minute, and each at which something begins to change at another pace."""
+    documents = [document for _, document in policies]
+    lengths = {0, *(length for aim in past.aims for length in _lengths(aim, documents))}
+    if _asks_incidents(documents):
+        lengths.add(MINUTE)
+    edges = {edge for run in past.runs for edge in (run.span.from_, run.span.until)}
+    edges |= {each for each in (past.start,) if each is not None}
+    found: set[int] = {edge + length for edge in edges for length in lengths}
+    for span in [*past.incidents, *(span for span, _ in policies)]:
+        found |= {_minute_from(span.from_), _minute_from(span.until)}
+    if past.governed_from is not None:
+        found.add(_minute_from(past.governed_from))
+    if past.start is not None:
+        found.add(past.start + MINUTE)
+    inside = {Instant(at) for at in found if within.from_ < at < within.until}
+    return sorted({within.from_, *inside})
+
+
+def _lengths(aim: Aimed, documents: Sequence[Document]) -> set[int]:
+    """Of the ranges that any of the policies looks at."""
+    budget, rules = _looked_at(aim, documents)
+    wanted = {WINDOWS[aim.window]} if budget else set()
+    for rule in rules:
+        wanted |= {whole_minutes(rule.long_us), whole_minutes(rule.short_us)}
+    return wanted
+
+
+def _looked_at(aim: Aimed, documents: Iterable[Document]) -> tuple[bool, Sequence[Rule]]:
+    """Whether any policy looks at a window's budget, and the rules that any looks at."""
+    mine = [
+        document
+        for document in documents
+        if document.window_mode is WindowMode.ALL or document.window == aim.window
+    ]
+    burns = aim.burn_enabled and any(_counts(document, _BURNS) for document in mine)
+    return any(_counts(document, _BUDGETS) for document in mine), aim.rules if burns else ()
+
+
+def _asks_incidents(documents: Iterable[Document]) -> bool:
+    return any(_counts(document, [Clause.SERVICE_INCIDENT_OPEN]) for document in documents)
+
+
+def _counts(document: Document, clauses: Iterable[Clause]) -> bool:
+    return any(document.clauses[clause] is not Assignment.IGNORE for clause in clauses)
+
+
+def _minute_from(at: Instant) -> int:
+    return at + (-at) % MINUTE

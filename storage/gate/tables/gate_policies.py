@@ -1,0 +1,167 @@
+"""What the policies of gates ever said, revision by revision; the one that has not ended governs.
+
+Whoever writes one holds its project. The number of a revision is above all there ever were, those
+of a policy that was deleted since included.
+"""
+
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import LATEST, Instant
+from ...engine.pools import Tx
+from ..rules.gate_policy import Document, Governing, Source
+
+_COLUMNS = """
+g.org, g.id, g.project, p.uid, g.service, s.uid, g.revision,
+json_build_object('schema_version', g.schema_version, 'window_mode', g.window_mode,
+  'window', g."window", 'clauses', g.clauses,
+  'budget_consumed_percent', g.budget_consumed_percent,
+  'max_seal_lag_seconds', g.max_seal_lag_seconds, 'unknown_behavior', g.unknown_behavior)::text,
+g.began_at, g.ended_at, g.author_label
+"""
+_FROM = """
+from gate_policies g join projects p on p.org = g.org and p.id = g.project
+  left join services s on s.org = g.org and s.id = g.service
+where g.org = %(org)s and g.project = %(project)s
+"""
+# Of the service and of its project: who governs is the first of them.
+_GOVERNING = f"""
+select {_COLUMNS} {_FROM} and (g.service = %(service)s or g.service is null) and g.ended_at is null
+order by g.service nulls last
+"""
+_OWN = f"""
+select {_COLUMNS} {_FROM} and g.service is not distinct from %(service)s::int
+  and g.ended_at is null
+"""
+_WITHIN = f"""
+select {_COLUMNS} {_FROM} and (g.service = %(service)s or g.service is null)
+  and coalesce(g.ended_at > at(%(from_at)s), true)
+order by g.began_at, g.id
+"""
+_LAST_REVISION = """
+select coalesce(max(revision), 0) from gate_policies
+where org = %(org)s and project = %(project)s and service is not distinct from %(service)s::int
+"""
+_INSERT = """
+insert into gate_policies (org, project, service, revision, schema_version, window_mode, "window",
+  clauses, budget_consumed_percent, max_seal_lag_seconds, unknown_behavior, began_at, author_label)
+values (%(org)s, %(project)s, %(service)s, %(revision)s, %(schema_version)s, %(window_mode)s,
+  %(window)s, %(clauses)s::json, %(budget_consumed_percent)s, %(max_seal_lag_seconds)s,
+  %(unknown_behavior)s, at(%(now)s), %(author)s)
+"""
+_END = """
+update gate_policies set ended_at = at(%(now)s)
+where org = %(org)s and project = %(project)s and service is not distinct from %(service)s::int
+  and ended_at is null
+"""
+
+_read_document = msgspec.json.Decoder(Document).decode
+
+
+class PolicyRow(msgspec.Struct, frozen=True):
+    """A revision. `service` is None of a project's own policy."""
+
+    org: int
+    id: int
+    project: int
+    project_uid: UUID
+    service: int | None
+    service_uid: UUID | None
+    revision: int
+    document: Document
+    began_at: Instant
+    ended_at: Instant | None
+    author_label: str
+
+    @property
+    def source(self) -> Source:
+        return Source.PROJECT if self.service is None else Source.SERVICE
+
+    @property
+    def owner(self) -> UUID:
+        return self.service_uid or self.project_uid
+
+    @property
+    def until(self) -> Instant:
+        return LATEST if self.ended_at is None else self.ended_at
+
+    @property
+    def governing(self) -> Governing:
+        return Governing(
+            source=self.source, owner=self.owner, revision=self.revision, document=self.document
+        )
+
+
+async def select_governing(tx: Tx, org: int, project: int, service: int) -> PolicyRow | None:
+    """The policy of a service, else its project's."""
+    return await tx.one(_row, _GOVERNING, org=org, project=project, service=service)
+
+
+async def select_policy(tx: Tx, org: int, project: int, service: int | None) -> PolicyRow | None:
+    """The policy of a service itself; with None the project's own."""
+    return await tx.one(_row, _OWN, org=org, project=project, service=service)
+
+
+async def select_policies_since(
+    tx: Tx, org: int, project: int, service: int, from_: Instant
+) -> list[PolicyRow]:
+    """What the service's policy and its project's said at some time since, in order."""
+    return await tx.structs(_row, _WITHIN, org=org, project=project, service=service, from_at=from_)
+
+
+async def put_policy(
+    tx: Tx, org: int, project: int, service: int | None, document: Document, author: str
+) -> None:
+    """A new revision in the place of what was said. The project is held."""
+    last: int = await tx.value(_LAST_REVISION, org=org, project=project, service=service)
+    await end_policy(tx, org, project, service)
+    await tx.execute(
+        _INSERT,
+        org=org,
+        project=project,
+        service=service,
+        revision=last + 1,
+        schema_version=document.schema_version,
+        window_mode=document.window_mode,
+        window=document.window,
+        clauses=msgspec.json.encode(document.clauses).decode(),
+        budget_consumed_percent=document.budget_consumed_percent,
+        max_seal_lag_seconds=document.max_seal_lag_seconds,
+        unknown_behavior=document.unknown_behavior,
+        now=tx.now,
+        author=author,
+    )
+
+
+async def end_policy(tx: Tx, org: int, project: int, service: int | None) -> None:
+    """What was said governs no more. The project is held."""
+    await tx.execute(_END, org=org, project=project, service=service, now=tx.now)
+
+
+def _row(
+    org: int,
+    row_id: int,
+    project: int,
+    project_uid: UUID,
+    service: int | None,
+    service_uid: UUID | None,
+    revision: int,
+    document: str,
+    began_at: Instant,
+    ended_at: Instant | None,
+    author_label: str,
+) -> PolicyRow:
+    return PolicyRow(
+        org,
+        row_id,
+        project,
+        project_uid,
+        service,
+        service_uid,
+        revision,
+        _read_document(document),
+        began_at,
+        ended_at,
+        author_label,
+    )

@@ -1,0 +1,1 @@
+"""Transactions of gate: one unit of work per function."""

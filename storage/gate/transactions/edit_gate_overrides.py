@@ -1,0 +1,108 @@
+"""Somebody lets through what the gate blocks, for a while, and answers for it by name.
+
+It keeps true: one override is active for a service at most, and it is of the revision that its
+maker saw.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables.projects import select_project
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
+from ...core.instant import Instant, to_text
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.tables.service_dependencies import hold_graph
+from ...services.tables.services import ServiceRow, lock_service
+from ..rules.gate_override import Binding, Ended, Status, expiry_fault, reason_fault, status
+from ..rules.gate_policy import Source
+from ..tables import gate_overrides
+from ..tables.gate_overrides import OverrideRow
+from ..tables.gate_policies import PolicyRow, select_governing
+
+ADMIN: Final = Action(Need.PROJECT_ADMIN)
+
+
+async def create_override(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    service: UUID,
+    policy_revision: int,
+    reason: str,
+    expires_at: Instant,
+    *,
+    seen_source: Source | None = None,
+) -> OverrideRow:
+    """Of the revision that governs, which must be the one that its maker saw: of a service's policy
+    or its project's, where `seen_source` tells. Refused not_found, forbidden, not_configured,
+    override_active, revision_conflict, and by field."""
+    row = await _hold(tx, principal, project, service)
+    reason = reason.strip()
+    for field, rule in (
+        ("reason", reason_fault(reason)),
+        ("expires_at", expiry_fault(expires_at, tx.now)),
+    ):
+        if rule is not None:
+            raise Refused("override_invalid", field, rule)
+    policy = await select_governing(tx, row.org, row.project, row.id)
+    if policy is None:
+        raise Refused("not_configured")
+    if policy.revision != policy_revision or policy.source != (seen_source or policy.source):
+        raise Refused("revision_conflict")
+    standing = await gate_overrides.select_standing(tx, row.key, policy.source, policy.revision)
+    if standing is not None:
+        raise Refused("override_active")
+    uid = await gate_overrides.insert_override(
+        tx, row.key, policy.source, policy.revision, reason, expires_at, principal.actor
+    )
+    said = f"revision={policy.revision} until={to_text(expires_at)}"
+    await _audit(tx, principal, row, "create", uid, said)
+    found = await gate_overrides.select_override(tx, row.key, uid)
+    assert found is not None, "it was written just now"
+    return found
+
+
+async def revoke_override(
+    tx: Tx, principal: Principal, project: UUID, service: UUID, override: UUID
+) -> None:
+    """Also one that is inert, as it may come back. Refused not_found, forbidden,
+    override_not_active."""
+    row = await _hold(tx, principal, project, service)
+    found = await gate_overrides.select_override(tx, row.key, override)
+    if found is None:
+        raise Refused(NOT_FOUND)
+    policy = await select_governing(tx, row.org, row.project, row.id)
+    before = status_of(found, policy, tx.now)
+    if before not in (Status.ACTIVE, Status.INERT):
+        raise Refused("override_not_active")
+    await gate_overrides.revoke(tx, row.org, [found.id], Ended.MANUAL, principal.actor)
+    await _audit(tx, principal, row, "revoke", override, f"{before}->revoked")
+
+
+def status_of(override: OverrideRow, governing: PolicyRow | None, now: Instant) -> Status:
+    """`governing` is the policy of the override's service."""
+    bound = Binding(override.policy_source, override.policy_revision)
+    governs = None if governing is None else Binding(governing.source, governing.revision)
+    return status(bound, override.expires_at, override.revoked_at, governs, now)
+
+
+async def _hold(tx: Tx, principal: Principal, project: UUID, service: UUID) -> ServiceRow:
+    """The project first, as whoever writes its policy does: what governs stays as it is."""
+    home = await select_project(tx, project)
+    if home is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, ADMIN, Scope(home.org, home.id))
+    await hold_graph(tx, home.org, home.id)
+    row = await lock_service(tx, service)
+    if row is None or row.project_uid != project:
+        raise Refused(NOT_FOUND)
+    return row
+
+
+async def _audit(
+    tx: Tx, principal: Principal, service: ServiceRow, verb: str, override: UUID, said: str
+) -> None:
+    target = f"gate_override:{override} service:{service.uid} {said}"
+    await audit(tx, principal, service.org, f"gate_override.{verb}", target)

@@ -1,0 +1,101 @@
+"""A policy is put as a whole, or deleted, by somebody who says which revision they saw.
+
+It keeps true: the same document again changes nothing; another one is a new revision, and ends all
+overrides of the one before, of every service that inherited it.
+"""
+
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.tables.projects import ProjectRow
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.queries.service_timeouts import select_longest_timeouts
+from ...services.tables.services import ServiceRow, select_services_of_project
+from ...services.transactions.lock_service import hold_home, hold_service
+from ..rules.gate_override import Ended
+from ..rules.gate_policy import SEAL_LAG_MOST_SECONDS, Document, fault, least_seal_lag_seconds
+from ..tables import gate_overrides, gate_policies
+from ..tables.gate_policies import PolicyRow
+
+
+async def put_policy(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    service: UUID | None,
+    expected_revision: int | None,
+    document: Document,
+) -> PolicyRow:
+    """Of a service, or with None of the project. `expected_revision` is None where no policy was
+    seen. Refused not_found, forbidden, revision_conflict, and by field."""
+    wrong = fault(document)
+    if wrong is not None:
+        raise Refused("policy_invalid", *wrong)
+    home, row = await _hold(tx, principal, project, service)
+    key = None if row is None else row.id
+    await _check_seal_lag(tx, home, row, document)
+    before = await gate_policies.select_policy(tx, home.org, home.id, key)
+    if (None if before is None else before.revision) != expected_revision:
+        raise Refused("revision_conflict")
+    if before is not None and before.document == document:
+        return before
+    await gate_policies.put_policy(tx, home.org, home.id, key, document, principal.label)
+    if before is not None:
+        await _end_overrides(tx, principal, home, before, Ended.POLICY_CHANGED)
+    after = await gate_policies.select_policy(tx, home.org, home.id, key)
+    assert after is not None, "it was put just now"
+    verb = "create" if before is None else "update"
+    await _audit(tx, principal, after, verb, f"revision={after.revision}")
+    return after
+
+
+async def delete_policy(
+    tx: Tx, principal: Principal, project: UUID, service: UUID | None, expected_revision: int
+) -> None:
+    """Refused not_found, forbidden, not_configured, revision_conflict."""
+    home, row = await _hold(tx, principal, project, service)
+    key = None if row is None else row.id
+    before = await gate_policies.select_policy(tx, home.org, home.id, key)
+    if before is None:
+        raise Refused("not_configured")
+    if before.revision != expected_revision:
+        raise Refused("revision_conflict")
+    await gate_policies.end_policy(tx, home.org, home.id, key)
+    await _end_overrides(tx, principal, home, before, Ended.POLICY_DELETED)
+    await _audit(tx, principal, before, "delete", f"revision={before.revision}")
+
+
+async def _hold(
+    tx: Tx, principal: Principal, project: UUID, service: UUID | None
+) -> tuple[ProjectRow, ServiceRow | None]:
+    home, _ = await hold_home(tx, principal, project)
+    if service is None:
+        return home, None
+    return home, await hold_service(tx, principal, project, service)
+
+
+async def _check_seal_lag(
+    tx: Tx, home: ProjectRow, service: ServiceRow | None, document: Document
+) -> None:
+    """A bound that a service can never meet would make every decision of it unknown."""
+    rows = [service] if service else await select_services_of_project(tx, home.org, home.id)
+    timeouts = await select_longest_timeouts(tx, [row.key for row in rows], tx.now)
+    least = least_seal_lag_seconds(max(timeouts.values(), default=0))
+    if document.max_seal_lag_seconds < least:
+        rule = f"must be {least}–{SEAL_LAG_MOST_SECONDS}, as runs of its members may take so long"
+        raise Refused("policy_invalid", "max_seal_lag_seconds", rule)
+
+
+async def _end_overrides(
+    tx: Tx, principal: Principal, home: ProjectRow, before: PolicyRow, why: Ended
+) -> None:
+    await gate_overrides.revoke_bound(
+        tx, home.org, home.id, before.service, before.revision, why, principal.actor
+    )
+
+
+async def _audit(tx: Tx, principal: Principal, policy: PolicyRow, verb: str, said: str) -> None:
+    target = f"{policy.source}:{policy.owner} project:{policy.project_uid} {said}"
+    await audit(tx, principal, policy.org, f"gate_policy.{verb}", target)

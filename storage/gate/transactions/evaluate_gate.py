@@ -1,0 +1,88 @@
+"""Asks the gate: one snapshot is read, judged, and kept with what it was judged by.
+
+It keeps true: every answer that was given is a row, also that there is no policy; and what cannot
+be kept is not answered.
+"""
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from ...accounts.rules.access import Action as Needed
+from ...accounts.rules.access import Actor, Grant, Need, Principal, Scope
+from ...accounts.transactions.authorize import NOT_FOUND, demand
+from ...core.refusal import Refused
+from ...engine.pools import Rejected, Tx
+from ...services.tables.services import ServiceRow, select_service
+from ..queries.gate_evidence import select_facts
+from ..rules.gate_evidence import Answer, Evidence, OverrideFacts, answer
+from ..tables.gate_decisions import DecisionRow, Place, evaluated_at_of, insert_decision
+from ..tables.gate_overrides import select_standing
+from ..tables.gate_policies import select_governing
+
+EVALUATE: Final = Needed(Need.VIEWER, grant=Grant.GATE_EVALUATE)
+
+
+class Decided(NamedTuple):
+    row: DecisionRow
+    evidence: Evidence
+
+
+async def evaluate_gate(tx: Tx, principal: Principal, project: UUID, service: UUID) -> Decided:
+    """In a transaction that sees one snapshot. Refused not_found, forbidden; ledger_unwritable
+    where the row has no place."""
+    row = await select_service(tx, service)
+    if row is None or row.project_uid != project:
+        raise Refused(NOT_FOUND)
+    demand(principal, EVALUATE, Scope(row.org, row.project))
+    evidence = await _gather(tx, row)
+    said = answer(evidence)
+    by = principal.actor
+    place = Place(row.org, row.project, row.id, row.uid, row.slug, row.name)
+    try:
+        uid = await insert_decision(tx, place, said, evidence, by)
+    except Rejected as error:
+        raise Refused("ledger_unwritable") from error
+    return Decided(_row_of(place, uid, said, evidence, by), evidence)
+
+
+async def _gather(tx: Tx, service: ServiceRow) -> Evidence:
+    policy = await select_governing(tx, service.org, service.project, service.id)
+    facts = await select_facts(tx, service, evaluated_at_of(tx.now))
+    override = None
+    if policy is not None:
+        override = await select_standing(tx, service.key, policy.source, policy.revision)
+    return Evidence(
+        policy=None if policy is None else policy.governing,
+        facts=facts,
+        override=None
+        if override is None
+        else OverrideFacts(
+            uid=override.uid,
+            actor_label=override.actor_label,
+            reason=override.reason,
+            expires_at=override.expires_at,
+        ),
+    )
+
+
+def _row_of(place: Place, uid: UUID, said: Answer, evidence: Evidence, by: Actor) -> DecisionRow:
+    return DecisionRow(
+        org=place.org,
+        project=place.project,
+        service=place.service,
+        uid=uid,
+        evaluated_at=evidence.facts.at,
+        service_uid=place.uid,
+        service_slug=place.slug,
+        service_name=place.name,
+        state=said.state,
+        action=said.action,
+        unoverridden_action=said.unoverridden_action,
+        reasons=said.reasons,
+        policy_revision=None if evidence.policy is None else evidence.policy.revision,
+        override_uid=None if evidence.override is None else evidence.override.uid,
+        actor_label=by.label,
+        actor_user=by.user,
+        via_token=by.via_token,
+        schema_version=1 if evidence.policy is None else evidence.policy.document.schema_version,
+    )

@@ -1,0 +1,158 @@
+"""What an incident has to do with services: whom it reaches along the graph, what may be behind it,
+and what the service that it is of was made of meanwhile. By the graph as it is now.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ...services.queries.service_health import select_health_now
+from ...services.queries.service_list import select_members
+from ...services.rules.epoch import Revision, governed_within, governing
+from ...services.rules.service_dependency import turned, ways
+from ...services.rules.service_health import Health
+from ...services.tables import (
+    service_dependencies as service_edges,
+)
+from ...services.tables import (
+    service_revisions as declarations,
+)
+from ...services.tables.services import ServiceRow, select_services
+from ..tables.incidents import IncidentRow
+
+# Open now, or of one that is over, at some time of it.
+_TROUBLED: Final = """
+select distinct i.service from incidents i
+where i.org = %(org)s and i.service = any(%(services)s::int[])
+  and i.started_at <= at(%(to_at)s)
+  and (i.status <> 'resolved' or (%(over)s and i.resolved_at >= at(%(from_at)s)))
+"""
+
+
+class Role(StrEnum):
+    PROBABLE_ROOT = "probable_root"
+    AFFECTED = "affected"
+
+
+class Part(StrEnum):
+    """What a declared monitor is to its service."""
+
+    CONTEXT = "context"
+    SLI = "sli"
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """`path` leads from what the incident is of, or who owns that, by slugs."""
+
+    service: ServiceRow
+    role: Role
+    path: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentMember:
+    monitor: UUID
+    name: str
+    parts: Sequence[Part]
+
+
+async def select_impacts(tx: Tx, incident: IncidentRow) -> list[Impact]:
+    """First what may be behind it; of each kind the nearest first."""
+    edges = await service_edges.select_edges(tx, incident.org, incident.project)
+    if incident.service is not None:
+        roots = await _roots(tx, incident, ways(edges, incident.service))
+        reached = ways(turned(edges), incident.service)
+        found = await _named(tx, incident.org, Role.PROBABLE_ROOT, roots)
+        return found + await _named(tx, incident.org, Role.AFFECTED, reached)
+    if incident.monitor is not None:
+        return await _of_owners(tx, incident, edges)
+    return []
+
+
+async def select_incident_members(tx: Tx, incident: IncidentRow) -> list[IncidentMember]:
+    """The monitors that were declared of the incident's service while it lasted, by name."""
+    if incident.service is None:
+        return []
+    key = (incident.org, incident.service)
+    revisions = (await declarations.select_revisions(tx, [key]))[key]
+    parts: dict[int, set[Part]] = {}
+    for revision in governed_within(revisions, incident.started_at, _until(tx, incident)):
+        for monitor in revision.monitors:
+            part = Part.SLI if monitor in revision.sli else Part.CONTEXT
+            parts.setdefault(monitor, set()).add(part)
+    found = await select_members(tx, incident.org, list(parts))
+    members = sorted(found.values(), key=lambda member: (member.name, member.id))
+    return [IncidentMember(one.uid, one.name, sorted(parts[one.id])) for one in members]
+
+
+async def _roots(
+    tx: Tx, incident: IncidentRow, upstreams: Mapping[int, list[int]]
+) -> dict[int, list[int]]:
+    """Those that are down while it lasts, or have an incident of their own in its time."""
+    is_over = incident.resolved_at is not None
+    troubled: set[int] = {
+        service
+        for (service,) in await tx.rows(
+            _TROUBLED,
+            org=incident.org,
+            services=list(upstreams),
+            from_at=incident.started_at,
+            to_at=_until(tx, incident),
+            over=is_over,
+        )
+    }
+    if not is_over:
+        health = await select_health_now(tx, [(incident.org, key) for key in upstreams])
+        for (_, service), now in health.items():
+            if now.state is not None and now.state.health is Health.DOWN:
+                troubled.add(service)
+    return {service: way for service, way in upstreams.items() if service in troubled}
+
+
+async def _of_owners(
+    tx: Tx, incident: IncidentRow, edges: Mapping[int, Collection[int]]
+) -> list[Impact]:
+    """The services whose member a monitor is, and who depends on these."""
+    assert incident.monitor is not None, "it is of a monitor"
+    monitor = incident.monitor
+    slug = (await select_members(tx, incident.org, [monitor]))[monitor].slug
+    owners = await _owners(tx, incident.org, monitor, _until(tx, incident))
+    reached: dict[int, list[int]] = {}
+    for owner in owners:
+        for service, way in ways(turned(edges), owner).items():
+            known = reached.get(service)
+            if service not in owners and (known is None or len(way) < len(known)):
+                reached[service] = way
+    rows = await select_services(tx, [(incident.org, owner) for owner in owners])
+    owning = sorted(rows.values(), key=lambda row: row.slug)
+    found = [Impact(row, Role.AFFECTED, [slug, row.slug]) for row in owning]
+    return found + await _named(tx, incident.org, Role.AFFECTED, reached)
+
+
+async def _owners(tx: Tx, org: int, monitor: int, at: Instant) -> list[int]:
+    declaring = await declarations.select_declaring(tx, org, [monitor])
+    found = await declarations.select_revisions(tx, declaring)
+    return [key[1] for key, revisions in found.items() if _has(governing(revisions, at), monitor)]
+
+
+def _has(revision: Revision | None, monitor: int) -> bool:
+    return revision is not None and monitor in revision.monitors
+
+
+async def _named(tx: Tx, org: int, role: Role, found: Mapping[int, list[int]]) -> list[Impact]:
+    on_the_way = {key for way in found.values() for key in way}
+    rows = await select_services(tx, [(org, key) for key in on_the_way])
+    impacts = [
+        Impact(rows[org, service], role, [rows[org, key].slug for key in way])
+        for service, way in found.items()
+    ]
+    return sorted(impacts, key=lambda impact: (len(impact.path), impact.path))
+
+
+def _until(tx: Tx, incident: IncidentRow) -> Instant:
+    return tx.now if incident.resolved_at is None else incident.resolved_at

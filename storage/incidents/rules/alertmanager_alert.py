@@ -1,0 +1,78 @@
+"""What an alert of another system does to the incidents of its fingerprint: opens one, ends it, or
+nothing. The same alert told twice does nothing the second time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from ...core.instant import Instant
+from ...monitors.rules.monitor import text_rule_broken
+from .incident import Impact, impact_of_severity, many_lines, one_line
+
+KEY_LONGEST: Final = 200
+ALERTS_MOST: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """`key` is its fingerprint. `ended_at` is None where that is not told."""
+
+    key: str
+    firing: bool
+    title: str
+    body: str
+    impact: Impact
+    started_at: Instant
+    ended_at: Instant | None
+
+
+class Verdict(StrEnum):
+    OPENS = "opens"
+    RESOLVES = "resolves"
+    IGNORED = "ignored"
+
+
+def verdict(alert: Alert, open_since: Instant | None) -> Verdict:
+    """`open_since` is when the open incident of that fingerprint began; None where none is open.
+    An end that lies before that is told late, of an earlier time, and ends nothing."""
+    if alert.firing:
+        return Verdict.OPENS if open_since is None else Verdict.IGNORED
+    if open_since is None:
+        return Verdict.IGNORED
+    is_late = alert.ended_at is not None and alert.ended_at < open_since
+    return Verdict.IGNORED if is_late else Verdict.RESOLVES
+
+
+def read_alert(
+    key: str,
+    firing: bool,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    starts_at: Instant | None,
+    ends_at: Instant | None,
+    now: Instant,
+) -> Alert:
+    """Its words as they fit here. An instant before 1970 is that system's way of telling none, and
+    nothing began after now."""
+    named = annotations.get("summary", "").strip() or labels.get("alertname", "").strip()
+    began = starts_at if starts_at is not None and starts_at > 0 else now
+    return Alert(
+        key=key,
+        firing=firing,
+        title=one_line(named) or one_line(f"Alert {key}"),
+        body=many_lines(annotations.get("description", "")),
+        impact=impact_of_severity(labels.get("severity", "")),
+        started_at=min(began, now),
+        ended_at=ends_at if ends_at is not None and ends_at > 0 else None,
+    )
+
+
+def key_fault(key: str) -> str | None:
+    """Why this is no fingerprint; None where it may be one."""
+    if not key.strip():
+        return "must not be blank"
+    if len(key) > KEY_LONGEST:
+        return f"must be at most {KEY_LONGEST} characters"
+    return text_rule_broken(key)

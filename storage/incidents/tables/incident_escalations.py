@@ -1,0 +1,63 @@
+"""Which ladders are to be looked at, and whom their steps paged or could not."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+_DUE = """
+select i.uid, case when i.service is not null then 'service'
+  when i.monitor is not null then 'monitor' else 'incident' end
+from incidents i where i.escalate_at <= at(%(now)s)
+order by i.escalate_at, i.id limit %(most)s
+"""
+_PUT_OFF = "update incidents set escalate_at = at(%(until)s) where uid = %(uid)s \
+and escalate_at is not null"
+_INSERT_PAGE = """
+insert into incident_pages (org, incident, step, at, paged, unreachable)
+values (%(org)s, %(incident)s, %(step)s, at(%(now)s), %(paged)s::text[], %(unreachable)s::text[])
+"""
+_NAMES = """
+select id, name from notification_channels where org = %(org)s and id = any(%(ids)s)
+"""
+_WHY = """
+select why from outages where org = %(org)s and incident = %(incident)s order by id limit 1
+"""
+
+# The step under which a monitor's own channels stand.
+OWN_CHANNELS: Final = 0
+
+
+async def select_due_ladders(tx: Tx, now: Instant, most: int) -> list[tuple[UUID, str]]:
+    """Incidents whose ladder is to be looked at, with what each is of: a service, a monitor, or
+    itself alone."""
+    return [(uid, subject) for uid, subject in await tx.rows(_DUE, now=now, most=most)]
+
+
+async def put_off_ladder(tx: Tx, incident: UUID, until: Instant) -> None:
+    await tx.execute(_PUT_OFF, uid=incident, until=until)
+
+
+async def insert_page(
+    tx: Tx, org: int, incident: int, step: int, paged: Sequence[str], unreachable: Sequence[str]
+) -> None:
+    await tx.execute(
+        _INSERT_PAGE,
+        org=org,
+        incident=incident,
+        step=step,
+        paged=list(paged),
+        unreachable=list(unreachable),
+        now=tx.now,
+    )
+
+
+async def select_channel_names(tx: Tx, org: int, channels: Sequence[int]) -> dict[int, str]:
+    return dict(await tx.rows(_NAMES, org=org, ids=list(channels)))
+
+
+async def select_why(tx: Tx, org: int, incident: int) -> str:
+    """The failure that an incident began with; empty where no monitor's outage opened it."""
+    return await tx.value(_WHY, org=org, incident=incident) or ""

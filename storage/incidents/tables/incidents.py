@@ -1,0 +1,335 @@
+"""Incidents and how far their ladders are. What moves under a lock is written whole, with it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+Key = tuple[int, int]
+
+_COLUMNS = """
+i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.external_key, i.seq,
+i.title, i.status, i.impact, i.source, i.started_at, i.resolved_at, i.acknowledged_at, u.uid,
+i.acknowledged_label, i.escalation_policy, i.escalation_step, i.last_escalated_at, i.escalate_at,
+coalesce(i.climbs_from, i.created_at), i.created_at, i.updated_at
+"""
+_FROM = """
+from incidents i join projects p on p.org = i.org and p.id = i.project
+  left join monitors m on m.org = i.org and m.id = i.monitor
+  left join services s on s.org = i.org and s.id = i.service
+  left join users u on u.id = i.acknowledged_by
+"""
+_BY_UID = f"select {_COLUMNS} {_FROM} where i.uid = %(uid)s"
+_BY_ID = f"select {_COLUMNS} {_FROM} where i.org = %(org)s and i.id = %(id)s"
+# Held, so that its events are numbered one after the other, and told in that order. What is held is
+# read in a statement of its own: who waited sees whatever its holder wrote, of others too.
+_LOCK = "select org, id from incidents where uid = %(uid)s for update"
+_LOCK_OPEN_OF_MONITOR = """
+select org, id from incidents
+where org = %(org)s and monitor = %(monitor)s and source = 'auto' and status <> 'resolved'
+for update
+"""
+# Several at once, each found by its index. Whoever locks more than one of an organization holds the
+# states of their monitors, and so is alone with them.
+_LOCK_OF_OUTAGES = """
+select k.org, k.monitor, h.id
+from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ids)s::int[]) as k(org, monitor, id)
+  cross join lateral (
+    select i.id from incidents i where i.org = k.org and i.id = k.id for update) h
+"""
+_LOCK_OPEN_OF_MONITORS = """
+select k.org, k.monitor, h.id from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  cross join lateral (
+    select i.id from incidents i
+    where i.org = k.org and i.monitor = k.monitor and i.source = 'auto' and i.status <> 'resolved'
+    for update) h
+"""
+_BY_IDS = f"""
+select {_COLUMNS} {_FROM} where (i.org, i.id) in (
+  select * from unnest(%(orgs)s::int[], %(ids)s::int[]))
+"""
+_LOCK_OPEN_OF_SERVICES = """
+select k.org, k.service, h.id from unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
+  cross join lateral (
+    select i.id from incidents i
+    where i.org = k.org and i.service = k.service and i.source = 'auto' and i.status <> 'resolved'
+    for update) h
+"""
+_LOCK_OF_EPISODES = """
+select k.org, k.service, h.id
+from unnest(%(orgs)s::int[], %(services)s::int[], %(ids)s::int[]) as k(org, service, id)
+  cross join lateral (
+    select i.id from incidents i where i.org = k.org and i.id = k.id for update) h
+"""
+_LOCK_OPEN_OF_ALERT = """
+select org, id from incidents
+where org = %(org)s and project = %(project)s and external_key = %(key)s
+  and status <> 'resolved'
+for update
+"""
+_OPEN_OF_ALERTS = """
+select external_key, started_at from incidents
+where org = %(org)s and project = %(project)s and external_key = any(%(keys)s::text[])
+  and status <> 'resolved'
+"""
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM}
+where i.org = %(org)s and i.project = %(project)s and i.id < %(before)s
+  and (%(open)s::boolean is null or (i.status <> 'resolved') = %(open)s)
+order by i.id desc limit %(most)s
+"""
+_INSERT = """
+insert into incidents (org, uid, project, monitor, service, external_key, seq, title, status,
+  impact, source, started_at, resolved_at, escalation_policy, escalate_at, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(external_key)s, 1, %(title)s,
+  %(status)s, %(impact)s, %(source)s, at(%(started_at)s), at(%(resolved_at)s),
+  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s))
+on conflict do nothing
+returning id
+"""
+_MOVE = """
+update incidents set seq = %(seq)s, status = %(status)s, resolved_at = at(%(resolved_at)s),
+  escalate_at = at(%(escalate_at)s), updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_ACKNOWLEDGE = """
+update incidents set acknowledged_at = at(%(now)s),
+  acknowledged_by = (select id from users where uid = %(person)s::uuid),
+  acknowledged_label = %(label)s, escalate_at = null, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_CLIMB = """
+update incidents set escalation_step = %(step)s, last_escalated_at = at(%(last_escalated_at)s),
+  escalate_at = at(%(escalate_at)s), updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_BEGIN_CLIMBING = """
+update incidents set escalation_policy = %(policy)s, climbs_from = at(%(now)s),
+  escalate_at = at(%(now)s), updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+# All that is to come, by as much as what comes next.
+_DELAY_CLIMBING = """
+update incidents set climbs_from = coalesce(climbs_from, created_at)
+    + (at(%(until)s) - coalesce(escalate_at, at(%(now)s))),
+  escalate_at = at(%(until)s)
+where org = %(org)s and id = %(id)s
+"""
+# It keeps its place and its ladder until the incident stands.
+_HOLD_ANCHOR = """
+select id, escalation_policy from monitors
+where uid = %(uid)s and org = %(org)s and project = %(project)s for share
+"""
+_LAST = 2**31 - 1
+
+
+class IncidentRow(msgspec.Struct, frozen=True):
+    """With the ids of where it stands. `acknowledged_by` is None where no person is known; who it
+    was stands in `acknowledged_label` all the same."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    monitor: int | None
+    monitor_uid: UUID | None
+    service: int | None
+    service_uid: UUID | None
+    external_key: str | None
+    seq: int
+    title: str
+    status: str
+    impact: str
+    source: str
+    started_at: Instant
+    resolved_at: Instant | None
+    acknowledged_at: Instant | None
+    acknowledged_by: UUID | None
+    acknowledged_label: str
+    escalation_policy: int | None
+    escalation_step: int
+    last_escalated_at: Instant | None
+    escalate_at: Instant | None
+    climbs_from: Instant
+    created_at: Instant
+    updated_at: Instant
+
+
+async def select_incident(tx: Tx, uid: UUID) -> IncidentRow | None:
+    return await tx.one(IncidentRow, _BY_UID, uid=uid)
+
+
+async def lock_incident(tx: Tx, uid: UUID) -> IncidentRow | None:
+    tx.lock_rank(LockRank.INCIDENT, "an incident")
+    return await _read_locked(tx, await tx.row(_LOCK, uid=uid))
+
+
+async def lock_open_of_monitor(tx: Tx, org: int, monitor: int) -> IncidentRow | None:
+    """The one that Leadline itself opened for the monitor and that is not resolved."""
+    tx.lock_rank(LockRank.INCIDENT, "a monitor's open incident")
+    return await _read_locked(tx, await tx.row(_LOCK_OPEN_OF_MONITOR, org=org, monitor=monitor))
+
+
+async def lock_of_outages(
+    tx: Tx, named: Mapping[Key, int], unnamed: Sequence[Key]
+) -> dict[Key, IncidentRow]:
+    """By (organization, monitor): the incidents with these keys, and of the monitors for which none
+    is known the one that Leadline itself opened and that is not resolved."""
+    tx.lock_rank(LockRank.INCIDENT, "the incidents of outages")
+    found = []
+    if named:
+        found += await tx.rows(_LOCK_OF_OUTAGES, **_those(named), ids=list(named.values()))
+    if unnamed:
+        found += await tx.rows(_LOCK_OPEN_OF_MONITORS, **_those(unnamed))
+    return await _read_several(tx, found)
+
+
+async def lock_of_episodes(
+    tx: Tx, named: Mapping[Key, int], unnamed: Sequence[Key]
+) -> dict[Key, IncidentRow]:
+    """By (organization, service): the incidents with these keys, and of the services for which none
+    is known the one that Leadline itself opened and that is not resolved."""
+    tx.lock_rank(LockRank.INCIDENT, "the incidents of episodes")
+    found = []
+    if named:
+        ids = list(named.values())
+        found += await tx.rows(_LOCK_OF_EPISODES, **_services(named), ids=ids)
+    if unnamed:
+        found += await tx.rows(_LOCK_OPEN_OF_SERVICES, **_services(unnamed))
+    return await _read_several(tx, found)
+
+
+async def lock_open_of_alert(tx: Tx, org: int, project: int, key: str) -> IncidentRow | None:
+    """The open incident of a fingerprint."""
+    tx.lock_rank(LockRank.INCIDENT, "an alert's open incident")
+    found = await tx.row(_LOCK_OPEN_OF_ALERT, org=org, project=project, key=key)
+    return await _read_locked(tx, found)
+
+
+async def _read_several(tx: Tx, found: Sequence[tuple[int, ...]]) -> dict[Key, IncidentRow]:
+    """Of (organization, whatever they are found by, key)."""
+    if not found:
+        return {}
+    ids = {"orgs": [org for org, _, _ in found], "ids": [key for _, _, key in found]}
+    rows = {(row.org, row.id): row for row in await tx.structs(IncidentRow, _BY_IDS, **ids)}
+    return {(org, other): rows[org, key] for org, other, key in found}
+
+
+async def _read_locked(tx: Tx, found: tuple[int, int] | None) -> IncidentRow | None:
+    return None if found is None else await tx.one(IncidentRow, _BY_ID, org=found[0], id=found[1])
+
+
+async def select_open_of_alerts(
+    tx: Tx, org: int, project: int, keys: Sequence[str]
+) -> dict[str, Instant]:
+    """Since when an incident is open, of those fingerprints that have one."""
+    found = await tx.rows(_OPEN_OF_ALERTS, org=org, project=project, keys=list(keys))
+    return dict(found)
+
+
+async def select_incidents_of(
+    tx: Tx, org: int, project: int, most: int, *, open_ones: bool | None, before: int | None = None
+) -> list[IncidentRow]:
+    """The newest first; those that are open, those that are not, or with None all. `before` is the
+    key of the last that was seen."""
+    return await tx.structs(
+        IncidentRow,
+        _OF_PROJECT,
+        org=org,
+        project=project,
+        open=open_ones,
+        before=_LAST if before is None else before,
+        most=most,
+    )
+
+
+async def hold_anchor(
+    tx: Tx, org: int, project: int, monitor: UUID
+) -> tuple[int, int | None] | None:
+    """The key of the project's monitor that an incident is about, and its ladder's."""
+    tx.lock_rank(LockRank.MONITOR, "what an incident is about")
+    found = await tx.row(_HOLD_ANCHOR, org=org, project=project, uid=monitor)
+    return None if found is None else (found[0], found[1])
+
+
+async def insert_incident(tx: Tx, values: dict[str, Any]) -> IncidentRow | None:
+    """None where one is open already of that alert, or of that monitor by ourselves.
+
+    It has no rank among the locks: several are opened, and told of, in one transaction.
+    """
+    key = await tx.value(_INSERT, **values, uid=uuid7(), now=tx.now)
+    return None if key is None else await tx.one(IncidentRow, _BY_ID, org=values["org"], id=key)
+
+
+async def move_incident(tx: Tx, row: IncidentRow) -> None:
+    """Writes seq, status, when it was resolved and whether its ladder is looked at again."""
+    count = await tx.execute(
+        _MOVE,
+        org=row.org,
+        id=row.id,
+        seq=row.seq,
+        status=row.status,
+        resolved_at=row.resolved_at,
+        escalate_at=row.escalate_at,
+        now=tx.now,
+    )
+    assert count == 1, "the incident is locked and there"
+
+
+async def acknowledge_incident(tx: Tx, row: IncidentRow, person: UUID | None, label: str) -> None:
+    """Its ladder stands still from now on."""
+    count = await tx.execute(
+        _ACKNOWLEDGE, org=row.org, id=row.id, person=person, label=label, now=tx.now
+    )
+    assert count == 1, "the incident is locked and there"
+
+
+async def climb(
+    tx: Tx,
+    row: IncidentRow,
+    *,
+    step: int,
+    last_escalated_at: Instant | None,
+    escalate_at: Instant | None,
+) -> None:
+    """How far a locked incident's ladder is: steps taken, when last, and when to look again."""
+    count = await tx.execute(
+        _CLIMB,
+        org=row.org,
+        id=row.id,
+        step=step,
+        last_escalated_at=last_escalated_at,
+        escalate_at=escalate_at,
+        now=tx.now,
+    )
+    assert count == 1, "the incident is locked and there"
+
+
+async def delay_climbing(tx: Tx, row: IncidentRow, until: Instant) -> None:
+    """What is due next of a locked incident's ladder is due then, and what follows it as much
+    later."""
+    count = await tx.execute(_DELAY_CLIMBING, org=row.org, id=row.id, until=until, now=tx.now)
+    assert count == 1, "the incident is locked and there"
+
+
+async def begin_climbing(tx: Tx, row: IncidentRow, policy: int) -> IncidentRow:
+    """A locked incident that nobody was paged for gets a ladder, whose time begins now."""
+    count = await tx.execute(_BEGIN_CLIMBING, org=row.org, id=row.id, policy=policy, now=tx.now)
+    assert count == 1, "the incident is locked and there"
+    found = await tx.one(IncidentRow, _BY_ID, org=row.org, id=row.id)
+    assert found is not None, "the incident is locked and there"
+    return found
+
+
+def _services(keys: Collection[Key]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "services": [key[1] for key in keys]}
+
+
+def _those(keys: Collection[Key]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}

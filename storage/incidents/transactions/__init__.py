@@ -1,0 +1,1 @@
+"""Transactions of incidents: one unit of work per function."""

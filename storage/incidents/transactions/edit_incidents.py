@@ -1,0 +1,197 @@
+"""What principals do with incidents: open, update, acknowledge, explain; one audit row for each.
+
+An acknowledgement is of the first who gives it and stays so. Where nobody gave one, a resolved
+incident takes none any more.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Kind, Need, Principal, Scope
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.rules.epoch import governed_within
+from ...services.tables.service_revisions import select_revisions
+from ..rules.incident import (
+    POSTMORTEM_LONGEST,
+    UPDATES_MOST,
+    Impact,
+    Source,
+    Status,
+    body_fault,
+    normal_lines,
+    says_nothing,
+    status_refusal,
+    title_fault,
+)
+from ..tables import incidents, postmortems
+from ..tables.incident_updates import UpdateRow
+from ..tables.incidents import IncidentRow
+from ..tables.postmortems import PostmortemRow
+from .write_incident import Entry, Opening, open_incident, person_of, write_entry
+
+_EDIT: Final = Action(Need.EDITOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentDraft:
+    """As a principal asks for one; `monitor` is what it is about."""
+
+    title: str
+    status: Status = Status.INVESTIGATING
+    impact: Impact = Impact.MINOR
+    body: str = ""
+    monitor: UUID | None = None
+
+
+async def create_incident(
+    tx: Tx, principal: Principal, project: UUID, draft: IncidentDraft
+) -> IncidentRow:
+    """About a monitor that has a ladder, it climbs it. Refused not_found, forbidden, invalid where
+    title or body cannot be, or where there is no such monitor in the project."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _expect("title", title_fault(draft.title))
+    body = normal_lines(draft.body)
+    _expect("body", body_fault(body))
+    if not await removals.hold_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    monitor, policy = None, None
+    if draft.monitor is not None:
+        found = await incidents.hold_anchor(tx, home.org, home.id, draft.monitor)
+        if found is None:
+            raise Refused("invalid", "monitor_id", "names no monitor of this project")
+        monitor, policy = found
+    row = await open_incident(
+        tx,
+        Opening(
+            org=home.org,
+            project=home.id,
+            monitor=monitor,
+            title=draft.title,
+            status=draft.status,
+            impact=draft.impact,
+            source=Source.MANUAL if principal.kind is Kind.SESSION else Source.API,
+            body=body,
+            started_at=tx.now,
+            author=principal,
+            escalation_policy=policy,
+        ),
+    )
+    await audit(tx, principal, row.org, "incident.create", target_of_new(row))
+    return row
+
+
+async def add_update(
+    tx: Tx,
+    principal: Principal,
+    incident: UUID,
+    status: Status | None,
+    body: str,
+    public: bool | None,
+) -> tuple[IncidentRow, UpdateRow]:
+    """A note where there is no status; `public` None is as usual for either. Refused not_found,
+    forbidden, invalid, status_backward, incident_resolved, update_quota."""
+    before = await _lock(tx, principal, incident)
+    body = normal_lines(body)
+    _expect("body", body_fault(body))
+    refusal = status_refusal(Status(before.status), status)
+    if refusal is not None:
+        raise Refused(refusal)
+    if says_nothing(Status(before.status), status, body):
+        raise Refused("invalid", "body", "must say something where no new status does")
+    moves = status not in (None, before.status)
+    if before.seq >= UPDATES_MOST and not moves:
+        raise Refused("update_quota")
+    entry = Entry(status=status, body=body, public=public, author=principal)
+    row, update = await write_entry(tx, before, entry)
+    if status is None:
+        await audit(tx, principal, row.org, "incident.note", _target(row))
+    else:
+        change = f" {before.status}->{row.status}"
+        await audit(tx, principal, row.org, "incident.status", _target(row) + change)
+    return row, update
+
+
+async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
+    """Its ladder stops; a second one changes nothing. Refused not_found, forbidden,
+    incident_resolved."""
+    before = await _lock(tx, principal, incident)
+    if before.acknowledged_at is not None:
+        return before
+    if before.status == Status.RESOLVED:
+        raise Refused("incident_resolved")
+    await incidents.acknowledge_incident(tx, before, person_of(principal), principal.label)
+    await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
+    row = await incidents.select_incident(tx, incident)
+    assert row is not None, "it is held"
+    return row
+
+
+async def put_postmortem(
+    tx: Tx, principal: Principal, incident: UUID, body: str, revision: int | None
+) -> PostmortemRow:
+    """The first one publishes it, the same text again changes nothing. Of a service's incident it
+    names a revision that governed some of it. Refused not_found, forbidden, invalid,
+    revision_foreign, not_resolved."""
+    row = await _lock(tx, principal, incident)
+    body = normal_lines(body)
+    _expect("body", "must not be blank" if not body.strip() else None)
+    _expect("body", body_fault(body, POSTMORTEM_LONGEST))
+    await _expect_governed(tx, row, revision)
+    if row.status != Status.RESOLVED:
+        raise Refused("not_resolved")
+    before = await postmortems.select_postmortem(tx, row.org, row.id)
+    if before is not None and (before.body, before.declaration_revision) == (body, revision):
+        return before
+    written = await postmortems.put_postmortem(
+        tx,
+        row.org,
+        row.id,
+        body=body,
+        revision=revision,
+        author=person_of(principal),
+        label=principal.label,
+    )
+    await audit(tx, principal, row.org, "incident.postmortem", _target(row))
+    return written
+
+
+async def _expect_governed(tx: Tx, row: IncidentRow, revision: int | None) -> None:
+    if row.service is None:
+        if revision is not None:
+            raise Refused("revision_foreign")
+        return
+    if revision is None:
+        raise Refused("invalid", "declaration_revision", "is required, as it is of a service")
+    key = (row.org, row.service)
+    revisions = (await select_revisions(tx, [key]))[key]
+    until = tx.now if row.resolved_at is None else row.resolved_at
+    governed = governed_within(revisions, row.started_at, until)
+    if revision not in [one.revision for one in governed]:
+        raise Refused("revision_foreign")
+
+
+async def _lock(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
+    row = await incidents.lock_incident(tx, incident)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    return row
+
+
+def _expect(field: str, fault: str | None) -> None:
+    if fault is not None:
+        raise Refused("invalid", field, fault)
+
+
+def target_of_new(row: IncidentRow) -> str:
+    """As the audit of its making names it."""
+    about = "" if row.monitor_uid is None else f" monitor:{row.monitor_uid}"
+    return f"incident:{row.uid} project:{row.project_uid}{about}"
+
+
+def _target(row: IncidentRow) -> str:
+    return f"incident:{row.uid}"

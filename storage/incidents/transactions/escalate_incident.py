@@ -1,0 +1,89 @@
+"""Takes the steps of an incident's ladder that are due, under the incident's lock.
+
+It keeps true: no step is taken twice, none after an acknowledgement or the end, and what a step
+could not reach stands in the incident's timeline beside whom it paged. What falls due while
+everything is silenced comes when that is over, and what follows it as much later: who is paged
+first has the time to answer.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ...notifications.queries.global_silence import global_silence_in_force
+from ...notifications.rules.notification import Page
+from ...notifications.transactions.enqueue_notifications import page_channels
+from ...oncall.rules.escalation import Ladder, due_steps, next_at
+from ...oncall.tables.escalation_policies import select_ladder
+from ...oncall.transactions.resolve_targets import channels_of_step
+from ..rules.incident import Status
+from ..tables import incident_escalations as ladders
+from ..tables import incidents
+from ..tables.incidents import IncidentRow
+
+INCIDENT = "incident_event"
+
+
+async def climb_due_ladder(tx: Tx, incident: UUID) -> int:
+    """How many steps were taken; none where somebody was quicker, or has taken it up."""
+    row = await incidents.lock_incident(tx, incident)
+    if row is None or row.escalate_at is None or row.escalate_at > tx.now:
+        return 0
+    return await climb_ladder(tx, row)
+
+
+async def climb_ladder(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
+    """Of an incident that is held. `spared` are channels that are told of it just now."""
+    ladder = None
+    if row.escalation_policy is not None:
+        ladder = await select_ladder(tx, row.org, row.escalation_policy)
+    taken, last_at = row.escalation_step, row.last_escalated_at
+    if ladder is None or row.acknowledged_at is not None or row.status == Status.RESOLVED:
+        await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
+        return 0
+    silence = await global_silence_in_force(tx)
+    if silence is not None:
+        await incidents.delay_climbing(tx, row, silence.look_at(tx.now))
+        return 0
+    steps, taken = due_steps(ladder, row.climbs_from, taken, last_at, tx.now)
+    told = set(spared)
+    for number in steps:
+        told |= await _take(tx, row, ladder, number, told)
+    if steps:
+        last_at = tx.now
+    again = next_at(ladder, row.climbs_from, taken, last_at)
+    await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
+    return len(steps)
+
+
+async def _take(
+    tx: Tx, row: IncidentRow, ladder: Ladder, number: int, told: Collection[int]
+) -> set[int]:
+    """Pages whom the step names and who is not told at this moment anyway; who was paged."""
+    channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
+    names = await ladders.select_channel_names(tx, row.org, channels)
+    # Who went since the ladder was read has no name any more.
+    channels = [channel for channel in channels if channel in names]
+    page = _page(row, number, await ladders.select_why(tx, row.org, row.id))
+    wanted = [channel for channel in channels if channel not in told]
+    paged = await page_channels(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
+    reached = {*paged, *told}
+    shown = [names[channel] for channel in channels if channel in reached]
+    lost = [names[channel] for channel in channels if channel not in reached]
+    await ladders.insert_page(tx, row.org, row.id, number, shown, lost)
+    return set(paged)
+
+
+def _page(row: IncidentRow, number: int, why: str) -> Page:
+    return Page(
+        event="incident.escalated",
+        status="down",
+        severity=row.impact,
+        title=row.title,
+        lines=(
+            f"{'' if number == 1 else 'Nobody has acknowledged. '}Step {number} of the ladder.",
+        ),
+        why=why,
+        since=row.started_at,
+        path=f"/incidents/{row.uid}",
+    )

@@ -1,0 +1,104 @@
+"""What webhooks and people are told of an incident: as the API says it, with what caused it."""
+
+from typing import Any, Final
+
+from ...alerting.rules.outage_text import lasted
+from ...core.instant import Instant, to_text
+from ...notifications.rules.notification import Page
+from ..rules.incident import Status, one_line
+from ..tables.incident_updates import UpdateRow
+from ..tables.incidents import IncidentRow
+
+OPENED: Final = "incident.opened"
+UPDATED: Final = "incident.updated"
+RESOLVED: Final = "incident.resolved"
+
+
+def event_of(update: UpdateRow) -> str:
+    """By what an update did. One that is resolved from the start is only opened."""
+    if update.seq == 1:
+        return OPENED
+    return RESOLVED if update.status == Status.RESOLVED else UPDATED
+
+
+def payload(incident: IncidentRow, update: UpdateRow) -> dict[str, Any]:
+    """The incident as it is after the update, the update, and the number to order and deduplicate
+    by."""
+    return {
+        "event": event_of(update),
+        "seq": update.seq,
+        "incident": incident_body(incident),
+        "update": update_body(incident, update),
+    }
+
+
+def incident_body(row: IncidentRow) -> dict[str, Any]:
+    """As GET has it; what is not there is left out."""
+    body = {
+        "id": str(row.uid),
+        "project_id": str(row.project_uid),
+        "monitor_id": _text(row.monitor_uid),
+        "service_id": _text(row.service_uid),
+        "external_key": row.external_key,
+        "seq": row.seq,
+        "title": row.title,
+        "status": row.status,
+        "impact": row.impact,
+        "source": row.source,
+        "started_at": to_text(row.started_at),
+        "resolved_at": _instant(row.resolved_at),
+        "acknowledged_at": _instant(row.acknowledged_at),
+        "acknowledged_by": _text(row.acknowledged_by),
+        "acknowledged_by_name": row.acknowledged_label or None,
+        "escalation_step": row.escalation_step,
+        "last_escalated_at": _instant(row.last_escalated_at),
+        "created_at": to_text(row.created_at),
+        "updated_at": to_text(row.updated_at),
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def update_body(incident: IncidentRow, row: UpdateRow) -> dict[str, Any]:
+    body = {
+        "id": str(row.uid),
+        "incident_id": str(incident.uid),
+        "seq": row.seq,
+        "status": row.status,
+        "body": row.body,
+        "public": row.public,
+        "author": row.author_label or None,
+        "created_at": to_text(row.created_at),
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def recovery_page(incident: IncidentRow, update: UpdateRow) -> Page:
+    """For everybody who was paged: it is over."""
+    return Page(
+        event=RESOLVED,
+        status="recovered",
+        severity=incident.impact,
+        title=one_line(f"Resolved: {incident.title}"),
+        lines=tuple(line for line in (_lasted(incident), update.body) if line),
+        why="",
+        since=incident.started_at,
+        path=path_of(incident),
+    )
+
+
+def _lasted(incident: IncidentRow) -> str:
+    over_at = incident.resolved_at
+    return "" if over_at is None else f"It lasted {lasted(over_at - incident.started_at)}."
+
+
+def path_of(incident: IncidentRow) -> str:
+    """Of its page in the console."""
+    return f"/incidents/{incident.uid}"
+
+
+def _text(value: object | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _instant(value: Instant | None) -> str | None:
+    return None if value is None else to_text(value)

@@ -1,0 +1,56 @@
+"""An alert that another system sends opens an incident or ends it, as the token that brings it."""
+
+from typing import Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.alertmanager_alert import Alert, Verdict, verdict
+from ..rules.incident import Source, Status
+from ..tables import incidents
+from .edit_incidents import target_of_new
+from .write_incident import AlreadyOpen, Entry, Opening, open_incident, write_entry
+
+_EDIT: Final = Action(Need.EDITOR)
+
+
+async def take_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> Verdict:
+    """What it did; the same alert at the same time by somebody else is one. Refused not_found,
+    forbidden."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    if not await removals.hold_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)
+    what = verdict(alert, None if row is None else row.started_at)
+    if what is Verdict.RESOLVES:
+        assert row is not None, "there is one to resolve"
+        entry = Entry(status=Status.RESOLVED, body="", public=None, author=principal)
+        after, _ = await write_entry(tx, row, entry)
+        change = f"incident:{row.uid} {row.status}->{after.status}"
+        await audit(tx, principal, home.org, "incident.status", change)
+    elif what is Verdict.OPENS:
+        try:
+            opened = await open_incident(tx, _opening(home.org, home.id, principal, alert))
+        except AlreadyOpen:
+            return Verdict.IGNORED
+        await audit(tx, principal, home.org, "incident.create", target_of_new(opened))
+    return what
+
+
+def _opening(org: int, project: int, principal: Principal, alert: Alert) -> Opening:
+    return Opening(
+        org=org,
+        project=project,
+        monitor=None,
+        title=alert.title,
+        status=Status.INVESTIGATING,
+        impact=alert.impact,
+        source=Source.API,
+        body=alert.body,
+        started_at=alert.started_at,
+        author=principal,
+        external_key=alert.key,
+    )

@@ -1,0 +1,82 @@
+"""Pages whom a service names: the first step of its ladder that reaches anybody, or who is on call.
+
+For what climbs no ladder. Whoever calls holds what the stream is of.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ...notifications.rules.notification import Page, Topic
+from ...notifications.transactions.enqueue_notifications import page_channels
+from ...oncall.rules.escalation import Target, TargetKind
+from ...oncall.tables.escalation_policies import select_ladder
+from ...oncall.transactions.resolve_targets import channels_of_step
+from ..tables import incident_escalations as ladders
+from ..tables.incidents import IncidentRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What is told belongs to it, and for people to the conversation."""
+
+    org: int
+    project: int
+    stream: UUID
+    conversation: UUID
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A ladder counts before a schedule."""
+
+    policy: int | None
+    schedule: int | None
+
+
+def stream_of(incident: IncidentRow) -> Stream:
+    return Stream(
+        org=incident.org,
+        project=incident.project,
+        stream=incident.uid,
+        conversation=incident.uid,
+        topic=Topic.INCIDENT,
+    )
+
+
+async def page_route(
+    tx: Tx, to: Stream, route: Route, page: Page, *, spared: Collection[int] = ()
+) -> list[int]:
+    """The channels that were paged; none where the route reaches nobody. `spared` are told of it
+    just now."""
+    for targets in await _steps(tx, to.org, route):
+        channels = await channels_of_step(tx, to.org, targets, tx.now)
+        wanted = [channel for channel in channels if channel not in spared]
+        paged = await page_stream(tx, to, wanted, page)
+        if paged or len(wanted) < len(channels):
+            return paged
+    return []
+
+
+async def page_stream(tx: Tx, to: Stream, channels: Collection[int], page: Page) -> list[int]:
+    return await page_channels(
+        tx, to.org, to.project, to.stream, to.conversation, to.topic, channels, page
+    )
+
+
+async def note_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None:
+    """Beside the incident stands who was paged apart from its ladder."""
+    names = await ladders.select_channel_names(tx, incident.org, paged)
+    told = [names[channel] for channel in paged if channel in names]
+    await ladders.insert_page(tx, incident.org, incident.id, ladders.OWN_CHANNELS, told, [])
+
+
+async def _steps(tx: Tx, org: int, route: Route) -> list[Sequence[Target]]:
+    if route.policy is not None:
+        ladder = await select_ladder(tx, org, route.policy)
+        return [] if ladder is None else [step.targets for step in ladder.steps]
+    if route.schedule is not None:
+        return [(Target(TargetKind.SCHEDULE, route.schedule),)]
+    return []

@@ -1,0 +1,138 @@
+"""An incident is opened and moves on; whoever is to be told of it is told in the same transaction.
+
+Every event has a number of its incident's, without gaps, given under the incident's lock: webhooks
+are told of each. Who may write is settled before, and who audits is the caller.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from msgspec import structs
+
+from ...accounts.rules.access import Kind, Principal
+from ...core.instant import Instant
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...notifications.transactions.enqueue_notifications import (
+    tell_pages,
+    tell_recovery,
+    tell_webhooks,
+)
+from ..rules.incident import Impact, Source, Status, is_public, status_refusal
+from ..tables import incident_updates, incidents
+from ..tables.incident_updates import UpdateRow
+from ..tables.incidents import IncidentRow
+from .incident_payload import event_of, payload, recovery_page
+
+TOPIC = "incident_event"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """`author` None is ourselves. `public` is whether its first update is."""
+
+    org: int
+    project: int
+    monitor: int | None
+    title: str
+    status: Status
+    impact: Impact
+    source: Source
+    body: str
+    started_at: Instant
+    author: Principal | None
+    service: int | None = None
+    external_key: str | None = None
+    escalation_policy: int | None = None
+    public: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is said of an incident; a note has no status. `public` None is as usual for either."""
+
+    status: Status | None
+    body: str
+    public: bool | None
+    author: Principal | None
+
+
+class AlreadyOpen(Exception):
+    """One is open for that alert, or of ours for that monitor or service. Nothing was written."""
+
+
+async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
+    """The incident with its first update, numbered 1; its ladder begins now, unless it is resolved
+    from the start. AlreadyOpen where there can be no second."""
+    resolved = opening.status is Status.RESOLVED
+    climbs = opening.escalation_policy is not None and not resolved
+    row = await incidents.insert_incident(
+        tx,
+        {
+            "org": opening.org,
+            "project": opening.project,
+            "monitor": opening.monitor,
+            "service": opening.service,
+            "external_key": opening.external_key,
+            "title": opening.title,
+            "status": opening.status.value,
+            "impact": opening.impact.value,
+            "source": opening.source.value,
+            "started_at": opening.started_at,
+            "resolved_at": tx.now if resolved else None,
+            "escalation_policy": opening.escalation_policy,
+            "escalate_at": tx.now if climbs else None,
+        },
+    )
+    if row is None:
+        raise AlreadyOpen
+    entry = Entry(
+        status=opening.status, body=opening.body, public=opening.public, author=opening.author
+    )
+    await _say(tx, row, entry)
+    return row
+
+
+async def write_entry(tx: Tx, incident: IncidentRow, entry: Entry) -> tuple[IncidentRow, UpdateRow]:
+    """Adds to a locked incident, and moves it where the entry has a status. What resolves it stops
+    its ladder and tells all who were paged. Refused incident_resolved, status_backward."""
+    refusal = status_refusal(Status(incident.status), entry.status)
+    if refusal is not None:
+        raise Refused(refusal)
+    row = structs.replace(incident, seq=incident.seq + 1, updated_at=tx.now)
+    if entry.status is not None:
+        row = structs.replace(row, status=entry.status.value)
+    if entry.status is Status.RESOLVED:
+        row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
+    await incidents.move_incident(tx, row)
+    update = await _say(tx, row, entry)
+    if entry.status is Status.RESOLVED:
+        page = recovery_page(row, update)
+        await tell_recovery(tx, row.org, row.project, row.uid, row.uid, TOPIC, page)
+    return row, update
+
+
+async def _say(tx: Tx, row: IncidentRow, entry: Entry) -> UpdateRow:
+    update = await incident_updates.insert_update(
+        tx,
+        row.org,
+        row.id,
+        row.seq,
+        status=None if entry.status is None else entry.status.value,
+        body=entry.body,
+        public=is_public(entry.status, entry.public),
+        author=person_of(entry.author),
+        label="" if entry.author is None else entry.author.label,
+    )
+    event, told = event_of(update), payload(row, update)
+    if update.public:
+        await tell_pages(tx, row.org, row.project, row.uid, update.seq)
+    await tell_webhooks(tx, row.org, row.project, row.uid, event, told)
+    return update
+
+
+def person_of(principal: Principal | None) -> UUID | None:
+    """The person who acts; a token is none, though one has made it."""
+    if principal is None or principal.kind is Kind.TOKEN:
+        return None
+    return principal.user if isinstance(principal.user, UUID) else None

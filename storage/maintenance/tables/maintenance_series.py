@@ -1,0 +1,116 @@
+"""Maintenance that comes again, and how far ahead its windows are announced."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import LockRank, Tx
+from ..rules import Recurrence
+
+_SELECT = """
+select x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.rrule, x.starts_at,
+  x.duration_seconds, x.timezone, x.reason, x.announced_through, x.ended_at, x.created_at
+from maintenance_series x join projects p on p.org = x.org and p.id = x.project
+  left join monitors m on m.org = x.org and m.id = x.monitor
+"""
+_BY_UID = f"{_SELECT} where x.uid = %(uid)s"
+_LOCK = f"{_BY_UID} for no key update of x"
+_OF_PROJECT = f"""
+{_SELECT} where x.org = %(org)s and x.project = %(project)s and x.ended_at is null order by x.id
+"""
+_COUNT = """
+select count(*) from maintenance_series
+where org = %(org)s and project = %(project)s and ended_at is null
+"""
+_INSERT = """
+insert into maintenance_series (org, uid, project, monitor, rrule, starts_at, duration_seconds,
+  timezone, reason, announced_through, created_at)
+values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(rrule)s, at(%(starts)s), %(duration)s,
+  %(timezone)s, %(reason)s, at(%(starts)s) - interval '1 microsecond', at(%(now)s))
+"""
+_END = "update maintenance_series set ended_at = at(%(now)s) where org = %(org)s and id = %(id)s"
+_ANNOUNCED = """
+update maintenance_series set announced_through = at(%(through)s)
+where org = %(org)s and id = %(id)s
+"""
+_BEHIND = """
+select uid from maintenance_series
+where ended_at is null and announced_through < at(%(through)s) order by announced_through
+limit %(most)s
+"""
+_TO_COME = """
+select uid from maintenances
+where org = %(org)s and series = %(series)s and archived_at is null and starts_at > at(%(now)s)
+order by id
+"""
+
+
+class SeriesRow(msgspec.Struct, frozen=True):
+    """`monitor` is None where it is of the whole project."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    monitor: int | None
+    monitor_uid: UUID | None
+    rrule: str
+    starts_at: Instant
+    duration_seconds: int
+    timezone: str
+    reason: str
+    announced_through: Instant
+    ended_at: Instant | None
+    created_at: Instant
+
+    @property
+    def recurrence(self) -> Recurrence:
+        return Recurrence(self.rrule, self.starts_at, self.duration_seconds * SECOND, self.timezone)
+
+
+async def select_one_series(tx: Tx, uid: UUID) -> SeriesRow | None:
+    return await tx.one(SeriesRow, _BY_UID, uid=uid)
+
+
+async def lock_series(tx: Tx, uid: UUID) -> SeriesRow | None:
+    """Whoever ends it or announces of it is alone with it."""
+    tx.lock_rank(LockRank.PROJECT, "a maintenance that comes again")
+    return await tx.one(SeriesRow, _LOCK, uid=uid)
+
+
+async def select_series_of(tx: Tx, org: int, project: int) -> list[SeriesRow]:
+    """Those that have not ended."""
+    return await tx.structs(SeriesRow, _OF_PROJECT, org=org, project=project)
+
+
+async def count_series(tx: Tx, org: int, project: int) -> int:
+    count: int = await tx.value(_COUNT, org=org, project=project)
+    return count
+
+
+async def insert_series(tx: Tx, values: dict[str, Any]) -> UUID:
+    uid = uuid7()
+    await tx.execute(_INSERT, **values, uid=uid, now=tx.now)
+    return uid
+
+
+async def end_series(tx: Tx, row: SeriesRow) -> None:
+    await tx.execute(_END, org=row.org, id=row.id, now=tx.now)
+
+
+async def mark_announced(tx: Tx, row: SeriesRow, through: Instant) -> None:
+    await tx.execute(_ANNOUNCED, org=row.org, id=row.id, through=through)
+
+
+async def select_behind(tx: Tx, through: Instant, most: int) -> list[UUID]:
+    """Those whose windows are not announced so far ahead."""
+    return [uid for (uid,) in await tx.rows(_BEHIND, through=through, most=most)]
+
+
+async def select_windows_to_come(tx: Tx, row: SeriesRow) -> list[UUID]:
+    rows = await tx.rows(_TO_COME, org=row.org, series=row.id, now=tx.now)
+    return [uid for (uid,) in rows]

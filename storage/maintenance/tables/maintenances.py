@@ -1,0 +1,206 @@
+"""Announced maintenance of a monitor or of a whole project, and previews of what would change.
+
+What is archived counts for nothing; what was cut short counts up to where it was.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+_COLUMNS = """
+x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.starts_at, x.ends_at, x.reason,
+x.created_at, x.archived_at, x.cancel_effective_at, z.uid
+"""
+_FROM = """
+from maintenances x join projects p on p.org = x.org and p.id = x.project
+  left join monitors m on m.org = x.org and m.id = x.monitor
+  left join maintenance_series z on z.org = x.org and z.id = x.series
+"""
+_BY_UID = f"select {_COLUMNS} {_FROM} where x.uid = %(uid)s"
+# Held, so that of two who end it one is told that it is over.
+_LOCK = f"{_BY_UID} for no key update of x"
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM}
+where x.org = %(org)s and x.project = %(project)s and x.archived_at is null
+  -- Of a monitor that is gone it would read as if it were of the whole project.
+  and (x.monitor is null or m.id is not null)
+order by x.starts_at desc, x.id desc limit %(most)s
+"""
+_COUNT = """
+select count(*) from maintenances
+where org = %(org)s and project = %(project)s and archived_at is null and ends_at > at(%(now)s)
+  and series is null
+"""
+_INSERT = """
+insert into maintenances (org, uid, project, monitor, starts_at, ends_at, reason, series,
+  created_at)
+values (%(org)s, %(uid)s, %(project)s, %(monitor)s, at(%(starts)s), at(%(ends)s), %(reason)s,
+  %(series)s, at(%(now)s))
+"""
+_CUT_SHORT = """
+update maintenances set cancel_effective_at = at(%(now)s) where org = %(org)s and id = %(id)s
+"""
+_ARCHIVE = """
+update maintenances set archived_at = at(%(now)s) where org = %(org)s and id = %(id)s
+"""
+_COVERED = """
+select id, shard, type, enabled from monitors
+where org = %(org)s and project = %(project)s and (%(monitor)s::int is null or id = %(monitor)s)
+order by id
+"""
+# Also of who is gone: what was made of it is told by it still. Who has departed stands in no shard.
+_COVERED_EVER = """
+select k.id, coalesce(k.shard, (select min(id) from shards)) from known_monitors k
+where k.org = %(org)s and k.project = %(project)s
+  and (%(monitor)s::int is null or k.id = %(monitor)s)
+order by k.id
+"""
+_INSERT_PREVIEW = """
+insert into maintenance_previews (org, uid, project, mutation, maintenance, monitor, starts_at,
+  ends_at, expires_at, approximate)
+values (%(org)s, %(uid)s, %(project)s, %(mutation)s, %(maintenance)s, %(monitor)s, at(%(starts)s),
+  at(%(ends)s), at(%(expires)s), %(approximate)s)
+"""
+# Acted on once.
+_TAKE_PREVIEW = """
+delete from maintenance_previews where org = %(org)s and uid = %(uid)s and project = %(project)s
+returning mutation, maintenance, monitor, starts_at, ends_at, expires_at, approximate
+"""
+_DROP_PREVIEWS = "delete from maintenance_previews where expires_at < at(%(now)s)"
+_OVER = f"""
+select {_COLUMNS} {_FROM}
+where x.resumed_at is null and x.archived_at is null
+  and least(x.ends_at, x.cancel_effective_at) <= at(%(now)s)
+order by least(x.ends_at, x.cancel_effective_at) limit %(most)s
+for no key update of x skip locked
+"""
+_RESUMED = "update maintenances set resumed_at = at(%(now)s) where org = %(org)s and id = %(id)s"
+_IS_OVER = """
+select exists (select from maintenances where resumed_at is null and archived_at is null
+  and least(ends_at, cancel_effective_at) <= at(%(now)s))
+"""
+
+
+class MaintenanceRow(msgspec.Struct, frozen=True):
+    """`monitor` is None where it is of the whole project."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    monitor: int | None
+    monitor_uid: UUID | None
+    starts_at: Instant
+    ends_at: Instant
+    reason: str
+    created_at: Instant
+    archived_at: Instant | None
+    cancel_effective_at: Instant | None
+    series_uid: UUID | None
+
+    @property
+    def over_at(self) -> Instant:
+        """When it is over, or was cut short."""
+        cut = self.cancel_effective_at
+        return self.ends_at if cut is None else min(cut, self.ends_at)
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """A monitor that a maintenance is of."""
+
+    id: int
+    shard: int
+    type: str
+    enabled: bool
+
+
+class PreviewRow(msgspec.Struct, frozen=True):
+    mutation: str
+    maintenance: int | None
+    monitor: int | None
+    starts_at: Instant
+    ends_at: Instant
+    expires_at: Instant
+    approximate: bool
+
+
+async def select_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
+    return await tx.one(MaintenanceRow, _BY_UID, uid=uid)
+
+
+async def lock_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
+    tx.lock_rank(LockRank.PROJECT, "a maintenance that changes")
+    return await tx.one(MaintenanceRow, _LOCK, uid=uid)
+
+
+async def select_maintenances_of(tx: Tx, org: int, project: int, most: int) -> list[MaintenanceRow]:
+    """The latest first."""
+    return await tx.structs(MaintenanceRow, _OF_PROJECT, org=org, project=project, most=most)
+
+
+async def count_to_come(tx: Tx, org: int, project: int) -> int:
+    """Those that are not over; what comes again is counted by its series, of which are few."""
+    count: int = await tx.value(_COUNT, org=org, project=project, now=tx.now)
+    return count
+
+
+async def insert_maintenance(tx: Tx, values: dict[str, Any]) -> UUID:
+    uid = uuid7()
+    await tx.execute(_INSERT, **values, uid=uid, now=tx.now)
+    return uid
+
+
+async def cut_short(tx: Tx, row: MaintenanceRow) -> None:
+    await tx.execute(_CUT_SHORT, org=row.org, id=row.id, now=tx.now)
+
+
+async def archive(tx: Tx, row: MaintenanceRow) -> None:
+    await tx.execute(_ARCHIVE, org=row.org, id=row.id, now=tx.now)
+
+
+async def select_covered(tx: Tx, org: int, project: int, monitor: int | None) -> list[Covered]:
+    return await tx.structs(Covered, _COVERED, org=org, project=project, monitor=monitor)
+
+
+async def select_covered_ever(
+    tx: Tx, org: int, project: int, monitor: int | None
+) -> list[tuple[int, int]]:
+    """(monitor, shard by which its figures are made again), of those that have departed too."""
+    rows = await tx.rows(_COVERED_EVER, org=org, project=project, monitor=monitor)
+    return [(id_, shard) for id_, shard in rows]
+
+
+async def insert_preview(tx: Tx, values: dict[str, Any]) -> UUID:
+    uid = uuid7()
+    await tx.execute(_INSERT_PREVIEW, **values, uid=uid)
+    return uid
+
+
+async def take_preview(tx: Tx, org: int, project: int, uid: UUID) -> PreviewRow | None:
+    return await tx.one(PreviewRow, _TAKE_PREVIEW, org=org, project=project, uid=uid)
+
+
+async def drop_expired_previews(tx: Tx) -> int:
+    return await tx.execute(_DROP_PREVIEWS, now=tx.now)
+
+
+async def is_any_over(tx: Tx, now: Instant) -> bool:
+    found: bool = await tx.value(_IS_OVER, now=now)
+    return found
+
+
+async def lock_over(tx: Tx, most: int) -> Sequence[MaintenanceRow]:
+    """Those that are over and after which nothing was checked yet; nobody waits for another."""
+    tx.lock_rank(LockRank.PROJECT, "maintenances that are over")
+    return await tx.structs(MaintenanceRow, _OVER, now=tx.now, most=most)
+
+
+async def mark_resumed(tx: Tx, row: MaintenanceRow) -> None:
+    await tx.execute(_RESUMED, org=row.org, id=row.id, now=tx.now)

@@ -1,0 +1,1 @@
+"""Transactions of maintenance: one unit of work per function."""

@@ -1,0 +1,129 @@
+"""Maintenance that comes again: its windows are announced some weeks ahead, like any other.
+
+It keeps true: each occurrence is announced once, whoever announces; what is announced may be ended
+or annulled by itself; ending the series takes back what is to come and nothing that has begun. An
+occurrence that nobody announced before it began is left out: the past is changed by people only.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.instant import DAY, SECOND, Instant
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...monitors.rules.monitor import text_rule_broken
+from ...scheduling.rules.maintenance_window import REASON_LONGEST
+from ..rules import Recurrence, fault, occurrences
+from ..tables import maintenance_series, maintenances
+from ..tables.maintenance_series import SeriesRow
+from .plan_maintenance import follow, monitor_of
+
+SERIES_MOST: Final = 50
+AHEAD_US: Final = 35 * DAY
+_EDIT: Final = Action(Need.EDITOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesPlan:
+    """`monitor` None is the whole project."""
+
+    recurrence: Recurrence
+    monitor: UUID | None = None
+    reason: str = ""
+
+
+async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: SeriesPlan) -> SeriesRow:
+    """Refused not_found, forbidden, invalid, maintenance_quota."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _check(plan, tx.now)
+    if not await removals.hold_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
+    if await maintenance_series.count_series(tx, home.org, home.id) >= SERIES_MOST:
+        raise Refused("maintenance_quota")
+    uid = await maintenance_series.insert_series(
+        tx,
+        {
+            "org": home.org,
+            "project": home.id,
+            "monitor": monitor,
+            "rrule": plan.recurrence.rrule,
+            "starts": plan.recurrence.starts_at,
+            "duration": plan.recurrence.duration_us // SECOND,
+            "timezone": plan.recurrence.timezone,
+            "reason": plan.reason,
+        },
+    )
+    row = await maintenance_series.select_one_series(tx, uid)
+    assert row is not None, "it was just written"
+    await audit(tx, principal, row.org, "maintenance.repeat", _target(row))
+    await _announce(tx, row)
+    return row
+
+
+async def announce_ahead(tx: Tx, series: UUID) -> int:
+    """Announces what of a series is to come; how many windows."""
+    row = await maintenance_series.lock_series(tx, series)
+    if row is None or row.ended_at is not None:
+        return 0
+    return await _announce(tx, row)
+
+
+async def end_series(tx: Tx, principal: Principal, series: UUID) -> None:
+    """Refused not_found, forbidden."""
+    row = await maintenance_series.lock_series(tx, series)
+    if row is None or row.ended_at is not None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    await maintenance_series.end_series(tx, row)
+    await audit(tx, principal, row.org, "maintenance.repeat_end", _target(row))
+    for uid in await maintenance_series.select_windows_to_come(tx, row):
+        window = await maintenances.lock_maintenance(tx, uid)
+        if window is not None:
+            await maintenances.archive(tx, window)
+    await follow(tx, row.org, row.project, row.monitor)
+
+
+async def _announce(tx: Tx, row: SeriesRow) -> int:
+    through = Instant(tx.now + AHEAD_US)
+    after = max(row.announced_through, Instant(tx.now - 1))
+    found = occurrences(row.recurrence, after, through)
+    for starts in found:
+        await maintenances.insert_maintenance(
+            tx,
+            {
+                "org": row.org,
+                "project": row.project,
+                "monitor": row.monitor,
+                "starts": starts,
+                "ends": Instant(starts + row.duration_seconds * SECOND),
+                "reason": row.reason,
+                "series": row.id,
+            },
+        )
+    await maintenance_series.mark_announced(tx, row, through)
+    if found:
+        await follow(tx, row.org, row.project, row.monitor)
+    return len(found)
+
+
+def _check(plan: SeriesPlan, now: Instant) -> None:
+    said = fault(plan.recurrence)
+    if said is not None:
+        raise Refused("invalid", *said)
+    if plan.recurrence.starts_at < now:
+        raise Refused("invalid", "starts_at", "must not be before now")
+    if len(plan.reason) > REASON_LONGEST:
+        raise Refused("invalid", "reason", f"must be at most {REASON_LONGEST} characters")
+    broken = text_rule_broken(plan.reason)
+    if broken is not None:
+        raise Refused("invalid", "reason", broken)
+
+
+def _target(row: SeriesRow) -> str:
+    about = "" if row.monitor is None else f" monitor:{row.monitor_uid}"
+    return f"maintenance_series:{row.uid} project:{row.project_uid}{about}"

@@ -1,0 +1,292 @@
+"""Maintenance is announced, ended early and annulled by a project's editors.
+
+It keeps true: what is past changes only for somebody who was shown the change; whose figures a
+change touches, they are made again; schedules are read anew, so that no window that is still to be
+reserved misses it. What was withheld stays so in the ledger, whatever is annulled.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.instant import DAY, Instant, to_text
+from ...core.refusal import Refused
+from ...core.time_span import Span, by_day
+from ...engine.pools import Tx
+from ...figures.queries.monitor_time import Supposing
+from ...monitors.rules.monitor import text_rule_broken
+from ...monitors.tables import compositions, monitors
+from ...results.tables import results
+from ...results.tables.results import Restatement
+from ...results.transactions.request_repairs import select_longest_holds
+from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
+from ...scheduling.tables import shards as schedules
+from ..tables import maintenances
+from ..tables.maintenances import Covered, MaintenanceRow, PreviewRow
+from .preview_services import Previewed, preview_services
+
+TO_COME_MOST: Final = 500
+LONGEST_HOLD_DAYS: Final = 3
+_EDIT: Final = Action(Need.EDITOR)
+TOO_OLD: Final = "older_than_raw_retention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`monitor` None is the whole project."""
+
+    starts_at: Instant
+    ends_at: Instant
+    monitor: UUID | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    uid: UUID
+    expires_at: Instant
+    earliest_repairable: Instant
+    services: Sequence[Previewed]
+
+    @property
+    def is_approximate(self) -> bool:
+        return any(each.reason is not None for each in self.services)
+
+
+async def announce(
+    tx: Tx, principal: Principal, project: UUID, plan: Plan, preview: UUID | None, raw_days: int
+) -> MaintenanceRow:
+    """Refused not_found, forbidden, invalid, maintenance_quota; and where it begins before now,
+    preview_required, preview_stale, older_than_raw_retention."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _check(plan, tx.now)
+    if not await removals.hold_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
+    if await maintenances.count_to_come(tx, home.org, home.id) >= TO_COME_MOST:
+        raise Refused("maintenance_quota")
+    if plan.starts_at < tx.now:
+        _expect_repairable(plan.starts_at, tx.now, raw_days)
+        seen = ("create", None, monitor, plan.starts_at, plan.ends_at)
+        await _expect_seen(tx, home.org, home.id, preview, seen)
+    uid = await maintenances.insert_maintenance(
+        tx,
+        {
+            "org": home.org,
+            "project": home.id,
+            "monitor": monitor,
+            "starts": plan.starts_at,
+            "ends": plan.ends_at,
+            "reason": plan.reason,
+            "series": None,
+        },
+    )
+    row = await _written(tx, uid)
+    await audit(tx, principal, row.org, "maintenance.create", _target(row))
+    await _follow(tx, row, Instant(min(row.ends_at, tx.now)))
+    return row
+
+
+async def end(tx: Tx, principal: Principal, maintenance: UUID) -> None:
+    """One that is to come goes; one that is on ends now. Refused not_found, forbidden, and
+    preview_required of one that is over: that is annulled."""
+    row = await _lock(tx, principal, maintenance)
+    if row.over_at <= tx.now:
+        raise Refused("preview_required")
+    if row.starts_at > tx.now:
+        await maintenances.archive(tx, row)
+    else:
+        await maintenances.cut_short(tx, row)
+    await audit(tx, principal, row.org, "maintenance.end", _target(row))
+    await _follow(tx, row, row.starts_at)
+
+
+async def annul(
+    tx: Tx, principal: Principal, maintenance: UUID, preview: UUID | None, raw_days: int
+) -> None:
+    """As if it had never been announced. Refused not_found, forbidden; and where it has begun,
+    preview_required, preview_stale, preview_approximate, older_than_raw_retention."""
+    row = await _lock(tx, principal, maintenance)
+    if row.starts_at < tx.now:
+        _expect_repairable(row.starts_at, tx.now, raw_days)
+        seen = ("annul", row.id, row.monitor, row.starts_at, row.ends_at)
+        if (await _expect_seen(tx, row.org, row.project, preview, seen)).approximate:
+            raise Refused("preview_approximate")
+    await maintenances.archive(tx, row)
+    await audit(tx, principal, row.org, "maintenance.annul", _target(row))
+    await _follow(tx, row, Instant(min(row.over_at, tx.now)))
+
+
+async def preview_announcement(
+    tx: Tx, principal: Principal, project: UUID, plan: Plan, raw_days: int
+) -> Preview:
+    """Refused not_found, forbidden, invalid, older_than_raw_retention."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _check(plan, tx.now)
+    monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
+    return await _preview(tx, home.org, home.id, raw_days, "create", None, monitor, plan)
+
+
+async def preview_annulment(
+    tx: Tx, principal: Principal, project: UUID, maintenance: UUID, raw_days: int
+) -> Preview:
+    """Refused not_found, forbidden, older_than_raw_retention."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    row = await maintenances.select_maintenance(tx, maintenance)
+    if row is None or (row.org, row.project) != (home.org, home.id) or row.archived_at is not None:
+        raise Refused("invalid", "maintenance_id", "names no maintenance of this project")
+    plan = Plan(starts_at=row.starts_at, ends_at=row.ends_at)
+    return await _preview(tx, home.org, home.id, raw_days, "annul", row.id, row.monitor, plan)
+
+
+async def _preview(
+    tx: Tx,
+    org: int,
+    project: int,
+    raw_days: int,
+    mutation: str,
+    maintenance: int | None,
+    monitor: int | None,
+    plan: Plan,
+) -> Preview:
+    _expect_repairable(plan.starts_at, tx.now, raw_days)
+    expires_at = Instant(tx.now + PREVIEW_US)
+    shown = await _services(tx, org, project, raw_days, maintenance, monitor, plan)
+    uid = await maintenances.insert_preview(
+        tx,
+        {
+            "org": org,
+            "project": project,
+            "mutation": mutation,
+            "maintenance": maintenance,
+            "monitor": monitor,
+            "starts": plan.starts_at,
+            "ends": plan.ends_at,
+            "expires": expires_at,
+            "approximate": any(each.reason is not None for each in shown),
+        },
+    )
+    return Preview(uid, expires_at, earliest_repairable(tx.now, raw_days), shown)
+
+
+async def _services(
+    tx: Tx,
+    org: int,
+    project: int,
+    raw_days: int,
+    maintenance: int | None,
+    monitor: int | None,
+    plan: Plan,
+) -> list[Previewed]:
+    ever = await maintenances.select_covered_ever(tx, org, project, monitor)
+    ids = [id_ for id_, _ in ever]
+    range_ = Span(plan.starts_at, plan.ends_at)
+    if maintenance is None:
+        supposing = Supposing(monitors=frozenset(ids), more=range_)
+    else:
+        supposing = Supposing(apart_from=maintenance)
+    evidence_from = earliest_repairable(tx.now, raw_days)
+    begun = perf_counter()
+    return await preview_services(
+        tx, org, ids, range_, supposing, evidence_from, lambda: perf_counter() - begun
+    )
+
+
+def earliest_repairable(now: Instant, raw_days: int) -> Instant:
+    """Of what lies before it, results may be gone, or those whose hold reaches into it: a hold is
+    three intervals, of a day each at most. Its figures stay as they are."""
+    return Instant(now - now % DAY - (raw_days - 1 - LONGEST_HOLD_DAYS) * DAY)
+
+
+def _expect_repairable(starts_at: Instant, now: Instant, raw_days: int) -> None:
+    earliest = earliest_repairable(now, raw_days)
+    if starts_at < earliest:
+        fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"
+        raise Refused(TOO_OLD, "starts_at", fault)
+
+
+async def _expect_seen(
+    tx: Tx, org: int, project: int, preview: UUID | None, wanted: tuple[object, ...]
+) -> PreviewRow:
+    """That somebody was shown this very change lately."""
+    if preview is None:
+        raise Refused("preview_required")
+    found = await maintenances.take_preview(tx, org, project, preview)
+    if found is None or found.expires_at < tx.now:
+        raise Refused("preview_stale")
+    seen = (found.mutation, found.maintenance, found.monitor, found.starts_at, found.ends_at)
+    if seen != wanted:
+        raise Refused("preview_stale")
+    return found
+
+
+async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
+    """Figures of what is past are made again, and schedules are read anew. What was measured before
+    a maintenance does not speak after it: so far beyond its end something may be otherwise."""
+    if row.starts_at < past_until:
+        ever = await maintenances.select_covered_ever(tx, row.org, row.project, row.monitor)
+        holds = await select_longest_holds(tx, [(row.org, monitor) for monitor, _ in ever])
+        ranges = [
+            Restatement(row.org, shard, monitor, day.from_, day.until, "maintenance")
+            for monitor, shard in ever
+            for day in by_day(
+                Span(row.starts_at, Instant(past_until + holds.get((row.org, monitor), 0)))
+            )
+        ]
+        await results.insert_restatements(tx, ranges)
+    await follow(tx, row.org, row.project, row.monitor)
+
+
+async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
+    """Schedules are read anew, and composites looked at, of what a maintenance is of."""
+    covered = await maintenances.select_covered(tx, org, project, monitor)
+    await _call_composites(tx, org, covered)
+    for shard in sorted({one.shard for one in covered}):
+        await schedules.raise_generation(tx, shard)
+
+
+async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:
+    """What is made of them is looked at, as after any change of a member."""
+    await compositions.call_parents_of(tx, [(org, one.id) for one in covered])
+
+
+async def monitor_of(tx: Tx, org: int, project: int, monitor: UUID | None) -> int | None:
+    if monitor is None:
+        return None
+    known = await monitors.select_ids(tx, org, project, [monitor])
+    if monitor not in known:
+        raise Refused("invalid", "monitor_id", "names no monitor of this project")
+    return known[monitor]
+
+
+async def _lock(tx: Tx, principal: Principal, maintenance: UUID) -> MaintenanceRow:
+    row = await maintenances.lock_maintenance(tx, maintenance)
+    if row is None or row.archived_at is not None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    return row
+
+
+async def _written(tx: Tx, uid: UUID) -> MaintenanceRow:
+    row = await maintenances.select_maintenance(tx, uid)
+    assert row is not None, "it was just written"
+    return row
+
+
+def _check(plan: Plan, now: Instant) -> None:
+    fault = plan_fault(plan.starts_at, plan.ends_at, plan.reason, now)
+    if fault is not None:
+        raise Refused("invalid", *fault)
+    broken = text_rule_broken(plan.reason)
+    if broken is not None:
+        raise Refused("invalid", "reason", broken)
+
+
+def _target(row: MaintenanceRow) -> str:
+    about = "" if row.monitor is None else f" monitor:{row.monitor_uid}"
+    return f"maintenance:{row.uid} project:{row.project_uid}{about}"

@@ -1,0 +1,117 @@
+"""What announcing or annulling a maintenance would make of the sealed time of services.
+
+Told by the same function that would restate them, of the same results, with the maintenance as it
+would be: so what is shown is what comes. What takes too long, or whose results are gone, is said to
+be unknown and shown as it is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from ...core.instant import DAY, MINUTE, Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...figures.queries.monitor_time import Supposing
+from ...monitors.tables import compositions
+from ...services.queries.service_reports import select_sum
+from ...services.queries.service_time import minutes_of, select_governed
+from ...services.rules.service_health import Durations
+from ...services.tables import service_revisions as declarations
+from ...services.tables import services
+from ...services.tables.services import Key, ServiceRow
+
+RANGE_MOST_US: Final = 7 * DAY
+# Of a transaction's few seconds.
+WALL_SECONDS: Final = 2.0
+
+
+class Unknown(StrEnum):
+    RANGE_TOO_LONG = "range_too_long"
+    WALL_BUDGET = "wall_budget"
+    EVIDENCE_GONE = "evidence_gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """Of the sealed part of the range. `projected` says that the range reaches beyond it. With a
+    reason `after` is what it is before."""
+
+    service: UUID
+    name: str
+    before: Durations
+    after: Durations
+    projected: bool
+    reason: Unknown | None
+
+
+async def preview_services(
+    tx: Tx,
+    org: int,
+    monitors: Sequence[int],
+    range_: Span,
+    supposing: Supposing,
+    evidence_from: Instant,
+    elapsed: Callable[[], float],
+) -> list[Previewed]:
+    """Of every service that one of the monitors was declared of. `elapsed` tells seconds."""
+    above = await compositions.select_above(tx, org, monitors, range_)
+    part = [*monitors, *(composite for _, composite in above)]
+    keys = await declarations.select_declaring(tx, org, part)
+    found = []
+    for key, row in sorted((await services.select_services(tx, keys)).items()):
+        within = _sealed_part(row, range_)
+        if within is not None:
+            reason = _unknown(within, evidence_from)
+            spare = _Spare(supposing, lambda: elapsed() < WALL_SECONDS)
+            found.append(await _previewed(tx, key, row, within, range_, spare, reason))
+    return found
+
+
+def _sealed_part(row: ServiceRow, range_: Span) -> Span | None:
+    start, sealed = row.materialization_start, row.sealed_through
+    if start is None or sealed is None:
+        return None
+    from_ = max(start, Instant(range_.from_ - range_.from_ % MINUTE))
+    until = min(sealed, Instant(range_.until + (-range_.until) % MINUTE))
+    return Span(from_, until) if from_ < until else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Spare:
+    """What would be, and whether there is still time to tell it."""
+
+    supposing: Supposing
+    is_time: Callable[[], bool]
+
+
+def _unknown(within: Span, evidence_from: Instant) -> Unknown | None:
+    if within.from_ < evidence_from:
+        return Unknown.EVIDENCE_GONE
+    return Unknown.RANGE_TOO_LONG if within.length_us > RANGE_MOST_US else None
+
+
+async def _previewed(
+    tx: Tx,
+    key: Key,
+    row: ServiceRow,
+    within: Span,
+    range_: Span,
+    spare: _Spare,
+    reason: Unknown | None,
+) -> Previewed:
+    before = after = (await select_sum(tx, key, within)).durations
+    if reason is None:
+        governed_by = await select_governed(tx, [key], tx.now)
+        numbers = {epoch.from_: n for n, epoch in enumerate(governed_by[key].epochs)}
+        told = await minutes_of(
+            tx, governed_by, {key: within}, {key: numbers}, spare.supposing, spare.is_time
+        )
+        if told is None:
+            reason = Unknown.WALL_BUDGET
+        else:
+            after = sum((run.total for run in told[key]), Durations())
+    projected = row.sealed_through is not None and range_.until > row.sealed_through
+    return Previewed(row.uid, row.name, before, after, projected, reason)

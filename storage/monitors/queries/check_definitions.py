@@ -1,0 +1,105 @@
+"""What a prober needs to know of a monitor to run it, the secrets that it refers to sealed."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+# The first condition is decided once a monitor: most refer to nothing.
+_SELECT = """
+select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
+  m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_sealed, m.enabled,
+  m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
+  coalesce(r.sealed, '{}')
+from monitors m
+  left join lateral (
+    select array_agg(s.name) as names, array_agg(s.uid) as uids,
+      array_agg(s.value_sealed) as sealed
+    from jsonb_each_text(m.config) c
+      join project_secrets s on s.org = m.org and s.project = m.project and s.name = c.value
+    where m.config::text like '%%_ref"%%' and right(c.key, 4) = '_ref'
+  ) r on true
+"""
+_OF_KEYS = f"""{_SELECT}
+where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+_CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and m.updated_at >= at(%(since)s)"
+# Begins at the secrets, which change seldom.
+_REFERRING = """
+select distinct m.org, m.id
+from project_secrets s join monitors m on m.org = s.org and m.project = s.project
+where s.updated_at >= at(%(since)s) and m.shard = any(%(shards)s) and exists (
+  select from jsonb_each_text(m.config) c where right(c.key, 4) = '_ref' and c.value = s.name)
+"""
+
+_CARRIED = """
+select org, id, type, config_sealed is not null or config::text like '%%_ref"%%'
+from monitors
+where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+class Definition(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    shard: int
+    type: str
+    target: str
+    method: str
+    interval_seconds: int
+    timeout_seconds: int
+    retries: int
+    conditions: list[str]
+    config: str
+    config_sealed: bytes | None
+    enabled: bool
+    revision: int
+    updated_at: Instant
+    # Of the secrets that the config refers to: names, ids and sealed values, in one order.
+    secret_names: list[str]
+    secret_uids: list[UUID]
+    secret_values: list[bytes]
+
+
+async def select_definitions(
+    tx: Tx, keys: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], Definition]:
+    """Those of the monitors that are still there."""
+    if not keys:
+        return {}
+    rows = await tx.structs(
+        Definition, _OF_KEYS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+    )
+    return {(row.org, row.id): row for row in rows}
+
+
+async def select_changed_definitions(
+    tx: Tx, shards: Sequence[int], since: Instant
+) -> list[Definition]:
+    """Those that were edited, and those that refer to a secret that was."""
+    changed = await tx.structs(Definition, _CHANGED, shards=list(shards), since=since)
+    referring = await tx.rows(_REFERRING, shards=list(shards), since=since)
+    known = {(row.org, row.id) for row in changed}
+    more = await select_definitions(tx, [key for key in referring if key not in known])
+    return [*changed, *more.values()]
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """What decides who may be given a monitor to run."""
+
+    org: int
+    id: int
+    type: str
+    has_secrets: bool
+
+
+async def select_carried(tx: Tx, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Carried]:
+    """Those of the monitors that are still there."""
+    rows = await tx.structs(
+        Carried, _CARRIED, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+    )
+    return {(row.org, row.id): row for row in rows}

@@ -1,0 +1,168 @@
+"""Monitors as people and the API see them: what is configured, how it stands, what came last."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import SECOND, Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ..rules.monitor import MonitorType
+from ..rules.monitor_state import (
+    ACTIVE_FLOOR_US,
+    ACTIVE_MULTIPLIER,
+    State,
+    Status,
+    hold_us,
+    status_at,
+)
+from ..tables.monitors import COLUMNS, FROM, MonitorRow
+from ..tables.probe_errors import TroubleRow
+
+# A deadline is judged when all who listen have passed it; one that died is waited for so long.
+PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
+USUAL_HOLD: Final = (ACTIVE_MULTIPLIER, ACTIVE_FLOOR_US)
+
+_STANDING = """
+select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms, h.code, h.msg,
+  coalesce(g.interval_seconds, t.interval_seconds), coalesce(g.grace_seconds, t.grace_seconds),
+  t.enabled, t.from_at, t.interval_seconds, t.grace_seconds,
+  coalesce(t.from_at > h.ts and exists (select from monitor_terms p
+    where p.org = k.org and p.monitor = k.monitor and p.from_at > h.ts and not p.enabled), false),
+  {failures}
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitor_states s on s.org = k.org and s.monitor = k.monitor
+  join lateral (select interval_seconds, grace_seconds, enabled, from_at from monitor_terms
+    where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
+  left join lateral (select ts, up, latency_ms, code, msg from heartbeats b
+    where b.org = k.org and b.monitor = k.monitor
+      -- The partitions made ahead are empty: without this each of them is asked for each monitor.
+      and b.ts < at(%(now)s) + interval '1 day'
+    order by b.ts desc limit 1) h on true
+  left join lateral (select interval_seconds, grace_seconds from monitor_terms
+    where org = k.org and monitor = k.monitor and from_at < h.ts
+    order by from_at desc limit 1) g on true
+"""
+
+_FAILURES = """case when h.up is false then (
+    -- How many in a row: counted back to the last success, and no further than a page of them.
+    select count(*) from (
+      select b.up from heartbeats b
+      where b.org = k.org and b.monitor = k.monitor
+        and b.ts > coalesce((select g.ts from heartbeats g where g.org = k.org
+          and g.monitor = k.monitor and g.up order by g.ts desc limit 1), '-infinity')
+      order by b.ts desc limit 1000) failures) else 0 end"""
+_COUNTED = _STANDING.replace("{failures}", _FAILURES)
+_UNCOUNTED = _STANDING.replace("{failures}", "0")
+
+_OF_PROJECT = f"""
+select {COLUMNS} {FROM} where m.org = %(org)s and m.project = %(project)s order by m.slug
+"""
+_DEPENDENCY_UIDS = """
+select id, uid from monitors where org = %(org)s and id = any(%(ids)s)
+"""
+
+Key = tuple[int, int]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a monitor stands, and its newest result with the interval and grace it came under.
+
+    `paused_since` says that a pause began after it. `failures_in_row` is counted up to 1 000, and
+    only where it was asked for.
+    """
+
+    org: int
+    monitor: int
+    status: str
+    failures: int
+    since: Instant
+    last_at: Instant | None
+    last_up: bool | None
+    latency_ms: int | None
+    code: int | None
+    msg: str | None
+    interval_seconds: int
+    grace_seconds: int
+    enabled: bool
+    term_from: Instant
+    term_interval_seconds: int
+    term_grace_seconds: int
+    paused_since: bool
+    failures_in_row: int
+
+
+async def select_standings(
+    tx: Tx, keys: Sequence[Key], *, counted: bool = True
+) -> dict[Key, Standing]:
+    rows = await tx.structs(
+        Standing,
+        _COUNTED if counted else _UNCOUNTED,
+        orgs=[k[0] for k in keys],
+        monitors=[k[1] for k in keys],
+        now=tx.now,
+    )
+    return {(row.org, row.monitor): row for row in rows}
+
+
+def still_troubled(trouble: TroubleRow | None, standing: Standing | None) -> TroubleRow | None:
+    """What kept a check from being made, unless a result came since."""
+    last_at = standing.last_at if standing is not None else None
+    return trouble if trouble is not None and (last_at is None or trouble.at > last_at) else None
+
+
+def status_of(
+    standing: Standing | None,
+    kind: str,
+    now: Instant,
+    maintenance: Sequence[Span] = (),
+    hold: tuple[int, int] = USUAL_HOLD,
+) -> Status:
+    """The folded status while a result holds, else pending; `hold` is how many intervals a probed
+    one does, and how long at least."""
+    if standing is None:
+        return Status.PENDING
+    state = State(Status(standing.status), standing.failures, standing.since)
+    return status_at(state, held_until(standing, kind, now, maintenance, hold), now)
+
+
+def held_until(
+    standing: Standing,
+    kind: str,
+    now: Instant,
+    maintenance: Sequence[Span] = (),
+    hold: tuple[int, int] = USUAL_HOLD,
+) -> Instant | None:
+    """Until when the newest result speaks. One from before a maintenance that is given does so no
+    more, nor one from before a pause: None."""
+    if standing.last_at is None or not standing.enabled or standing.paused_since:
+        return None
+    if any(standing.last_at < span.from_ <= now for span in maintenance):
+        return None
+    if kind == MonitorType.PUSH:
+        return _push_held_until(standing, standing.last_at)
+    return Instant(standing.last_at + hold_us(standing.interval_seconds * SECOND, *hold))
+
+
+def _push_held_until(standing: Standing, last_at: Instant) -> Instant:
+    """Its deadline, and a moment more: until then the next failure is folded."""
+    came_under = (standing.interval_seconds, standing.grace_seconds)
+    promised = (standing.term_interval_seconds, standing.term_grace_seconds)
+    if standing.msg == "push_missed":
+        held_us = standing.interval_seconds * SECOND
+    elif standing.term_from > last_at and promised != came_under:
+        # An edit began the promise anew.
+        last_at, held_us = standing.term_from, sum(promised) * SECOND
+    else:
+        held_us = sum(came_under) * SECOND
+    return Instant(last_at + held_us + PUSH_FOLDED_WITHIN_US)
+
+
+async def select_monitors_of_project(tx: Tx, org: int, project: int) -> list[MonitorRow]:
+    return await tx.structs(MonitorRow, _OF_PROJECT, org=org, project=project)
+
+
+async def select_uids(tx: Tx, org: int, ids: Sequence[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_DEPENDENCY_UIDS, org=org, ids=list(ids)))

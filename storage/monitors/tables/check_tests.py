@@ -1,0 +1,72 @@
+"""Checks that are tried before they are saved: each waits for one worker of its region, and is gone
+once it is answered or nobody waits any more."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.keyring import Place
+from ...engine.pools import Tx
+
+_INSERT = """
+insert into trials (uid, region, document, document_sealed, created_at, claim_until)
+values (%(uid)s, %(region)s, %(document)s::jsonb, %(sealed)s, at(%(now)s), at(%(until)s))
+"""
+_LEASE = """
+update trials set holder = %(process)s where uid = any(array(
+  select uid from trials
+  where region = any(%(regions)s::text[]) and holder is null and claim_until > at(%(now)s)
+  order by created_at limit %(most)s for update skip locked))
+returning uid, document::text, document_sealed
+"""
+_ANSWER = "update trials set answer = %(answer)s::jsonb where uid = %(uid)s"
+_TAKE_ANSWER = (
+    "delete from trials where uid = %(uid)s and answer is not null returning answer::text"
+)
+_DELETE = "delete from trials where uid = %(uid)s"
+_DROP = "delete from trials where claim_until < at(%(before)s)"
+
+
+class Trial(msgspec.Struct, frozen=True):
+    uid: UUID
+    document: str | None
+    document_sealed: bytes | None
+
+
+def place_of(trial: UUID) -> Place:
+    return Place("trials", "document_sealed", trial)
+
+
+async def insert_trial(
+    tx: Tx, uid: UUID, region: str, document: str | None, sealed: bytes | None, until: Instant
+) -> None:
+    await tx.execute(
+        _INSERT, uid=uid, region=region, document=document, sealed=sealed, now=tx.now, until=until
+    )
+
+
+async def lease_trials(tx: Tx, process: UUID, regions: Sequence[str], most: int) -> list[Trial]:
+    return await tx.structs(
+        Trial, _LEASE, process=process, regions=list(regions), most=most, now=tx.now
+    )
+
+
+async def answer_trial(tx: Tx, uid: UUID, answer: str) -> None:
+    """Nothing where nobody waits for it any more."""
+    await tx.execute(_ANSWER, uid=uid, answer=answer)
+
+
+async def take_answer(tx: Tx, uid: UUID) -> str | None:
+    """The answer, which is gone with that; None while there is none."""
+    found: str | None = await tx.value(_TAKE_ANSWER, uid=uid)
+    return found
+
+
+async def delete_trial(tx: Tx, uid: UUID) -> None:
+    await tx.execute(_DELETE, uid=uid)
+
+
+async def drop_trials(tx: Tx, before: Instant) -> int:
+    return await tx.execute(_DROP, before=before)

@@ -1,0 +1,280 @@
+"""What composites are made of, since when and until when; who is to be looked at beside the
+schedule; and what is kept of a member that is gone.
+
+Terms follow each other without a gap: writing one ends the one before. So for every instant of a
+composite's life there is exactly one that governs it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ...core.instant import Instant
+from ...core.time_span import Span
+from ...engine.pools import LockRank, Tx
+from ...results.rules.incoming_result import Flip
+from ..rules.composite import Composition, Key, Mode
+
+_CURRENT = """
+select from_at, mode, quorum, children from composite_terms
+where org = %(org)s and monitor = %(monitor)s and until_at = 'infinity'
+"""
+_END = """
+update composite_terms set until_at = at(%(at)s)
+where org = %(org)s and monitor = %(monitor)s and until_at = 'infinity' and from_at <= at(%(at)s)
+"""
+# Of two that begin together the later one governs, and the earlier one governs nothing.
+_ADD = """
+insert into composite_terms (org, monitor, from_at, mode, quorum, children)
+values (%(org)s, %(monitor)s, at(%(at)s), %(mode)s, %(quorum)s, %(children)s::int[])
+on conflict (org, monitor, from_at) do update set mode = excluded.mode,
+  quorum = excluded.quorum, children = excluded.children, until_at = 'infinity'
+"""
+
+_OF_PROJECT = """
+select c.monitor, c.children from composite_terms c
+  join monitors m on m.org = c.org and m.id = c.monitor
+where c.org = %(org)s and m.project = %(project)s and c.until_at = 'infinity'
+"""
+_PARENT_SLUG = """
+select m.slug from composite_terms c join monitors m on m.org = c.org and m.id = c.monitor
+where c.org = %(org)s and c.children @> array[%(monitor)s]::int[] and c.until_at = 'infinity'
+order by m.slug limit 1
+"""
+# Whoever changes what is made of what, or takes a monitor away, does it alone in its project: two
+# edits at once could close a circle that neither of them sees.
+_HOLD_OF_PROJECT = "select from projects where uid = %(project)s for no key update"
+_HOLD_OF_MONITOR = """
+select from projects p where (p.org, p.id) = (
+  select m.org, m.project from monitors m where m.uid = %(monitor)s
+    and (m.type = 'composite' or not %(only_composites)s))
+for no key update
+"""
+
+# Compositions in force somewhere in [from, to): of those asked for and of all that lie beneath.
+_BENEATH = """
+with recursive beneath(org, monitor) as (
+  select * from unnest(%(orgs)s::int[], %(monitors)s::int[])
+  union
+  select c.org, child from beneath b
+    join composite_terms c on c.org = b.org and c.monitor = b.monitor
+      and c.from_at < at(%(to_at)s) and c.until_at > at(%(from_at)s)
+    cross join unnest(c.children) as child)
+select c.org, c.monitor, c.from_at, c.until_at, c.mode, c.quorum, c.children
+from beneath b join composite_terms c on c.org = b.org and c.monitor = b.monitor
+  and c.from_at < at(%(to_at)s) and c.until_at > at(%(from_at)s)
+order by c.org, c.monitor, c.from_at
+"""
+# All that monitors were part of somewhere in [from, to), directly or through another.
+_ABOVE = """
+with recursive above(monitor) as (
+  select * from unnest(%(monitors)s::int[])
+  union
+  select c.monitor from above a
+    join composite_terms c on c.children @> array[a.monitor]
+      and c.org = %(org)s and c.from_at < at(%(to_at)s) and c.until_at > at(%(from_at)s))
+select monitor from above where monitor <> all(%(monitors)s::int[])
+"""
+_TYPES = """
+select org, id, type from known_monitors
+where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+_CALL = """
+insert into composite_calls (org, monitor, due_at)
+values (%(org)s, %(monitor)s, at(%(due)s))
+on conflict (org, monitor) do update set
+  due_at = least(composite_calls.due_at, excluded.due_at)
+"""
+_CALL_PARENTS = """
+insert into composite_calls (org, monitor, due_at)
+select distinct c.org, c.monitor, at(%(now)s)
+from composite_terms c
+where c.children && %(monitors)s::int[] and c.org = any(%(orgs)s::int[])
+  and c.until_at = 'infinity'
+order by c.org, c.monitor
+on conflict (org, monitor) do update set
+  due_at = least(composite_calls.due_at, excluded.due_at)
+"""
+# Never waits: a call that another process holds is that process's to answer.
+_TAKE_CALLS = """
+delete from composite_calls where (org, monitor) in (
+  select c.org, c.monitor from composite_calls c
+    join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+      on k.org = c.org and k.monitor = c.monitor
+  where c.due_at <= at(%(now)s)
+  order by c.org, c.monitor for update of c skip locked)
+returning org, monitor
+"""
+_DROP_CALL = "delete from composite_calls where org = %(org)s and monitor = %(monitor)s"
+
+_DROP_SETTLED = """
+delete from slices s
+where s.id = any(%(ids)s) and s.kind = 'composite' and not exists (
+  select from unnest(s.orgs, s.monitors, s.dues) as w(org, monitor, due)
+  where not exists (select from expected_runs r
+    where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due))
+"""
+
+_DEPART = """
+with gone as (
+  insert into departed_monitors (org, id, project, type, departed_at)
+  select m.org, m.id, m.project, m.type, at(%(now)s) from monitors m
+  where m.org = %(org)s and m.id = %(monitor)s
+    and (exists (select from composite_terms c where c.org = m.org
+        and c.children @> array[%(monitor)s]::int[])
+      or exists (select from service_revisions r where r.org = m.org
+        and r.monitors @> array[%(monitor)s]::int[]))
+  returning org, id)
+insert into departed_terms (org, monitor, from_at, shard, anchor, interval_seconds,
+  timeout_seconds, grace_seconds, enabled)
+select t.org, t.monitor, t.from_at, t.shard, t.anchor, t.interval_seconds, t.timeout_seconds,
+  t.grace_seconds, t.enabled
+from gone join monitor_terms t on t.org = gone.org and t.monitor = gone.id
+"""
+_FORGET_TERMS = "delete from composite_terms where until_at < at(%(before)s)"
+_FORGET_DEPARTED = """
+delete from departed_monitors d where d.departed_at < at(%(before)s)
+  and not exists (select from composite_terms c where c.org = d.org
+    and c.children @> array[d.id])
+"""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What a composite is made of now."""
+
+    from_at: Instant
+    mode: str
+    quorum: int
+    children: list[int]
+
+
+async def select_current(tx: Tx, key: Key) -> Made | None:
+    return await tx.one(Made, _CURRENT, org=key[0], monitor=key[1])
+
+
+async def add_composition(
+    tx: Tx, key: Key, mode: str, quorum: int, children: Sequence[int], now: Instant
+) -> None:
+    """From now on, and never before the one that it follows. The composite is locked, or new."""
+    before = await select_current(tx, key)
+    at = now if before is None else max(now, before.from_at)
+    await tx.execute(_END, org=key[0], monitor=key[1], at=at)
+    await tx.execute(
+        _ADD,
+        org=key[0],
+        monitor=key[1],
+        at=at,
+        mode=mode,
+        quorum=quorum,
+        children=list(children),
+    )
+
+
+async def hold_compositions_of(tx: Tx, project: object) -> None:
+    """Nobody else changes what is made of what in a project, until we are done."""
+    tx.lock_rank(LockRank.PROJECT, "compositions of a project")
+    await tx.rows(_HOLD_OF_PROJECT, project=project)
+
+
+async def hold_compositions_around(
+    tx: Tx, monitor: object, *, only_composites: bool = False
+) -> None:
+    """The same, of the project that a monitor stands in; of another than a composite, which an
+    edit makes of nothing, only where it may be going."""
+    tx.lock_rank(LockRank.PROJECT, "compositions around a monitor")
+    await tx.rows(_HOLD_OF_MONITOR, monitor=monitor, only_composites=only_composites)
+
+
+async def select_children(tx: Tx, org: int, project: int) -> dict[Key, list[Key]]:
+    """What each composite of a project is made of now."""
+    rows = await tx.rows(_OF_PROJECT, org=org, project=project)
+    return {(org, monitor): [(org, child) for child in children] for monitor, children in rows}
+
+
+async def select_parent_slug(tx: Tx, key: Key) -> str | None:
+    """A composite that is made of the monitor now, if any is."""
+    slug: str | None = await tx.value(_PARENT_SLUG, org=key[0], monitor=key[1])
+    return slug
+
+
+async def select_beneath(tx: Tx, keys: Iterable[Key], within: Span) -> dict[Key, list[Composition]]:
+    """The compositions in force somewhere in a stretch, of these and of all that lie beneath."""
+    pairs = list(keys)
+    rows = await tx.rows(
+        _BENEATH,
+        orgs=[k[0] for k in pairs],
+        monitors=[k[1] for k in pairs],
+        from_at=within.from_,
+        to_at=within.until,
+    )
+    found: dict[Key, list[Composition]] = {}
+    for org, monitor, from_, until, mode, quorum, children in rows:
+        made_of = tuple((org, child) for child in children)
+        made = Composition(from_, until, Mode(mode), quorum, made_of)
+        found.setdefault((org, monitor), []).append(made)
+    return found
+
+
+async def select_above(tx: Tx, org: int, monitors: Sequence[int], within: Span) -> list[Key]:
+    """The composites that one of the monitors was part of somewhere in a stretch, at whatever
+    depth; those given are left out."""
+    rows = await tx.rows(
+        _ABOVE, org=org, monitors=list(monitors), from_at=within.from_, to_at=within.until
+    )
+    return [(org, monitor) for (monitor,) in rows]
+
+
+async def select_types(tx: Tx, keys: Iterable[Key]) -> dict[Key, str]:
+    """Also of those that have departed."""
+    pairs = list(keys)
+    rows = await tx.rows(_TYPES, orgs=[k[0] for k in pairs], monitors=[k[1] for k in pairs])
+    return {(org, monitor): kind for org, monitor, kind in rows}
+
+
+async def call(tx: Tx, key: Key, due: Instant) -> None:
+    """Asks for a composite to be looked at without a window. What locks its state comes later."""
+    await tx.execute(_CALL, org=key[0], monitor=key[1], due=due)
+
+
+async def call_parents(tx: Tx, flips: Sequence[Flip]) -> None:
+    """Asks for whatever is made of monitors whose status has changed."""
+    await call_parents_of(tx, [(flip.org, flip.monitor) for flip in flips])
+
+
+async def call_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
+    orgs, monitors = {org for org, _ in keys}, {monitor for _, monitor in keys}
+    if orgs:
+        given = {"orgs": sorted(orgs), "monitors": sorted(monitors)}
+        await tx.execute(_CALL_PARENTS, **given, now=tx.now)
+
+
+async def take_calls(tx: Tx, keys: Sequence[Key]) -> set[Key]:
+    """Of these, whoever is called for by now; a change that is committed after this calls again."""
+    rows = await tx.rows(
+        _TAKE_CALLS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], now=tx.now
+    )
+    return set(rows)
+
+
+async def drop_settled_slices(tx: Tx, slices: Sequence[int]) -> int:
+    """Of these, those whose every window has its row in the ledger."""
+    return await tx.execute(_DROP_SETTLED, ids=list(slices))
+
+
+async def depart(tx: Tx, key: Key, now: Instant) -> None:
+    """Before a monitor is deleted: what is made of it no longer keeps what it was made of."""
+    await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
+    await tx.execute(_END, org=key[0], monitor=key[1], at=now)
+    await tx.execute(_DROP_CALL, org=key[0], monitor=key[1])
+
+
+async def forget(tx: Tx, before: Instant) -> int:
+    """Drops what governed nothing later, and who departed before and is part of nothing kept."""
+    count = await tx.execute(_FORGET_TERMS, before=before)
+    return count + await tx.execute(_FORGET_DEPARTED, before=before)
+
+
+def children_of(made: Mapping[Key, Sequence[Composition]]) -> dict[Key, list[Key]]:
+    """Who is made of whom, of compositions that are in force at one instant."""
+    return {key: [child for c in found for child in c.children] for key, found in made.items()}

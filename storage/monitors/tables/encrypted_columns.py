@@ -1,0 +1,77 @@
+"""Every column that holds sealed values: whether any does, and how each is sealed anew.
+
+A new sealed column is added to `SEALED_COLUMNS`; its table has an `uid`, which is part of what
+binds a value to its row.
+"""
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from ...engine.pools import Tx
+
+
+class Column(NamedTuple):
+    table: str
+    name: str
+
+
+SEALED_COLUMNS: Final = (
+    Column("monitors", "config_sealed"),
+    Column("monitors", "push_token_sealed"),
+    Column("project_secrets", "value_sealed"),
+    Column("notification_channels", "config_sealed"),
+    Column("webhooks", "secret_sealed"),
+    Column("trials", "document_sealed"),
+    Column("status_pages", "token_sealed"),
+    Column("subscribers", "token_sealed"),
+    Column("users", "totp_sealed"),
+    Column("settings", "secret_sealed"),
+)
+
+_ANY = "select " + " or ".join(
+    f"exists (select from {table} where {name} is not null)" for table, name in SEALED_COLUMNS
+)
+_COUNT = "select " + " + ".join(
+    f"(select count(*) from {table} where {name} is not null)" for table, name in SEALED_COLUMNS
+)
+# Held, so that no write of another's between the reading and the writing is lost.
+_LOCK = {
+    column: f"""
+select uid, {column.name} from {column.table}
+where {column.name} is not null and uid > %(after)s
+order by uid limit %(most)s for no key update
+"""
+    for column in SEALED_COLUMNS
+}
+_UPDATE = {
+    column: f"""
+update {column.table} t set {column.name} = n.value
+from unnest(%(uids)s::uuid[], %(values)s::bytea[]) as n(uid, value)
+where t.uid = n.uid
+"""
+    for column in SEALED_COLUMNS
+}
+
+
+async def holds_ciphertext(tx: Tx) -> bool:
+    """Whether anything is sealed: then a key that is missing must not be made anew."""
+    found: bool = await tx.value(_ANY)
+    return found
+
+
+async def count_sealed(tx: Tx) -> int:
+    count: int = await tx.value(_COUNT)
+    return count
+
+
+async def lock_sealed(tx: Tx, column: Column, after: UUID, most: int) -> list[tuple[UUID, bytes]]:
+    """The next rows with a sealed value, in the order of their ids."""
+    return [
+        (uid, bytes(value)) for uid, value in await tx.rows(_LOCK[column], after=after, most=most)
+    ]
+
+
+async def update_sealed(tx: Tx, column: Column, sealed: dict[UUID, bytes]) -> None:
+    """Writes locked rows; nothing else of them changes, since what they hold is the same."""
+    count = await tx.execute(_UPDATE[column], uids=list(sealed), values=list(sealed.values()))
+    assert count == len(sealed), "the rows are locked and there"

@@ -1,0 +1,339 @@
+"""Monitors as they are configured. What of a config is secret is sealed before it comes here."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+COLUMNS = """
+m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
+m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_threshold,
+m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
+m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.push_token_hash,
+m.push_token_sealed, m.revision, m.created_at, m.updated_at, m.escalation_policy, m.managed_by,
+m.bundle_uid, m.bundle_path, m.orphaned_at, m.superseded_by,
+(select v.uid from services v where v.org = m.org and v.id = m.superseded_by), m.retired_at
+"""
+
+FROM = """
+from monitors m join projects p on p.org = m.org and p.id = m.project
+  join shards s on s.id = m.shard
+"""
+
+_LOCK_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s for update of m"
+_BY_KEYS = f"""
+select {COLUMNS} {FROM}
+where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
+
+# One at a time in a shard: whoever edits a schedule holds the shard, then the monitor.
+_LOCK_SHARD_OF = """
+select s.id from shards s
+where s.id = (select m.shard from monitors m where m.uid = %(uid)s)
+  or (s.org = 0 and s.region = %(region)s)
+order by s.id
+for no key update of s
+"""
+_LOCK_SHARDS = """
+select id from shards where id = any(%(ids)s) order by id for no key update
+"""
+
+_INSERT = """
+insert into monitors (org, uid, project, shard, slug, name, description, type, target, method,
+  interval_seconds, timeout_seconds, retries, failure_threshold, confirm_interval_seconds,
+  renotify_seconds, grace_seconds, conditions, tags, depends_on, config, config_sealed, enabled,
+  auto_incident, escalation_policy, push_token_hash, push_token_sealed, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(name)s, %(description)s, %(type)s,
+  %(target)s, %(method)s, %(interval_seconds)s, %(timeout_seconds)s, %(retries)s,
+  %(failure_threshold)s, %(confirm_interval_seconds)s, %(renotify_seconds)s, %(grace_seconds)s,
+  %(conditions)s::text[], %(tags)s::text[], %(depends_on)s::int[], %(config)s::jsonb,
+  %(config_sealed)s, %(enabled)s, %(auto_incident)s, %(escalation_policy)s, %(push_token_hash)s,
+  %(push_token_sealed)s, at(%(now)s), at(%(now)s))
+on conflict (org, project, slug) do nothing
+returning id
+"""
+
+_INSERT_STATES = """
+insert into monitor_states (org, monitor, since)
+select k.org, k.monitor, at(%(now)s)
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+"""
+
+_UPDATE = """
+update monitors set name = %(name)s, description = %(description)s, target = %(target)s,
+  method = %(method)s, interval_seconds = %(interval_seconds)s,
+  timeout_seconds = %(timeout_seconds)s, retries = %(retries)s,
+  failure_threshold = %(failure_threshold)s,
+  confirm_interval_seconds = %(confirm_interval_seconds)s,
+  renotify_seconds = %(renotify_seconds)s, grace_seconds = %(grace_seconds)s,
+  conditions = %(conditions)s::text[], tags = %(tags)s::text[],
+  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb,
+  config_sealed = %(config_sealed)s, enabled = %(enabled)s, auto_incident = %(auto_incident)s,
+  escalation_policy = %(escalation_policy)s, shard = %(shard)s, revision = revision + 1,
+  updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+
+# The version moves so that no result is folded from what was true before the edit.
+_TOUCH_STATES = """
+update monitor_states s set version = version + 1
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+where s.org = k.org and s.monitor = k.monitor
+"""
+_LOCK_STATES = """
+select s.monitor from monitor_states s
+  join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+    on k.org = s.org and k.monitor = s.monitor
+order by s.org, s.monitor for update of s
+"""
+
+_SET_PUSH_TOKEN = """
+update monitors set push_token_hash = %(hash)s, push_token_sealed = %(sealed)s,
+  revision = revision + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+
+_SET_SUPERSEDED = """
+update monitors set superseded_by = %(service)s, revision = revision + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_RETIRE = """
+update monitors set enabled = false, retired_at = at(%(now)s), revision = revision + 1,
+  updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_REACTIVATE = "update monitors set retired_at = null where org = %(org)s and id = %(id)s"
+_SUPERSEDED = f"""
+select {COLUMNS} {FROM} where m.org = %(org)s and m.superseded_by = %(service)s order by m.slug
+"""
+_DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
+
+_LOCK_KEYS = """
+select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for update
+"""
+_HOLD_KEYS = """
+select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for key share
+"""
+_NAMES = """
+select id, uid, slug, type, shard, managed_by, bundle_uid, bundle_path, orphaned_at
+from monitors where org = %(org)s and project = %(project)s order by id
+"""
+
+# By the ids first, whatever is known of the project: it may have been filled in this transaction.
+_IDS = """
+with named as materialized (
+  select uid, id, org, project from monitors where uid = any(%(uids)s::uuid[]))
+select uid, id from named where org = %(org)s and project = %(project)s
+"""
+_HOLD = """
+select uid, id from monitors where org = %(org)s and project = %(project)s
+  and uid = any(%(uids)s::uuid[])
+order by id for key share
+"""
+_UIDS = "select id, uid from monitors where org = %(org)s and id = any(%(ids)s::int[])"
+_SLUGS = "select slug from monitors where org = %(org)s and project = %(project)s"
+_DEPENDENCIES = """
+select id, depends_on from monitors where org = %(org)s and project = %(project)s
+"""
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A monitor by all it may be referred to."""
+
+    id: int
+    uid: UUID
+    slug: str
+    type: str
+    shard: int
+    managed_by: str
+    bundle_uid: str | None
+    bundle_path: str
+    orphaned_at: Instant | None
+
+
+class MonitorRow(msgspec.Struct, frozen=True):
+    """A monitor with the names of where it stands. `config` is JSON text without its secrets."""
+
+    org: int
+    id: int
+    uid: UUID
+    project_uid: UUID
+    project: int
+    shard: int
+    region: str
+    slug: str
+    name: str
+    description: str
+    type: str
+    target: str
+    method: str
+    interval_seconds: int
+    timeout_seconds: int
+    retries: int
+    failure_threshold: int
+    confirm_interval_seconds: int
+    renotify_seconds: int
+    grace_seconds: int
+    conditions: list[str]
+    tags: list[str]
+    depends_on: list[int]
+    config: str
+    config_sealed: bytes | None
+    enabled: bool
+    auto_incident: bool
+    push_token_hash: bytes | None
+    push_token_sealed: bytes | None
+    revision: int
+    created_at: Instant
+    updated_at: Instant
+    # The ladder that an incident of it climbs, by its key.
+    escalation_policy: int | None = None
+    # The provider whose files it comes from, what they call it and the file's path; empty where
+    # people edit it. `orphaned_at` is since when the files no longer name it.
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
+    # The service that stands in its place, and since when it is retired for it.
+    superseded_by: int | None = None
+    superseded_by_uid: UUID | None = None
+    retired_at: Instant | None = None
+
+
+async def select_monitors_by_key(
+    tx: Tx, keys: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], MonitorRow]:
+    """Those that are still there."""
+    orgs, ids = [key[0] for key in keys], [key[1] for key in keys]
+    rows = await tx.structs(MonitorRow, _BY_KEYS, orgs=orgs, monitors=ids)
+    return {(row.org, row.id): row for row in rows}
+
+
+async def select_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
+    return await tx.one(MonitorRow, _BY_UID, uid=uid)
+
+
+async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None:
+    """The monitor for writing. Its shard is locked first, and that of the region it may move to,
+    since edits of a schedule end there."""
+    tx.lock_rank(LockRank.SHARD, "shards of a monitor")
+    await tx.rows(_LOCK_SHARD_OF, uid=uid, region=region)
+    tx.lock_rank(LockRank.MONITOR, "monitor")
+    return await tx.one(MonitorRow, _LOCK_BY_UID, uid=uid)
+
+
+async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
+    """For writing. Whoever changes when one runs holds its shard before."""
+    tx.lock_rank(LockRank.MONITOR, "monitors that are written")
+    await tx.rows(_LOCK_KEYS, org=org, ids=sorted(keys))
+
+
+async def hold_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
+    """They stay until we are done."""
+    tx.lock_rank(LockRank.MONITOR, "monitors that a bundle counts on")
+    await tx.rows(_HOLD_KEYS, org=org, ids=sorted(keys))
+
+
+async def lock_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+    tx.lock_rank(LockRank.STATE, "states of monitors that change")
+    await tx.rows(_LOCK_STATES, **_those(keys))
+
+
+async def select_names(tx: Tx, org: int, project: int) -> list[Named]:
+    """All of a project."""
+    return await tx.structs(Named, _NAMES, org=org, project=project)
+
+
+async def lock_shards(tx: Tx, shards: list[int]) -> None:
+    tx.lock_rank(LockRank.SHARD, "shards")
+    await tx.rows(_LOCK_SHARDS, ids=shards)
+
+
+async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
+    """The new monitor's key, or None where the slug is taken. Its state is still to come."""
+    monitor: int | None = await tx.value(_INSERT, **values)
+    return monitor
+
+
+async def insert_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+    """Pending ones, of new monitors."""
+    if keys:
+        await tx.execute(_INSERT_STATES, **_those(keys), now=tx.now)
+
+
+async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
+    """Writes a locked monitor; its state is still to be touched."""
+    count = await tx.execute(_UPDATE, **values)
+    assert count == 1, "the monitor is locked and there"
+
+
+async def touch_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+    """Makes every fold that was begun before begin again."""
+    if keys:
+        await lock_states(tx, keys)
+        await tx.execute(_TOUCH_STATES, **_those(keys))
+
+
+def _those(keys: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
+    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}
+
+
+async def set_push_token(
+    tx: Tx, org: int, monitor: int, digest: bytes, sealed: bytes, now: Instant
+) -> None:
+    count = await tx.execute(
+        _SET_PUSH_TOKEN, org=org, id=monitor, hash=digest, sealed=sealed, now=now
+    )
+    assert count == 1, "the monitor is locked and there"
+
+
+async def set_superseded(tx: Tx, org: int, monitor: int, service: int | None) -> None:
+    """It is locked."""
+    await tx.execute(_SET_SUPERSEDED, org=org, id=monitor, service=service, now=tx.now)
+
+
+async def retire_monitor(tx: Tx, org: int, monitor: int) -> None:
+    """Paused as well; it is locked."""
+    await tx.execute(_RETIRE, org=org, id=monitor, now=tx.now)
+
+
+async def reactivate_monitor(tx: Tx, org: int, monitor: int) -> None:
+    """Still paused; it is locked."""
+    await tx.execute(_REACTIVATE, org=org, id=monitor)
+
+
+async def select_superseded(tx: Tx, org: int, service: int) -> list[MonitorRow]:
+    """The monitors whose place the service has taken, by slug."""
+    return await tx.structs(MonitorRow, _SUPERSEDED, org=org, service=service)
+
+
+async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:
+    await tx.execute(_DELETE, org=org, id=monitor)
+
+
+async def select_ids(tx: Tx, org: int, project: int, uids: list[UUID]) -> dict[UUID, int]:
+    """The keys of those of the monitors that stand in the project."""
+    return dict(await tx.rows(_IDS, org=org, project=project, uids=uids))
+
+
+async def hold_monitors(tx: Tx, org: int, project: int, uids: Sequence[UUID]) -> dict[UUID, int]:
+    """The same; they stay until we are done."""
+    tx.lock_rank(LockRank.MONITOR, "monitors that are counted on")
+    return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))
+
+
+async def select_monitor_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))
+
+
+async def select_slugs(tx: Tx, org: int, project: int) -> set[str]:
+    return {slug for (slug,) in await tx.rows(_SLUGS, org=org, project=project)}
+
+
+async def select_dependencies(tx: Tx, org: int, project: int) -> dict[int, list[int]]:
+    return dict(await tx.rows(_DEPENDENCIES, org=org, project=project))

@@ -1,0 +1,67 @@
+"""Why monitors could not be made ready to run: the last reason of each, and when that was.
+
+A repetition is written once a minute at most, so that a broken monitor costs next to nothing; what
+comes back after a result is no repetition.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+Key = tuple[int, int]
+
+
+class Trouble(StrEnum):
+    """What keeps a check from being made of a monitor; the words are those of the wire."""
+
+    CARRIER_TOO_OLD = "carrier_too_old"
+    MISSING_REFERENCE = "missing_reference"
+    DECRYPT_FAILED = "decrypt_failed"
+
+
+# Sorted, so that two who write at once lock alike; of monitors that are still there.
+_NOTE = """
+insert into probe_troubles as t (org, monitor, reason, at)
+select g.org, g.monitor, g.reason, at(g.at)
+from unnest(%(orgs)s::int[], %(monitors)s::int[], %(reasons)s::text[], %(ats)s::bigint[])
+    as g(org, monitor, reason, at)
+  join monitors m on m.org = g.org and m.id = g.monitor
+order by g.org, g.monitor
+on conflict (org, monitor) do update set reason = excluded.reason, at = excluded.at
+where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
+  -- A result came between: nothing is told any more, and the next run may be a day away.
+  or exists (select from heartbeats h where h.org = t.org and h.monitor = t.monitor
+    and h.ts >= t.at and h.ts <= excluded.at)
+"""
+_OF = """
+select org, monitor, reason, at from probe_troubles
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+class TroubleRow(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    reason: str
+    at: Instant
+
+
+async def note_troubles(tx: Tx, found: Mapping[Key, tuple[Trouble, Instant]]) -> None:
+    await tx.execute(
+        _NOTE,
+        orgs=[key[0] for key in found],
+        monitors=[key[1] for key in found],
+        reasons=[reason.value for reason, _ in found.values()],
+        ats=[at for _, at in found.values()],
+    )
+
+
+async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, TroubleRow]:
+    rows = await tx.structs(
+        TroubleRow, _OF, orgs=[key[0] for key in keys], monitors=[key[1] for key in keys]
+    )
+    return {(row.org, row.monitor): row for row in rows}

@@ -1,0 +1,1 @@
+"""Transactions of monitors: one unit of work per function."""

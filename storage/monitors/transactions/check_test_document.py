@@ -1,0 +1,62 @@
+"""A check on its way to another process, to be tried there: sealed where it holds secrets."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...engine.keyring import Keyring
+from ..tables.check_tests import Trial, place_of
+from .config_secrets import split
+from .monitor_draft import MonitorDraft
+
+
+class TrialDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """All that `make_check` takes; `values` are what stands behind references."""
+
+    type: str
+    target: str
+    method: str | None
+    config: dict[str, Any]
+    conditions: list[str]
+    retries: int
+    timeout_seconds: int
+    interval_seconds: int
+    values: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "TrialDocument(…)"
+
+
+def document_of(draft: MonitorDraft, values: dict[str, str]) -> TrialDocument:
+    return TrialDocument(
+        type=draft.type,
+        target=draft.target,
+        method=draft.method,
+        config=dict(draft.config),
+        conditions=list(draft.conditions),
+        retries=draft.retries,
+        timeout_seconds=draft.timeout_seconds,
+        interval_seconds=draft.interval_seconds,
+        values=values,
+    )
+
+
+def close_document(
+    document: TrialDocument, keyring: Keyring, trial: UUID
+) -> tuple[str | None, bytes | None]:
+    """As text, or sealed; Refused encryption_key_missing where it must be and cannot."""
+    data = msgspec.json.encode(document)
+    if document.values or split(document.type, document.config)[1]:
+        return None, keyring.seal(data, place_of(trial))
+    return data.decode(), None
+
+
+def open_document(trial: Trial, keyring: Keyring) -> TrialDocument:
+    """CannotOpen where the ring does not open it."""
+    data = (
+        keyring.open(trial.document_sealed, place_of(trial.uid))
+        if trial.document_sealed is not None
+        else (trial.document or "").encode()
+    )
+    return msgspec.json.decode(data, type=TrialDocument)

@@ -1,0 +1,48 @@
+"""What a composite is to be made of: monitors of its own project, never itself, never too deep."""
+
+from uuid import UUID
+
+import msgspec
+
+from ....probes.kinds import spec_of
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.composite import DEPTH_MOST, Key, Mode, depth_through, leads_back
+from ..rules.monitor import MonitorType
+from ..tables import compositions, monitors
+from .monitor_draft import MonitorDraft
+
+FIELD = "config.children"
+
+
+def with_natural_children(draft: MonitorDraft) -> MonitorDraft:
+    """A composite's config as it is kept and given back: a list of ids, however it was spelt. The
+    draft has been checked."""
+    spec = spec_of(draft.type)
+    if draft.type != MonitorType.COMPOSITE or spec is None:
+        return draft
+    return msgspec.structs.replace(draft, config=spec.read(draft.config)[0])
+
+
+async def make_of_children(tx: Tx, key: Key, project: int, draft: MonitorDraft) -> None:
+    """Writes what a composite is made of from now on. Refused where a child is no monitor of the
+    project, where it would be made of itself, or too deep. The project's compositions are held."""
+    children = await _resolve(tx, key, project, draft)
+    mode = Mode(str(draft.config["mode"]))
+    quorum = int(draft.config.get("quorum") or 0)
+    await compositions.add_composition(tx, key, mode.value, quorum, children, tx.now)
+
+
+async def _resolve(tx: Tx, key: Key, project: int, draft: MonitorDraft) -> list[int]:
+    uids = [UUID(text) for text in draft.config["children"]]
+    known = await monitors.select_ids(tx, key[0], project, uids)
+    if len(known) != len(uids):
+        raise Refused("invalid", FIELD, "names what is no monitor of this project")
+    children = [known[uid] for uid in uids]
+    edges = await compositions.select_children(tx, key[0], project)
+    edges[key] = [(key[0], child) for child in children]
+    if leads_back(key, edges):
+        raise Refused("invalid", FIELD, "must not lead back to the monitor itself")
+    if depth_through(key, edges) > DEPTH_MOST:
+        raise Refused("invalid", FIELD, f"must not be more than {DEPTH_MOST} levels deep")
+    return children

@@ -1,0 +1,115 @@
+"""What of a monitor's config is secret is kept apart from it, sealed, and never given back.
+
+A blank value on write keeps the stored one; where the target's scheme, host or port changed, it
+is asked for again, so that a stored credential is not sent to another host.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check.monitor_spec import FieldType, is_credential_header
+from ....probes.kinds import spec_of
+from ...core.refusal import Refused
+from ...engine.keyring import Keyring, Place
+
+HEADERS = "headers"
+
+
+def place_of(monitor: UUID) -> Place:
+    return Place("monitors", "config_sealed", monitor)
+
+
+def split(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The config without its secrets, and the secrets; a secret leaves a blank in its place."""
+    spec = spec_of(kind)
+    fields = {field.name: field for field in spec.fields} if spec else {}
+    plain: dict[str, Any] = {}
+    secret: dict[str, Any] = {}
+    for name, value in config.items():
+        field = fields.get(name)
+        if field is not None and field.type is FieldType.HEADERS and isinstance(value, Mapping):
+            hidden = {k: v for k, v in value.items() if is_credential_header(k)}
+            plain[name] = {k: "" if k in hidden else v for k, v in value.items()}
+            if hidden:
+                secret[name] = hidden
+        elif field is not None and field.secret:
+            plain[name] = ""
+            secret[name] = _text(value) if field.type is FieldType.DOCUMENT else value
+        else:
+            plain[name] = value
+    return plain, secret
+
+
+def _text(document: Any) -> Any:
+    """A document is kept as its text, whichever way it was given."""
+    is_object = isinstance(document, Mapping)
+    return msgspec.json.encode(document).decode() if is_object else document
+
+
+def readable(
+    kind: str, config: dict[str, Any], secrets: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The config with its documents as objects, for those who may write the monitor. `secrets` is
+    called only where there is a document: opening is not free."""
+    spec = spec_of(kind)
+    for field in spec.fields if spec else ():
+        if field.type is FieldType.DOCUMENT and field.secret:
+            text = secrets().get(field.name)
+            if text:
+                config[field.name] = msgspec.json.decode(text)
+    return config
+
+
+def join(plain: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
+    """The config as a probe needs it."""
+    whole = dict(plain)
+    for name, value in secret.items():
+        if isinstance(value, Mapping):
+            whole[name] = {**whole.get(name, {}), **value}
+        else:
+            whole[name] = value
+    return whole
+
+
+def keep_blanks(
+    secret: Mapping[str, Any], stored: Mapping[str, Any], *, moved: bool
+) -> dict[str, Any]:
+    """The secrets after a write: a blank takes the stored value, unless the target moved."""
+    kept: dict[str, Any] = {}
+    for name, value in secret.items():
+        before = stored.get(name)
+        if isinstance(value, Mapping):
+            before = before if isinstance(before, Mapping) else {}
+            kept[name] = {
+                k: _kept(f"config.{name}.{k}", v, before.get(k), moved=moved)
+                for k, v in value.items()
+            }
+        else:
+            kept[name] = _kept(f"config.{name}", value, before, moved=moved)
+    return {name: value for name, value in kept.items() if value not in ("", None, {})}
+
+
+def _kept(field: str, value: Any, stored: Any, *, moved: bool) -> Any:
+    if value not in ("", None):
+        return value
+    if stored not in ("", None) and moved:
+        raise Refused("invalid", field, "must be given again, as scheme, host or port changed")
+    return stored
+
+
+def seal(keyring: Keyring, secret: Mapping[str, Any], monitor: UUID) -> bytes | None:
+    """The sealed secrets, None for none; Refused encryption_key_missing without a key."""
+    if not secret:
+        return None
+    return keyring.seal(msgspec.json.encode(secret), place_of(monitor))
+
+
+def unseal(keyring: Keyring, sealed: bytes | None, monitor: UUID) -> dict[str, Any]:
+    """The secrets; CannotOpen where the ring does not open them."""
+    if sealed is None:
+        return {}
+    opened: dict[str, Any] = msgspec.json.decode(keyring.open(sealed, place_of(monitor)))
+    return opened

@@ -1,0 +1,142 @@
+"""A new monitor: its row, its first term, its pending state, and an extra run at once."""
+
+import os
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.projects import ProjectRow
+from ...accounts.transactions.authorize import demand_project
+from ...core.refusal import Refused
+from ...core.slug import free_slug, slug_of
+from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from ...engine.keyring import Keyring, Place
+from ...engine.pools import Tx
+from ...oncall.transactions.check_targets import hold_policy_named
+from ...scheduling.tables import shards as schedules
+from ..rules.monitor import MonitorType
+from ..tables import compositions, monitors
+from ..tables.monitors import MonitorRow
+from . import config_secrets as secrets_of_config
+from .composite_children import make_of_children, with_natural_children
+from .lock_references import hold_references
+from .monitor_audit import audited
+from .monitor_draft import MonitorDraft, check_draft, resolve_dependencies, term_of
+from .write_batch import Together
+
+MONITORS_OF_PROJECT_MOST = 20_000
+_CREATE = Action(Need.EDITOR)
+
+
+async def create_monitor(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    draft: MonitorDraft,
+    keyring: Keyring,
+    regions: frozenset[str],
+) -> MonitorRow:
+    """Refused not_found, forbidden, invalid with its field, slug_taken, encryption_key_missing."""
+    home = await demand_project(tx, principal, _CREATE, project)
+    check_draft(draft, regions)
+    if draft.type == MonitorType.COMPOSITE:
+        await compositions.hold_compositions_of(tx, project)
+    uid = uuid7()
+    shard = await schedules.found_shard(tx, 0, draft.region, tx.now)
+    await monitors.lock_shards(tx, [shard])
+    together = Together(principal)
+    await create_held(tx, together, home, draft, keyring, uid, shard)
+    await together.write(tx)
+    row = await monitors.select_monitor(tx, uid)
+    assert row is not None, "it was just written"
+    return row
+
+
+async def create_held(
+    tx: Tx,
+    together: Together,
+    home: ProjectRow,
+    draft: MonitorDraft,
+    keyring: Keyring,
+    uid: UUID,
+    shard: int,
+) -> None:
+    """The same of a draft that was checked, while its shard is held, and for a composite the
+    project's compositions. It is done once what is gathered is written."""
+    draft = with_natural_children(draft)
+    values = await _values(tx, home, draft, keyring, uid, shard)
+    monitor = await monitors.insert_monitor(tx, values)
+    if monitor is None:
+        raise Refused("slug_taken")
+    key = (home.org, monitor)
+    together.came(key)
+    if draft.type == MonitorType.COMPOSITE:
+        await make_of_children(tx, key, home.id, draft)
+        await compositions.call(tx, key, tx.now)
+    elif draft.enabled and draft.type != MonitorType.PUSH:
+        together.run(key, shard, with_term=False)
+    target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
+    target = audited(f"{target} enabled={draft.enabled}", draft)
+    together.audit(home.org, "monitor.create", target)
+    together.term(key, term_of(draft, uid, shard, tx.now), tx.now)
+
+
+def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:
+    """A new token, the digest it is found by, and what is stored to show it to editors."""
+    token = token_from(TokenKind.PUSH, os.urandom(RANDOM_BYTES))
+    return token, digest(token), keyring.seal(token.encode(), push_token_place(uid))
+
+
+def push_token_place(uid: UUID) -> Place:
+    return Place("monitors", "push_token_sealed", uid)
+
+
+async def _values(
+    tx: Tx, home: ProjectRow, draft: MonitorDraft, keyring: Keyring, uid: UUID, shard: int
+) -> dict[str, object]:
+    plain, secret = secrets_of_config.split(draft.type, draft.config)
+    secret = secrets_of_config.keep_blanks(secret, {}, moved=False)
+    await hold_references(tx, home.org, home.id, plain)
+    is_push = draft.type == MonitorType.PUSH
+    _, hashed, sealed = push_token(keyring, uid) if is_push else (None, None, None)
+    return {
+        **common_values(draft),
+        "org": home.org,
+        "uid": uid,
+        "project": home.id,
+        "shard": shard,
+        "slug": draft.slug or await _derived_slug(tx, home, draft.name),
+        "type": draft.type,
+        "depends_on": await resolve_dependencies(tx, home.org, home.id, draft),
+        "config": msgspec.json.encode(plain).decode(),
+        "config_sealed": secrets_of_config.seal(keyring, secret, uid),
+        "escalation_policy": await hold_policy_named(
+            tx,
+            home.org,
+            home.id,
+            draft.escalation_policy_id,
+            opens_incidents=draft.auto_incident,
+        ),
+        "push_token_hash": hashed,
+        "push_token_sealed": sealed,
+        "now": tx.now,
+    }
+
+
+def common_values(draft: MonitorDraft) -> dict[str, object]:
+    """The columns that an insert and an update give alike, straight from the draft."""
+    names = (
+        "name description target method interval_seconds timeout_seconds retries "
+        "failure_threshold confirm_interval_seconds renotify_seconds grace_seconds conditions "
+        "tags enabled auto_incident"
+    )
+    return {name: getattr(draft, name) for name in names.split()}
+
+
+async def _derived_slug(tx: Tx, home: ProjectRow, name: str) -> str:
+    taken = await monitors.select_slugs(tx, home.org, home.id)
+    if len(taken) >= MONITORS_OF_PROJECT_MOST:
+        raise Refused("invalid", "project", f"has {MONITORS_OF_PROJECT_MOST} monitors already")
+    return free_slug(slug_of(name), taken)

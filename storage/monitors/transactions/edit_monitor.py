@@ -1,0 +1,262 @@
+"""A monitor changes: what is given is merged, held against every rule, and written with its term.
+
+A change of schedule begins a new term where reservation stands, so that every window keeps the
+terms it was reserved under. A changed target, and a resume, ask for an extra run.
+"""
+
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.transactions.authorize import audit, demand_monitor, expect_unmanaged_monitor
+from ...core.refusal import Refused
+from ...engine.keyring import CannotOpen, Keyring
+from ...engine.pools import Tx
+from ...oncall.transactions.check_targets import hold_policy_named, refuse_policy_without_incidents
+from ...retirement.transactions.end_outage_of_deleted import end_with_monitor
+from ...scheduling.rules.run_schedule import Term
+from ...scheduling.tables import shards as schedules
+from ...scheduling.tables import work_queues as queues
+from ...services.rules.epoch import counts_on
+from ...services.tables import service_revisions as declarations
+from ..rules.monitor import MonitorType
+from ..tables import compositions, monitors
+from ..tables.monitors import MonitorRow
+from . import config_secrets as secrets_of_config
+from .composite_children import make_of_children, with_natural_children
+from .create_monitor import common_values
+from .lock_references import hold_references
+from .monitor_audit import audited, target_of
+from .monitor_draft import (
+    MonitorDraft,
+    check_draft,
+    expect_no_circle,
+    has_moved,
+    resolve_dependencies,
+    term_of,
+)
+from .write_batch import Together
+
+_EDIT = Action(Need.EDITOR)
+_SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
+
+
+async def edit_monitor(
+    tx: Tx,
+    principal: Principal,
+    monitor: UUID,
+    given: dict[str, Any],
+    keyring: Keyring,
+    regions: frozenset[str],
+) -> MonitorRow:
+    """Merges `given` (fields of MonitorDraft but type and slug). It may stay in a region that has
+    been reserved for others since. Refused as create_monitor, and managed_by_file."""
+    if "config" in given:
+        await compositions.hold_compositions_around(tx, monitor, only_composites=True)
+    region = str(given.get("region", ""))
+    if region in regions:
+        await schedules.found_shard(tx, 0, region, tx.now)
+    before = await demand_monitor(tx, principal, _EDIT, monitor, region)
+    expect_unmanaged_monitor(principal, before)
+    together = Together(principal)
+    await edit_held(tx, together, before, given, keyring, regions)
+    if "depends_on" in given:
+        await expect_no_circle(tx, before)
+    await together.write(tx)
+    row = await monitors.select_monitor(tx, monitor)
+    assert row is not None, "it is locked"
+    return row
+
+
+async def edit_held(
+    tx: Tx,
+    together: Together,
+    before: MonitorRow,
+    given: dict[str, Any],
+    keyring: Keyring,
+    regions: frozenset[str],
+) -> None:
+    """The same of a monitor that is held, with its shard and that of the region it moves to. It is
+    done once circles were looked for and what is gathered is written."""
+    draft = with_stored_secrets(before, _merged(before, given), keyring)
+    if before.retired_at is not None and draft.enabled:
+        raise Refused("retired")
+    check_draft(draft, regions | {before.region})
+    draft = with_natural_children(draft)
+    shard = await _shard_of(tx, before, draft)
+    plain, secret = secrets_of_config.split(before.type, draft.config)
+    await hold_references(tx, before.org, before.project, plain)
+    values = {
+        **common_values(draft),
+        "org": before.org,
+        "id": before.id,
+        "shard": shard,
+        "depends_on": await _dependencies(tx, before, draft, given),
+        "config": msgspec.json.encode(plain).decode(),
+        "config_sealed": secrets_of_config.seal(keyring, secret, before.uid),
+        "escalation_policy": await _policy(tx, before, draft, given),
+        "now": tx.now,
+    }
+    if draft.type == MonitorType.COMPOSITE:
+        await _follow_children(tx, before, draft)
+    await monitors.update_monitor(tx, values)
+    key = (before.org, before.id)
+    together.changed(key, shard, enabled=draft.enabled)
+    together.audit(before.org, "monitor.update", _audit_target(before, draft))
+    await _follow_schedule(tx, together, before, draft, shard)
+    if draft.enabled and _wants_extra_run(before, draft):
+        together.run(key, shard, with_term=not before.enabled)
+
+
+async def _shard_of(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> int:
+    if draft.region == before.region:
+        return before.shard
+    return await schedules.select_shard_id(tx, 0, draft.region) or before.shard
+
+
+async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> None:
+    """Before the state is touched: whoever evaluates takes the call first, and then the state."""
+    key = (before.org, before.id)
+    changed = draft.config != msgspec.json.decode(before.config)
+    if changed:
+        await make_of_children(tx, key, before.project, draft)
+    if draft.enabled and not before.enabled:
+        # Where the resume will begin: before that a result would speak for the pause.
+        reserved = await schedules.select_reserved_through(tx, before.shard)
+        await compositions.call(tx, key, max(tx.now, reserved))
+    elif changed:
+        await compositions.call(tx, key, tx.now)
+
+
+def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
+    if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
+        return False
+    return not before.enabled or draft.target != before.target
+
+
+async def _follow_schedule(
+    tx: Tx, together: Together, before: MonitorRow, draft: MonitorDraft, shard: int
+) -> None:
+    """A term of its own for what changes of when it runs."""
+    changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
+    if not changed and shard == before.shard:
+        return
+    key = (before.org, before.id)
+    term = term_of(draft, before.uid, shard, tx.now)
+    if draft.interval_seconds == before.interval_seconds:
+        known = await schedules.select_terms_of(tx, [key])
+        term = _keeping_anchor(term, known[key][-1])
+    from_at = tx.now
+    if shard != before.shard:
+        together.moved(shard, before.shard)
+        from_at = max(from_at, await schedules.select_reserved_through(tx, before.shard))
+    together.term(key, term, from_at)
+
+
+def _keeping_anchor(term: Term, last: Term) -> Term:
+    return Term(
+        from_=term.from_,
+        anchor=last.anchor,
+        interval_us=term.interval_us,
+        timeout_us=term.timeout_us,
+        grace_us=term.grace_us,
+        enabled=term.enabled,
+        shard=term.shard,
+    )
+
+
+def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
+    names = (
+        "name description target method interval_seconds timeout_seconds retries "
+        "failure_threshold confirm_interval_seconds renotify_seconds grace_seconds conditions "
+        "tags region enabled auto_incident"
+    )
+    values: dict[str, Any] = {name: getattr(before, name) for name in names.split()}
+    values["config"] = msgspec.json.decode(before.config)
+    values.update(given)
+    return MonitorDraft(type=before.type, slug=None, **values)
+
+
+def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
+    """The draft with what a blank keeps: what is judged is what will be probed with."""
+    stored: dict[str, Any] = {}
+    # A ring that no longer opens what is stored must not keep anyone from giving it anew.
+    with suppress(CannotOpen):
+        stored = secrets_of_config.unseal(keyring, before.config_sealed, before.uid)
+    plain, secret = secrets_of_config.split(before.type, draft.config)
+    moved = has_moved(before.target, draft.target)
+    kept = secrets_of_config.keep_blanks(secret, stored, moved=moved)
+    return msgspec.structs.replace(draft, config=secrets_of_config.join(plain, kept))
+
+
+async def _dependencies(
+    tx: Tx, before: MonitorRow, draft: MonitorDraft, given: dict[str, Any]
+) -> list[int]:
+    if "depends_on" not in given:
+        return before.depends_on
+    return await resolve_dependencies(tx, before.org, before.project, draft)
+
+
+async def _policy(
+    tx: Tx, before: MonitorRow, draft: MonitorDraft, given: dict[str, Any]
+) -> int | None:
+    if "escalation_policy_id" not in given:
+        if before.escalation_policy is not None and not draft.auto_incident:
+            refuse_policy_without_incidents()
+        return before.escalation_policy
+    return await hold_policy_named(
+        tx,
+        before.org,
+        before.project,
+        draft.escalation_policy_id,
+        opens_incidents=draft.auto_incident,
+    )
+
+
+def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
+    target = f"monitor:{before.uid} slug={before.slug} type={before.type} region={draft.region}"
+    if draft.enabled != before.enabled:
+        target = f"{target} enabled={before.enabled}->{draft.enabled}"
+    return audited(target, draft)
+
+
+async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+    """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
+    is made of it, or where a service is declared of it."""
+    await compositions.hold_compositions_around(tx, monitor)
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    expect_unmanaged_monitor(principal, row)
+    await expect_unused(tx, row)
+    await compositions.depart(tx, (row.org, row.id), tx.now)
+    await queues.drop_jobs_of(tx, [(row.org, row.id)])
+    await schedules.raise_generation(tx, row.shard)
+    await end_with_monitor(tx, row)
+    await monitors.delete_monitor(tx, row.org, row.id)
+    await audit(tx, principal, row.org, "monitor.delete", target_of(row))
+    return row
+
+
+async def retire_held(tx: Tx, together: Together, before: MonitorRow) -> None:
+    """A monitor that is held with its shard runs no more, from where reservation stands."""
+    await monitors.retire_monitor(tx, before.org, before.id)
+    together.changed((before.org, before.id), before.shard, enabled=False)
+    await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)
+
+
+async def expect_unused(tx: Tx, row: MonitorRow) -> None:
+    """Refused in_use where something counts on it: a monitor that depends on it, a composite, a
+    service whose declaration is in force or to come. The project's compositions are held."""
+    edges = await monitors.select_dependencies(tx, row.org, row.project)
+    if any(row.id in wanted for wanted in edges.values()):
+        raise Refused("in_use")
+    parent = await compositions.select_parent_slug(tx, (row.org, row.id))
+    if parent is not None:
+        raise Refused("in_use", "children", f"it is part of {parent}")
+    # Whoever declares holds the project too.
+    declaring = await declarations.select_declaring(tx, row.org, [row.id])
+    for revisions in (await declarations.select_revisions(tx, declaring)).values():
+        if counts_on(revisions, tx.now, row.id):
+            raise Refused("in_use")

@@ -1,0 +1,135 @@
+"""A monitor as it would be after a write, held against every rule before anything is written."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check.check import validate
+from ....probes.check.target import BadTarget, read_host_port, read_url
+from ...core.instant import SECOND, Instant
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...scheduling.rules.run_schedule import Term, anchor_for
+from ..rules import monitor as monitor_rule
+from ..rules.monitor import MonitorType
+from ..tables import monitors
+from ..tables.monitors import MonitorRow
+
+
+class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller gives; `slug` None derives it from the name. Texts are as they were given."""
+
+    name: str
+    type: str
+    target: str = ""
+    slug: str | None = None
+    description: str = ""
+    method: str = "GET"
+    interval_seconds: int = 60
+    timeout_seconds: int = 10
+    retries: int = 0
+    failure_threshold: int = 1
+    confirm_interval_seconds: int = 10
+    renotify_seconds: int = 0
+    grace_seconds: int = 60
+    conditions: list[str] = []
+    tags: list[str] = []
+    depends_on: list[UUID] = []
+    region: str = "core"
+    config: dict[str, Any] = {}
+    enabled: bool = True
+    auto_incident: bool = True
+    # Of a ladder of the project; None or blank for none.
+    escalation_policy_id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"MonitorDraft(type={self.type!r})"
+
+
+def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
+    """Refused with the first fault, which names its field; nothing is written."""
+    common = msgspec.structs.asdict(draft)
+    for name in ("config", "enabled", "auto_incident", "escalation_policy_id"):
+        del common[name]
+    if draft.type not in MonitorType.__members__.values():
+        raise Refused("invalid", "type", "is no known type")
+    common["type"] = MonitorType(draft.type)
+    for fault in monitor_rule.faults(monitor_rule.Draft(**common)):
+        raise Refused("invalid", fault.field, fault.rule)
+    if draft.region not in regions:
+        raise Refused("invalid", "region", "is not a region of this installation")
+    for wrong in validate(
+        draft.type,
+        draft.target,
+        draft.method,
+        draft.config,
+        draft.conditions,
+        retries=draft.retries,
+        timeout_seconds=draft.timeout_seconds,
+        interval_seconds=draft.interval_seconds,
+    ):
+        raise Refused("invalid", wrong.field, wrong.message)
+
+
+def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> Term:
+    """The terms that a draft's schedule runs by; they begin where reservation stands."""
+    interval_us = draft.interval_seconds * SECOND
+    return Term(
+        from_=now,
+        anchor=anchor_for(uid, interval_us, now),
+        interval_us=interval_us,
+        timeout_us=draft.timeout_seconds * SECOND,
+        grace_us=draft.grace_seconds * SECOND,
+        enabled=draft.enabled,
+        shard=shard,
+    )
+
+
+async def resolve_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft) -> list[int]:
+    """The keys of `depends_on`; Refused where one is no monitor of the project."""
+    if not draft.depends_on:
+        return []
+    known = await monitors.select_ids(tx, org, project, draft.depends_on)
+    if len(known) != len(draft.depends_on):
+        raise Refused("invalid", "depends_on", "names what is no monitor of this project")
+    return [known[uid] for uid in draft.depends_on]
+
+
+async def expect_no_circle(tx: Tx, row: MonitorRow) -> None:
+    """Refused where what is written now makes the monitor depend on itself."""
+    edges = await monitors.select_dependencies(tx, row.org, row.project)
+    if _reaches(edges, row.id):
+        raise Refused("invalid", "depends_on", "must not lead back to the monitor itself")
+
+
+def _reaches(edges: Mapping[int, list[int]], start: int) -> bool:
+    seen: set[int] = set()
+    waiting = list(edges[start])
+    while waiting:
+        key = waiting.pop()
+        if key == start:
+            return True
+        if key not in seen:
+            seen.add(key)
+            waiting += edges.get(key, [])
+    return False
+
+
+def has_moved(before: str, after: str) -> bool:
+    """Whether scheme, host or port of the target changed: with https goes what kept a credential
+    from those in between.
+    """
+    return before != after and _address(before) != _address(after)
+
+
+def _address(target: str) -> tuple[str | int, ...] | str:
+    try:
+        url = read_url(target, ("http", "https", "ws", "wss"))
+    except BadTarget:
+        try:
+            return read_host_port(target)
+        except BadTarget:
+            return target
+    return url.origin

@@ -1,0 +1,27 @@
+"""Global admins say what new monitors have where nobody says otherwise; those that are there stay
+as they are."""
+
+from typing import Final
+
+import msgspec
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.audit_entries import INSTANCE
+from ...accounts.tables.instance_settings import put_setting
+from ...accounts.transactions.authorize import audit, demand
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..queries.monitor_defaults import NAME
+from ..rules.monitor_defaults import MonitorDefaults, defaults_fault
+
+_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def put_monitor_defaults(tx: Tx, principal: Principal, defaults: MonitorDefaults) -> None:
+    """Refused forbidden, and invalid with the field that cannot be."""
+    demand(principal, _EDIT, None)
+    fault = defaults_fault(defaults)
+    if fault is not None:
+        raise Refused("invalid", *fault)
+    await put_setting(tx, NAME, msgspec.json.encode(defaults).decode())
+    await audit(tx, principal, INSTANCE, "settings.monitor_defaults", "settings:monitor_defaults")

@@ -1,0 +1,45 @@
+"""Opens what a definition keeps sealed: its own secret settings, and the values it refers to."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ...engine.keyring import Keyring
+from ..queries.check_definitions import Definition
+from ..rules.secret import references, referred_key
+from .config_secrets import unseal
+from .edit_secrets import place_of
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """`plain` and `secret` are the config in two parts; `values` are what stands behind its `_ref`
+    settings, under the key without `_ref`. `missing` are settings whose secret is not there."""
+
+    plain: dict[str, Any] = field(repr=False)
+    secret: dict[str, Any] = field(repr=False)
+    values: dict[str, str] = field(repr=False)
+    missing: tuple[str, ...] = ()
+
+
+def open_material(keyring: Keyring, definition: Definition) -> Material:
+    """CannotOpen where the ring does not open one of them."""
+    plain: dict[str, Any] = msgspec.json.decode(definition.config)
+    secret = unseal(keyring, definition.config_sealed, definition.uid)
+    sealed = dict(
+        zip(
+            definition.secret_names,
+            zip(definition.secret_uids, definition.secret_values, strict=True),
+            strict=True,
+        )
+    )
+    values: dict[str, str] = {}
+    missing: list[str] = []
+    for setting, name in references(plain).items():
+        if name not in sealed:
+            missing.append(setting)
+            continue
+        uid, value = sealed[name]
+        values[referred_key(setting)] = keyring.open(value, place_of(uid)).decode()
+    return Material(plain, dict(secret), values, tuple(missing))

@@ -1,0 +1,62 @@
+"""What a person may ask of a monitor beside its schedule: a run now, a new push token."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.transactions.authorize import audit, demand_monitor
+from ...core.instant import Instant
+from ...core.refusal import Refused
+from ...engine.keyring import Keyring
+from ...engine.pools import Tx
+from ...scheduling.tables import work_queues as queues
+from ..rules.monitor import MonitorType
+from ..tables import compositions, monitors
+from .create_monitor import push_token
+from .write_batch import EXTRA_CLAIM_US
+
+_EDIT = Action(Need.EDITOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run that was asked for; of a composite there is no job, but it is called for."""
+
+    key: tuple[int, int]
+    type: str
+    job: UUID
+
+
+async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> Asked:
+    """Refused in_use while one waits, invalid where there is nothing to run."""
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    if row.type == MonitorType.PUSH:
+        raise Refused("invalid", "type", f"{row.type} has nothing to run")
+    if not row.enabled:
+        raise Refused("invalid", "enabled", "the monitor is paused")
+    job = uuid7()
+    asked = Asked((row.org, row.id), row.type, job)
+    if row.type == MonitorType.COMPOSITE:
+        # Nothing is in the way of looking once more, so nobody is told to wait.
+        await compositions.call(tx, asked.key, tx.now)
+        return asked
+    until = Instant(tx.now + EXTRA_CLAIM_US)
+    added = await queues.add_job(
+        tx, job, row.org, row.id, row.shard, "asked", tx.now, until, replace=False
+    )
+    if not added:
+        raise Refused("in_use")
+    return asked
+
+
+async def renew_push_token(tx: Tx, principal: Principal, monitor: UUID, keyring: Keyring) -> str:
+    """The new token; the old one ends with the commit."""
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    if row.type != MonitorType.PUSH:
+        raise Refused("invalid", "type", "only a push monitor has a token")
+    token, hashed, sealed = push_token(keyring, row.uid)
+    await monitors.set_push_token(tx, row.org, row.id, hashed, sealed, tx.now)
+    await audit(tx, principal, row.org, "monitor.update", f"monitor:{row.uid} push token renewed")
+    return token

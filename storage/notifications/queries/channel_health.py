@@ -1,0 +1,46 @@
+"""Whether those who are counted on could be reached: how the latest messages to them went."""
+
+from typing import Final
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+# Of an organization's messages that many of the latest are looked at, whoever they went to.
+LOOKED_AT: Final = 5_000
+
+_REACH = """
+select c.id, c.name, c.type, c.enabled, coalesce(d.failures, 0), l.delivered_at
+from notification_channels c
+  left join destinations d on d.org = c.org and d.channel = c.id
+  left join (
+    select o.destination, max(o.updated_at) as delivered_at
+    from (select destination, status, updated_at from outbox
+          where org = %(org)s order by id desc limit %(most)s) o
+    where o.status = 'delivered' group by o.destination
+  ) l on l.destination = d.id
+where c.org = %(org)s and c.project = %(project)s and (
+  exists (select from oncall_participants p where p.org = c.org and p.channel = c.id)
+  or exists (select from escalation_targets t where t.org = c.org and t.channel = c.id)
+  or exists (select from oncall_overrides v
+    where v.org = c.org and v.channel = c.id and v.ends_at > at(%(now)s)))
+order by lower(c.name), c.id
+"""
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """`failures` are in a row, since something was delivered last; `delivered_at` is None where
+    none of the messages that are looked at was delivered to it."""
+
+    channel: int
+    name: str
+    type: str
+    enabled: bool
+    failures: int
+    delivered_at: Instant | None
+
+
+async def select_reach(tx: Tx, org: int, project: int) -> list[Reach]:
+    """Of the project's channels that take turns, take over, or stand on a ladder; by name."""
+    return await tx.structs(Reach, _REACH, org=org, project=project, most=LOOKED_AT, now=tx.now)

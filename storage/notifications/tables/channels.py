@@ -1,0 +1,156 @@
+"""Channels of projects, and which monitors tell them. Secrets are sealed before they come here."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+_COLUMNS = """
+c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, c.config::text, c.config_sealed, c.enabled,
+c.created_at
+"""
+_FROM = "from notification_channels c join projects p on p.org = c.org and p.id = c.project"
+_BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s"
+# Held, so that of two edits at once none is lost; and nothing comes to refer to what goes.
+_LOCK = f"{_BY_UID} for update of c"
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM} where c.org = %(org)s and c.project = %(project)s order by c.id
+"""
+_OF_MONITOR = f"""
+select {_COLUMNS} {_FROM} join monitor_channels m on m.org = c.org and m.channel = c.id
+where m.org = %(org)s and m.monitor = %(monitor)s order by c.id
+"""
+_BY_KEY = f"""
+select {_COLUMNS} {_FROM}
+  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on c.org = t.org and c.id = t.id
+"""
+_COUNT = """
+select count(*) from notification_channels where org = %(org)s and project = %(project)s
+"""
+_INSERT = """
+insert into notification_channels
+  (org, uid, project, type, name, config, config_sealed, enabled, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(type)s, %(name)s, %(config)s::jsonb, %(sealed)s,
+  %(enabled)s, at(%(now)s), at(%(now)s))
+"""
+_UPDATE = """
+update notification_channels set name = %(name)s, config = %(config)s::jsonb,
+  config_sealed = %(sealed)s, enabled = %(enabled)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_DELETE = "delete from notification_channels where org = %(org)s and id = %(id)s"
+_HOLD = """
+select id from notification_channels
+where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
+"""
+_HOLD_SEVERAL = """
+select uid, id from notification_channels
+where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s
+order by id for key share
+"""
+_ATTACH = """
+insert into monitor_channels (org, monitor, channel)
+values (%(org)s, %(monitor)s, %(channel)s) on conflict do nothing
+"""
+_DETACH = """
+delete from monitor_channels m using notification_channels c
+where m.org = %(org)s and m.monitor = %(monitor)s and c.org = m.org and c.id = m.channel
+  and c.uid = %(uid)s
+"""
+
+
+class ChannelRow(msgspec.Struct, frozen=True):
+    """`config` is JSON text; a secret that is set stands in it as a blank."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    type: str
+    name: str
+    config: str
+    config_sealed: bytes | None
+    enabled: bool
+    created_at: Instant
+
+
+async def select_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
+    return await tx.one(ChannelRow, _BY_UID, uid=uid)
+
+
+async def lock_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
+    tx.lock_rank(LockRank.CHANNEL, "a channel that changes")
+    return await tx.one(ChannelRow, _LOCK, uid=uid)
+
+
+async def select_channels_of(tx: Tx, org: int, project: int) -> list[ChannelRow]:
+    return await tx.structs(ChannelRow, _OF_PROJECT, org=org, project=project)
+
+
+async def select_channels_of_monitor(tx: Tx, org: int, monitor: int) -> list[ChannelRow]:
+    return await tx.structs(ChannelRow, _OF_MONITOR, org=org, monitor=monitor)
+
+
+async def select_channels_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[ChannelRow]:
+    """By (organization, id), in no order; those that are gone are left out."""
+    if not keys:
+        return []
+    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
+    return await tx.structs(ChannelRow, _BY_KEY, orgs=orgs, ids=ids)
+
+
+async def count_channels(tx: Tx, org: int, project: int) -> int:
+    count: int = await tx.value(_COUNT, org=org, project=project)
+    return count
+
+
+async def insert_channel(tx: Tx, values: dict[str, Any]) -> None:
+    await tx.execute(_INSERT, **values, now=tx.now)
+
+
+async def update_channel(
+    tx: Tx, row: ChannelRow, *, name: str, config: str, sealed: bytes | None, enabled: bool
+) -> None:
+    count = await tx.execute(
+        _UPDATE,
+        org=row.org,
+        id=row.id,
+        name=name,
+        config=config,
+        sealed=sealed,
+        enabled=enabled,
+        now=tx.now,
+    )
+    assert count == 1, "the channel is locked and there"
+
+
+async def delete_channel(tx: Tx, row: ChannelRow) -> None:
+    await tx.execute(_DELETE, org=row.org, id=row.id)
+
+
+async def hold_channel(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
+    """Its key, if it is the project's; it stays until we are done."""
+    tx.lock_rank(LockRank.CHANNEL, "a channel that is referred to")
+    key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)
+    return key
+
+
+async def hold_channels(tx: Tx, org: int, project: int, uids: Collection[UUID]) -> dict[UUID, int]:
+    """The keys of those that are the project's; they stay until we are done."""
+    tx.lock_rank(LockRank.CHANNEL, "channels that are referred to")
+    return dict(await tx.rows(_HOLD_SEVERAL, org=org, project=project, uids=list(uids)))
+
+
+async def attach_channel(tx: Tx, org: int, monitor: int, channel: int) -> bool:
+    """False where it was attached already."""
+    return await tx.execute(_ATTACH, org=org, monitor=monitor, channel=channel) == 1
+
+
+async def detach_channel(tx: Tx, org: int, monitor: int, uid: UUID) -> bool:
+    """False where it was not attached."""
+    return await tx.execute(_DETACH, org=org, monitor=monitor, uid=uid) == 1

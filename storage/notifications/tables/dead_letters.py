@@ -1,0 +1,68 @@
+"""Events that were given up, and how they are sent on their way again. They block what follows them
+in their stream until then."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...engine.pools import LockRank, Tx
+
+# Of so many one transaction is made.
+BATCH_MOST: Final = 5_000
+
+_AFTER = """
+select o.org, o.id, o.uid, o.destination from outbox o
+where o.status = 'dead' and o.id > %(after)s order by o.id limit %(most)s
+"""
+_BY_UID = """
+select o.org, o.id, o.uid, o.destination from outbox o where o.uid = %(uid)s and o.status = 'dead'
+"""
+# Before their events are, in the order of all who change them. A destination is tried at once
+# too: somebody says that it is well again.
+_WAKE_DESTINATIONS = """
+update destinations d set rests_until = null
+where (d.org, d.id) in (
+  select e.org, e.id from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
+    join destinations e on e.org = t.org and e.id = t.id
+  order by e.org, e.id for no key update of e)
+"""
+_REPLAY = """
+update outbox o set status = 'pending', attempts = 0, due_at = at(%(now)s), updated_at = at(%(now)s)
+where o.org = any(%(orgs)s::int[]) and o.id in (
+  select e.id from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id)
+    join outbox e on e.org = t.org and e.id = t.id and e.status = 'dead'
+  for no key update of e{waiting})
+returning o.uid
+"""
+_REPLAY_WAITING = _REPLAY.replace("{waiting}", "")
+_REPLAY_FREE = _REPLAY.replace("{waiting}", " skip locked")
+
+
+class Dead(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    destination: int
+
+
+async def select_dead(tx: Tx, uid: UUID) -> Dead | None:
+    return await tx.one(Dead, _BY_UID, uid=uid)
+
+
+async def select_dead_after(tx: Tx, after: int) -> list[Dead]:
+    """The next BATCH_MOST by their number."""
+    return await tx.structs(Dead, _AFTER, after=after, most=BATCH_MOST)
+
+
+async def replay(tx: Tx, dead: list[Dead], *, wait: bool) -> set[UUID]:
+    """They are due at once, as if they had never been tried; returns those that were dead still.
+    Without `wait` those that a writer of their stream holds just now are left out: who holds many
+    waits for nobody."""
+    tx.lock_rank(LockRank.OUTBOX, "events that were given up")
+    orgs = [item.org for item in dead]
+    destinations = [item.destination for item in dead]
+    await tx.execute(_WAKE_DESTINATIONS, orgs=orgs, ids=destinations)
+    statement = _REPLAY_WAITING if wait else _REPLAY_FREE
+    rows = await tx.rows(statement, orgs=orgs, ids=[item.id for item in dead], now=tx.now)
+    return {row[0] for row in rows}

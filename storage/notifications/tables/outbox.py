@@ -1,0 +1,203 @@
+"""Events on their way to whom they are told, written in the transaction of what they tell.
+
+A row is one event for one destination. Within a stream a destination is told one thing after the
+other: a row is `ready` when nothing earlier of its stream is undelivered, and whoever settles the
+row before makes it so. Who writes a row holds the first undelivered of its stream FOR SHARE: it
+cannot be settled meanwhile, so whoever settles it sees the new row afterwards. A row that is being
+settled just then is waited for, and found delivered. A page that was given up and its outage's
+others are a stream of their own, named as their conversation.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...engine.pools import LockRank, Tx
+from ..rules.notification import Topic
+
+# A webhook or channel that goes meanwhile is waited for and left out. Only the first event for it
+# comes this way.
+_MAKE_FOR_WEBHOOKS = """
+insert into destinations (org, webhook)
+select w.org, w.id from webhooks w
+where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
+  and not exists (select from destinations d where d.org = w.org and d.webhook = w.id)
+order by w.id for key share of w
+on conflict do nothing
+"""
+_MAKE_FOR_CHANNELS = """
+insert into destinations (org, channel)
+select c.org, c.id from notification_channels c
+where c.org = %(org)s and c.project = %(project)s and c.id = any(%(channels)s::int[]) and c.enabled
+  and not exists (select from destinations d where d.org = c.org and d.channel = c.id)
+order by c.id for key share of c
+on conflict do nothing
+"""
+# Held, so that none goes between being chosen and being written for.
+_OF_WEBHOOKS = """
+select d.id from destinations d join webhooks w on w.org = d.org and w.id = d.webhook
+where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
+order by d.id for key share of d
+"""
+_OF_CHANNELS = """
+select d.id, d.channel from destinations d
+  join notification_channels c on c.org = d.org and c.id = d.channel
+where c.org = %(org)s and c.project = %(project)s and c.id = any(%(channels)s::int[]) and c.enabled
+order by d.id for key share of d
+"""
+_OF_CONVERSATION = """
+select d.id, d.channel from conversations t
+  join destinations d on d.org = t.org and d.id = t.destination
+  join notification_channels c on c.org = d.org and c.id = d.channel
+where t.org = %(org)s and t.conversation = %(conversation)s and c.enabled
+order by d.id for key share of d
+"""
+# Of pages that may tell somebody of that project; whether one shows what is told is asked later.
+_TELLS: Final = """
+g.org = %(org)s and (g.project is null or g.project = %(project)s) and g.visibility <> 'internal'
+and exists (select from subscribers s where s.org = g.org and s.page = g.id
+  and s.confirmed_at is not null and s.suspended_at is null)
+"""
+_MAKE_FOR_PAGES: Final = f"""
+insert into destinations (org, page)
+select g.org, g.id from status_pages g
+where {_TELLS} and not exists (select from destinations d where d.org = g.org and d.page = g.id)
+order by g.id for key share of g
+on conflict do nothing
+"""
+_OF_PAGES: Final = f"""
+select d.id from destinations d join status_pages g on g.org = d.org and g.id = d.page
+where {_TELLS} order by d.id for key share of d
+"""
+_OF_SUBSCRIBERS = """
+select d.id, s.id, s.components from subscribers s
+  join destinations d on d.org = s.org and d.subscriber = s.id
+where s.org = %(org)s and s.page = %(page)s and s.id > %(after)s
+  and s.confirmed_at is not null and s.suspended_at is null
+order by s.id limit %(most)s for key share of d
+"""
+_HOLD = """
+select id from destinations where org = %(org)s and id = any(%(destinations)s::int[])
+order by id for key share
+"""
+# The first, since that is the one that may be settled. One that was settled while we waited drops
+# out, and the next is found instead.
+_LOCK_HEADS = """
+select h.destination
+from unnest(%(destinations)s::int[]) as t(destination) cross join lateral (
+  select o.destination from outbox o
+  where o.org = %(org)s and o.destination = t.destination and o.stream = %(stream)s
+    and o.status <> 'delivered'
+  order by o.id limit 1 for share) h
+"""
+_INSERT = """
+insert into outbox (org, uid, project, topic, destination, stream, conversation, event, payload,
+  ready, due_at, created_at, updated_at)
+select %(org)s, t.uid, %(project)s, %(topic)s, t.destination, t.stream, %(conversation)s,
+  %(event)s, %(payload)s::jsonb, t.ready, at(%(now)s), at(%(now)s), at(%(now)s)
+from unnest(%(destinations)s::int[], %(uids)s::uuid[], %(streams)s::uuid[],
+  %(readies)s::boolean[]) as t(destination, uid, stream, ready)
+"""
+_REMEMBER = """
+insert into conversations (org, conversation, destination, created_at)
+select %(org)s, %(conversation)s, t.destination, at(%(now)s)
+from unnest(%(destinations)s::int[]) as t(destination)
+on conflict do nothing
+"""
+
+
+async def hold_webhooks(tx: Tx, org: int, project: int) -> list[int]:
+    """The destinations of the enabled webhooks that hear of that project."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
+    await tx.execute(_MAKE_FOR_WEBHOOKS, org=org, project=project)
+    return [row[0] for row in await tx.rows(_OF_WEBHOOKS, org=org, project=project)]
+
+
+async def hold_channels(
+    tx: Tx, org: int, project: int, channels: Sequence[int]
+) -> list[tuple[int, int]]:
+    """(destination, channel) of those among the project's channels that are enabled."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
+    given = {"org": org, "project": project, "channels": list(channels)}
+    await tx.execute(_MAKE_FOR_CHANNELS, **given)
+    return [(row[0], row[1]) for row in await tx.rows(_OF_CHANNELS, **given)]
+
+
+async def hold_told(tx: Tx, org: int, conversation: UUID) -> list[tuple[int, int]]:
+    """(destination, channel) of whom the conversation was told and who is enabled."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
+    rows = await tx.rows(_OF_CONVERSATION, org=org, conversation=conversation)
+    return [(row[0], row[1]) for row in rows]
+
+
+async def hold_pages(tx: Tx, org: int, project: int) -> list[int]:
+    """The destinations of the pages that may tell subscribers of that project."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
+    await tx.execute(_MAKE_FOR_PAGES, org=org, project=project)
+    return [row[0] for row in await tx.rows(_OF_PAGES, org=org, project=project)]
+
+
+async def hold_subscribers(
+    tx: Tx, org: int, page: int, after: int, most: int
+) -> list[tuple[int, int, list[UUID] | None]]:
+    """(destination, subscriber, the components that it chose) of the page's next subscribers that
+    are told of anything, by their numbers."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
+    rows = await tx.rows(_OF_SUBSCRIBERS, org=org, page=page, after=after, most=most)
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def hold_destinations(tx: Tx, org: int, destinations: Sequence[int]) -> None:
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
+    await tx.rows(_HOLD, org=org, destinations=list(destinations))
+
+
+async def insert_events(
+    tx: Tx,
+    org: int,
+    project: int | None,
+    topic: Topic,
+    stream: UUID,
+    conversation: UUID,
+    event: str,
+    payload: str,
+    destinations: Sequence[int],
+) -> None:
+    """One row for each destination, all of which are held. The caller holds what the stream is of,
+    so that its rows are numbered in the order in which they are committed."""
+    tx.lock_rank(LockRank.OUTBOX, "what is undelivered of a stream")
+    held = list(destinations)
+    waiting = await _lock_heads(tx, org, stream, held)
+    aside: set[int] = set()
+    if conversation != stream:
+        # Of an outage of which something was given up, which is a stream of its own. Looked for
+        # afterwards: what is not set aside by now is held by us, and stays where it is.
+        aside = await _lock_heads(tx, org, conversation, held)
+    await tx.execute(
+        _INSERT,
+        org=org,
+        project=project,
+        topic=topic.value,
+        conversation=conversation,
+        event=event,
+        payload=payload,
+        destinations=held,
+        uids=[uuid7() for _ in held],
+        streams=[conversation if destination in aside else stream for destination in held],
+        readies=[destination not in waiting | aside for destination in held],
+        now=tx.now,
+    )
+
+
+async def _lock_heads(tx: Tx, org: int, stream: UUID, destinations: list[int]) -> set[int]:
+    """For which of them something of the stream is undelivered."""
+    rows = await tx.rows(_LOCK_HEADS, org=org, stream=stream, destinations=destinations)
+    return {row[0] for row in rows}
+
+
+async def remember_told(tx: Tx, org: int, conversation: UUID, destinations: Sequence[int]) -> None:
+    await tx.execute(
+        _REMEMBER, org=org, conversation=conversation, destinations=list(destinations), now=tx.now
+    )

@@ -1,0 +1,459 @@
+"""Events of the outbox as they are leased and settled.
+
+A destination is locked while some of its events are leased, so that what all processes together
+hold of it stays within bounds; nobody waits for such a lock. A lease is an id of its own for each
+claim: whoever settles by one that is gone changes nothing. An event that a writer of its stream
+holds just then is passed over, not waited for: it is settled a moment later.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+from ..rules.delivery_retry import (
+    DESTINATION_HELD_MOST,
+    FAILING_HELD_MOST,
+    LEASE_US,
+    SLOW_AFTER_US,
+    Demand,
+    Rooms,
+    Standing,
+    Verdict,
+)
+
+# Jumps along the index from one destination to the next, however much waits for each.
+_ACTIVE: Final = """
+with recursive active as (
+  (select o.org, o.destination, o.due_at from outbox o
+   where o.status = 'pending' and o.ready
+   order by o.org, o.destination, o.due_at limit 1)
+  union all
+  select n.org, n.destination, n.due_at from active a cross join lateral (
+    select o.org, o.destination, o.due_at from outbox o
+    where o.status = 'pending' and o.ready
+      and (o.org, o.destination) > (a.org, a.destination)
+    order by o.org, o.destination, o.due_at limit 1) n)
+"""
+_HELD: Final = """
+(select count(*) from outbox o
+ where o.org = d.org and o.destination = d.id and o.lease is not null and o.due_at > at(%(now)s))
+"""
+# Where something is due and nothing but us keeps it from going.
+_FREE_TO_GO: Final = """
+from active a
+  join destinations d on d.org = a.org and d.id = a.destination
+  left join notification_channels c on c.org = d.org and c.id = d.channel
+  left join webhooks w on w.org = d.org and w.id = d.webhook
+where a.due_at <= at(%(now)s) and (d.rests_until is null or d.rests_until <= at(%(now)s))
+  and coalesce(c.enabled, w.enabled, true)
+"""
+_IS_DUE = f"{_ACTIVE} select exists (select {_FREE_TO_GO})"
+# Who holds as much as it may, or does not answer what it was sent: it is sent nothing more until
+# it does, or fails. Looked for one by one: all together would be looked for in whatever the index
+# still keeps of leases that are gone.
+_IS_FULL: Final = f"""
+(select count(*) >=
+     case when d.failures > 0 then {FAILING_HELD_MOST} else {DESTINATION_HELD_MOST} end
+   or coalesce(min(o.due_at) <= at(%(now)s + {LEASE_US - SLOW_AFTER_US}), false)
+ from outbox o
+ where o.org = d.org and o.destination = d.id and o.lease is not null and o.due_at > at(%(now)s))
+"""
+_KINDS: Final = {
+    "well_pages": (True, False),
+    "failing_pages": (True, True),
+    "well_webhooks": (False, False),
+    "failing_webhooks": (False, True),
+}
+# So many at most of each kind, so that none of them hides another.
+_OF_KIND: Final = """
+{name} as (
+  select d.org, d.id, w.is_page, w.due_at from wanting w join destinations d using (org, id)
+  where w.is_page = {is_page} and w.is_failing = {is_failing}
+  order by w.due_at limit %({name})s
+  for no key update of d skip locked)
+"""
+_OF_KINDS: Final = ",".join(
+    _OF_KIND.format(name=name, is_page=is_page, is_failing=is_failing)
+    for name, (is_page, is_failing) in _KINDS.items()
+)
+_ALL_KINDS: Final = " union all ".join(f"select * from {name}" for name in _KINDS)
+_LOCK_WANTING = f"""
+{_ACTIVE},
+wanting as (
+  select d.org, d.id, d.channel is not null as is_page, d.failures > 0 as is_failing, a.due_at
+  {_FREE_TO_GO} and not {_IS_FULL}
+),
+{_OF_KINDS}
+select org, id from ({_ALL_KINDS}) k
+order by not is_page, due_at
+"""
+# In a statement of its own: what others leased before they let the destination go is seen here.
+_DEMANDS = f"""
+select d.org, d.id, d.channel is not null, d.failures, {_HELD},
+  (select count(*) from (
+     select from outbox o
+     where o.org = d.org and o.destination = d.id and o.status = 'pending' and o.ready
+       and o.due_at <= at(%(now)s) limit {DESTINATION_HELD_MOST}) as due)
+from unnest(%(orgs)s::int[], %(ids)s::int[]) with ordinality as t(org, id, place)
+  join destinations d on d.org = t.org and d.id = t.id
+order by t.place
+"""
+_LOCK_DUE = """
+select e.org, e.id, e.destination, e.stream, e.conversation, e.attempts, e.lease is not null
+from unnest(%(orgs)s::int[], %(destinations)s::int[], %(counts)s::int[]) as t(org, destination, n)
+cross join lateral (
+  select o.org, o.id, o.destination, o.stream, o.conversation, o.attempts, o.lease from outbox o
+  where o.org = t.org and o.destination = t.destination and o.status = 'pending' and o.ready
+    and o.due_at <= at(%(now)s)
+  order by o.due_at, o.id limit t.n
+  for no key update skip locked) e
+"""
+_LEASE = f"""
+update outbox o set lease = %(lease)s, attempts = o.attempts + 1,
+  due_at = at(%(now)s + {LEASE_US}), updated_at = at(%(now)s)
+from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id), destinations d
+where o.org = t.org and o.id = t.id and d.org = o.org and d.id = o.destination
+returning o.org, o.id, o.uid, o.destination, d.channel, d.webhook, d.page, d.subscriber, o.project,
+  o.conversation, o.event, o.payload::text, o.attempts, o.told_through, coalesce(
+    (select c.thread from conversations c
+     where c.org = o.org and c.conversation = o.conversation and c.destination = o.destination), '')
+"""
+_GIVE_UP = """
+update outbox o set status = 'dead', lease = null, last_error = %(why)s, updated_at = at(%(now)s)
+from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id)
+where o.org = t.org and o.id = t.id
+"""
+_NOTE_TOLD = """
+update outbox set told_through = %(through)s
+where org = %(org)s and id = %(id)s and lease = %(lease)s
+"""
+# Whoever deletes one waits until its events are settled, and they are not halfway gone meanwhile.
+_HOLD_DESTINATIONS = """
+select d.org, d.id, d.failures, d.rests_until
+from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
+  join destinations d on d.org = t.org and d.id = t.id
+order by d.org, d.id for key share of d
+"""
+_LOCK_HELD = """
+select o.org, o.id, o.destination, o.stream, o.conversation, o.attempts
+from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(leases)s::uuid[]) as t(org, id, lease)
+  join outbox o on o.org = t.org and o.id = t.id and o.lease = t.lease
+for no key update of o skip locked
+"""
+_STILL_HELD = """
+select o.org, o.id
+from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(leases)s::uuid[]) as t(org, id, lease)
+  join outbox o on o.org = t.org and o.id = t.id and o.lease = t.lease
+"""
+# All are locked: who writes what follows has committed, and is seen, or waits for us. What goes
+# next is found by what is delivered just now, which the same statement does not see as such.
+_SETTLE = """
+with settled as (
+  update outbox o set status = t.status, lease = null, due_at = at(t.due), last_error = t.error,
+    updated_at = at(%(now)s)
+  from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(statuses)s::text[], %(dues)s::bigint[],
+    %(errors)s::text[]) as t(org, id, status, due, error)
+  where o.org = t.org and o.id = t.id
+  returning o.org, o.id, o.destination, o.stream, o.status
+), readied as (
+  update outbox o set ready = true
+  from settled t cross join lateral (
+      select n.org, n.id from outbox n
+      where n.org = t.org and n.destination = t.destination and n.stream = t.stream
+        and n.status <> 'delivered' and n.id > t.id
+      order by n.id limit 1) n
+  where t.status = 'delivered' and o.org = n.org and o.id = n.id and not o.ready
+  returning o.id
+)
+select (select count(*) from settled), (select count(*) from readied)
+"""
+# The outages of a monitor follow each other, but what was given up of one keeps nothing of the next
+# back: with all that follows it in its own outage it becomes a stream of its own.
+_SET_ASIDE = """
+update outbox o set stream = o.conversation
+from unnest(%(orgs)s::int[], %(destinations)s::int[], %(streams)s::uuid[],
+  %(conversations)s::uuid[]) as t(org, destination, stream, conversation)
+where o.org = t.org and o.destination = t.destination and o.stream = t.stream
+  and o.conversation = t.conversation and o.status <> 'delivered'
+"""
+_READY_FIRST = """
+update outbox o set ready = true
+from unnest(%(orgs)s::int[], %(destinations)s::int[], %(streams)s::uuid[])
+    as t(org, destination, stream)
+  cross join lateral (
+    select n.org, n.id from outbox n
+    where n.org = t.org and n.destination = t.destination and n.stream = t.stream
+      and n.status <> 'delivered'
+    order by n.id limit 1) n
+where o.org = n.org and o.id = n.id and not o.ready
+"""
+_NAME_THREADS = """
+update conversations c set thread = t.thread
+from unnest(%(orgs)s::int[], %(conversations)s::uuid[], %(destinations)s::int[],
+  %(threads)s::text[]) as t(org, conversation, destination, thread)
+where c.org = t.org and c.conversation = t.conversation and c.destination = t.destination
+  and c.thread = ''
+"""
+_LOCK_STANDINGS = """
+select d.org, d.id, d.failures, d.rests_until
+from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
+  join destinations d on d.org = t.org and d.id = t.id
+order by d.org, d.id for no key update of d
+"""
+_SET_STANDINGS = """
+update destinations d set failures = t.failures, rests_until = at(t.until)
+from unnest(%(orgs)s::int[], %(ids)s::int[], %(failures)s::int[], %(untils)s::bigint[])
+  as t(org, id, failures, until)
+where d.org = t.org and d.id = t.id
+"""
+
+Key = tuple[int, int]
+
+
+class Leased(msgspec.Struct, frozen=True):
+    """An event in hand, for a channel, a webhook, a page's subscribers or one of them. `payload` is
+    JSON text; `told_through` the last of a page's subscribers for whom a row was written; `thread`
+    what its conversation's first is called by the service, empty where it is not known."""
+
+    org: int
+    id: int
+    uid: UUID
+    destination: int
+    channel: int | None
+    webhook: int | None
+    page: int | None
+    subscriber: int | None
+    project: int | None
+    conversation: UUID
+    event: str
+    payload: str
+    attempts: int
+    told_through: int
+    thread: str
+
+
+class Due(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    destination: int
+    stream: UUID
+    conversation: UUID
+    attempts: int
+    was_leased: bool
+
+
+class Held(msgspec.Struct, frozen=True):
+    """An event that is ours to settle."""
+
+    org: int
+    id: int
+    destination: int
+    stream: UUID
+    conversation: UUID
+    attempts: int
+
+
+async def is_delivery_due(tx: Tx) -> bool:
+    """Whether there may be something to lease; where nothing waits it costs one look."""
+    found: bool = await tx.value(_IS_DUE, now=tx.now)
+    return found
+
+
+async def lock_wanting(tx: Tx, rooms: Rooms) -> list[Demand]:
+    """Destinations for which something is due and may be leased, of each kind no more than there is
+    room, pages first and then by how long it has been due."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations that are delivered to")
+    most = {
+        name: rooms.of(is_page=is_page, is_failing=is_failing)
+        for name, (is_page, is_failing) in _KINDS.items()
+    }
+    found = await tx.rows(_LOCK_WANTING, **most, now=tx.now)
+    if not found:
+        return []
+    orgs, ids = [row[0] for row in found], [row[1] for row in found]
+    return await tx.structs(_demand, _DEMANDS, orgs=orgs, ids=ids, now=tx.now)
+
+
+async def lock_due(tx: Tx, wanted: Sequence[tuple[Demand, int]]) -> list[Due]:
+    """What is due of each destination, at most so much, longest due first."""
+    tx.lock_rank(LockRank.OUTBOX, "events that are due")
+    return await tx.structs(
+        Due,
+        _LOCK_DUE,
+        orgs=[demand.org for demand, _ in wanted],
+        destinations=[demand.destination for demand, _ in wanted],
+        counts=[count for _, count in wanted],
+        now=tx.now,
+    )
+
+
+async def lease(tx: Tx, due: Sequence[Due], name: UUID) -> list[Leased]:
+    """Counts an attempt of each; all are locked."""
+    keys = _keys([(item.org, item.id) for item in due])
+    return await tx.structs(Leased, _LEASE, **keys, lease=name, now=tx.now)
+
+
+async def give_up(tx: Tx, due: Sequence[Due], why: str) -> None:
+    keys = _keys([(item.org, item.id) for item in due])
+    await tx.execute(_GIVE_UP, **keys, why=why, now=tx.now)
+
+
+async def note_told(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
+    """For all up to this subscriber a row is written; False where the lease is gone."""
+    tx.lock_rank(LockRank.OUTBOX, "an event of a page that is passed on")
+    given = {"org": leased.org, "id": leased.id, "lease": lease, "through": through}
+    return await tx.execute(_NOTE_TOLD, **given) == 1
+
+
+async def hold_destinations(tx: Tx, destinations: Collection[Key]) -> dict[Key, Standing]:
+    """How they stand; that may change, but none goes until we are done."""
+    tx.lock_rank(LockRank.OUTBOX, "destinations whose events are settled")
+    rows = await tx.rows(_HOLD_DESTINATIONS, **_keys(sorted(destinations)))
+    return {(row[0], row[1]): Standing(row[2], row[3]) for row in rows}
+
+
+async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[Held], set[Key]]:
+    """Those whose lease still stands, and which of the others have one too but are held by
+    somebody else just now."""
+    tx.lock_rank(LockRank.OUTBOX, "events that are settled")
+    given = _keys([(item.org, item.id) for item, _ in items])
+    given["leases"] = [name for _, name in items]
+    found = await tx.structs(Held, _LOCK_HELD, **given)
+    if len(found) == len(items):
+        return found, set()
+    still: set[Key] = {(row[0], row[1]) for row in await tx.rows(_STILL_HELD, **given)}
+    return found, still - {(held.org, held.id) for held in found}
+
+
+async def settle(tx: Tx, settled: Sequence[tuple[Held, Verdict, str]]) -> int:
+    """Each with its last error; how many may go now that what went before them is delivered."""
+    found = await tx.row(
+        _SETTLE,
+        **_keys([(held.org, held.id) for held, _, _ in settled]),
+        statuses=[verdict.status.value for _, verdict, _ in settled],
+        dues=[verdict.due for _, verdict, _ in settled],
+        errors=[error for _, _, error in settled],
+        now=tx.now,
+    )
+    assert found is not None, "counts are always there"
+    count, readied = found
+    assert count == len(settled), "all of them are locked"
+    ready: int = readied
+    return ready
+
+
+async def set_aside(tx: Tx, dead: Sequence[Held | Due]) -> int:
+    """What was given up, and is locked, no longer keeps back what belongs to something else; how
+    many may go by that. Nothing of an incident does."""
+    aside = [item for item in dead if item.stream != item.conversation]
+    if not aside:
+        return 0
+    given = {
+        "orgs": [item.org for item in aside],
+        "destinations": [item.destination for item in aside],
+        "streams": [item.stream for item in aside],
+    }
+    await tx.execute(_SET_ASIDE, **given, conversations=[item.conversation for item in aside])
+    return await tx.execute(_READY_FIRST, **given)
+
+
+async def name_threads(tx: Tx, named: Sequence[tuple[Held, str]]) -> None:
+    """What the service called a conversation's first message; only the first counts."""
+    await tx.execute(
+        _NAME_THREADS,
+        orgs=[held.org for held, _ in named],
+        conversations=[held.conversation for held, _ in named],
+        destinations=[held.destination for held, _ in named],
+        threads=[thread for _, thread in named],
+    )
+
+
+async def lock_standings(tx: Tx, destinations: Collection[Key]) -> dict[Key, Standing]:
+    tx.lock_rank(LockRank.OUTBOX, "destinations that failed or were reached")
+    rows = await tx.rows(_LOCK_STANDINGS, **_keys(sorted(destinations)))
+    return {(row[0], row[1]): Standing(row[2], row[3]) for row in rows}
+
+
+async def set_standings(tx: Tx, standings: dict[Key, Standing]) -> None:
+    await tx.execute(
+        _SET_STANDINGS,
+        **_keys(list(standings)),
+        failures=[standing.failures for standing in standings.values()],
+        untils=[standing.rests_until for standing in standings.values()],
+    )
+
+
+def _demand(
+    org: int, destination: int, is_page: bool, failures: int, held: int, due: int
+) -> Demand:
+    return Demand(org, destination, is_page, failures, held, due)
+
+
+def _keys(keys: Sequence[tuple[int, int]]) -> dict[str, list[int] | list[UUID]]:
+    return {"orgs": [org for org, _ in keys], "ids": [key for _, key in keys]}
+
+
+# Those of a conversation go together: what is told last still finds whom to tell of the end, and
+# under which thread. What is dead or waits keeps its conversation.
+_DROP_DELIVERED = """
+delete from outbox where (org, id) in (
+  select o.org, o.id from outbox o
+  where o.status = 'delivered' and o.updated_at < at(%(before)s)
+  order by o.updated_at limit %(most)s)
+"""
+_DROP_CONVERSATIONS = """
+delete from conversations c
+where c.created_at < at(%(before)s)
+  and not exists (select from outbox o
+    where o.org = c.org and o.conversation = c.conversation)
+  and not exists (select from incidents i
+    where i.org = c.org and i.uid = c.conversation and i.status <> 'resolved')
+  and not exists (select from outages u
+    where u.org = c.org and u.uid = c.conversation and u.ended_at is null)
+  -- Whoever was told that a budget burns is yet to be told that it is calm.
+  and not exists (select from burn_rules b
+    where b.org = c.org and b.told_at is not null and b.firing_since <= c.created_at)
+"""
+
+
+async def drop_delivered(tx: Tx, before: Instant, most: int) -> int:
+    """What was delivered before; how much that was, at most so much at once."""
+    return await tx.execute(_DROP_DELIVERED, before=before, most=most)
+
+
+async def drop_conversations(tx: Tx, before: Instant) -> int:
+    """Those begun before of which nothing is kept and nothing more is to come."""
+    return await tx.execute(_DROP_CONVERSATIONS, before=before)
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """`failing` counts destinations; `oldest_us` is how long that has been due which nothing but us
+    keeps from going, 0 where there is nothing."""
+
+    pending: int
+    dead: int
+    failing: int
+    oldest_us: int
+
+
+_BACKLOG = f"""
+{_ACTIVE}
+select u.pending, u.dead,
+  (select count(*) from destinations where failures > 0),
+  (select min(a.due_at) {_FREE_TO_GO})
+from (
+  select count(*) filter (where status = 'pending') as pending,
+    count(*) filter (where status = 'dead') as dead
+  from outbox where status <> 'delivered') u
+"""
+
+
+async def select_backlog(tx: Tx) -> Backlog:
+    found = await tx.row(_BACKLOG, now=tx.now)
+    assert found is not None, "counts are always there"
+    pending, dead, failing, oldest_due_at = found
+    return Backlog(pending, dead, failing, tx.now - oldest_due_at if oldest_due_at else 0)

@@ -1,0 +1,113 @@
+"""Webhooks of organizations. The secret is sealed before it comes here."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+_COLUMNS = """
+w.org, w.id, w.uid, o.uid, w.project, p.uid, w.url, w.secret_sealed, w.enabled, u.uid, u.email,
+w.created_at
+"""
+_FROM = """
+from webhooks w join organizations o on o.id = w.org
+  left join projects p on p.org = w.org and p.id = w.project
+  left join users u on u.id = w.created_by
+"""
+_BY_UID = f"select {_COLUMNS} {_FROM} where w.uid = %(uid)s"
+# Held, so that it does not go between being read and being written.
+_LOCK = f"{_BY_UID} for update of w"
+_OF_ORG = f"select {_COLUMNS} {_FROM} where w.org = %(org)s order by w.id"
+_BY_KEY = f"""
+select {_COLUMNS} {_FROM}
+  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on w.org = t.org and w.id = t.id
+"""
+_COUNT = "select count(*) from webhooks where org = %(org)s"
+_INSERT = """
+insert into webhooks
+  (org, uid, project, url, secret_sealed, enabled, created_by, created_at, updated_at)
+select %(org)s, %(uid)s, %(project)s, %(url)s, %(sealed)s, %(enabled)s,
+  (select id from users where uid = %(creator)s::uuid), at(%(now)s), at(%(now)s)
+"""
+_ENABLE = """
+update webhooks set enabled = %(enabled)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_DELETE = "delete from webhooks where org = %(org)s and id = %(id)s"
+
+
+class WebhookRow(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    org_uid: UUID
+    project: int | None
+    project_uid: UUID | None
+    url: str
+    secret_sealed: bytes
+    enabled: bool
+    creator_uid: UUID | None
+    creator_email: str | None
+    created_at: Instant
+
+
+async def select_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
+    return await tx.one(WebhookRow, _BY_UID, uid=uid)
+
+
+async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
+    tx.lock_rank(LockRank.CHANNEL, "a webhook that changes")
+    return await tx.one(WebhookRow, _LOCK, uid=uid)
+
+
+async def select_webhooks_of(tx: Tx, org: int) -> list[WebhookRow]:
+    return await tx.structs(WebhookRow, _OF_ORG, org=org)
+
+
+async def select_webhooks_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[WebhookRow]:
+    """By (organization, id), in no order; those that are gone are left out."""
+    if not keys:
+        return []
+    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
+    return await tx.structs(WebhookRow, _BY_KEY, orgs=orgs, ids=ids)
+
+
+async def count_webhooks(tx: Tx, org: int) -> int:
+    count: int = await tx.value(_COUNT, org=org)
+    return count
+
+
+async def insert_webhook(
+    tx: Tx,
+    org: int,
+    uid: UUID,
+    project: int | None,
+    url: str,
+    sealed: bytes,
+    creator: UUID | None,
+    *,
+    enabled: bool,
+) -> None:
+    await tx.execute(
+        _INSERT,
+        org=org,
+        uid=uid,
+        project=project,
+        url=url,
+        sealed=sealed,
+        enabled=enabled,
+        creator=creator,
+        now=tx.now,
+    )
+
+
+async def enable_webhook(tx: Tx, row: WebhookRow, *, enabled: bool) -> None:
+    count = await tx.execute(_ENABLE, org=row.org, id=row.id, enabled=enabled, now=tx.now)
+    assert count == 1, "the webhook is locked and there"
+
+
+async def delete_webhook(tx: Tx, row: WebhookRow) -> None:
+    await tx.execute(_DELETE, org=row.org, id=row.id)

@@ -1,0 +1,1 @@
+"""Transactions of notifications: one unit of work per function."""

@@ -1,0 +1,159 @@
+"""Channels are made, changed and removed by a project's editors; what is kept of one is whole."""
+
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import (
+    NOT_FOUND,
+    audit,
+    demand,
+    demand_monitor,
+    demand_project,
+)
+from ...core.naming import name_fault
+from ...core.refusal import Refused
+from ...engine.keyring import Keyring
+from ...engine.pools import Tx
+from ...oncall.tables import escalation_policies, oncall_overrides
+from ...oncall.tables import oncall_schedules as oncall
+from ..tables import channels
+from ..tables.channels import ChannelRow
+from .channel_secrets import checked, merged, opened_for_edit, spec_of, split
+
+CHANNELS_OF_PROJECT_MOST: Final = 100
+_EDIT = Action(Need.EDITOR)
+
+
+async def create_channel(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    kind: str,
+    name: str,
+    config: Mapping[str, str],
+    keyring: Keyring,
+    *,
+    enabled: bool,
+) -> ChannelRow:
+    """Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _expect_name(name)
+    spec = spec_of(kind)
+    whole = checked(spec, config)
+    # One at a time in a project, so that the quota is one.
+    if not await removals.lock_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    if await channels.count_channels(tx, home.org, home.id) >= CHANNELS_OF_PROJECT_MOST:
+        raise Refused("channel_quota")
+    uid = uuid7()
+    plain, sealed = split(spec, whole, keyring, uid)
+    values = {"org": home.org, "uid": uid, "project": home.id, "type": kind, "name": name}
+    values |= {"config": plain, "sealed": sealed, "enabled": enabled}
+    await channels.insert_channel(tx, values)
+    row = await _written(tx, uid)
+    await audit(tx, principal, home.org, "channel.create", _target(row))
+    return row
+
+
+async def edit_channel(
+    tx: Tx,
+    principal: Principal,
+    channel: UUID,
+    name: str | None,
+    config: Mapping[str, str] | None,
+    enabled: bool | None,
+    keyring: Keyring,
+) -> ChannelRow:
+    """What is None stays as it is. Refused not_found, forbidden, invalid,
+    encryption_key_missing."""
+    before = await _lock(tx, principal, channel)
+    if name is not None:
+        _expect_name(name)
+    plain, sealed = before.config, before.config_sealed
+    if config is not None:
+        spec = spec_of(before.type)
+        stored = opened_for_edit(before, spec, config, keyring)
+        plain, sealed = split(spec, merged(spec, stored, config), keyring, before.uid)
+    await channels.update_channel(
+        tx,
+        before,
+        name=before.name if name is None else name,
+        config=plain,
+        sealed=sealed,
+        enabled=before.enabled if enabled is None else enabled,
+    )
+    row = await _written(tx, channel)
+    did = [" config changed"] if config is not None else []
+    if row.enabled != before.enabled:
+        did.append(f" enabled={before.enabled}->{row.enabled}".lower())
+    await audit(tx, principal, row.org, "channel.update", _target(row) + "".join(did))
+    return row
+
+
+async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
+    """Monitors no longer tell it, and overrides that put it on call once go with it. Refused
+    not_found, forbidden, and in_use where a ladder or a schedule counts on it."""
+    row = await _lock(tx, principal, channel)
+    if await _is_counted_on(tx, row):
+        raise Refused("in_use")
+    await channels.delete_channel(tx, row)
+    await audit(tx, principal, row.org, "channel.delete", _target(row))
+
+
+async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
+    """From now on the monitor tells the channel; twice is once. Refused not_found, forbidden,
+    invalid where it is no channel of the monitor's project."""
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    key = await channels.hold_channel(tx, row.org, row.project, channel)
+    if key is None:
+        raise Refused("invalid", "channel_id", "names no channel of this project")
+    if await channels.attach_channel(tx, row.org, row.id, key):
+        target = f"monitor:{row.uid} channel:{channel}"
+        await audit(tx, principal, row.org, "channel.attach", target)
+
+
+async def detach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
+    """Refused not_found, forbidden."""
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    if not await channels.detach_channel(tx, row.org, row.id, channel):
+        raise Refused(NOT_FOUND)
+    target = f"monitor:{row.uid} channel:{channel}"
+    await audit(tx, principal, row.org, "channel.detach", target)
+
+
+async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
+    row = await channels.lock_channel(tx, channel)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    return row
+
+
+async def _is_counted_on(tx: Tx, row: ChannelRow) -> bool:
+    """Whoever comes to name it holds it, and waits for us."""
+    return (
+        await escalation_policies.names_channel(tx, row.org, row.id)
+        or await oncall.takes_part(tx, row.org, row.id)
+        or await oncall_overrides.is_coming_for(tx, row.org, row.id)
+    )
+
+
+async def _written(tx: Tx, channel: UUID) -> ChannelRow:
+    row = await channels.select_channel(tx, channel)
+    assert row is not None, "it was just written"
+    return row
+
+
+def _expect_name(name: str) -> None:
+    fault = name_fault(name)
+    if fault is not None:
+        raise Refused("invalid", "name", fault)
+
+
+def _target(row: ChannelRow) -> str:
+    return f"channel:{row.uid} project:{row.project_uid} type={row.type}"

@@ -1,0 +1,108 @@
+"""Webhooks are an organization's own: made with a secret that is shown once, and then only used."""
+
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ....probes.check.target import BadTarget, read_url
+from ....probes.senders.webhook import secret_fault
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import projects
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
+from ...accounts.transactions.authorize_tenant_write import expect, project_of
+from ...core.refusal import Refused
+from ...engine.keyring import Keyring, Place
+from ...engine.pools import Tx
+from ..tables import webhooks
+from ..tables.webhooks import WebhookRow
+
+WEBHOOKS_OF_ORGANIZATION_MOST: Final = 50
+_EDIT = Action(Need.ORG_ADMIN)
+
+
+def place_of(webhook: UUID) -> Place:
+    return Place("webhooks", "secret_sealed", webhook)
+
+
+async def create_webhook(
+    tx: Tx,
+    principal: Principal,
+    organization: UUID,
+    url: str,
+    secret: str,
+    project: UUID | None,
+    keyring: Keyring,
+    *,
+    enabled: bool,
+) -> WebhookRow:
+    """Refused not_found, forbidden, invalid, webhook_quota, encryption_key_missing."""
+    # One at a time in an organization, so that the quota is one.
+    if not await removals.lock_organization(tx, organization):
+        raise Refused(NOT_FOUND)
+    home = await projects.select_organization(tx, organization)
+    assert home is not None, "it is locked"
+    demand(principal, _EDIT, Scope(home.id))
+    expect("url", _url_fault(url))
+    expect("secret", secret_fault(secret))
+    key = await project_of(tx, home.id, project)
+    if await webhooks.count_webhooks(tx, home.id) >= WEBHOOKS_OF_ORGANIZATION_MOST:
+        raise Refused("webhook_quota")
+    uid = uuid7()
+    sealed = keyring.seal(secret.encode(), place_of(uid))
+    maker = principal.user if isinstance(principal.user, UUID) else None
+    await webhooks.insert_webhook(tx, home.id, uid, key, url, sealed, maker, enabled=enabled)
+    row = await _written(tx, uid)
+    await audit(tx, principal, home.id, "webhook.create", _target(row))
+    return row
+
+
+async def enable_webhook(
+    tx: Tx, principal: Principal, webhook: UUID, *, enabled: bool
+) -> WebhookRow:
+    """Refused not_found, forbidden."""
+    before = await _lock(tx, principal, webhook)
+    if before.enabled != enabled:
+        await webhooks.enable_webhook(tx, before, enabled=enabled)
+        change = f" enabled={before.enabled}->{enabled}".lower()
+        await audit(tx, principal, before.org, "webhook.update", _target(before) + change)
+    return await _written(tx, webhook)
+
+
+async def delete_webhook(tx: Tx, principal: Principal, webhook: UUID) -> None:
+    """Refused not_found, forbidden."""
+    row = await _lock(tx, principal, webhook)
+    await webhooks.delete_webhook(tx, row)
+    await audit(tx, principal, row.org, "webhook.delete", _target(row))
+
+
+def opened(row: WebhookRow, keyring: Keyring) -> str:
+    """The secret that signs; CannotOpen where the ring does not open it."""
+    return keyring.open(row.secret_sealed, place_of(row.uid)).decode()
+
+
+async def _lock(tx: Tx, principal: Principal, webhook: UUID) -> WebhookRow:
+    row = await webhooks.lock_webhook(tx, webhook)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org))
+    return row
+
+
+async def _written(tx: Tx, webhook: UUID) -> WebhookRow:
+    row = await webhooks.select_webhook(tx, webhook)
+    assert row is not None, "it was just written"
+    return row
+
+
+def _url_fault(url: str) -> str | None:
+    try:
+        read_url(url)
+    except BadTarget as fault:
+        return str(fault)
+    return None
+
+
+def _target(row: WebhookRow) -> str:
+    return f"webhook:{row.uid}" + (f" project:{row.project_uid}" if row.project_uid else "")

@@ -1,0 +1,99 @@
+"""Telling is writing rows: machines, and people by their channels, in the transaction of what is
+told. Whoever calls holds what the stream is of: an incident, or the state of a monitor without one.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ...status_pages.rules.subscription import NOTICE_EVENT
+from ..rules.notification import Page, Topic, document_text, page_text
+from ..tables import outbox
+
+__all__ = ["Page", "Topic", "page_channels", "tell_pages", "tell_recovery", "tell_webhooks"]
+
+
+async def tell_webhooks(
+    tx: Tx, org: int, project: int, incident: UUID, event: str, payload: Mapping[str, Any]
+) -> int:
+    """To each enabled webhook of the organization or of that project; how many that are.
+    ValueError where the payload has no `seq`."""
+    text = document_text(event, payload)
+    destinations = await outbox.hold_webhooks(tx, org, project)
+    if destinations:
+        await outbox.insert_events(
+            tx, org, project, Topic.INCIDENT, incident, incident, event, text, destinations
+        )
+    return len(destinations)
+
+
+async def tell_pages(tx: Tx, org: int, project: int, incident: UUID, seq: int) -> None:
+    """To each page with subscribers that may show the project: what of it the subscribers are told
+    is decided when it is passed on, by what the page shows then."""
+    destinations = await outbox.hold_pages(tx, org, project)
+    if destinations:
+        text = document_text(NOTICE_EVENT, {"seq": seq})
+        await outbox.insert_events(
+            tx, org, project, Topic.INCIDENT, incident, incident, NOTICE_EVENT, text, destinations
+        )
+
+
+async def page_channels(
+    tx: Tx,
+    org: int,
+    project: int,
+    stream: UUID,
+    conversation: UUID,
+    topic: Topic | str,
+    channels: Collection[int],
+    page: Page,
+) -> list[int]:
+    """To those of the channels that are enabled, each once, and remembers that they were told;
+    returns them."""
+    if not channels:
+        return []
+    found = await outbox.hold_channels(tx, org, project, sorted(set(channels)))
+    await _write(tx, org, project, Topic(topic), stream, conversation, page, found)
+    await outbox.remember_told(tx, org, conversation, [destination for destination, _ in found])
+    return [channel for _, channel in found]
+
+
+async def tell_recovery(
+    tx: Tx,
+    org: int,
+    project: int,
+    stream: UUID,
+    conversation: UUID,
+    topic: Topic | str,
+    page: Page,
+) -> list[int]:
+    """To every channel that the conversation was told and that is enabled; returns them."""
+    found = await outbox.hold_told(tx, org, conversation)
+    await _write(tx, org, project, Topic(topic), stream, conversation, page, found)
+    return [channel for _, channel in found]
+
+
+async def _write(
+    tx: Tx,
+    org: int,
+    project: int,
+    topic: Topic,
+    stream: UUID,
+    conversation: UUID,
+    page: Page,
+    found: list[tuple[int, int]],
+) -> None:
+    if found:
+        destinations = [destination for destination, _ in found]
+        await outbox.insert_events(
+            tx,
+            org,
+            project,
+            topic,
+            stream,
+            conversation,
+            page.event,
+            page_text(page),
+            destinations,
+        )

@@ -1,0 +1,90 @@
+"""Takes what is due, within what one process and all together may hold of it, pages first."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...engine.pools import Tx
+from ...status_pages.tables import subscribers
+from ...status_pages.tables.subscribers import SubscriberRow
+from ..rules.delivery_retry import LEASE_LOST, Rooms, allot, is_lost
+from ..tables import channels, webhooks
+from ..tables import outbox_deliveries as deliveries
+from ..tables.channels import ChannelRow
+from ..tables.outbox_deliveries import Key, Leased
+from ..tables.webhooks import WebhookRow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """An event in hand under a lease, and where it goes: a channel, a webhook, a subscriber, or
+    none of them, where that went meanwhile, or where it is a page's, to be passed on."""
+
+    event: Leased
+    lease: UUID
+    channel: ChannelRow | None
+    webhook: WebhookRow | None
+    subscriber: SubscriberRow | None = None
+    # Its destination had just failed when it was leased.
+    is_failing: bool = False
+
+    @property
+    def is_page(self) -> bool:
+        return self.event.channel is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    deliveries: Sequence[Delivery]
+    # Of how many nothing was heard after their last attempt.
+    lost: int
+
+
+async def lease_deliveries(tx: Tx, rooms: Rooms, max_attempts: int) -> Claim:
+    """No more than there is room for beside what the caller has in hand already. Each lease ends
+    LEASE_US after `tx.now`."""
+    if rooms.whole.both <= 0:
+        return Claim((), 0)
+    wanted = allot(await deliveries.lock_wanting(tx, rooms), rooms)
+    due = await deliveries.lock_due(tx, wanted) if wanted else []
+    lost = [
+        item for item in due if is_lost(item.attempts, max_attempts, was_leased=item.was_leased)
+    ]
+    if lost:
+        await deliveries.give_up(tx, lost, LEASE_LOST)
+        await deliveries.set_aside(tx, lost)
+    kept = [item for item in due if item not in lost]
+    if not kept:
+        return Claim((), len(lost))
+    name = uuid7()
+    failing = {(demand.org, demand.destination) for demand, _ in wanted if demand.is_failing}
+    events = await deliveries.lease(tx, kept, name)
+    return Claim(await _addressed(tx, events, name, failing), len(lost))
+
+
+async def _addressed(
+    tx: Tx, events: Sequence[Leased], lease: UUID, failing: Collection[Key]
+) -> list[Delivery]:
+    to_channels = {(e.org, e.channel) for e in events if e.channel is not None}
+    to_webhooks = {(e.org, e.webhook) for e in events if e.webhook is not None}
+    to_subscribers = {(e.org, e.subscriber) for e in events if e.subscriber is not None}
+    channel_rows = await channels.select_channels_by_key(tx, sorted(to_channels))
+    webhook_rows = await webhooks.select_webhooks_by_key(tx, sorted(to_webhooks))
+    subscriber_rows = await subscribers.select_subscribers_by_key(tx, sorted(to_subscribers))
+    by_subscriber = {(row.org, row.id): row for row in subscriber_rows}
+    by_channel = {(row.org, row.id): row for row in channel_rows}
+    by_webhook = {(row.org, row.id): row for row in webhook_rows}
+    # Those that wait longest first: ids rise with time.
+    return [
+        Delivery(
+            event,
+            lease,
+            by_channel.get((event.org, event.channel or 0)),
+            by_webhook.get((event.org, event.webhook or 0)),
+            by_subscriber.get((event.org, event.subscriber or 0)),
+            (event.org, event.destination) in failing,
+        )
+        for event in sorted(events, key=lambda event: (event.channel is None, event.id))
+    ]

@@ -1,0 +1,29 @@
+"""Global admins say that people are told of nothing new for a while, or that they are again."""
+
+from typing import Final
+
+import msgspec
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.audit_entries import INSTANCE
+from ...accounts.tables.instance_settings import put_setting
+from ...accounts.transactions.authorize import audit, demand
+from ...core.instant import to_text
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..queries.global_silence import NAME
+from ..rules.global_silence import GlobalSilence, silence_fault
+
+_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def put_global_silence(tx: Tx, principal: Principal, silence: GlobalSilence) -> None:
+    """Refused forbidden, and invalid with the field that cannot be."""
+    demand(principal, _EDIT, None)
+    fault = silence_fault(silence, tx.now)
+    if fault is not None:
+        raise Refused("invalid", *fault)
+    await put_setting(tx, NAME, msgspec.json.encode(silence).decode())
+    until = f" until={to_text(silence.until)}" if silence.enabled and silence.until else ""
+    target = f"settings:alerting silenced={silence.enabled}{until}"
+    await audit(tx, principal, INSTANCE, "settings.alerting", target)

@@ -1,0 +1,56 @@
+"""Global admins say by which server letters go, and where their links lead."""
+
+from typing import Final
+
+import msgspec
+
+from ....probes.senders.mail_settings import MailSettings, mail_faults, with_password
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.audit_entries import INSTANCE
+from ...accounts.tables.instance_settings import put_secret, put_setting
+from ...accounts.transactions.authorize import audit, demand
+from ...core.refusal import Refused
+from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.pools import Tx
+from ..queries.mail_settings import NAME, select_mail_settings
+
+_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def put_mail(
+    tx: Tx,
+    principal: Principal,
+    given: MailSettings,
+    password: str | None,
+    configured: MailSettings,
+    keyring: Keyring,
+) -> MailSettings:
+    """What was set, with its password. A blank `password` stays the one that is in force, which is
+    of `configured` where nothing was set before. Refused forbidden, encryption_key_missing, and
+    invalid with the field that cannot be."""
+    demand(principal, _EDIT, None)
+    try:
+        before = await select_mail_settings(tx, keyring) or configured
+    except CannotOpen:
+        # No key opens the one that is stored: then it is asked for again.
+        before = MailSettings()
+    whole = with_password(given, password, before)
+    if whole is None:
+        fault = "must be given again, as server or account changed"
+        raise Refused("invalid", "smtp_password", fault)
+    for field, rule in mail_faults(whole):
+        raise Refused("invalid", field, rule)
+    await _store(tx, whole, keyring)
+    target = f"settings:mail enabled={whole.enabled} host={whole.smtp_host}"
+    await audit(tx, principal, INSTANCE, "settings.mail", target)
+    return whole
+
+
+async def _store(tx: Tx, whole: MailSettings, keyring: Keyring) -> None:
+    plain = msgspec.structs.replace(whole, smtp_password="")
+    uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
+    sealed = None
+    if whole.smtp_password:
+        place = Place("settings", "secret_sealed", uid)
+        sealed = keyring.seal(whole.smtp_password.encode(), place)
+    await put_secret(tx, NAME, sealed)

@@ -1,0 +1,78 @@
+"""What became of deliveries: delivered and what waited for them may go, to be tried again, or dead.
+
+Nothing changes of what the caller's lease is gone of.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...engine.pools import Tx
+from ..rules.delivery_retry import Outcome, Standing, Status, standing_after, verdict
+from ..tables import outbox_deliveries as deliveries
+from ..tables.outbox_deliveries import Held, Key
+from .lease_deliveries import Delivery
+
+
+@dataclass(slots=True)
+class Settled:
+    """`busy`: held by somebody else just now, and to be settled again."""
+
+    became: dict[Key, Status] = field(default_factory=dict)
+    busy: set[Key] = field(default_factory=set)
+    # How many may go by this.
+    readied: int = 0
+
+
+async def settle_deliveries(
+    tx: Tx,
+    ended: Sequence[tuple[Delivery, Outcome]],
+    max_attempts: int,
+    random: Callable[[], float],
+) -> Settled:
+    """`random` gives numbers in [0, 1)."""
+    outcomes = {(one.event.org, one.event.id): outcome for one, outcome in ended}
+    seen = await deliveries.hold_destinations(
+        tx, {(one.event.org, one.event.destination) for one, _ in ended}
+    )
+    held, busy = await deliveries.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
+    if not held:
+        return Settled(busy=busy)
+    settled = [
+        (item, verdict(outcome, item.attempts, max_attempts, tx.now, random()), outcome.reason)
+        for item in held
+        for outcome in [outcomes[item.org, item.id]]
+    ]
+    readied = await deliveries.settle(tx, settled)
+    dead = [item for item, judged, _ in settled if judged.status is Status.DEAD]
+    readied += await deliveries.set_aside(tx, dead)
+    delivered = [item for item, judged, _ in settled if judged.status is Status.DELIVERED]
+    named = [(item, outcomes[item.org, item.id].thread) for item in delivered]
+    named = [(item, thread) for item, thread in named if thread]
+    if named:
+        await deliveries.name_threads(tx, named)
+    await _note_standings(tx, held, outcomes, seen, random)
+    became = {(item.org, item.id): judged.status for item, judged, _ in settled}
+    return Settled(became, busy, readied)
+
+
+async def _note_standings(
+    tx: Tx,
+    held: Sequence[Held],
+    outcomes: Mapping[Key, Outcome],
+    seen: Mapping[Key, Standing],
+    random: Callable[[], float],
+) -> None:
+    """Who is well and was reached stays as it is, and is not even locked."""
+    ended: dict[Key, list[Outcome]] = {}
+    for item in held:
+        key = (item.org, item.destination)
+        ended.setdefault(key, []).append(outcomes[item.org, item.id])
+    moved = [key for key in ended if standing_after(seen[key], ended[key], tx.now, 0) != seen[key]]
+    if not moved:
+        return
+    before = await deliveries.lock_standings(tx, moved)
+    after = {
+        key: standing_after(standing, ended[key], tx.now, random())
+        for key, standing in before.items()
+    }
+    await deliveries.set_standings(tx, after)

@@ -1,0 +1,118 @@
+"""Whether an error budget burns too fast: each rule looks at a long and a short range at once.
+
+A rule fires when both burn rates reach its threshold, and clears when either is known to be below:
+the long one keeps a blip from firing it, the short one ends it soon after the trouble does. What
+cannot be decided neither fires nor clears, and says so: as it was is not how it is.
+
+Multi-window, multi-burn-rate alerts: Site Reliability Workbook, chapter 5.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+from ..core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+
+RULES_MOST: Final = 4
+LONG_LONGEST_US: Final = 7 * DAY
+SERVICE_SHORT_LEAST_US: Final = 300 * SECOND
+MONITOR_SHORT_LEAST_US: Final = 60 * SECOND
+# With the highest objective there is, a budget can burn this fast and no faster.
+THRESHOLD_MOST: Final = 1_000_000
+_THRESHOLD_SCALE: Final = 10_000
+# How far behind the longest time-out of a member the watermark may be.
+LAG_MOST_US: Final = 600 * SECOND
+
+
+class Severity(StrEnum):
+    PAGE = "page"
+    TICKET = "ticket"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`threshold` is a multiple of the pace that uses the budget up exactly."""
+
+    long_us: int
+    short_us: int
+    threshold: Fraction
+    severity: Severity
+
+
+DEFAULT_RULES: Final = (
+    Rule(HOUR, 5 * MINUTE, Fraction(144, 10), Severity.PAGE),
+    Rule(6 * HOUR, 30 * MINUTE, Fraction(6), Severity.TICKET),
+)
+
+
+class Verdict(StrEnum):
+    FIRING = "firing"
+    CLEAR = "clear"
+    UNEVALUATED = "unevaluated"
+
+
+def judge(rule: Rule, long: Fraction | None, short: Fraction | None) -> Verdict:
+    """By the burn rates of its two ranges; None where one cannot be decided."""
+    rates = (long, short)
+    if any(rate is not None and rate < rule.threshold for rate in rates):
+        return Verdict.CLEAR
+    if any(rate is None for rate in rates):
+        return Verdict.UNEVALUATED
+    return Verdict.FIRING
+
+
+def fires(before: bool, verdict: Verdict) -> bool:
+    """Whether the rule fires after a look, as it did or not before it."""
+    return before if verdict is Verdict.UNEVALUATED else verdict is Verdict.FIRING
+
+
+class Word(StrEnum):
+    """What people are told of a rule."""
+
+    BURNING = "burning"
+    REMINDER = "reminder"
+    CALM = "recovered"
+
+
+def word_of(firing: bool, told_at: Instant | None, renotify_us: int, now: Instant) -> Word | None:
+    """What to tell now: once that it fires, again where that was asked for, and once to who was
+    told that it no longer does."""
+    if not firing:
+        return None if told_at is None else Word.CALM
+    if told_at is None:
+        return Word.BURNING
+    return Word.REMINDER if renotify_us and told_at + renotify_us <= now else None
+
+
+def is_stale(watermark: Instant | None, longest_timeout_us: int, now: Instant) -> bool:
+    """Whether the watermark is too far behind for anything to be decided."""
+    return watermark is None or now - watermark > longest_timeout_us + LAG_MOST_US
+
+
+def faults(rules: Sequence[Rule], short_least_us: int) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it) of rules that somebody gives."""
+    if len(rules) > RULES_MOST:
+        yield "burn_rules", f"must have at most {RULES_MOST} entries"
+    for n, rule in enumerate(rules):
+        field = f"burn_rules[{n}]"
+        if rule.short_us < short_least_us:
+            least = short_least_us // SECOND
+            yield f"{field}.short_window_seconds", f"must be at least {least} seconds"
+        if rule.long_us <= rule.short_us:
+            yield f"{field}.long_window_seconds", "must be above the short window"
+        if rule.long_us > LONG_LONGEST_US:
+            most = LONG_LONGEST_US // SECOND
+            yield f"{field}.long_window_seconds", f"must be at most {most} seconds"
+        if rule.threshold <= 0:
+            yield f"{field}.threshold", "must be above 0"
+        if rule.threshold > THRESHOLD_MOST:
+            yield f"{field}.threshold", f"must be at most {THRESHOLD_MOST}"
+
+
+def threshold_of(number: float) -> Fraction:
+    """A threshold as somebody gives it, to four decimals half up, as it is kept."""
+    scaled = Decimal(str(number)) * _THRESHOLD_SCALE
+    return Fraction(int(scaled.to_integral_value(ROUND_HALF_UP)), _THRESHOLD_SCALE)

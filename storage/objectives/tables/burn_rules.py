@@ -1,0 +1,282 @@
+"""Burn rules of targets, in their order, with what was last seen of each.
+
+A rule that is saved again as it was keeps its row, and with it whether it fires and whom it told; a
+rule that is changed is another one and begins anew.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import LockRank, Tx
+from ..rules import Rule, Severity, Verdict
+
+Key = tuple[int, int]
+
+_COLUMNS = """
+b.org, b.id, b.uid, b.service, b.monitor, b."window", b.place, b.long_seconds, b.short_seconds,
+b.threshold, b.severity, b.firing, b.firing_since, b.last_verdict, b.evaluated_at, b.lease_until,
+b.told_at
+"""
+_OF_SERVICES = f"""
+select {_COLUMNS} from burn_rules b
+  join unnest(%(orgs)s::int[], %(owners)s::int[]) as k(org, owner)
+    on k.org = b.org and k.owner = b.service
+order by b.org, b.service, b."window", b.place
+"""
+_OF_MONITORS = f"""
+select {_COLUMNS} from burn_rules b
+  join unnest(%(orgs)s::int[], %(owners)s::int[]) as k(org, owner)
+    on k.org = b.org and k.owner = b.monitor
+order by b.org, b.monitor, b."window", b.place
+"""
+_DROP = "delete from burn_rules where org = %(org)s and id = any(%(ids)s::int[])"
+# Out of the way first, as no two may have one place even in passing.
+_SET_ASIDE = """
+update burn_rules set place = -1 - place where org = %(org)s and id = any(%(ids)s::int[])
+"""
+_PLACE = """
+update burn_rules b set place = k.place
+from unnest(%(ids)s::int[], %(places)s::int[]) as k(id, place)
+where b.org = %(org)s and b.id = k.id
+"""
+_INSERT = """
+insert into burn_rules (org, uid, service, monitor, "window", place, long_seconds, short_seconds,
+  threshold, severity)
+values (%(org)s, %(uid)s, %(service)s, %(monitor)s, %(window)s, %(place)s, %(long)s, %(short)s,
+  %(threshold)s, %(severity)s)
+"""
+_WRITE = """
+update burn_rules b set firing = i.firing, firing_since = at(i.since), last_verdict = i.verdict,
+  evaluated_at = at(%(now)s), lease_until = clock_timestamp() + %(lease)s * interval '1 second',
+  told_at = at(i.told)
+from json_to_recordset(%(items)s::json)
+  as i(org int, id int, firing boolean, since bigint, verdict text, told bigint)
+where b.org = i.org and b.id = i.id
+"""
+# Of monitors that asked for it, and whose rules nobody looked at lately.
+_DUE_MONITORS = """
+select distinct b.org, b.monitor from burn_rules b
+  join monitor_targets t on t.org = b.org and t.monitor = b.monitor and t."window" = b."window"
+where b.monitor is not null and t.burn_enabled
+  and coalesce(b.evaluated_at <= at(%(before)s), true)
+order by b.org, b.monitor limit %(most)s
+"""
+# Who holds the first of its rules is alone with a monitor's budgets.
+_LOCK_OF_MONITORS = """
+select k.org, k.monitor from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  cross join lateral (select b.id from burn_rules b
+    where b.org = k.org and b.monitor = k.monitor
+      and coalesce(b.evaluated_at <= at(%(before)s), true)
+    order by b.id limit 1 for no key update skip locked) h
+order by k.org, k.monitor
+"""
+# Whoever evaluates them holds the first of them, or how their service speaks.
+_LOCK_OF = """
+select id from burn_rules where org = %(org)s
+  and (service = %(service)s or monitor = %(monitor)s)
+order by id for update
+"""
+_FORGET = """
+update burn_rules set firing = false, firing_since = null, told_at = null
+where org = %(org)s and id = any(%(ids)s::int[])
+"""
+# An evaluation that went well says for so long that the rule is watched.
+LEASE_SECONDS = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What rules are of: the target of a service, or of a monitor, over a window."""
+
+    org: int
+    window: str
+    service: int | None = None
+    monitor: int | None = None
+
+    @property
+    def owner(self) -> Key:
+        owner = self.monitor if self.service is None else self.service
+        assert owner is not None, "it is of somebody"
+        return self.org, owner
+
+
+class BurnRuleRow(msgspec.Struct, frozen=True):
+    """Of `service` and `monitor` one is None. `told_at` is when people were told last that it
+    fires; None where nobody was, or they know that it is over."""
+
+    org: int
+    id: int
+    uid: UUID
+    service: int | None
+    monitor: int | None
+    window: str
+    place: int
+    rule: Rule
+    firing: bool
+    firing_since: Instant | None
+    last_verdict: Verdict | None
+    evaluated_at: Instant | None
+    lease_until: Instant | None
+    told_at: Instant | None
+
+
+async def select_rules_of_services(
+    tx: Tx, services: Iterable[Key]
+) -> dict[Key, dict[str, list[BurnRuleRow]]]:
+    """By service, and by window in their order."""
+    return _by_owner(await _select(tx, _OF_SERVICES, list(services)))
+
+
+async def select_rules_of_monitors(
+    tx: Tx, monitors: Iterable[Key]
+) -> dict[Key, dict[str, list[BurnRuleRow]]]:
+    return _by_owner(await _select(tx, _OF_MONITORS, list(monitors)))
+
+
+class RuleSeen(msgspec.Struct, frozen=True):
+    """What a look at a rule came to, to be written."""
+
+    org: int
+    id: int
+    firing: bool
+    since: Instant | None
+    verdict: str
+    told: Instant | None
+
+
+async def write_rules(tx: Tx, seen: Sequence[RuleSeen]) -> None:
+    if seen:
+        items = msgspec.json.encode(seen).decode()
+        await tx.execute(_WRITE, items=items, lease=LEASE_SECONDS, now=tx.now)
+
+
+async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[Key]:
+    """Monitors that have a rule nobody looked at since."""
+    rows = await tx.rows(_DUE_MONITORS, before=before, most=most)
+    return [(org, monitor) for org, monitor in rows]
+
+
+async def lock_rules_of_monitors(tx: Tx, monitors: Sequence[Key], before: Instant) -> list[Key]:
+    """Those whose rules nobody else holds, and nobody looked at since."""
+    tx.lock_rank(LockRank.STATE, "burn rules of monitors")
+    orgs, ids = [key[0] for key in monitors], [key[1] for key in monitors]
+    rows = await tx.rows(_LOCK_OF_MONITORS, orgs=orgs, monitors=ids, before=before)
+    return [(org, monitor) for org, monitor in rows]
+
+
+async def lock_told_rules(
+    tx: Tx, org: int, *, service: int | None = None, monitor: int | None = None
+) -> list[BurnRuleRow]:
+    """Those of a service or of a monitor of which somebody was told that they fire. Whoever
+    evaluates a service's holds how it speaks: so does the caller."""
+    tx.lock_rank(LockRank.STATE, "burn rules that somebody was told of")
+    await tx.rows(_LOCK_OF, org=org, service=service, monitor=monitor)
+    query, owner = (_OF_MONITORS, monitor) if service is None else (_OF_SERVICES, service)
+    assert owner is not None, "they are of somebody"
+    rows = await _select(tx, query, [(org, owner)])
+    return [row for row in rows if row.told_at is not None]
+
+
+async def forget_told(tx: Tx, org: int, rows: Sequence[BurnRuleRow]) -> None:
+    """Nobody waits to hear more of them: what they see from now on begins anew."""
+    await tx.execute(_FORGET, org=org, ids=[row.id for row in rows])
+
+
+async def replace_rules(tx: Tx, aim: Aim, rules: Sequence[Rule]) -> bool:
+    """The rules of a target from now on, and whether they were others before. Whoever edits its
+    service or monitor holds it."""
+    query = _OF_MONITORS if aim.service is None else _OF_SERVICES
+    rows = [row for row in await _select(tx, query, [aim.owner]) if row.window == aim.window]
+    if [row.rule for row in rows] == list(rules):
+        return False
+    spare: dict[Rule, list[int]] = defaultdict(list)
+    for row in rows:
+        spare[row.rule].append(row.id)
+    kept = {spare[rule].pop(0): place for place, rule in enumerate(rules) if spare[rule]}
+    await tx.execute(_DROP, org=aim.org, ids=[row.id for row in rows if row.id not in kept])
+    await tx.execute(_SET_ASIDE, org=aim.org, ids=list(kept))
+    await tx.execute(_PLACE, org=aim.org, ids=list(kept), places=list(kept.values()))
+    for place, rule in enumerate(rules):
+        if place not in kept.values():
+            await _insert(tx, aim, place, rule)
+    return True
+
+
+async def _insert(tx: Tx, aim: Aim, place: int, rule: Rule) -> None:
+    await tx.execute(
+        _INSERT,
+        org=aim.org,
+        uid=uuid7(),
+        service=aim.service,
+        monitor=aim.monitor,
+        window=aim.window,
+        place=place,
+        long=rule.long_us // SECOND,
+        short=rule.short_us // SECOND,
+        threshold=Decimal(rule.threshold.numerator) / rule.threshold.denominator,
+        severity=rule.severity.value,
+    )
+
+
+async def _select(tx: Tx, query: str, keys: Sequence[Key]) -> list[BurnRuleRow]:
+    orgs, owners = [key[0] for key in keys], [key[1] for key in keys]
+    return await tx.structs(_row, query, orgs=orgs, owners=owners)
+
+
+def _row(
+    org: int,
+    id_: int,
+    uid: UUID,
+    service: int | None,
+    monitor: int | None,
+    window: str,
+    place: int,
+    long_seconds: int,
+    short_seconds: int,
+    threshold: Decimal,
+    severity: str,
+    firing: bool,
+    firing_since: Instant | None,
+    last_verdict: str | None,
+    evaluated_at: Instant | None,
+    lease_until: Instant | None,
+    told_at: Instant | None,
+) -> BurnRuleRow:
+    return BurnRuleRow(
+        org=org,
+        id=id_,
+        uid=uid,
+        service=service,
+        monitor=monitor,
+        window=window,
+        place=place,
+        rule=Rule(
+            long_seconds * SECOND,
+            short_seconds * SECOND,
+            Fraction(threshold),
+            Severity(severity),
+        ),
+        firing=firing,
+        firing_since=firing_since,
+        last_verdict=None if last_verdict is None else Verdict(last_verdict),
+        evaluated_at=evaluated_at,
+        lease_until=lease_until,
+        told_at=told_at,
+    )
+
+
+def _by_owner(rows: Iterable[BurnRuleRow]) -> dict[Key, dict[str, list[BurnRuleRow]]]:
+    found: dict[Key, dict[str, list[BurnRuleRow]]] = {}
+    for row in rows:
+        owner = row.monitor if row.service is None else row.service
+        assert owner is not None, "the database has one of them"
+        found.setdefault((row.org, owner), {}).setdefault(row.window, []).append(row)
+    return found

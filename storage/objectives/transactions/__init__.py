@@ -1,0 +1,1 @@
+"""Transactions of objectives: one unit of work per function."""

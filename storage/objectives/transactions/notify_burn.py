@@ -1,0 +1,151 @@
+"""Tells people that a budget burns too fast, and those who were told that it no longer does.
+
+Each time that a rule fires is a conversation of its own; no incident is opened by it. A rule that
+is changed, or nobody watches any more, ends that conversation too. Whoever calls holds the rules.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid5
+
+from ...alerting.rules.outage_text import clipped_title
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...incidents.rules.incident import Impact
+from ...incidents.transactions.page_service_route import Route, Stream, page_route, page_stream
+from ...monitors.tables.monitors import MonitorRow
+from ...notifications.rules.notification import Page, Topic
+from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ...services.rules.service_report import spelt
+from ...services.tables.services import ServiceRow
+from ..rules import Severity, Verdict, Word, fires, word_of
+from ..tables.burn_rules import BurnRuleRow, RuleSeen, forget_told
+
+BURNING_TAIL = " burns its budget too fast"
+CALM_TAIL = " no longer burns its budget too fast"
+UNWATCHED_TAIL = " is no longer watched by this rule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Whose budget it is, and whom it is told to: channels of its own, and a route. `quiet` says
+    that somebody else tells of it, `silenced` that nobody is told of anything new just now."""
+
+    org: int
+    project: int
+    name: str
+    path: str
+    route: Route
+    channels: Collection[int] = ()
+    renotify_us: int = 0
+    quiet: bool = False
+    silenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What became of a look at a rule; `word` is what somebody was told."""
+
+    seen: RuleSeen
+    word: Word | None
+
+
+async def follow_rule(tx: Tx, of: Budget, row: BurnRuleRow, verdict: Verdict) -> Looked:
+    firing = fires(row.firing, verdict)
+    since = (row.firing_since or tx.now) if firing else None
+    word = word_of(firing, row.told_at, of.renotify_us, tx.now)
+    told: Instant | None = row.told_at
+    if word is Word.CALM:
+        await _tell(tx, of, row, row.firing_since or tx.now, word)
+        told = None
+    elif word is not None and since is not None and not of.quiet and not of.silenced:
+        told = tx.now if await _tell(tx, of, row, since, word) else told
+    else:
+        word = None
+    seen = RuleSeen(row.org, row.id, firing, since, verdict.value, told)
+    return Looked(seen, word)
+
+
+def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False) -> Budget:
+    return Budget(
+        org=row.org,
+        project=row.project,
+        name=row.name,
+        path=f"/services/{row.uid}",
+        route=Route(row.escalation_policy, row.oncall_schedule),
+        renotify_us=renotify_us,
+        silenced=silenced,
+    )
+
+
+def of_monitor(
+    row: MonitorRow,
+    channels: Collection[int] = (),
+    *,
+    quiet: bool = False,
+    silenced: bool = False,
+) -> Budget:
+    return Budget(
+        org=row.org,
+        project=row.project,
+        name=row.name,
+        path=f"/monitors/{row.uid}",
+        route=Route(row.escalation_policy, None),
+        channels=channels,
+        renotify_us=row.renotify_seconds * SECOND,
+        quiet=quiet,
+        silenced=silenced,
+    )
+
+
+async def tell_unwatched(tx: Tx, of: Budget, rows: Sequence[BurnRuleRow]) -> None:
+    """Whoever was told that these fire is told that they are watched no more."""
+    for row in rows:
+        since = row.firing_since or tx.now
+        page = _page(of, row, since, Word.CALM, UNWATCHED_TAIL)
+        await tell_recovery(
+            tx, of.org, of.project, row.uid, _conversation(row.uid, since), Topic.MONITOR, page
+        )
+    await forget_told(tx, of.org, rows)
+
+
+async def _tell(tx: Tx, of: Budget, row: BurnRuleRow, since: Instant, word: Word) -> bool:
+    """Whether anybody was told."""
+    to = Stream(
+        org=of.org,
+        project=of.project,
+        stream=row.uid,
+        conversation=_conversation(row.uid, since),
+        topic=Topic.MONITOR,
+    )
+    page = _page(of, row, since, word, CALM_TAIL if word is Word.CALM else BURNING_TAIL)
+    if word is not Word.BURNING:
+        paged = await tell_recovery(
+            tx, to.org, to.project, to.stream, to.conversation, to.topic, page
+        )
+        return bool(paged)
+    own = await page_stream(tx, to, of.channels, page)
+    routed = await page_route(tx, to, of.route, page, spared=own)
+    return bool(own or routed)
+
+
+def _conversation(rule: UUID, since: Instant) -> UUID:
+    return uuid5(rule, str(since))
+
+
+def _page(of: Budget, row: BurnRuleRow, since: Instant, word: Word, tail: str) -> Page:
+    calm = word is Word.CALM
+    rule = row.rule
+    wide, narrow = spelt(rule.long_us), spelt(rule.short_us)
+    times = f"{float(rule.threshold):g}"
+    severity = Impact.MAJOR if rule.severity is Severity.PAGE else Impact.MINOR
+    return Page(
+        event=f"budget.{word.value}",
+        status="recovered" if calm else "down",
+        severity=severity.value,
+        title=clipped_title(of.name, tail),
+        lines=(f"{times} times its pace over {wide} and over {narrow}; budget of {row.window}",),
+        why="",
+        since=since,
+        path=of.path,
+    )

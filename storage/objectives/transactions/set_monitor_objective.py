@@ -1,0 +1,95 @@
+"""Objectives of monitors and of projects are set by their editors.
+
+An objective is taken with four decimals, rounded half up. Burn rules are a monitor's; a project has
+none, as nobody could say whom of its monitors they are about.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_monitor, demand_project
+from ...core.availability import OBJECTIVE_SCALE, objective_e4
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules import MONITOR_SHORT_LEAST_US, Rule, faults
+from ..tables import burn_rules, monitor_targets, project_targets
+from ..tables.burn_rules import Aim, BurnRuleRow
+from ..tables.monitor_targets import MonitorTarget
+from ..tables.project_targets import ProjectTarget
+from .notify_burn import of_monitor, tell_unwatched
+
+_EDIT = Action(Need.EDITOR)
+
+
+async def aim_for_monitor(
+    tx: Tx,
+    principal: Principal,
+    monitor: UUID,
+    window: str,
+    objective: float,
+    rules: Sequence[Rule] | None,
+    *,
+    burn_enabled: bool,
+) -> MonitorTarget:
+    """`rules` None keeps those that it has. Refused not_found, forbidden, invalid."""
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    scaled = _scaled(objective)
+    if rules is not None:
+        for field, fault in faults(rules, MONITOR_SHORT_LEAST_US):
+            raise Refused("invalid", field, fault)
+    key = (row.org, row.id)
+    told = await burn_rules.lock_told_rules(tx, row.org, monitor=row.id)
+    await tell_unwatched(tx, of_monitor(row), _unwatched(told, window, rules, burn_enabled))
+    await monitor_targets.put_monitor_target(tx, key, window, scaled, burn_enabled=burn_enabled)
+    if rules is not None:
+        await burn_rules.replace_rules(tx, Aim(org=row.org, monitor=row.id, window=window), rules)
+    said = f"window={window} objective={scaled / OBJECTIVE_SCALE} burn_alert={burn_enabled}"
+    await audit(tx, principal, row.org, "monitor.target", f"monitor:{row.uid} {said}")
+    return (await monitor_targets.select_monitor_targets(tx, [key]))[key][window]
+
+
+def _unwatched(
+    told: Sequence[BurnRuleRow], window: str, rules: Sequence[Rule] | None, enabled: bool
+) -> list[BurnRuleRow]:
+    """Those over the window that are no more."""
+    return [
+        row
+        for row in told
+        if row.window == window and not (enabled and (rules is None or row.rule in rules))
+    ]
+
+
+async def aim_for_project(
+    tx: Tx, principal: Principal, project: UUID, window: str, objective: float
+) -> ProjectTarget:
+    """Refused not_found, forbidden, invalid."""
+    row = await demand_project(tx, principal, _EDIT, project)
+    scaled = _scaled(objective)
+    await project_targets.put_project_target(tx, row.org, row.id, window, scaled)
+    said = f"window={window} objective={scaled / OBJECTIVE_SCALE}"
+    await audit(tx, principal, row.org, "project.target", f"project:{row.uid} {said}")
+    return (await project_targets.select_project_targets(tx, row.org, row.id))[window]
+
+
+async def aim_no_more(tx: Tx, principal: Principal, project: UUID, window: str) -> None:
+    """Refused not_found also where nothing is aimed at over the window, forbidden."""
+    row = await demand_project(tx, principal, _EDIT, project)
+    if not await project_targets.delete_project_target(tx, row.org, row.id, window):
+        raise Refused(NOT_FOUND)
+    said = f"project:{row.uid} window={window} objective=none"
+    await audit(tx, principal, row.org, "project.target", said)
+
+
+async def report_weekly(tx: Tx, principal: Principal, project: UUID, *, enabled: bool) -> None:
+    row = await demand_project(tx, principal, _EDIT, project)
+    await project_targets.set_reported_weekly(tx, row.org, row.id, enabled=enabled)
+    said = f"project:{row.uid} weekly={enabled}"
+    await audit(tx, principal, row.org, "project.report", said)
+
+
+def _scaled(objective: float) -> int:
+    scaled = objective_e4(objective)
+    if scaled is None:
+        raise Refused("invalid", "objective", "must be above 0 and below 100, to four decimals")
+    return scaled

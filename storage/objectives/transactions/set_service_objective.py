@@ -1,0 +1,92 @@
+"""What is aimed at for a service over a window, and by which rules somebody is told that its budget
+burns too fast.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import NOT_FOUND, audit
+from ...alerting.tables.service_alertings import lock_alertings
+from ...core.availability import OBJECTIVE_SCALE, objective_e4
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.tables.services import ServiceRow
+from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
+from ..rules import SERVICE_SHORT_LEAST_US, Rule, faults
+from ..tables.burn_rules import Aim, lock_told_rules, replace_rules
+from ..tables.service_targets import (
+    TargetRow,
+    drop_service_target,
+    put_service_target,
+    select_service_targets,
+    set_service_burn,
+)
+from .notify_burn import of_service, tell_unwatched
+
+
+async def put_target(
+    tx: Tx, principal: Principal, project: UUID, service: UUID, window: str, objective: float
+) -> TargetRow:
+    """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
+    row = await hold_service(tx, principal, project, service)
+    return await put_target_of(tx, principal, row, window, objective)
+
+
+async def put_target_of(
+    tx: Tx, principal: Principal, row: ServiceRow, window: str, objective: float
+) -> TargetRow:
+    """The same of a service that is held, or new. Refused invalid, managed_by_file."""
+    scaled = objective_e4(objective)
+    if scaled is None:
+        raise Refused("invalid", "objective", "must be above 0 and below 100, to four decimals")
+    expect_unmanaged(principal, row)
+    before = (await select_service_targets(tx, [row.key]))[row.key].get(window)
+    if before is None or before.objective != scaled:
+        await put_service_target(tx, row.key, window, scaled)
+        target = f"{target_of(row)} window={window} objective={scaled / OBJECTIVE_SCALE}"
+        await audit(tx, principal, row.org, "service.update", target)
+    return (await select_service_targets(tx, [row.key]))[row.key][window]
+
+
+async def put_burn_alerting(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    service: UUID,
+    window: str,
+    rules: Sequence[Rule],
+    *,
+    enabled: bool,
+) -> TargetRow:
+    """Rules that stay as they are keep what was seen of them; of others, whoever was told that they
+    fire is told that nobody watches them. Refused not_found also where nothing
+    is aimed at over the window, forbidden, invalid, managed_by_file."""
+    row = await hold_service(tx, principal, project, service)
+    before = (await select_service_targets(tx, [row.key]))[row.key].get(window)
+    if before is None:
+        raise Refused(NOT_FOUND)
+    for field, rule in faults(rules, SERVICE_SHORT_LEAST_US):
+        raise Refused("invalid", field, rule)
+    expect_unmanaged(principal, row)
+    await lock_alertings(tx, [row.key])
+    told = await lock_told_rules(tx, row.org, service=row.id)
+    gone = [one for one in told if one.window == window and not (enabled and one.rule in rules)]
+    await tell_unwatched(tx, of_service(row), gone)
+    changed = await replace_rules(tx, Aim(org=row.org, service=row.id, window=window), list(rules))
+    if not changed and before.burn_enabled == enabled:
+        return before
+    await set_service_burn(tx, row.key, window, enabled=enabled)
+    target = f"{target_of(row)} window={window} burn_rules={len(rules)} enabled={enabled}"
+    await audit(tx, principal, row.org, "service.update", target)
+    return (await select_service_targets(tx, [row.key]))[row.key][window]
+
+
+async def drop_target_of(tx: Tx, principal: Principal, row: ServiceRow, window: str) -> None:
+    """Nothing is aimed at over the window any more, of a service that is held with how it speaks.
+    Who was told that its budget burns is told that nobody watches it."""
+    told = await lock_told_rules(tx, row.org, service=row.id)
+    await tell_unwatched(tx, of_service(row), [one for one in told if one.window == window])
+    await replace_rules(tx, Aim(org=row.org, service=row.id, window=window), [])
+    await drop_service_target(tx, row.key, window)
+    await audit(tx, principal, row.org, "service.update", f"{target_of(row)} window={window} none")

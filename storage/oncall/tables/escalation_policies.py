@@ -1,0 +1,247 @@
+"""Ladders of projects. What a step names, and a ladder that a monitor names, cannot go.
+
+Steps and places are numbered from 1. Whoever comes to name a ladder holds it by its key, and
+whoever changes or removes one locks it, so that nothing comes to name what is going.
+"""
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import LockRank, Tx
+from ..rules.escalation import Ladder, Step, Target, TargetKind
+
+_COLUMNS = """
+e.org, e.id, e.uid, e.project, p.uid, e.name, e.repeat_last, e.after_seconds, e.created_at,
+e.updated_at
+"""
+_FROM = "from escalation_policies e join projects p on p.org = e.org and p.id = e.project"
+_BY_UID = f"select {_COLUMNS} {_FROM} where e.uid = %(uid)s"
+_LOCK = f"{_BY_UID} for update of e"
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM} where e.org = %(org)s and e.project = %(project)s order by e.id
+"""
+_COUNT = "select count(*) from escalation_policies where org = %(org)s and project = %(project)s"
+_TARGETS = """
+select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid), coalesce(c.name, s.name)
+from escalation_targets t
+  left join notification_channels c on c.org = t.org and c.id = t.channel
+  left join oncall_schedules s on s.org = t.org and s.id = t.schedule
+where t.org = %(org)s and t.policy = any(%(policies)s::int[])
+order by t.policy, t.step, t.place
+"""
+_LADDER = """
+select repeat_last, after_seconds from escalation_policies where org = %(org)s and id = %(id)s
+"""
+_LADDER_TARGETS = """
+select step, channel, schedule from escalation_targets
+where org = %(org)s and policy = %(id)s order by step, place
+"""
+_INSERT = """
+insert into escalation_policies
+  (org, uid, project, name, repeat_last, after_seconds, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(name)s, %(repeat_last)s, %(after_seconds)s::int[],
+  at(%(now)s), at(%(now)s))
+returning id
+"""
+_UPDATE = """
+update escalation_policies set name = %(name)s, repeat_last = %(repeat_last)s,
+  after_seconds = %(after_seconds)s::int[], updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_DELETE = "delete from escalation_policies where org = %(org)s and id = %(id)s"
+_DROP_TARGETS = "delete from escalation_targets where org = %(org)s and policy = %(policy)s"
+_ADD_TARGETS = """
+insert into escalation_targets (org, policy, step, place, channel, schedule)
+select %(org)s, %(policy)s, t.step, t.place, t.channel, t.schedule
+from unnest(%(steps)s::int[], %(places)s::int[], %(channels)s::int[], %(schedules)s::int[])
+  as t (step, place, channel, schedule)
+"""
+_HOLD = """
+select id from escalation_policies
+where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
+"""
+_IS_NAMED = """
+select exists (select from monitors where org = %(org)s and escalation_policy = %(id)s)
+"""
+_NAMES_CHANNEL = """
+select exists (select from escalation_targets where org = %(org)s and channel = %(key)s)
+"""
+_NAMES_SCHEDULE = """
+select exists (select from escalation_targets where org = %(org)s and schedule = %(key)s)
+"""
+# One that is looked at finds by itself what is due by the ladder as it is now.
+_LOOK_AGAIN = """
+update incidents set escalate_at = at(%(now)s)
+where org = %(org)s and escalation_policy = %(id)s and status <> 'resolved'
+  and acknowledged_at is null
+"""
+_UIDS = "select id, uid from escalation_policies where org = %(org)s and id = any(%(ids)s::int[])"
+
+
+class PolicyRow(msgspec.Struct, frozen=True):
+    """`after_seconds` has one entry a step."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    name: str
+    repeat_last: bool
+    after_seconds: list[int]
+    created_at: Instant
+    updated_at: Instant
+
+
+class TargetRow(msgspec.Struct, frozen=True):
+    """Of `channel` and `schedule` one is None; `uid` and `name` are those of the other."""
+
+    policy: int
+    step: int
+    channel: int | None
+    schedule: int | None
+    uid: UUID
+    name: str
+
+
+async def select_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
+    return await tx.one(PolicyRow, _BY_UID, uid=uid)
+
+
+async def lock_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
+    tx.lock_rank(LockRank.POLICY, "a ladder that changes")
+    return await tx.one(PolicyRow, _LOCK, uid=uid)
+
+
+async def hold_policy(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
+    """Its key, if it is the project's; it stays until we are done."""
+    tx.lock_rank(LockRank.POLICY, "a ladder that is referred to")
+    key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)
+    return key
+
+
+async def select_policies_of(tx: Tx, org: int, project: int) -> list[PolicyRow]:
+    return await tx.structs(PolicyRow, _OF_PROJECT, org=org, project=project)
+
+
+async def count_policies(tx: Tx, org: int, project: int) -> int:
+    count: int = await tx.value(_COUNT, org=org, project=project)
+    return count
+
+
+async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[TargetRow]:
+    """Of each policy its steps in order, and of each step its targets in order."""
+    return await tx.structs(TargetRow, _TARGETS, org=org, policies=sorted(policies))
+
+
+async def select_ladder(tx: Tx, org: int, policy_id: int) -> Ladder | None:
+    """As the rule reads it; None where it is gone."""
+    row = await tx.row(_LADDER, org=org, id=policy_id)
+    if row is None:
+        return None
+    found = await tx.rows(_LADDER_TARGETS, org=org, id=policy_id)
+    targets = {
+        step: tuple(_target(channel, schedule) for _, channel, schedule in group)
+        for step, group in groupby(found, key=lambda target: target[0])
+    }
+    steps = tuple(
+        Step(after * SECOND, targets.get(number, ())) for number, after in enumerate(row[1], 1)
+    )
+    return Ladder(steps, row[0])
+
+
+async def insert_policy(
+    tx: Tx, org: int, project: int, uid: UUID, name: str, ladder: Ladder
+) -> None:
+    key = await tx.value(
+        _INSERT,
+        org=org,
+        project=project,
+        uid=uid,
+        name=name,
+        repeat_last=ladder.repeat_last,
+        after_seconds=_after_seconds(ladder),
+        now=tx.now,
+    )
+    await _add_targets(tx, org, key, ladder.steps)
+
+
+async def update_policy(tx: Tx, row: PolicyRow, name: str, ladder: Ladder) -> None:
+    count = await tx.execute(
+        _UPDATE,
+        org=row.org,
+        id=row.id,
+        name=name,
+        repeat_last=ladder.repeat_last,
+        after_seconds=_after_seconds(ladder),
+        now=tx.now,
+    )
+    assert count == 1, "the ladder is locked and there"
+    await tx.execute(_DROP_TARGETS, org=row.org, policy=row.id)
+    await _add_targets(tx, row.org, row.id, ladder.steps)
+
+
+async def delete_policy(tx: Tx, row: PolicyRow) -> None:
+    await tx.execute(_DELETE, org=row.org, id=row.id)
+
+
+async def look_at_incidents_again(tx: Tx, row: PolicyRow) -> int:
+    """Open incidents on a ladder that changed are looked at now, also those that had ended it."""
+    tx.lock_rank(LockRank.INCIDENT, "incidents of a ladder that changed")
+    return await tx.execute(_LOOK_AGAIN, org=row.org, id=row.id, now=tx.now)
+
+
+async def is_named_by_monitor(tx: Tx, org: int, policy: int) -> bool:
+    found: bool = await tx.value(_IS_NAMED, org=org, id=policy)
+    return found
+
+
+async def names_channel(tx: Tx, org: int, channel: int) -> bool:
+    """Whether a step of any ladder pages the channel."""
+    found: bool = await tx.value(_NAMES_CHANNEL, org=org, key=channel)
+    return found
+
+
+async def names_schedule(tx: Tx, org: int, schedule: int) -> bool:
+    found: bool = await tx.value(_NAMES_SCHEDULE, org=org, key=schedule)
+    return found
+
+
+async def select_policy_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))
+
+
+async def _add_targets(tx: Tx, org: int, policy: int, steps: Sequence[Step]) -> None:
+    flat = [
+        (number, place, target)
+        for number, step in enumerate(steps, 1)
+        for place, target in enumerate(step.targets, 1)
+    ]
+    await tx.execute(
+        _ADD_TARGETS,
+        org=org,
+        policy=policy,
+        steps=[number for number, _, _ in flat],
+        places=[place for _, place, _ in flat],
+        channels=[_key_of(target, TargetKind.CHANNEL) for _, _, target in flat],
+        schedules=[_key_of(target, TargetKind.SCHEDULE) for _, _, target in flat],
+    )
+
+
+def _key_of(target: Target, kind: TargetKind) -> int | None:
+    return target.key if target.kind is kind else None
+
+
+def _after_seconds(ladder: Ladder) -> list[int]:
+    return [step.after_us // SECOND for step in ladder.steps]
+
+
+def _target(channel: int | None, schedule: int | None) -> Target:
+    if channel is not None:
+        return Target(TargetKind.CHANNEL, channel)
+    assert schedule is not None, "the database has one of them"
+    return Target(TargetKind.SCHEDULE, schedule)

@@ -1,0 +1,1 @@
+"""Transactions of oncall: one unit of work per function."""

@@ -1,0 +1,127 @@
+"""Ladders are made, replaced and removed as a whole by a project's editors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.instant import SECOND
+from ...core.naming import name_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.tables import services
+from ..rules.escalation import Ladder, Step, TargetKind, ladder_fault
+from ..tables import escalation_policies as policies
+from ..tables.escalation_policies import PolicyRow
+from .check_targets import Named, hold_targets
+
+POLICIES_OF_PROJECT_MOST: Final = 100
+_EDIT = Action(Need.EDITOR)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDraft:
+    """Targets are given by kind and id."""
+
+    after_seconds: int
+    targets: Sequence[tuple[TargetKind, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDraft:
+    name: str
+    steps: Sequence[StepDraft]
+    repeat_last: bool = False
+
+
+async def create_policy(
+    tx: Tx, principal: Principal, project: UUID, draft: PolicyDraft
+) -> PolicyRow:
+    """Refused not_found, forbidden, invalid with its field, policy_quota."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _check(draft)
+    # One at a time in a project, so that the quota is one.
+    if not await removals.lock_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    if await policies.count_policies(tx, home.org, home.id) >= POLICIES_OF_PROJECT_MOST:
+        raise Refused("policy_quota")
+    ladder = await _ladder(tx, home.org, home.id, draft)
+    uid = uuid7()
+    await policies.insert_policy(tx, home.org, home.id, uid, draft.name, ladder)
+    row = await _written(tx, uid)
+    await audit(tx, principal, row.org, "escalation_policy.create", _target(row))
+    return row
+
+
+async def replace_policy(
+    tx: Tx, principal: Principal, policy: UUID, draft: PolicyDraft
+) -> PolicyRow:
+    """Incidents that are on it go on by what it is now. Refused not_found, forbidden, invalid with
+    its field."""
+    before = await _lock(tx, principal, policy)
+    _check(draft)
+    ladder = await _ladder(tx, before.org, before.project, draft)
+    await policies.update_policy(tx, before, draft.name, ladder)
+    await policies.look_at_incidents_again(tx, before)
+    row = await _written(tx, policy)
+    await audit(tx, principal, row.org, "escalation_policy.update", _target(row))
+    return row
+
+
+async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
+    """Refused not_found, forbidden, and in_use where a monitor or a service names it."""
+    row = await _lock(tx, principal, policy)
+    if await policies.is_named_by_monitor(tx, row.org, row.id):
+        raise Refused("in_use")
+    if await services.names_policy(tx, row.org, row.id):
+        raise Refused("in_use")
+    await policies.delete_policy(tx, row)
+    await audit(tx, principal, row.org, "escalation_policy.delete", _target(row))
+
+
+def _check(draft: PolicyDraft) -> None:
+    fault = name_fault(draft.name)
+    if fault is not None:
+        raise Refused("invalid", "name", fault)
+    wrong = ladder_fault(
+        [step.after_seconds for step in draft.steps], [len(step.targets) for step in draft.steps]
+    )
+    if wrong is not None:
+        raise Refused("invalid", *wrong)
+
+
+async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> Ladder:
+    given = [
+        Named(f"steps[{index}].targets[{place}].id", kind, text)
+        for index, step in enumerate(draft.steps)
+        for place, (kind, text) in enumerate(step.targets)
+    ]
+    held = iter(await hold_targets(tx, org, project, given))
+    steps = tuple(
+        Step(step.after_seconds * SECOND, tuple(next(held) for _ in step.targets))
+        for step in draft.steps
+    )
+    return Ladder(steps, draft.repeat_last)
+
+
+async def _lock(tx: Tx, principal: Principal, policy: UUID) -> PolicyRow:
+    row = await policies.lock_policy(tx, policy)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    return row
+
+
+async def _written(tx: Tx, policy: UUID) -> PolicyRow:
+    row = await policies.select_policy(tx, policy)
+    assert row is not None, "it was just written"
+    return row
+
+
+def _target(row: PolicyRow) -> str:
+    return f"escalation_policy:{row.uid} project:{row.project_uid} steps={len(row.after_seconds)}"

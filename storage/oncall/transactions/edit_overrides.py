@@ -1,0 +1,70 @@
+"""Overrides put somebody else on call for a while; the newest wins. Those that are long over go as
+new ones come, so that a schedule never has more than a bounded number.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import NOT_FOUND, audit
+from ...core.instant import Instant, to_text
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.escalation import TargetKind
+from ..rules.oncall_schedule import override_fault
+from ..tables import oncall_overrides
+from ..tables.oncall_overrides import OverrideRow
+from .check_targets import Named, hold_targets
+from .edit_schedules import lock_for_edit
+
+COMING_MOST: Final = 200
+PAST_KEPT: Final = 300
+
+
+async def create_override(
+    tx: Tx,
+    principal: Principal,
+    schedule: UUID,
+    channel: str,
+    starts_at: Instant,
+    ends_at: Instant,
+) -> OverrideRow:
+    """Refused not_found, forbidden, invalid with its field, override_quota where too many are not
+    over yet."""
+    home = await lock_for_edit(tx, principal, schedule)
+    wrong = override_fault(starts_at, ends_at)
+    if wrong is not None:
+        raise Refused("invalid", *wrong)
+    given = [Named("channel_id", TargetKind.CHANNEL, channel)]
+    (held,) = await hold_targets(tx, home.org, home.project, given)
+    if await oncall_overrides.count_coming(tx, home.org, home.id) >= COMING_MOST:
+        raise Refused("override_quota")
+    await oncall_overrides.drop_oldest_past(tx, home.org, home.id, PAST_KEPT - 1)
+    uid = uuid7()
+    await oncall_overrides.insert_override(tx, home.org, home.id, uid, held.key, starts_at, ends_at)
+    row = await oncall_overrides.select_override(tx, uid)
+    assert row is not None, "it was just written"
+    await audit(tx, principal, row.org, "oncall_override.create", _target(row))
+    return row
+
+
+async def delete_override(tx: Tx, principal: Principal, override: UUID) -> None:
+    """Refused not_found, forbidden."""
+    schedule = await oncall_overrides.select_schedule_of(tx, override)
+    if schedule is None:
+        raise Refused(NOT_FOUND)
+    await lock_for_edit(tx, principal, schedule)
+    row = await oncall_overrides.select_override(tx, override)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    await oncall_overrides.delete_override(tx, row)
+    await audit(tx, principal, row.org, "oncall_override.delete", _target(row))
+
+
+def _target(row: OverrideRow) -> str:
+    return (
+        f"oncall_override:{row.uid} oncall_schedule:{row.schedule_uid} "
+        f"channel:{row.channel_uid} {to_text(row.starts_at)} to {to_text(row.ends_at)}"
+    )

@@ -1,0 +1,140 @@
+"""Schedules are made, replaced and removed as a whole by a project's editors; the token by which
+calendars read one is renewed, and the one before ends.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.instant import SECOND, Instant
+from ...core.naming import name_fault
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...services.tables import services
+from ..rules.escalation import TargetKind
+from ..rules.oncall_schedule import Roster, roster_fault
+from ..tables import escalation_policies
+from ..tables import oncall_schedules as oncall
+from ..tables.oncall_schedules import ScheduleRow
+from .check_targets import Named, hold_targets
+
+SCHEDULES_OF_PROJECT_MOST: Final = 100
+_EDIT = Action(Need.EDITOR)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDraft:
+    """Participants are given by their channels' ids, in the order in which they take turns."""
+
+    name: str
+    shift_seconds: int
+    anchor_at: Instant
+    participants: Sequence[str]
+    timezone: str = ""
+
+
+async def create_schedule(
+    tx: Tx, principal: Principal, project: UUID, draft: ScheduleDraft
+) -> ScheduleRow:
+    """Refused not_found, forbidden, invalid with its field, schedule_quota."""
+    home = await demand_project(tx, principal, _EDIT, project)
+    _check(draft)
+    # One at a time in a project, so that the quota is one.
+    if not await removals.lock_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    if await oncall.count_schedules(tx, home.org, home.id) >= SCHEDULES_OF_PROJECT_MOST:
+        raise Refused("schedule_quota")
+    roster = await _roster(tx, home.org, home.id, draft)
+    uid = uuid7()
+    await oncall.insert_schedule(tx, home.org, home.id, uid, draft.name, roster)
+    row = await _written(tx, uid)
+    await audit(tx, principal, row.org, "oncall_schedule.create", target_of(row))
+    return row
+
+
+async def replace_schedule(
+    tx: Tx, principal: Principal, schedule: UUID, draft: ScheduleDraft
+) -> ScheduleRow:
+    """Overrides and the calendar's token stay. Refused not_found, forbidden, invalid with its
+    field."""
+    before = await lock_for_edit(tx, principal, schedule)
+    _check(draft)
+    roster = await _roster(tx, before.org, before.project, draft)
+    await oncall.update_schedule(tx, before, draft.name, roster)
+    row = await _written(tx, schedule)
+    await audit(tx, principal, row.org, "oncall_schedule.update", target_of(row))
+    return row
+
+
+async def delete_schedule(tx: Tx, principal: Principal, schedule: UUID) -> None:
+    """Its overrides go with it. Refused not_found, forbidden, and in_use where a ladder or a
+    service names it."""
+    row = await lock_for_edit(tx, principal, schedule)
+    if await escalation_policies.names_schedule(tx, row.org, row.id):
+        raise Refused("in_use")
+    if await services.names_schedule(tx, row.org, row.id):
+        raise Refused("in_use")
+    await oncall.delete_schedule(tx, row)
+    await audit(tx, principal, row.org, "oncall_schedule.delete", target_of(row))
+
+
+async def renew_calendar_token(
+    tx: Tx, principal: Principal, schedule: UUID, token_hash: bytes
+) -> ScheduleRow:
+    """Refused not_found, forbidden."""
+    row = await lock_for_edit(tx, principal, schedule)
+    await oncall.set_calendar_token(tx, row, token_hash)
+    target = f"{target_of(row)} calendar token renewed"
+    await audit(tx, principal, row.org, "oncall_schedule.update", target)
+    return row
+
+
+async def lock_for_edit(tx: Tx, principal: Principal, schedule: UUID) -> ScheduleRow:
+    """The schedule, held by whoever may edit it. Refused not_found, forbidden."""
+    row = await oncall.lock_schedule(tx, schedule)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    return row
+
+
+def target_of(row: ScheduleRow) -> str:
+    """As the audit log names a schedule."""
+    return f"oncall_schedule:{row.uid} project:{row.project_uid}"
+
+
+def _check(draft: ScheduleDraft) -> None:
+    fault = name_fault(draft.name)
+    if fault is not None:
+        raise Refused("invalid", "name", fault)
+    wrong = roster_fault(
+        draft.anchor_at, draft.shift_seconds, len(draft.participants), draft.timezone
+    )
+    if wrong is not None:
+        raise Refused("invalid", *wrong)
+
+
+async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> Roster:
+    given = [
+        Named(f"participants[{place}]", TargetKind.CHANNEL, text)
+        for place, text in enumerate(draft.participants)
+    ]
+    held = await hold_targets(tx, org, project, given)
+    return Roster(
+        draft.anchor_at,
+        draft.shift_seconds * SECOND,
+        tuple(target.key for target in held),
+        draft.timezone,
+    )
+
+
+async def _written(tx: Tx, schedule: UUID) -> ScheduleRow:
+    row = await oncall.select_schedule(tx, schedule)
+    assert row is not None, "it was just written"
+    return row

@@ -1,0 +1,101 @@
+"""Fan-out inside this process: whoever listens hears what this process stored, or is cut off.
+
+A slow listener never slows the recorder. Its queue is bounded; when it is full the listener is
+closed, and knows that it was: a gap that nobody mentions would be a lie.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+import trio
+
+from ..core.instant import Instant
+from ..monitors.rules.monitor_state import Status
+
+QUEUE_MOST = 1_000
+LISTENERS_MOST = 5_000
+
+
+class StatusEvent(msgspec.Struct, frozen=True):
+    """One stored live result; `changed` where it changed the monitor's status."""
+
+    monitor_uid: UUID
+    project_uid: UUID
+    org: int
+    project: int
+    status: Status
+    up: bool
+    latency_ms: int
+    ts: Instant
+    changed: bool
+
+
+class TooManyListeners(Exception):
+    """The bound on listeners is reached."""
+
+
+class Listener:
+    """What one listener still has to hear. Iterating ends when it was cut or the bus closed."""
+
+    def __init__(self, receive: trio.MemoryReceiveChannel[StatusEvent]) -> None:
+        self._receive = receive
+        self.cut = False
+
+    async def next(self) -> StatusEvent | None:
+        """The next event; None when there will be no more."""
+        try:
+            return await self._receive.receive()
+        except trio.EndOfChannel:
+            return None
+
+    def close(self) -> None:
+        self._receive.close()
+
+
+class Bus:
+    """`on_change` is called at each change of a status, whoever listens."""
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self._listeners: dict[Listener, trio.MemorySendChannel[StatusEvent]] = {}
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def publish(self, event: StatusEvent) -> None:
+        """Never waits; a listener whose queue is full is closed."""
+        if event.changed:
+            self.on_change()
+        full = []
+        for listener, send in self._listeners.items():
+            try:
+                send.send_nowait(event)
+            except trio.WouldBlock:
+                full.append(listener)
+        for listener in full:
+            listener.cut = True
+            self._close(listener)
+
+    def close(self) -> None:
+        """Ends every stream, so that a stop waits for none of them."""
+        for listener in list(self._listeners):
+            self._close(listener)
+
+    def listen(self) -> Listener:
+        """A new listener; whoever asks for one hands it back to `hang_up`."""
+        if len(self._listeners) >= LISTENERS_MOST:
+            raise TooManyListeners
+        send, receive = trio.open_memory_channel[StatusEvent](QUEUE_MOST)
+        listener = Listener(receive)
+        self._listeners[listener] = send
+        return listener
+
+    def hang_up(self, listener: Listener) -> None:
+        self._close(listener)
+        listener.close()
+
+    def _close(self, listener: Listener) -> None:
+        send = self._listeners.pop(listener, None)
+        if send is not None:
+            send.close()

@@ -1,0 +1,128 @@
+"""Which composites are to be looked at, what each is made of, and what its members are just now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ...core.instant import Instant
+from ...core.sli import Condition
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...monitors.queries.monitors import Standing, select_standings, status_of
+from ...monitors.rules.composite import Key
+from ...monitors.rules.monitor_state import Status
+from ...scheduling.rules.maintenance_window import is_in_maintenance
+from ...scheduling.tables import shards as schedules
+
+_DUE_WINDOWS = """
+select s.id, w.org, w.monitor, w.due, w.claim_until
+from slices s
+  cross join unnest(s.orgs, s.monitors, s.dues, s.claim_untils)
+    as w(org, monitor, due, claim_until)
+  -- What was deleted meanwhile has nobody to be told to.
+  join monitors m on m.org = w.org and m.id = w.monitor
+where s.kind = 'composite' and s.published and s.first_due <= at(%(now)s)
+  and s.claim_until > at(%(now)s) and w.due <= at(%(now)s) and w.claim_until > at(%(now)s)
+  and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
+    and r.due_at = w.due)
+order by w.due, w.monitor limit %(most)s
+"""
+_DUE_CALLS = """
+select org, monitor from composite_calls where due_at <= at(%(now)s)
+order by due_at, org, monitor limit %(most)s
+"""
+
+_COMPOSITES = """
+select m.org, m.id, m.shard, m.revision, m.enabled, c.mode, c.quorum, c.children,
+  array(select n.type from unnest(c.children) with ordinality as x(id, place)
+    left join monitors n on n.org = m.org and n.id = x.id order by x.place)
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitors m on m.org = k.org and m.id = k.monitor
+  join composite_terms c on c.org = m.org and c.monitor = m.id and c.until_at = 'infinity'
+"""
+
+
+class DueWindow(msgspec.Struct, frozen=True):
+    """A composite's window that waits to be answered."""
+
+    slice: int
+    org: int
+    monitor: int
+    due: Instant
+    claim_until: Instant
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.monitor
+
+
+class Composite(msgspec.Struct, frozen=True):
+    """A composite as it is defined now; the lists run side by side."""
+
+    org: int
+    id: int
+    shard: int
+    revision: int
+    enabled: bool
+    mode: str
+    quorum: int
+    children: list[int]
+    child_types: list[str]
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What monitors are at an instant."""
+
+    now: Instant
+    standings: Mapping[Key, Standing]
+    maintenance: Mapping[int, Sequence[Span]]
+
+    def of(self, key: Key, kind: str) -> Condition:
+        """The folded state while a result holds; unknown where none does."""
+        spans = self.maintenance.get(key[1], ())
+        if is_in_maintenance(self.now, spans):
+            return Condition.EXCLUDED
+        match status_of(self.standings.get(key), kind, self.now, spans):
+            case Status.UP:
+                return Condition.GOOD
+            case Status.DOWN:
+                return Condition.BAD
+            case Status.PENDING:
+                return Condition.UNKNOWN
+
+    def is_in_maintenance(self, key: Key) -> bool:
+        return is_in_maintenance(self.now, self.maintenance.get(key[1], ()))
+
+
+async def select_due_windows(tx: Tx, now: Instant, most: int) -> list[DueWindow]:
+    """Windows that are due, may still be answered and are not, oldest first."""
+    return await tx.structs(DueWindow, _DUE_WINDOWS, now=now, most=most)
+
+
+async def select_due_calls(tx: Tx, now: Instant, most: int) -> list[Key]:
+    return [(org, monitor) for org, monitor in await tx.rows(_DUE_CALLS, now=now, most=most)]
+
+
+async def select_composites(tx: Tx, keys: Sequence[Key]) -> dict[Key, Composite]:
+    """Those that are still there."""
+    rows = await tx.structs(
+        Composite, _COMPOSITES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+    )
+    return {row.key: row for row in rows}
+
+
+async def select_health(tx: Tx, keys: Sequence[Key], now: Instant) -> Health:
+    """How monitors are at an instant, each looked at once however many ask."""
+    standings = await select_standings(tx, keys, counted=False)
+    # Also a maintenance that is over: it ended what was known before it.
+    since = min((s.last_at for s in standings.values() if s.last_at is not None), default=now)
+    maintenance = await schedules.select_maintenances(
+        tx, min(since, now), monitors=[monitor for _, monitor in keys]
+    )
+    return Health(now, standings, maintenance)

@@ -1,0 +1,119 @@
+"""How monitors went lately, in even slots: what each slot's results said, and what else was so."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ...core.instant import DAY, Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...scheduling.rules.run_schedule import Term
+from ...scheduling.tables import shards as schedules
+
+# No hold is longer: three times the longest interval, and a day's grace.
+LONGEST_HOLD_US = 4 * DAY
+
+_SLOTS = """
+select h.org, h.monitor,
+  date_bin(%(step_us)s * interval '1 microsecond', h.ts, at(%(from_at)s)),
+  count(*) filter (where h.up), count(*) filter (where not h.up), max(h.ts),
+  (array_agg(h.up order by h.ts desc))[1]
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join heartbeats h on h.org = k.org and h.monitor = k.monitor
+    and h.ts >= at(%(from_at)s) and h.ts < at(%(to_at)s)
+group by 1, 2, 3 order by 1, 2, 3
+"""
+_BEFORE = """
+select k.org, k.monitor, b.ts, b.up
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+cross join lateral (
+  select ts, up from heartbeats h where h.org = k.org and h.monitor = k.monitor
+    and h.ts < at(%(from_at)s) and h.ts >= at(%(since)s)
+  order by ts desc limit 1) b
+"""
+_LATENCY = """
+select date_bin(%(step_us)s * interval '1 microsecond', ts, at(%(from_at)s)),
+  count(*) filter (where up), count(*) filter (where not up),
+  percentile_disc(0.5) within group (order by latency_ms) filter (where up),
+  percentile_disc(0.95) within group (order by latency_ms) filter (where up)
+from heartbeats
+where org = %(org)s and monitor = %(monitor)s
+  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+group by 1 order by 1
+"""
+
+Key = tuple[int, int]
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """The results of one slot; a slot without any has none of these."""
+
+    org: int
+    monitor: int
+    start: Instant
+    up: int
+    failed: int
+    last_at: Instant
+    last_up: bool
+
+
+class LatencyBin(msgspec.Struct, frozen=True):
+    """Results of one step; the percentiles are of the good ones, None where there is none."""
+
+    start: Instant
+    good: int
+    bad: int
+    p50_ms: int | None
+    p95_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One monitor over a range; `before` is the newest result before it, with what it said."""
+
+    taken: Sequence[Taken] = ()
+    before: tuple[Instant, bool] | None = None
+    terms: Sequence[Term] = ()
+    maintenance: Sequence[Span] = field(default=())
+
+
+async def select_courses(
+    tx: Tx, keys: Sequence[Key], from_at: Instant, to_at: Instant, step_us: int
+) -> dict[Key, Course]:
+    given = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys], "from_at": from_at}
+    taken: dict[Key, list[Taken]] = {}
+    for row in await tx.structs(Taken, _SLOTS, to_at=to_at, step_us=step_us, **given):
+        taken.setdefault((row.org, row.monitor), []).append(row)
+    since = Instant(from_at - LONGEST_HOLD_US)
+    before = {(o, m): (ts, up) for o, m, ts, up in await tx.rows(_BEFORE, since=since, **given)}
+    terms = await schedules.select_terms_of(tx, keys)
+    spans = await select_maintenance(tx, keys, since)
+    return {
+        key: Course(taken.get(key, ()), before.get(key), terms.get(key, ()), spans.get(key, ()))
+        for key in keys
+    }
+
+
+async def select_maintenance(
+    tx: Tx, keys: Iterable[Key], after: Instant
+) -> Mapping[Key, Sequence[Span]]:
+    """What maintenance of the monitors ends after an instant."""
+    pairs = list(keys)
+    found = await schedules.select_maintenances(tx, after, monitors=[key[1] for key in pairs])
+    return {key: found[key[1]] for key in pairs if key[1] in found}
+
+
+async def select_latency_bins(
+    tx: Tx, key: Key, from_at: Instant, to_at: Instant, step_us: int
+) -> list[LatencyBin]:
+    """By step from `from_at`; a step without any result has no row."""
+    return await tx.structs(
+        LatencyBin,
+        _LATENCY,
+        org=key[0],
+        monitor=key[1],
+        from_at=from_at,
+        to_at=to_at,
+        step_us=step_us,
+    )

@@ -1,0 +1,25 @@
+"""When each push monitor was last heard, so that a process can tell when to look at it again."""
+
+from collections.abc import Sequence
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+_SELECT = """
+select m.org, m.id, m.shard, h.ts + make_interval(secs => m.interval_seconds
+  + case when h.msg is not distinct from 'push_missed' then 0 else m.grace_seconds end)
+from monitors m left join lateral (
+  select ts, msg from heartbeats where org = m.org and monitor = m.id
+  order by ts desc limit 1) h on true
+where m.type = 'push' and m.enabled and m.shard = any(%(shards)s)
+"""
+
+Key = tuple[int, int]
+
+
+async def select_push_deadlines(
+    tx: Tx, shards: Sequence[int]
+) -> list[tuple[Key, int, Instant | None]]:
+    """(key, shard, a time not later than its next deadline); None before the first heartbeat."""
+    rows = await tx.rows(_SELECT, shards=list(shards))
+    return [((org, monitor), shard, deadline) for org, monitor, shard, deadline in rows]

@@ -1,0 +1,134 @@
+"""What was measured: heartbeats newest first, latency by step, the ledger page by page."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+_HEARTBEATS = """
+select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
+from heartbeats where org = %(org)s and monitor = %(monitor)s
+order by ts desc limit %(most)s
+"""
+
+
+_FAILURES = """
+select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
+from heartbeats where org = %(org)s and monitor = %(monitor)s and not up
+order by ts desc limit %(most)s
+"""
+
+_LAST_GOOD = """
+select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
+from heartbeats where org = %(org)s and monitor = %(monitor)s and up
+order by ts desc limit 1
+"""
+
+_LATENCY = """
+select date_bin(%(step_us)s * interval '1 microsecond', ts, timestamptz 'epoch'), count(*),
+  percentile_disc(0.5) within group (order by latency_ms)::float8,
+  percentile_disc(0.95) within group (order by latency_ms)::float8
+from heartbeats
+where org = %(org)s and monitor = %(monitor)s and up
+  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+group by 1 order by 1
+"""
+
+# Reserved is whatever stands in a slice and has no row yet: one question answers for both.
+_LEDGER = """
+select due_at, verdict, reason, settled_at from (
+  select due_at, verdict::text, reason, settled_at from expected_runs
+  where org = %(org)s and monitor = %(monitor)s
+    and due_at >= at(%(from_at)s) and due_at < at(%(to_at)s)
+    and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
+  union all
+  select w.due, 'reserved', null, null
+  from slices s cross join unnest(s.orgs, s.monitors, s.dues) as w(org, monitor, due)
+  where s.monitors @> array[%(monitor)s]::int[] and w.monitor = %(monitor)s and w.org = %(org)s
+    and (%(all)s or 'reserved' = any(%(verdicts)s::text[]))
+    and w.due >= at(%(from_at)s) and w.due < at(%(to_at)s)
+    and not exists (select from expected_runs r
+      where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due)) runs
+order by due_at desc limit %(most)s
+"""
+
+
+Key = tuple[int, int]
+
+
+class HeartbeatRow(msgspec.Struct, frozen=True):
+    ts: Instant
+    up: bool
+    latency_ms: int
+    code: int | None
+    msg: str
+    dns_us: int | None
+    connect_us: int | None
+    tls_us: int | None
+    first_byte_us: int | None
+
+
+class LatencyRow(msgspec.Struct, frozen=True):
+    start: Instant
+    count: int
+    p50_ms: float
+    p95_ms: float
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    due_at: Instant
+    verdict: str
+    reason: str | None
+    settled_at: Instant | None
+
+
+async def select_heartbeats(tx: Tx, key: Key, most: int) -> list[HeartbeatRow]:
+    """The newest, newest first."""
+    return await tx.structs(HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], most=most)
+
+
+async def select_failures(tx: Tx, key: Key, most: int) -> list[HeartbeatRow]:
+    return await tx.structs(HeartbeatRow, _FAILURES, org=key[0], monitor=key[1], most=most)
+
+
+async def select_last_good(tx: Tx, key: Key) -> HeartbeatRow | None:
+    return await tx.one(HeartbeatRow, _LAST_GOOD, org=key[0], monitor=key[1])
+
+
+async def select_latency(
+    tx: Tx, key: Key, from_at: Instant, to_at: Instant, step_us: int
+) -> list[LatencyRow]:
+    """Good results by step; a step without one has no row."""
+    return await tx.structs(
+        LatencyRow,
+        _LATENCY,
+        org=key[0],
+        monitor=key[1],
+        from_at=from_at,
+        to_at=to_at,
+        step_us=step_us,
+    )
+
+
+async def select_ledger(
+    tx: Tx,
+    key: Key,
+    from_at: Instant,
+    to_at: Instant,
+    verdicts: Sequence[str] | None,
+    most: int,
+) -> list[RunRow]:
+    """Windows due in [from, to), newest first."""
+    return await tx.structs(
+        RunRow,
+        _LEDGER,
+        org=key[0],
+        monitor=key[1],
+        from_at=from_at,
+        to_at=to_at,
+        all=verdicts is None,
+        verdicts=list(verdicts or ()),
+        most=most,
+    )

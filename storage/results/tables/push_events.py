@@ -1,0 +1,23 @@
+"""What a push says beside its results: that a run began, or a line of its log."""
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+_INSERT = """
+insert into push_marks (org, monitor, at, kind, msg)
+select %(org)s, %(monitor)s, at(%(now)s), %(kind)s, %(msg)s
+-- Its token may be known here a moment longer than it is there.
+from monitors m where m.org = %(org)s and m.id = %(monitor)s
+on conflict do nothing
+"""
+
+_DROP = "delete from push_marks where at < at(%(before)s)"
+
+
+async def insert_mark(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:
+    """False where the very microsecond is taken, or the monitor is gone."""
+    return bool(await tx.execute(_INSERT, org=org, monitor=monitor, kind=kind, msg=msg, now=tx.now))
+
+
+async def drop_marks(tx: Tx, before: Instant) -> int:
+    return await tx.execute(_DROP, before=before)

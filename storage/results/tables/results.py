@@ -1,0 +1,293 @@
+"""Heartbeats, the ledger and the states they fold into: one statement for what changes no state,
+and the pieces of the transaction for everything else.
+
+The steady statement stores a result only for rows whose state version is still the one that was
+folded from, and holds those rows FOR KEY SHARE until the commit. Whoever changes a state takes it
+FOR UPDATE first. So no two writers can each believe that theirs is the newest result.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+from ..rules.incoming_result import Arrival, Flip
+
+Key = tuple[int, int]
+
+_ITEM = """
+  select * from json_to_recordset(%(items)s::json) as i(
+    org int, monitor int, shard int, version bigint, ts bigint, reach_us bigint, up boolean,
+    latency_ms int, code int, dns_us int, connect_us int, tls_us int, first_byte_us int,
+    msg text, dues bigint[], windowed boolean, late boolean)
+"""
+
+_STEADY = f"""
+with item as materialized ({_ITEM}),
+-- Held until the commit: a sealer that moves the fence waits for us, and then reads what we wrote.
+fence as materialized (
+  select id, sealed_through from shards where id = any(%(shards)s) order by id for key share),
+held as materialized (
+  select i.* from monitor_states s
+    join item i on i.org = s.org and i.monitor = s.monitor and i.version = s.version
+    join fence f on f.id = i.shard
+  where at(i.ts) >= f.sealed_through - i.reach_us * interval '1 microsecond'
+  order by s.org, s.monitor
+  for key share of s),
+ran as (
+  insert into expected_runs (org, monitor, due_at, settled_at, verdict)
+  select h.org, h.monitor, at(d.due), at(%(now)s),
+    (case when h.late then 'covered_late' else 'covered' end)::verdict
+  from held h, unnest(h.dues) as d(due)
+  order by h.org, h.monitor, d.due
+  on conflict do nothing
+  returning org, monitor, due_at),
+kept as materialized (
+  select h.* from held h
+  -- The "or" keeps this a hashed lookup; as a join of two CTEs it went quadratic.
+  where not h.windowed
+    or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)),
+stored as (
+  insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
+    first_byte_us, up, msg)
+  select k.org, k.monitor, at(k.ts), k.latency_ms, k.code, k.dns_us, k.connect_us, k.tls_us,
+    k.first_byte_us, k.up, nullif(k.msg, '')
+  from kept k
+  order by k.org, k.monitor, k.ts
+  on conflict do nothing
+  returning org, monitor, ts)
+select org, monitor, ts from stored
+union all
+-- A window that is covered has its result: where an instant was taken, all of it is undone.
+select null, null, null
+where not or_conflict((select count(*) from stored) = (select count(*) from kept))
+"""
+
+_SHARE_FENCES = """
+select id, sealed_through from shards where id = any(%(shards)s) order by id for key share
+"""
+
+_LOCK_STATES = """
+select 1
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitor_states s on s.org = k.org and s.monitor = k.monitor
+order by s.org, s.monitor
+for update of s
+"""
+
+# After the lock and in a statement of its own: who waited for an edit would have the state that it
+# left beside the monitor that it changed.
+_LOCKED_STATES = """
+select s.org, s.monitor, s.version, s.status, s.failures, s.since, s.silent_since,
+  m.type, m.enabled, m.failure_threshold, m.interval_seconds, m.timeout_seconds, m.grace_seconds,
+  m.confirm_interval_seconds, m.shard, m.project, m.uid, p.uid, m.revision, m.updated_at
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join monitor_states s on s.org = k.org and s.monitor = k.monitor
+  join monitors m on m.org = s.org and m.id = s.monitor
+  join projects p on p.org = m.org and p.id = m.project
+order by s.org, s.monitor
+"""
+
+_NEWEST = """
+select k.org, k.monitor, h.ts, h.msg
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+cross join lateral (
+  select ts, msg from heartbeats h where h.org = k.org and h.monitor = k.monitor
+  order by ts desc limit 1) h
+"""
+
+_SAME = """
+select exists (select from heartbeats where org = %(org)s and monitor = %(monitor)s
+  and ts = at(%(ts)s) and up = %(up)s and latency_ms = %(latency_ms)s
+  and coalesce(msg, '') = %(msg)s)
+"""
+
+_FOLLOWING = """
+select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and ts > at(%(ts)s)
+"""
+
+# A window is settled once; only what was called missed may still become covered late.
+_SETTLE = """
+insert into expected_runs as r (org, monitor, due_at, settled_at, verdict, reason)
+select i.org, i.monitor, at(i.due), at(%(now)s), i.verdict::verdict, i.reason
+from json_to_recordset(%(items)s::json)
+  as i(org int, monitor int, due bigint, verdict text, reason text)
+order by i.org, i.monitor, i.due
+on conflict (org, monitor, due_at) do update
+  set verdict = 'covered_late', reason = null, settled_at = excluded.settled_at
+  where r.verdict = 'missed' and excluded.verdict <> 'withheld'
+returning org, monitor, due_at
+"""
+
+_INSERT = f"""
+insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
+  first_byte_us, up, msg)
+select i.org, i.monitor, at(i.ts), i.latency_ms, i.code, i.dns_us, i.connect_us, i.tls_us,
+  i.first_byte_us, i.up, nullif(i.msg, '')
+from ({_ITEM}) i
+order by i.org, i.monitor, i.ts
+on conflict do nothing
+returning org, monitor, ts
+"""
+
+_UPDATE_STATES = """
+update monitor_states s
+set version = s.version + 1, status = i.status, failures = i.failures, since = at(i.since),
+  silent_since = at(i.silent_since)
+from json_to_recordset(%(items)s::json)
+  as i(org int, monitor int, status text, failures int, since bigint,
+  silent_since bigint)
+where s.org = i.org and s.monitor = i.monitor
+"""
+
+
+_INSERT_SIGNALS = """
+insert into signals (org, monitor, at, was, became, committed_at)
+select i.org, i.monitor, at(i.at), i.was, i.became, at(%(now)s)
+from json_to_recordset(%(items)s::json)
+  as i(org int, monitor int, at bigint, was text, became text)
+"""
+
+_INSERT_RESTATEMENTS = """
+insert into restatements (org, shard, monitor, from_at, to_at, reason, created_at, due_at)
+select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), i.reason, at(%(now)s), at(%(now)s)
+from json_to_recordset(%(items)s::json)
+  as i(org int, shard int, monitor int, from_at bigint, to_at bigint, reason text)
+"""
+
+
+class LockedState(msgspec.Struct, frozen=True):
+    """A state row held FOR UPDATE, and what of its monitor decides the fold."""
+
+    org: int
+    monitor: int
+    version: int
+    status: str
+    failures: int
+    since: Instant
+    silent_since: Instant | None
+    type: str
+    enabled: bool
+    failure_threshold: int
+    interval_seconds: int
+    timeout_seconds: int
+    grace_seconds: int
+    confirm_interval_seconds: int
+    shard: int
+    project: int
+    uid: UUID
+    project_uid: UUID
+    revision: int
+    updated_at: Instant
+
+
+class Restatement(msgspec.Struct, frozen=True):
+    """A stretch whose figures were made before something about it was known."""
+
+    org: int
+    shard: int
+    monitor: int
+    from_at: Instant
+    to_at: Instant
+    reason: str = "late_result"
+
+
+class StateWrite(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    status: str
+    failures: int
+    since: Instant
+    silent_since: Instant | None
+
+
+def encode_items(arrivals: Iterable[Arrival]) -> str:
+    return msgspec.json.encode(list(arrivals)).decode()
+
+
+async def insert_steady(tx: Tx, arrivals: Sequence[Arrival], shards: list[int]) -> set[Any]:
+    """Stores what may be stored without changing a state; the (org, monitor, ts) that were."""
+    rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)
+    return set(rows)
+
+
+async def share_fences(tx: Tx, shards: list[int]) -> dict[int, Instant]:
+    """Fences by shard, held FOR KEY SHARE: none moves before our commit."""
+    tx.lock_rank(LockRank.SHARD, "fences")
+    return dict(await tx.rows(_SHARE_FENCES, shards=shards))
+
+
+async def lock_states(tx: Tx, keys: Sequence[Key]) -> dict[Key, LockedState]:
+    """State rows FOR UPDATE in key order; a monitor that is gone is missing from the answer."""
+    tx.lock_rank(LockRank.STATE, "states")
+    those = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys]}
+    await tx.rows(_LOCK_STATES, **those)
+    rows = await tx.structs(LockedState, _LOCKED_STATES, **those)
+    return {(row.org, row.monitor): row for row in rows}
+
+
+async def select_newest(tx: Tx, keys: Sequence[Key]) -> dict[Key, tuple[Instant, str | None]]:
+    """The newest stored result of each. Ask after the lock and in a statement of its own, so that
+    its snapshot sees what the former holder of the lock committed."""
+    rows = await tx.rows(_NEWEST, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    return {(org, monitor): (ts, msg) for org, monitor, ts, msg in rows}
+
+
+async def select_following(tx: Tx, key: Key, ts: Instant) -> Instant | None:
+    found: Instant | None = await tx.value(_FOLLOWING, org=key[0], monitor=key[1], ts=ts)
+    return found
+
+
+async def settle_windows(
+    tx: Tx, windows: Iterable[tuple[int, int, Instant, str, str | None]]
+) -> set[tuple[int, int, Instant]]:
+    """Gives (org, monitor, due, verdict, reason) windows their row; those that had one are left
+    out, but for a missed one that is covered late."""
+    names = ("org", "monitor", "due", "verdict", "reason")
+    items = [dict(zip(names, window, strict=True)) for window in windows]
+    if not items:
+        return set()
+    rows = await tx.rows(_SETTLE, items=msgspec.json.encode(items).decode(), now=tx.now)
+    return {(org, monitor, due) for org, monitor, due in rows}
+
+
+async def insert_heartbeats(tx: Tx, arrivals: Sequence[Arrival]) -> set[tuple[int, int, Instant]]:
+    """The (org, monitor, ts) that were stored; what is missing found its instant taken."""
+    if not arrivals:
+        return set()
+    rows = await tx.rows(_INSERT, items=encode_items(arrivals))
+    return {(org, monitor, ts) for org, monitor, ts in rows}
+
+
+async def is_stored(tx: Tx, arrival: Arrival) -> bool:
+    """Whether this very result stands there already: a write whose outcome was not known."""
+    found: bool = await tx.value(
+        _SAME,
+        org=arrival.org,
+        monitor=arrival.monitor,
+        ts=arrival.ts,
+        up=arrival.up,
+        latency_ms=arrival.latency_ms,
+        msg=arrival.msg,
+    )
+    return found
+
+
+async def insert_signals(tx: Tx, flips: Sequence[Flip]) -> None:
+    if flips:
+        await tx.execute(_INSERT_SIGNALS, items=msgspec.json.encode(flips).decode(), now=tx.now)
+
+
+async def insert_restatements(tx: Tx, ranges: Sequence[Restatement]) -> None:
+    if ranges:
+        items = msgspec.json.encode(ranges).decode()
+        await tx.execute(_INSERT_RESTATEMENTS, items=items, now=tx.now)
+
+
+async def update_states(tx: Tx, states: Sequence[StateWrite]) -> None:
+    if states:
+        count = await tx.execute(_UPDATE_STATES, items=msgspec.json.encode(states).decode())
+        assert count == len(states), "every state that is written is locked and there"

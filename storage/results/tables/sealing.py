@@ -1,0 +1,202 @@
+"""Sealing: the fence that only moves forward, and the verdicts of what nobody answered.
+
+The fence is moved in a transaction of its own, FOR UPDATE against the recorders' FOR KEY SHARE: so
+every result stored under the old fence is committed before the sealer reads, and every later one
+sees the new fence.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+_LOCK_FENCE = """
+select sealed_through, reserved_through from shards where id = %(shard)s for update
+"""
+_MOVE_FENCE = """
+update shards set sealed_through = at(%(to)s) where id = %(shard)s and sealed_through < at(%(to)s)
+"""
+_FINISH = """
+update shards set finished_through = greatest(finished_through, at(%(to)s)) where id = %(shard)s
+"""
+
+# Windows of a monitor that was deleted have nobody to be told to, and no row.
+_SEAL_RUNS = """
+with due as (
+  select s.id, s.published, s.claimed, w.org, w.monitor, w.due
+  from slices s cross join unnest(s.orgs, s.monitors, s.dues, s.seals) as w(org, monitor, due, seal)
+  where s.id = any(%(ids)s) and s.kind <> 'push' and w.seal <= at(%(fence)s))
+insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
+select d.org, d.monitor, d.due, at(%(now)s), 'missed',
+  case when not d.published then 'never_published' when not d.claimed then 'never_claimed'
+    else 'never_finished' end
+from due d join monitors m on m.org = d.org and m.id = d.monitor
+order by d.org, d.monitor, d.due
+on conflict do nothing
+returning org, monitor, due_at, reason
+"""
+
+_DUE_SLICES = """
+select id, kind, last_seal from slices
+where shard = %(shard)s and first_seal <= at(%(fence)s) and id > %(after)s
+order by id limit %(most)s
+"""
+
+# What a slice of pushes still has to be judged on: no row yet, and its promise has ended.
+_OPEN_WINDOWS = """
+select w.org, w.monitor, w.due
+from slices s cross join unnest(s.orgs, s.monitors, s.dues, s.seals) as w(org, monitor, due, seal)
+  join monitors m on m.org = w.org and m.id = w.monitor
+where s.id = any(%(ids)s) and s.kind = %(kind)s and w.seal <= at(%(fence)s)
+  and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
+    and r.due_at = w.due)
+order by w.org, w.monitor, w.due
+"""
+
+# The newest heartbeat up to a window's end; a failure that we folded ourselves is none.
+_LAST_HEARTBEATS = """
+select w.monitor, at(w.due), (
+  select h.ts from heartbeats h
+  where h.org = w.org and h.monitor = w.monitor and h.ts <= at(w.until)
+    and h.msg is distinct from 'push_missed'
+  order by h.ts desc limit 1)
+from json_to_recordset(%(items)s::json) as w(org int, monitor int, due bigint, until bigint)
+"""
+
+_WRITE_VERDICTS = """
+insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
+select i.org, i.monitor, at(i.due), at(%(now)s), i.verdict::verdict, i.reason
+from json_to_recordset(%(items)s::json)
+  as i(org int, monitor int, due bigint, verdict text, reason text)
+order by i.org, i.monitor, i.due
+on conflict do nothing
+"""
+
+_DELETE_SLICES = "delete from slices where id = any(%(ids)s)"
+
+# When a term ended: where the next one of its monitor begins.
+_END = """
+coalesce((select min(n.from_at) from monitor_terms n
+  where n.org = t.org and n.monitor = t.monitor and n.from_at > t.from_at), 'infinity')
+"""
+_LATE = "make_interval(secs => t.timeout_seconds + 120)"
+_LONGEST_TIMEOUT = f"""
+select coalesce(max(t.timeout_seconds), 0) from monitor_terms t
+where t.shard = %(shard)s and {_END} >= at(%(fence)s) - {_LATE}
+"""
+_LEAST_MARK_ELSEWHERE = f"""
+select min(greatest(t.from_at, s.finished_through - {_LATE}))
+from monitors m
+  join monitor_terms t on t.org = m.org and t.monitor = m.id and t.shard <> m.shard
+  join shards s on s.id = t.shard
+where m.shard = %(shard)s and {_END} >= s.finished_through - {_LATE}
+"""
+# The same of all that composites of a shard are made of, each from when it is part of them.
+_LEAST_MARK_BENEATH = f"""
+with recursive beneath(org, monitor, since) as (
+  select c.org, child, c.from_at
+  from shards s join monitors m on m.shard = s.id and m.type = 'composite'
+    join composite_terms c on c.org = m.org and c.monitor = m.id
+      and c.until_at > s.figured_through
+    cross join unnest(c.children) as child
+  where s.id = %(shard)s
+  union
+  select c.org, child, greatest(b.since, c.from_at)
+  from beneath b join composite_terms c on c.org = b.org and c.monitor = b.monitor
+      and c.until_at > b.since
+    cross join unnest(c.children) as child)
+select min(greatest(t.from_at, b.since, s.finished_through - {_LATE}))
+from beneath b join known_terms t on t.org = b.org and t.monitor = b.monitor
+  join shards s on s.id = t.shard and s.id <> %(shard)s
+where {_END.replace("monitor_terms", "known_terms")} >= s.finished_through - {_LATE}
+"""
+
+
+class DueSlice(msgspec.Struct, frozen=True):
+    id: int
+    kind: str
+    last_seal: Instant
+
+
+class VerdictWrite(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    due: Instant
+    verdict: str
+    reason: str | None
+
+
+async def move_fence(tx: Tx, shard: int, to: Instant) -> Instant:
+    """Moves the fence, never past what is reserved and never back; answers where it stands."""
+    tx.lock_rank(LockRank.SHARD, "fence")
+    row = await tx.row(_LOCK_FENCE, shard=shard)
+    if row is None:
+        return to
+    standing, reserved = row
+    fence = max(standing, min(to, reserved))
+    await tx.execute(_MOVE_FENCE, shard=shard, to=fence)
+    return Instant(fence)
+
+
+async def select_due_slices(
+    tx: Tx, shard: int, fence: Instant, after: int, most: int
+) -> list[DueSlice]:
+    """Slices with a window to be sealed by this fence, by id."""
+    return await tx.structs(DueSlice, _DUE_SLICES, shard=shard, fence=fence, after=after, most=most)
+
+
+async def seal_runs(
+    tx: Tx, slices: Sequence[int], fence: Instant
+) -> list[tuple[int, int, Instant, str]]:
+    """Calls missed what has no row by now, with the reason where it stopped; what was called so."""
+    return [tuple(r) for r in await tx.rows(_SEAL_RUNS, ids=list(slices), fence=fence, now=tx.now)]
+
+
+async def select_open_windows(
+    tx: Tx, slices: Sequence[int], kind: str, fence: Instant
+) -> list[tuple[int, int, Instant]]:
+    rows = await tx.rows(_OPEN_WINDOWS, ids=list(slices), kind=kind, fence=fence)
+    return [(org, monitor, due) for org, monitor, due in rows]
+
+
+async def select_last_heartbeats(
+    tx: Tx, windows: Sequence[tuple[int, int, Instant, Instant]]
+) -> dict[tuple[int, Instant], Instant]:
+    """By (monitor, due), the newest heartbeat up to the end of each (org, monitor, due, end)."""
+    items = [{"org": o, "monitor": m, "due": d, "until": u} for o, m, d, u in windows]
+    rows = await tx.rows(_LAST_HEARTBEATS, items=msgspec.json.encode(items).decode())
+    return {(monitor, due): ts for monitor, due, ts in rows if ts is not None}
+
+
+async def write_verdicts(tx: Tx, verdicts: Sequence[VerdictWrite]) -> int:
+    if not verdicts:
+        return 0
+    items = msgspec.json.encode(verdicts).decode()
+    return await tx.execute(_WRITE_VERDICTS, items=items, now=tx.now)
+
+
+async def delete_slices(tx: Tx, slices: Sequence[int]) -> int:
+    return await tx.execute(_DELETE_SLICES, ids=list(slices))
+
+
+async def finish(tx: Tx, shard: int, to: Instant) -> None:
+    """All that this fence settles is settled: the watermark may be told from it."""
+    tx.lock_rank(LockRank.SHARD, "finished")
+    await tx.execute(_FINISH, shard=shard, to=to)
+
+
+async def select_longest_timeout_seconds(tx: Tx, shard: int, fence: Instant) -> int:
+    """The longest time-out of any term that may have unsealed windows behind this fence."""
+    seconds: int = await tx.value(_LONGEST_TIMEOUT, shard=shard, fence=fence)
+    return seconds
+
+
+async def select_least_mark_elsewhere(tx: Tx, shard: int) -> Instant | None:
+    """Before this instant all is sealed that the monitors of a shard were due for in others, or
+    are made of there; None where nothing of that is open."""
+    marks = [
+        await tx.value(query, shard=shard) for query in (_LEAST_MARK_ELSEWHERE, _LEAST_MARK_BENEATH)
+    ]
+    return min((mark for mark in marks if mark is not None), default=None)

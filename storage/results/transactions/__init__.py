@@ -1,0 +1,1 @@
+"""Transactions of results: one unit of work per function."""

@@ -1,0 +1,110 @@
+"""Looks at composites: what their members' states say now becomes a result of their own.
+
+A window is answered here or not at all: where unknown members leave it open what the composite is,
+or all of them are in maintenance, its row says so at once, and no result is stored. So its verdict
+tells how it was when it was due, and not how it was when somebody looked again.
+
+Calls are taken before anything is read: a member that changes after that calls again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ....probes.check.result import FailureClass, message
+from ...core.instant import LATEST, Instant
+from ...core.sli import Condition
+from ...engine.pools import Tx
+from ...monitors.rules.composite import Key, Mode, verdict
+from ...monitors.tables import compositions
+from ...scheduling.rules.expected_run import Verdict, WithheldReason
+from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
+from ..queries.composites import Composite, DueWindow, Health, select_composites, select_health
+from ..rules.incoming_result import Arrival, Fate, Flip, Recorded
+from ..tables import sealing as seals
+from ..tables.sealing import VerdictWrite
+from .record_results import record_results
+
+# What was seen is dropped: another process had answered the window, from what it saw before; or the
+# composite was edited meanwhile.
+_UNSEEN = frozenset({Fate.DUPLICATE, Fate.OUTDATED})
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What was stored of each, with its answer, and the windows that were withheld."""
+
+    results: Sequence[tuple[Arrival, Recorded]]
+    flips: Sequence[Flip]
+    calls: int
+    withheld: int
+
+
+async def evaluate_composites(
+    tx: Tx, windows: Sequence[DueWindow], called: Iterable[Key]
+) -> Evaluated:
+    """Answers the windows, of each composite at most one, and looks at those that are called for.
+
+    Of composites that are made of each other the members must have been evaluated before.
+    """
+    by_key = {window.key: window for window in windows}
+    calls = await compositions.take_calls(tx, sorted({*called, *by_key}))
+    now = tx.now
+    composites = await select_composites(tx, sorted({*calls, *by_key}))
+    health = await _select_health(tx, composites.values(), now)
+    arrivals: list[Arrival] = []
+    withheld: list[VerdictWrite] = []
+    for key, composite in sorted(composites.items()):
+        window = by_key.get(key)
+        if window is None and (not composite.enabled or health.is_in_maintenance(key)):
+            continue
+        said = condition_of(composite, health)
+        if said in (Condition.GOOD, Condition.BAD):
+            arrivals.append(_arrival(composite, window, said is Condition.GOOD, now))
+        elif window is not None:
+            withheld.append(_withheld(window, said))
+    recorded, flips = await record_results(tx, arrivals) if arrivals else ([], [])
+    for arrival, answer in zip(arrivals, recorded, strict=True):
+        if arrival.key in calls and answer.fate in _UNSEEN:
+            # Taking the call ends only with an answer to it.
+            await compositions.call(tx, arrival.key, now)
+    await seals.write_verdicts(tx, withheld)
+    await compositions.drop_settled_slices(tx, sorted({window.slice for window in windows}))
+    results = list(zip(arrivals, recorded, strict=True))
+    return Evaluated(results, flips, len(calls), len(withheld))
+
+
+def condition_of(composite: Composite, health: Health) -> Condition:
+    """What a composite's members say together at an instant."""
+    members = (
+        health.of((composite.org, child), kind)
+        for child, kind in zip(composite.children, composite.child_types, strict=True)
+    )
+    return verdict(Mode(composite.mode), composite.quorum, members)
+
+
+async def _select_health(tx: Tx, composites: Iterable[Composite], now: Instant) -> Health:
+    keys = {(c.org, child) for c in composites for child in (*c.children, c.id)}
+    return await select_health(tx, sorted(keys), now)
+
+
+def _arrival(composite: Composite, window: DueWindow | None, up: bool, now: Instant) -> Arrival:
+    return Arrival(
+        org=composite.org,
+        monitor=composite.id,
+        shard=composite.shard,
+        ts=now if window is None else max(now, window.due),
+        up=up,
+        # A composite has no host; which of its members are down, their own results say.
+        msg="" if up else message(FailureClass.CONDITION_FAILED, ""),
+        dues=() if window is None else (window.due,),
+        windowed=window is not None,
+        covered_until=LATEST if window is None else window.claim_until,
+        reach_us=LATE_ARRIVAL_US,
+        revision=composite.revision,
+    )
+
+
+def _withheld(window: DueWindow, said: Condition) -> VerdictWrite:
+    unknown = said is Condition.UNKNOWN
+    reason = WithheldReason.CHILDREN_UNKNOWN if unknown else WithheldReason.MAINTENANCE
+    return VerdictWrite(window.org, window.monitor, window.due, Verdict.WITHHELD, reason)

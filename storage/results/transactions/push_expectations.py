@@ -1,0 +1,102 @@
+"""What is to be known of push monitors before their silence or their heartbeats are folded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...core.instant import Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...scheduling.rules.presence import LATE_RENEWAL_US, Presence, judged_through, listened
+from ...scheduling.rules.run_schedule import Term
+from ...scheduling.tables import presences
+from ...scheduling.tables import shards as schedules
+from ..rules.incoming_result import Arrival, Source
+from ..rules.push_deadline import Silence, missed_deadlines, next_deadline
+from ..tables.results import Key, LockedState
+
+PUSH = "push"
+PUSH_MISSED = "push_missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One push monitor's silence so far, and what it is judged by."""
+
+    silence: Silence | None
+    terms: Sequence[Term]
+    maintenance: Sequence[Span]
+    heard: Sequence[Span]
+    # Up to here silence is known to be silence; None while nobody listens.
+    judged: Instant | None
+
+    def missed(self, through: Instant) -> list[Instant]:
+        """The deadlines that passed by then and can be judged."""
+        if self.silence is None or self.judged is None:
+            return []
+        until = min(through, self.judged)
+        return missed_deadlines(self.silence, self.terms, self.maintenance, self.heard, until)
+
+    def after(self, missed: Instant) -> "Promise":
+        """The same promise once a missed deadline has been folded."""
+        if self.silence is None:
+            return self
+        return replace(self, silence=Silence(self.silence.since, missed))
+
+    def is_undecided(self, through: Instant) -> bool:
+        """Whether a deadline passed by then that cannot be judged yet."""
+        deadline = self.next_deadline()
+        if deadline is None or deadline > through:
+            return False
+        return self.judged is None or deadline > self.judged
+
+    def next_deadline(self) -> Instant | None:
+        if self.silence is None:
+            return None
+        return next_deadline(self.silence, self.terms, self.maintenance, self.heard)
+
+
+async def load_promises(
+    tx: Tx,
+    locked: Mapping[Key, LockedState],
+    newest: Mapping[Key, tuple[Instant, str | None]],
+) -> dict[Key, Promise]:
+    """The promises of the push monitors among those that are locked."""
+    keys = [key for key, row in locked.items() if row.type == PUSH]
+    if not keys:
+        return {}
+    silences = {key: _silence(locked[key], newest.get(key)) for key in keys}
+    since = min((s.since for s in silences.values() if s is not None), default=tx.now)
+    terms = await schedules.select_terms_of(tx, keys)
+    maintenance = await schedules.select_maintenances(tx, since, monitors=[k[1] for k in keys])
+    known = [
+        Presence(row.from_at, row.through_at, row.ended)
+        # An unclean end before the last heartbeat leaves its deafness behind it.
+        for row in await presences.select_listening(tx, Instant(since - LATE_RENEWAL_US))
+    ]
+    heard, judged = listened(known, tx.now), judged_through(known, tx.now)
+    return {
+        key: Promise(silences[key], terms.get(key, ()), maintenance.get(key[1], ()), heard, judged)
+        for key in keys
+    }
+
+
+def missed_arrival(row: LockedState, deadline: Instant) -> Arrival:
+    """The failure that stands for a deadline nobody kept."""
+    return Arrival(
+        org=row.org,
+        monitor=row.monitor,
+        shard=row.shard,
+        ts=deadline,
+        up=False,
+        msg=PUSH_MISSED,
+        source=Source.PUSH,
+    )
+
+
+def _silence(row: LockedState, newest: tuple[Instant, str | None] | None) -> Silence | None:
+    if newest is None:
+        return None
+    instant, message = newest
+    if message != PUSH_MISSED:
+        return Silence(instant)
+    return Silence(row.silent_since or instant, instant)

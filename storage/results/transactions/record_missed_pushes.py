@@ -1,0 +1,55 @@
+"""Folds a failure for every deadline that push monitors let pass, as soon as it can be judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..rules.incoming_result import Arrival, Flip
+from ..tables import results
+from ..tables.results import Key
+from .push_expectations import Promise, missed_arrival
+from .request_repairs import ask_restatements, passed
+from .state_update import Course, begin_courses, write_courses
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`look_again_at` is the next deadline if nothing comes; None without a promise. `undecided`
+    says that a deadline has passed which some listening process has not passed yet."""
+
+    look_again_at: Instant | None
+    undecided: bool
+
+
+async def judge_silence(
+    tx: Tx, keys: Sequence[Key], shards: Sequence[int]
+) -> tuple[dict[Key, Judged], list[tuple[Arrival, Course]], list[Flip]]:
+    """What became of each monitor, the failures that were stored, and the changes of status."""
+    fences = await results.share_fences(tx, sorted(shards))
+    courses = await begin_courses(tx, keys)
+    due = [
+        (missed_arrival(course.locked, deadline), course)
+        for course in courses.values()
+        if course.promise is not None
+        for deadline in course.promise.missed(tx.now)
+    ]
+    # A heartbeat at the very microsecond of its deadline is in time: there is nothing to fold.
+    stored = await results.insert_heartbeats(tx, [arrival for arrival, _ in due])
+    found = [pair for pair in due if (*pair[0].key, pair[0].ts) in stored]
+    for arrival, course in sorted(found, key=lambda pair: pair[0].ts):
+        course.take(arrival)
+    await ask_restatements(tx, passed((arrival for arrival, _ in found), fences))
+    last = {arrival.key: arrival.ts for arrival, _ in due}
+    judged = {
+        key: _judged(course.promise, last.get(key), tx.now)
+        for key, course in courses.items()
+        if course.promise is not None
+    }
+    return judged, found, await write_courses(tx, courses)
+
+
+def _judged(promise: Promise, missed: Instant | None, now: Instant) -> Judged:
+    if missed is not None:
+        promise = promise.after(missed)
+    return Judged(promise.next_deadline(), promise.is_undecided(now))

@@ -1,0 +1,54 @@
+"""Asks for figures to be made again where a result is stored that they had to do without."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ...monitors.rules.monitor_state import hold_us
+from ...scheduling.rules.run_schedule import Term
+from ...scheduling.tables import shards as schedules
+from ...services.tables import service_revisions as declarations
+from ..rules.incoming_result import Arrival
+from ..tables import results
+from ..tables.results import Restatement
+
+Key = tuple[int, int]
+
+
+def passed(arrivals: Iterable[Arrival], fences: Mapping[int, Instant]) -> list[Arrival]:
+    """Those that the fences have passed. A deadline that nobody kept may be found so late; it is
+    folded all the same."""
+    return [arrival for arrival in arrivals if arrival.is_history(fences[arrival.shard])]
+
+
+async def ask_restatements(tx: Tx, arrivals: Sequence[Arrival]) -> None:
+    """What an arrival changes ends with the next result; else where its hold ends, or that of the
+    result before it, which it has cut short."""
+    if not arrivals:
+        return
+    holds = await select_longest_holds(tx, {arrival.key for arrival in arrivals})
+    ranges = []
+    for arrival in arrivals:
+        until = Instant(arrival.ts + holds[arrival.key])
+        following = await results.select_following(tx, arrival.key, arrival.ts)
+        until = min(until, following or until)
+        ranges.append(Restatement(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
+    await results.insert_restatements(tx, ranges)
+
+
+async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
+    """How long a result of each may speak at most, by any term of it and to whoever is made of it:
+    a service may let results speak for longer than they do to their monitor."""
+    terms = await schedules.select_terms_of(tx, keys)
+    holds = {
+        org: await declarations.select_longest_hold(tx, org) for org in {org for org, _ in terms}
+    }
+    return {
+        key: max(_hold_us(term, *holds[key[0]]) for term in history)
+        for key, history in terms.items()
+    }
+
+
+def _hold_us(term: Term, multiplier: int, floor_us: int) -> int:
+    probed = max(hold_us(term.interval_us), hold_us(term.interval_us, multiplier, floor_us))
+    return max(probed, term.interval_us + term.grace_us)

@@ -1,0 +1,80 @@
+"""Gives every window behind the fence its verdict, and drops the slices that are done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...core.instant import MINUTE, Instant
+from ...engine.pools import Tx
+from ...scheduling.rules.presence import Presence, listened
+from ...scheduling.rules.run_schedule import Manner, Term, result_expected_by, window_at
+from ...scheduling.tables import presences
+from ...scheduling.tables import shards as schedules
+from ..rules.push_deadline import ruling
+from ..tables import sealing as seals
+from ..tables.sealing import DueSlice, VerdictWrite
+
+SLICES_AT_ONCE = 200
+
+
+@dataclass(slots=True)
+class Sealed:
+    """What one pass settled. `cursor` is where the next begins; None when nothing is left."""
+
+    cursor: int | None
+    missed: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def count(self, reason: str) -> None:
+        self.missed += 1
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+
+
+async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> Sealed:
+    """Settles up to SLICES_AT_ONCE slices after a cursor. Repeating it changes nothing."""
+    due = await seals.select_due_slices(tx, shard, fence, after, SLICES_AT_ONCE)
+    sealed = Sealed(cursor=due[-1].id if len(due) == SLICES_AT_ONCE else None)
+    # A composite that was looked at has its row already, whatever its members left open.
+    runs = [item.id for item in due if item.kind != "push"]
+    for _, _, _, reason in await seals.seal_runs(tx, runs, fence):
+        sealed.count(reason)
+    await _seal_pushes(tx, [item for item in due if item.kind == "push"], fence, sealed)
+    await seals.delete_slices(tx, [item.id for item in due if item.last_seal <= fence])
+    return sealed
+
+
+async def _seal_pushes(tx: Tx, due: Sequence[DueSlice], fence: Instant, sealed: Sealed) -> None:
+    """A push's window that no heartbeat covered is judged by whether we listened."""
+    windows = await seals.select_open_windows(tx, [item.id for item in due], "push", fence)
+    if not windows:
+        return
+    keys = sorted({(org, monitor) for org, monitor, _ in windows})
+    terms = await schedules.select_terms_of(tx, keys)
+    since = Instant(min(due_at for _, _, due_at in windows) - MINUTE)
+    maintenance = await schedules.select_maintenances(tx, since, monitors=[k[1] for k in keys])
+    known = [
+        Presence(row.from_at, row.through_at, row.ended)
+        for row in await presences.select_listening(tx, since)
+    ]
+    heard = listened(known, tx.now)
+    ends = [
+        (org, monitor, due_at, _end(terms[org, monitor], due_at))
+        for org, monitor, due_at in windows
+    ]
+    last = await seals.select_last_heartbeats(tx, ends)
+    verdicts = []
+    for org, monitor, due_at in windows:
+        history = terms[org, monitor]
+        window = window_at(history, due_at)
+        if window is None:
+            continue
+        spans = maintenance.get(monitor, ())
+        said = ruling(window, last.get((monitor, due_at)), history, spans, heard)
+        verdicts.append(VerdictWrite(org, monitor, due_at, said.verdict, said.reason))
+        if said.verdict == "missed":
+            sealed.count(str(said.reason))
+    await seals.write_verdicts(tx, verdicts)
+
+
+def _end(terms: Sequence[Term], due_at: Instant) -> Instant:
+    window = window_at(terms, due_at)
+    return result_expected_by(window, Manner.PUSH) if window else due_at

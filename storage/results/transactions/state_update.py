@@ -1,0 +1,148 @@
+"""One monitor's way through a batch: its locked state, what is folded into it, what is written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from uuid_utils.compat import uuid7
+
+from ...core.instant import SECOND, Instant
+from ...engine.pools import Tx
+from ...monitors.rules.monitor_state import State, Status, fold, is_foldable
+from ...monitors.tables import compositions
+from ...scheduling.rules.run_schedule import confirm_at
+from ...scheduling.tables import shards as schedules
+from ...scheduling.tables import work_queues as queues
+from ..rules.incoming_result import Arrival, Flip, Standing
+from ..tables import results
+from ..tables.results import Key, LockedState, StateWrite
+from .push_expectations import PUSH, PUSH_MISSED, Promise, load_promises
+
+COMPOSITE = "composite"
+# A push is told and cannot be asked; each run of a canary is a transaction of somebody's.
+UNCONFIRMED = frozenset({PUSH, "async_canary"})
+# How long after its time a confirming run still tells what it was to tell.
+CONFIRM_CLAIM_US = 30 * SECOND
+
+
+@dataclass(slots=True)
+class Course:
+    locked: LockedState
+    newest: Instant | None
+    promise: Promise | None
+    state: State
+    silent_since: Instant | None
+    last_heartbeat: Instant | None
+    flips: list[Flip] = field(default_factory=list)
+    failed_last: bool = False
+
+    def take(self, arrival: Arrival) -> None:
+        """Folds a stored live result, if it is newer than all that were folded before."""
+        missed = arrival.msg == PUSH_MISSED
+        if not missed:
+            self.last_heartbeat = max(arrival.ts, self.last_heartbeat or arrival.ts)
+        if not is_foldable(arrival.ts, self.newest):
+            if self.silent_since is not None and not missed:
+                self.silent_since = max(self.silent_since, arrival.ts)
+            return
+        if missed and self.silent_since is None:
+            self.silent_since = self.last_heartbeat
+        elif not missed:
+            self.silent_since = None
+        before = self.state
+        self.state = fold(before, arrival.up, arrival.ts, self.locked.failure_threshold)
+        self.newest = arrival.ts
+        self.failed_last = not arrival.up
+        if self.state.status is not before.status:
+            self.flips.append(Flip(*arrival.key, arrival.ts, before.status, self.state.status))
+
+    @property
+    def is_changed(self) -> bool:
+        row = self.locked
+        was = (row.status, row.failures, row.silent_since)
+        return was != (self.state.status, self.state.failures, self.silent_since)
+
+    @property
+    def wants_confirming(self) -> bool:
+        return (
+            self.failed_last
+            and self.locked.type not in UNCONFIRMED
+            and self.locked.confirm_interval_seconds > 0
+            and 0 < self.state.failures < self.locked.failure_threshold
+        )
+
+    def standing(self) -> Standing:
+        row = self.locked
+        patience_us = (row.interval_seconds + row.grace_seconds) * SECOND
+        quiet = row.type == PUSH and self.last_heartbeat is not None and not self.silent_since
+        return Standing(
+            version=row.version + (1 if self.is_changed else 0),
+            status=self.state.status,
+            failures=self.state.failures,
+            failure_threshold=row.failure_threshold,
+            monitor_uid=row.uid,
+            project_uid=row.project_uid,
+            project=row.project,
+            quiet_until=Instant((self.last_heartbeat or 0) + patience_us) if quiet else None,
+            patience_us=patience_us,
+            terms=tuple(self.promise.terms) if self.promise else (),
+        )
+
+
+async def begin_courses(tx: Tx, keys: Sequence[Key]) -> dict[Key, Course]:
+    """Locks the states and reads what they are to be folded with; gone monitors are left out."""
+    locked = await results.lock_states(tx, keys)
+    newest = await results.select_newest(tx, sorted(locked))
+    promises = await load_promises(tx, locked, newest)
+    courses = {}
+    for key, row in locked.items():
+        instant = newest[key][0] if key in newest else None
+        promise = promises.get(key)
+        silence = promise.silence if promise else None
+        courses[key] = Course(
+            locked=row,
+            newest=instant,
+            promise=promise,
+            state=State(Status(row.status), row.failures, row.since),
+            silent_since=row.silent_since,
+            last_heartbeat=silence.since if silence else None,
+        )
+    return courses
+
+
+async def write_courses(tx: Tx, courses: Mapping[Key, Course]) -> list[Flip]:
+    """Writes what changed and tells of it; the changes of status."""
+    changed = [course for course in courses.values() if course.is_changed]
+    await results.update_states(tx, [_write(course) for course in changed])
+    flips = [flip for course in courses.values() for flip in course.flips]
+    await results.insert_signals(tx, flips)
+    await compositions.call_parents(tx, flips)
+    await _confirm(tx, [course for course in courses.values() if course.wants_confirming])
+    return flips
+
+
+def _write(course: Course) -> StateWrite:
+    row, state = course.locked, course.state
+    since = state.since if state.since is not None else row.since
+    return StateWrite(
+        row.org, row.monitor, state.status, state.failures, since, course.silent_since
+    )
+
+
+async def _confirm(tx: Tx, courses: Sequence[Course]) -> None:
+    """After a failure below the threshold the next run comes soon, where that is sooner."""
+    keys = [(c.locked.org, c.locked.monitor) for c in courses]
+    terms = await schedules.select_terms_of(tx, keys) if keys else {}
+    for key, course in zip(keys, courses, strict=True):
+        row = course.locked
+        # The newest: an extra run at creation or resume comes a moment before its term begins.
+        term = terms[key][-1]
+        if not term.enabled:
+            continue
+        interval_us = row.confirm_interval_seconds * SECOND
+        failures, threshold = course.state.failures, row.failure_threshold
+        at = confirm_at(tx.now, failures, threshold, interval_us, term)
+        if at is not None and row.type == COMPOSITE:
+            await compositions.call(tx, key, at)
+        elif at is not None:
+            until = Instant(at + CONFIRM_CLAIM_US)
+            await queues.add_job(tx, uuid7(), *key, row.shard, "confirm", at, until)

@@ -1,0 +1,1 @@
+"""Transactions of retirement: one unit of work per function."""

@@ -1,0 +1,121 @@
+"""A composite becomes a service: of the same members, under policies that say the same, and it
+stands in the composite's place from then on. The composite goes on until somebody retires it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import msgspec
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit, expect_unmanaged_monitor
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...monitors.rules.composite import Mode
+from ...monitors.rules.monitor import MonitorType
+from ...monitors.tables import compositions, monitors
+from ...monitors.tables.monitors import MonitorRow, hold_monitors
+from ...monitors.transactions.monitor_audit import target_of
+from ...oncall.tables.escalation_policies import select_policy_uids
+from ...services.rules.service_health import Policies
+from ...services.tables import services
+from ...services.tables.services import ServiceRow
+from ...services.transactions.create_service import ServiceDraft, create_service
+from ...services.transactions.declare_service import DeclarationDraft, declare
+from ...services.transactions.set_paging_target import hold_owning_policy
+from ..rules import SEVERAL_REGIONS, policies_of
+from .set_successor import hold_with_home
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    service: ServiceRow
+    monitor: MonitorRow
+    # A service stood in its place before.
+    already: bool
+
+
+async def convert_composite(
+    tx: Tx, principal: Principal, monitor: UUID, sli: Sequence[UUID], raw_days: int
+) -> Converted:
+    """`sli` are those of its children that count; all are declared. Refused not_found, forbidden,
+    managed_by_file, invalid with its field, conversion_conflict where a service has its slug,
+    service_quota."""
+    before = await hold_with_home(tx, principal, monitor)
+    if before.type != MonitorType.COMPOSITE:
+        raise Refused("invalid", "type", "only a composite becomes a service")
+    if before.superseded_by is not None:
+        key = (before.org, before.superseded_by)
+        return Converted((await services.select_services(tx, [key]))[key], before, already=True)
+    expect_unmanaged_monitor(principal, before)
+    # What it is made of stays so: whoever edits it holds this too.
+    await compositions.hold_compositions_around(tx, monitor)
+    config = msgspec.json.decode(before.config)
+    children = [UUID(text) for text in config["children"]]
+    policies = _policies(config, sli, await _live(tx, before, children))
+    if before.slug in await services.select_service_slugs(tx, before.org, before.project):
+        raise Refused("conversion_conflict", "slug", f"{before.slug} is taken by a service")
+    await monitors.lock_monitors_of(tx, before.org, [before.id])
+    await hold_monitors(tx, before.org, before.project, children)
+    draft = await _draft(tx, before)
+    await hold_owning_policy(tx, before.org, before.project, draft.escalation_policy)
+    tx.holds_all()
+    made = await create_service(tx, principal, before.project_uid, draft)
+    declared = DeclarationDraft(
+        expected_revision=0, monitors=children, sli=list(sli), policies=policies
+    )
+    service = await declare(tx, principal, before.project_uid, made.uid, declared, raw_days)
+    await monitors.set_superseded(tx, before.org, before.id, service.id)
+    await audit(
+        tx, principal, before.org, "monitor.convert", f"{target_of(before)} service={service.uid}"
+    )
+    row = await monitors.select_monitor(tx, monitor)
+    assert row is not None, "it is locked"
+    return Converted(service, row, already=False)
+
+
+async def _live(tx: Tx, before: MonitorRow, children: Sequence[UUID]) -> dict[UUID, MonitorRow]:
+    """Its children. Refused where one of them does not run."""
+    known = await monitors.select_ids(tx, before.org, before.project, list(children))
+    rows = await monitors.select_monitors_by_key(tx, [(before.org, key) for key in known.values()])
+    found = {row.uid: row for row in rows.values()}
+    for child in children:
+        row = found.get(child)
+        if row is None or not row.enabled:
+            named = child if row is None else row.slug
+            raise Refused("invalid", "children", f"{named} is not live: it is paused or retired")
+    return found
+
+
+def _policies(
+    config: dict[str, object], sli: Sequence[UUID], children: dict[UUID, MonitorRow]
+) -> Policies:
+    if not sli:
+        fault = f"must name which of its {len(children)} children count"
+        raise Refused("invalid", "sli", fault)
+    for index, uid in enumerate(sli):
+        if uid not in children:
+            raise Refused("invalid", f"sli[{index}]", "is none of its children")
+    regions = {children[uid].region for uid in sli}
+    quorum = config.get("quorum")
+    found = policies_of(
+        Mode(str(config["mode"])), quorum if isinstance(quorum, int) else 0, regions
+    )
+    if found is None:
+        raise Refused("invalid", "quorum", SEVERAL_REGIONS)
+    return found
+
+
+async def _draft(tx: Tx, before: MonitorRow) -> ServiceDraft:
+    """Its name, and whom it pages."""
+    policy = ""
+    if before.escalation_policy is not None:
+        uids = await select_policy_uids(tx, before.org, [before.escalation_policy])
+        policy = str(uids[before.escalation_policy])
+    return ServiceDraft(
+        name=before.name,
+        slug=before.slug,
+        description=before.description,
+        escalation_policy=policy,
+    )

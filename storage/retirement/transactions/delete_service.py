@@ -1,0 +1,34 @@
+"""A service goes, with what was declared and sealed of it. Who depended on it no longer does."""
+
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...engine.pools import Tx
+from ...services.rules.service_dependency import turned
+from ...services.tables import service_dependencies as service_edges
+from ...services.tables import services
+from ...services.transactions.lock_service import (
+    expect_unmanaged,
+    hold_home,
+    hold_service,
+    target_of,
+)
+from .end_episode_of_deleted import end_with_service
+
+
+async def delete_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> None:
+    """Refused not_found, forbidden, managed_by_file: also where a file says that another depends on
+    it."""
+    home, _ = await hold_home(tx, principal, project)
+    row = await hold_service(tx, principal, project, service)
+    expect_unmanaged(principal, row)
+    edges = await service_edges.select_edges(tx, home.org, home.id)
+    dependants = turned(edges).get(row.id, [])
+    found = await services.select_services(tx, [(home.org, key) for key in dependants])
+    for one in found.values():
+        expect_unmanaged(principal, one)
+    await end_with_service(tx, row)
+    await services.delete_service(tx, row.key)
+    await service_edges.raise_generation(tx, home.org, home.id)
+    await audit(tx, principal, row.org, "service.delete", target_of(row))

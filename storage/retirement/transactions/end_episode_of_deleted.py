@@ -1,0 +1,30 @@
+"""A service that is deleted while it is in trouble ends its episode; its members speak for
+themselves again."""
+
+from ...alerting.tables import service_episodes as episodes
+from ...alerting.tables.service_alertings import lock_alertings
+from ...alerting.transactions.notify_episode import DELETED_BODY, end_episode, resolve
+from ...engine.pools import Tx
+from ...incidents.tables import incidents
+from ...objectives.tables import burn_rules
+from ...objectives.transactions.notify_burn import of_service, tell_unwatched
+from ...services.tables.services import ServiceRow
+
+
+async def end_with_service(tx: Tx, row: ServiceRow) -> None:
+    """Whoever was told of the trouble is told that it is watched no more; what is open of it ends,
+    with an episode or without. The caller holds the service, and deletes it then."""
+    key = row.key
+    await lock_alertings(tx, [key])
+    burning = await burn_rules.lock_told_rules(tx, row.org, service=row.id)
+    episode = (await episodes.select_open_episodes(tx, [key])).get(key)
+    named = {}
+    if episode is not None and episode.incident is not None:
+        named[key] = episode.incident
+    unnamed = [] if named else [key]
+    incident = (await incidents.lock_of_episodes(tx, named, unnamed)).get(key)
+    if episode is not None:
+        await end_episode(tx, episode, incident, DELETED_BODY)
+    else:
+        await resolve(tx, incident, DELETED_BODY)
+    await tell_unwatched(tx, of_service(row), burning)

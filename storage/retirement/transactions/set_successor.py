@@ -1,0 +1,121 @@
+"""Which service stands where a monitor stood, and whether the monitor is retired for it.
+
+It keeps true: what is retired has somebody who stands for it when it goes, runs no more, and holds
+nobody's promise: no composite, dependency or service counts on it. All that was recorded stays. Of
+a project one of these is done at a time, as whoever declares a service does.
+"""
+
+from uuid import UUID
+
+from msgspec import structs
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.transactions.authorize import (
+    NOT_FOUND,
+    audit,
+    demand,
+    demand_monitor,
+    expect_unmanaged_monitor,
+)
+from ...alerting.tables import outages
+from ...core.refusal import Refused
+from ...engine.keyring import Keyring
+from ...engine.pools import Tx
+from ...monitors.tables import compositions, monitors
+from ...monitors.tables.monitors import MonitorRow
+from ...monitors.transactions.edit_monitor import edit_held, expect_unused, retire_held
+from ...monitors.transactions.monitor_audit import target_of
+from ...monitors.transactions.write_batch import Together
+from ...services.tables import services
+from ...services.transactions.lock_service import hold_home
+from .end_outage_of_deleted import end_with_monitor
+
+_EDIT = Action(Need.EDITOR)
+
+
+async def set_successor(
+    tx: Tx, principal: Principal, monitor: UUID, service: UUID | None
+) -> MonitorRow:
+    """None takes it back. Refused not_found, forbidden, managed_by_file, invalid where there is no
+    such service in the project, retired where it would leave nobody in the place of one that is."""
+    before = await hold_with_home(tx, principal, monitor)
+    successor = None
+    if service is not None:
+        await services.keep_service(tx, service)
+        found = await services.select_service(tx, service)
+        if found is None or (found.org, found.project) != (before.org, before.project):
+            raise Refused("invalid", "service_id", "names no service of this project")
+        successor = found.id
+    await monitors.lock_monitors_of(tx, before.org, [before.id])
+    row = await _again(tx, monitor)
+    expect_unmanaged_monitor(principal, row)
+    if successor is None and row.retired_at is not None:
+        raise Refused("retired")
+    if successor == row.superseded_by:
+        return row
+    await monitors.set_superseded(tx, row.org, row.id, successor)
+    stands = "none" if service is None else str(service)
+    await audit(tx, principal, row.org, "monitor.supersede", f"{target_of(row)} by={stands}")
+    return await _again(tx, monitor)
+
+
+async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+    """It runs no more, and whoever was told that it is down is told that it is watched no more. One
+    that is retired stays so. Refused not_found, forbidden, managed_by_file, not_superseded where no
+    service stands in its place, in_use."""
+    await hold_with_home(tx, principal, monitor)
+    await compositions.hold_compositions_around(tx, monitor)
+    before = await demand_monitor(tx, principal, _EDIT, monitor)
+    expect_unmanaged_monitor(principal, before)
+    if before.retired_at is not None:
+        return before
+    if before.superseded_by is None:
+        raise Refused("not_superseded")
+    await expect_unused(tx, before)
+    together = Together(principal)
+    await retire_held(tx, together, before)
+    together.audit(before.org, "monitor.retire", target_of(before))
+    await end_with_monitor(tx, before)
+    for outage in (await outages.select_open_outages(tx, [(before.org, before.id)])).values():
+        await outages.end_outage(tx, outage, tx.now)
+    # The state, which what is left to be written comes to, was held for the outage's end.
+    tx.holds_all()
+    await together.write(tx)
+    return await _again(tx, monitor)
+
+
+async def reactivate(
+    tx: Tx, principal: Principal, monitor: UUID, keyring: Keyring, regions: frozenset[str]
+) -> MonitorRow:
+    """It runs again; the service still stands in its place. Refused not_found, forbidden,
+    managed_by_file, not_retired, and as edit_monitor where it can be no more."""
+    await hold_with_home(tx, principal, monitor)
+    await compositions.hold_compositions_around(tx, monitor, only_composites=True)
+    before = await demand_monitor(tx, principal, _EDIT, monitor)
+    expect_unmanaged_monitor(principal, before)
+    if before.retired_at is None:
+        raise Refused("not_retired")
+    await monitors.reactivate_monitor(tx, before.org, before.id)
+    together = Together(principal)
+    again = structs.replace(before, retired_at=None)
+    await edit_held(tx, together, again, {"enabled": True}, keyring, regions)
+    together.audit(before.org, "monitor.reactivate", target_of(before))
+    await together.write(tx)
+    return await _again(tx, monitor)
+
+
+async def hold_with_home(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+    """The monitor as it stands, with its project held. Refused not_found, forbidden."""
+    row = await monitors.select_monitor(tx, monitor)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, _EDIT, Scope(row.org, row.project))
+    await hold_home(tx, principal, row.project_uid)
+    return await _again(tx, monitor)
+
+
+async def _again(tx: Tx, monitor: UUID) -> MonitorRow:
+    row = await monitors.select_monitor(tx, monitor)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    return row

@@ -1,0 +1,42 @@
+"""The regions that probing may be asked of, and in which of them something probes just now.
+
+A region lives where a process of ours that probes there is present, or where an agent was heard
+within LIVE_SECONDS.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ....probes.jobs.agent_protocol import LIVE_SECONDS
+from ...engine.pools import Tx
+from ..tables import presences
+
+_PROBING = frozenset({"all", "worker"})
+
+_HEARD = f"""
+select distinct region from agents
+where heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
+"""
+_SLUG = "select slug from organizations where id = %(org)s"
+
+
+async def select_regions(tx: Tx, configured: Iterable[str]) -> list[tuple[str, bool]]:
+    """(name, live) of the configured ones and of those that somebody probes in just now."""
+    live = {
+        region
+        for presence in await presences.select_live(tx, tx.now)
+        if _PROBING.intersection(presence.roles)
+        for region in presence.regions
+    }
+    live.update(name for (name,) in await tx.rows(_HEARD, now=tx.now))
+    return [(name, name in live) for name in sorted({*configured, *live})]
+
+
+async def select_usable_regions(
+    tx: Tx, org: int, configured: frozenset[str], reserved: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """Those that monitors of the organization may stand in: all but what is `reserved`, region by
+    region, for the organizations of other slugs."""
+    if not reserved:
+        return configured
+    slug = await tx.value(_SLUG, org=org)
+    return frozenset(name for name in configured if slug in reserved.get(name, {slug}))

@@ -1,0 +1,14 @@
+"""Whether a process of ours probes in a region, whatever agents do there."""
+
+from ...engine.pools import Tx
+
+_PROBED = """
+select exists (select from presences where not ended
+  and through_at > at(%(now)s) - interval '15 seconds' and roles && '{all,worker}'
+  and (%(region)s = any(regions) or region = %(region)s))
+"""
+
+
+async def has_worker(tx: Tx, region: str) -> bool:
+    found: bool = await tx.value(_PROBED, region=region, now=tx.now)
+    return found

@@ -1,0 +1,70 @@
+"""Windows of canaries that nobody took up while they could be claimed, and what stands there."""
+
+import msgspec
+
+from ....probes.check.monitor_spec import MonitorType
+from ....probes.jobs.agent_protocol import CAPABILITY, LIVE_SECONDS, Generation
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..rules.canary_refusal import Ground
+
+_UNCLAIMED = """
+select w.org, w.monitor, w.due, w.claim, s.shard, h.region, m.timeout_seconds
+from slices s join shards h on h.id = s.shard
+  cross join unnest(s.orgs, s.monitors, s.dues, s.claim_untils) as w(org, monitor, due, claim)
+  join monitors m on m.org = w.org and m.id = w.monitor and m.enabled
+where s.kind = 'canary' and s.published and not s.claimed
+  and w.claim > at(%(after)s) and w.claim <= at(%(through)s)
+  and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
+    and r.due_at = w.due)
+order by w.claim, w.org, w.monitor limit %(most)s
+"""
+_RUNS = "select org, monitor from canary_runs where region = %(region)s"
+_CAPABILITIES = f"""
+select distinct kind from (
+  select unnest(workflow_kinds) as kind from agents
+  where region = %(region)s and heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
+    -- Who says that it can and takes no workflow receives none.
+    and carrier >= {Generation.WORKFLOWS:d}
+  union all
+  select '{CAPABILITY[MonitorType.ASYNC_CANARY]}' from presences
+  where not ended and through_at > at(%(now)s) - interval '15 seconds'
+    and roles && '{{all,worker}}' and (%(region)s = any(regions) or region = %(region)s)
+) k
+"""
+
+
+class Unclaimed(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    due: Instant
+    claim_until: Instant
+    shard: int
+    region: str
+    timeout_seconds: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.org, self.monitor
+
+
+async def select_unclaimed(tx: Tx, after: Instant, through: Instant, most: int) -> list[Unclaimed]:
+    """Those of monitors that are enabled whose claiming ended in between, in that order."""
+    return await tx.structs(Unclaimed, _UNCLAIMED, after=after, through=through, most=most)
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Of one region."""
+
+    running: set[tuple[int, int]]
+    capabilities: set[str]
+
+    def ground_of(self, window: Unclaimed, places: int) -> Ground:
+        in_flight = window.key in self.running
+        return Ground(in_flight, len(self.running), places, self.capabilities)
+
+
+async def select_standing(tx: Tx, region: str) -> Standing:
+    running = {(org, monitor) for org, monitor in await tx.rows(_RUNS, region=region)}
+    kinds = {kind for (kind,) in await tx.rows(_CAPABILITIES, region=region, now=tx.now)}
+    return Standing(running, kinds)

@@ -1,0 +1,95 @@
+"""Which windows of very many monitors are due next, without asking each monitor each second.
+
+What it hands out is what `schedule.windows` says for each monitor over the same range. A heap holds
+the next due instant of each monitor; an entry that an edit made stale is passed over when it
+surfaces.
+"""
+
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+from ...core.instant import Instant
+from .run_schedule import Term, Window, next_window, windows
+
+
+class Timetable:
+    """The schedule of one shard from `after` on: windows of terms in other shards are not its own.
+
+    A cursor stands where the last `take` ended. Keys are the monitors' numbers.
+    """
+
+    def __init__(
+        self, shard: int, after: Instant, terms: Mapping[int, Sequence[Term]] | None = None
+    ) -> None:
+        self._shard = shard
+        self._cursor = after
+        self._terms: dict[int, Sequence[Term]] = dict(terms or {})
+        self._next: dict[int, Instant] = {}
+        self._heap: list[tuple[Instant, int]] = []
+        self._rebuild()
+
+    @property
+    def reserved_through(self) -> Instant:
+        return self._cursor
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def take(self, through: Instant) -> list[tuple[int, Window]]:
+        """The windows due in (cursor, through] by due instant, then key; moves the cursor there."""
+        taken: list[tuple[int, Window]] = []
+        while self._heap and self._heap[0][0] <= through:
+            due, key = heappop(self._heap)
+            if self._next.get(key) != due:
+                continue
+            terms = self._terms[key]
+            for window in windows(terms, self._cursor, through):
+                if window.term.shard == self._shard:
+                    taken.append((key, window))
+            self._push(key, through)
+        self._cursor = max(self._cursor, through)
+        taken.sort(key=_order)
+        return taken
+
+    def put(self, key: int, terms: Sequence[Term]) -> None:
+        """A monitor is new, or its terms have changed; what lies behind the cursor stays taken."""
+        self._terms[key] = terms
+        self._push(key, self._cursor)
+
+    def drop(self, key: int) -> None:
+        self._terms.pop(key, None)
+        self._next.pop(key, None)
+
+    def seek(self, to: Instant) -> None:
+        """Stands at another cursor: ahead if another scheduler reserved, back if ours failed."""
+        if to >= self._cursor:
+            self.take(to)
+        else:
+            self._cursor = to
+            self._rebuild()
+
+    def _push(self, key: int, after: Instant) -> None:
+        window = next_window(self._terms[key], after)
+        if window is None:
+            self._next.pop(key, None)
+        elif self._next.get(key) != window.due:
+            self._next[key] = window.due
+            heappush(self._heap, (window.due, key))
+            if len(self._heap) > 2 * len(self._terms) + 64:
+                self._rebuild_heap()
+
+    def _rebuild(self) -> None:
+        self._next = {}
+        for key, terms in self._terms.items():
+            window = next_window(terms, self._cursor)
+            if window is not None:
+                self._next[key] = window.due
+        self._rebuild_heap()
+
+    def _rebuild_heap(self) -> None:
+        self._heap = [(due, key) for key, due in self._next.items()]
+        heapify(self._heap)
+
+
+def _order(item: tuple[int, Window]) -> tuple[Instant, int]:
+    return item[1].due, item[0]

@@ -1,0 +1,117 @@
+"""Windows that are due together, cut into slices of at most 50 to be handed out and sealed.
+
+Windows of one kind stand together, in the order they are due. What cannot be claimed any more when
+it is reserved is still reserved, in slices that are never published: the ledger will say so. Of one
+monitor's windows at most the newest is run.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import msgspec
+
+from ...core.instant import Instant
+from .expected_run import withheld_at_reservation
+from .run_schedule import Manner, Window, claimable_until, sealing_at
+
+MOST_WINDOWS = 50
+
+KIND_OF = {Manner.PROBE: "run", Manner.PUSH: "push", Manner.COMPOSITE: "composite"}
+# Runs that are handed out one by one: see canary.
+CANARY = "canary"
+
+
+class DueWindow(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    manner: Manner
+    window: Window
+    in_maintenance: bool = False
+    is_canary: bool = False
+
+    @property
+    def kind(self) -> str:
+        return CANARY if self.is_canary else KIND_OF[self.manner]
+
+
+class Slice(msgspec.Struct, frozen=True, kw_only=True):
+    """At most 50 windows that are handed out and sealed together; the lists run side by side."""
+
+    kind: str
+    orgs: list[int]
+    monitors: list[int]
+    dues: list[Instant]
+    seals: list[Instant]
+    claim_untils: list[Instant]
+    published: bool
+    first_due: Instant
+    claim_until: Instant
+    first_seal: Instant
+    last_seal: Instant
+
+
+class Spared(msgspec.Struct, frozen=True):
+    """A window that is withheld already when it is reserved."""
+
+    org: int
+    monitor: int
+    due: Instant
+    reason: str
+
+
+def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[Slice], list[Spared]]:
+    """Slices and withheld windows; every window given is in exactly one of the two."""
+    spared: list[Spared] = []
+    waiting: list[DueWindow] = []
+    for item in due:
+        ruling = withheld_at_reservation(item.window, in_maintenance=item.in_maintenance)
+        # What a push promises is judged at its window's end, so only a pause spares it now.
+        if ruling is None or (item.manner is Manner.PUSH and item.window.term.enabled):
+            waiting.append(item)
+        else:
+            spared.append(Spared(item.org, item.monitor, item.window.due, str(ruling.reason)))
+    newest: dict[int, Instant] = {}
+    for item in waiting:
+        newest[item.monitor] = max(item.window.due, newest.get(item.monitor, item.window.due))
+    slices: list[Slice] = []
+    waiting.sort(key=lambda item: _sort_key(item, newest, now))
+    for (kind, published), group in groupby(waiting, key=lambda i: _group_key(i, newest, now)):
+        slices.extend(_slices(kind, published, list(group)))
+    return slices, spared
+
+
+def is_runnable(item: DueWindow, newest: dict[int, Instant], now: Instant) -> bool:
+    window = item.window
+    still_claimable = claimable_until(window.due, window.term.interval_us) > now
+    return still_claimable and newest[item.monitor] == window.due
+
+
+def _group_key(item: DueWindow, newest: dict[int, Instant], now: Instant) -> tuple[str, bool]:
+    return item.kind, is_runnable(item, newest, now)
+
+
+def _sort_key(
+    item: DueWindow, newest: dict[int, Instant], now: Instant
+) -> tuple[str, bool, Instant, int]:
+    return (*_group_key(item, newest, now), item.window.due, item.monitor)
+
+
+def _slices(kind: str, published: bool, items: list[DueWindow]) -> Iterable[Slice]:
+    for start in range(0, len(items), MOST_WINDOWS):
+        part = items[start : start + MOST_WINDOWS]
+        dues = [item.window.due for item in part]
+        seals = [sealing_at(item.window, item.manner) for item in part]
+        claims = [claimable_until(item.window.due, item.window.term.interval_us) for item in part]
+        yield Slice(
+            kind=kind,
+            orgs=[item.org for item in part],
+            monitors=[item.monitor for item in part],
+            dues=dues,
+            seals=seals,
+            claim_untils=claims,
+            published=published,
+            first_due=min(dues),
+            claim_until=max(claims),
+            first_seal=min(seals),
+            last_seal=max(seals),
+        )

@@ -1,0 +1,112 @@
+"""Canaries that are under way: one of a monitor, and so many of a region.
+
+A place is a row, so that nobody counts: who takes a slot that another takes at the same time gets
+none, and comes again.
+"""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+LEASE_GRACE_SECONDS: Final = 10
+
+_TAKE = """
+insert into canary_runs (region, slot, org, monitor, due_at, holder, lease_until, began_at)
+select %(region)s, s.slot, m.org, m.id, at(%(due)s), %(holder)s,
+  case when %(leases)s then at(%(now)s) + make_interval(secs => m.timeout_seconds + %(grace)s) end,
+  at(%(now)s)
+from monitors m cross join generate_series(1, %(places)s) s(slot)
+where m.org = %(org)s and m.id = %(monitor)s
+  and not exists (select from canary_runs r where r.region = %(region)s and r.slot = s.slot)
+order by s.slot limit 1
+on conflict do nothing
+returning slot
+"""
+# Whose holder is gone: a process without a presence, an agent whose lease ran out.
+_FREE = """
+delete from canary_runs r
+where r.region = any(%(regions)s::text[]) and not coalesce(r.lease_until > at(%(now)s), exists (
+  select from presences p where p.process = r.holder and not p.ended
+    and p.through_at > at(%(now)s) - interval '15 seconds'))
+"""
+_END = (
+    "delete from canary_runs where org = %(org)s and monitor = %(monitor)s and holder = %(holder)s"
+)
+_END_ALL_BUT = """
+delete from canary_runs where holder = %(holder)s
+  and (org, monitor) not in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+_END_WINDOW = """
+delete from canary_runs where org = %(org)s and monitor = %(monitor)s and due_at = at(%(due)s)
+"""
+_OF_REGION = """
+select region, slot, org, monitor, due_at, holder, began_at from canary_runs
+where region = %(region)s order by slot
+"""
+
+
+class CanaryRun(msgspec.Struct, frozen=True):
+    region: str
+    slot: int
+    org: int
+    monitor: int
+    due_at: Instant | None
+    holder: UUID
+    began_at: Instant
+
+
+async def take_place(
+    tx: Tx,
+    region: str,
+    key: tuple[int, int],
+    due: Instant | None,
+    holder: UUID,
+    places: int,
+    *,
+    leases: bool = False,
+) -> bool:
+    """False where the monitor has a run already, or the region no place. A holder without a
+    presence `leases` it: until the run's time-out and LEASE_GRACE_SECONDS."""
+    slot = await tx.value(
+        _TAKE,
+        region=region,
+        org=key[0],
+        monitor=key[1],
+        due=due,
+        holder=holder,
+        leases=leases,
+        grace=LEASE_GRACE_SECONDS,
+        places=places,
+        now=tx.now,
+    )
+    return slot is not None
+
+
+async def free_places(tx: Tx, regions: Collection[str]) -> int:
+    """Of those that are gone; how many."""
+    return await tx.execute(_FREE, regions=list(regions), now=tx.now)
+
+
+async def end_run(tx: Tx, key: tuple[int, int], holder: UUID) -> None:
+    await tx.execute(_END, org=key[0], monitor=key[1], holder=holder)
+
+
+async def end_all_but(tx: Tx, holder: UUID, keys: Collection[tuple[int, int]]) -> int:
+    """A holder says what it has in hand: what else stands under its name has ended."""
+    return await tx.execute(
+        _END_ALL_BUT, holder=holder, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
+    )
+
+
+async def end_window(tx: Tx, key: tuple[int, int], due: Instant) -> None:
+    """The window has its result, whoever brought it."""
+    await tx.execute(_END_WINDOW, org=key[0], monitor=key[1], due=due)
+
+
+async def select_runs(tx: Tx, region: str) -> list[CanaryRun]:
+    return await tx.structs(CanaryRun, _OF_REGION, region=region)

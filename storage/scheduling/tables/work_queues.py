@@ -1,0 +1,395 @@
+"""Work that waits: slices of windows, and jobs without one. A lease is held by a presence.
+
+What a process holds is its own until 15 s after its last presence; then anyone takes it. No lease
+is renewed row by row. Presences are written by the product's clock, and so they are judged by it:
+a host clock that is set back would keep the dead alive. An agent has no presence: what it holds is
+its own until `lease_until`.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+# What stands under a process's own name without being in its hands is taken up again after this.
+AGAIN_AFTER_SECONDS = 5
+# An agent's lease holds for its run's time-out and this.
+LEASE_GRACE_SECONDS = 10
+
+# A process's own lease_until says when it may take its own up again, and ends before its presence
+# does: so one condition serves for both.
+_HELD = """
+(exists (select from presences p where p.process = {row}.holder and not p.ended
+  and p.through_at > at(%(now)s) - interval '15 seconds')
+or coalesce({row}.lease_until > at(%(now)s), false))
+"""
+
+_LEASE_SLICES = f"""
+update slices set holder = %(process)s, claimed = true,
+  lease_until = at(%(now)s) + interval '{AGAIN_AFTER_SECONDS} seconds'
+where id = any(array(
+  select s.id from slices s
+  where s.shard = any(%(shards)s) and s.kind = 'run' and s.published
+    and s.claim_until > at(%(now)s)
+    and case when s.holder = %(process)s
+      then coalesce(s.lease_until, s.first_due + interval '{AGAIN_AFTER_SECONDS} seconds')
+        <= at(%(now)s)
+      else s.holder is null or not {_HELD.format(row="s")} end
+    and s.id <> all(%(have)s)
+  order by s.first_due limit %(most)s
+  for update skip locked))
+returning id, shard, orgs, monitors, dues, claim_untils
+"""
+
+_SETTLED = """
+select w.org, w.monitor, w.due
+from slices s cross join unnest(s.orgs, s.monitors, s.dues) as w(org, monitor, due)
+  join expected_runs r on r.org = w.org and r.monitor = w.monitor and r.due_at = w.due
+where s.id = any(%(ids)s)
+"""
+
+_DELETE_SLICES = "delete from slices where id = any(%(ids)s)"
+
+_ADD_JOB = """
+insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
+values (%(org)s, %(uid)s, %(shard)s, %(monitor)s, %(reason)s, at(%(due)s), at(%(claim_until)s))
+on conflict (org, monitor, reason) do {conflict}
+returning uid
+"""
+# A newer one replaces the one before under a name of its own: whoever still runs the one before
+# ends that, and not this.
+_AGAIN = """
+update set uid = excluded.uid, shard = excluded.shard, due_at = excluded.due_at,
+  claim_until = excluded.claim_until, holder = null, lease_until = null
+"""
+_ADD_JOB_AGAIN = _ADD_JOB.replace("{conflict}", _AGAIN)
+# One whose time has run out without anybody taking it up is in nobody's way.
+_ADD_JOB_ONCE = _ADD_JOB.replace("{conflict}", f"{_AGAIN} where jobs.claim_until <= at(%(due)s)")
+
+_ADD_JOBS = f"""
+insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
+select i.org, i.uid, i.shard, i.monitor, i.reason, at(i.due), at(i.claim_until)
+from json_to_recordset(%(items)s::json) as i(org int, uid uuid, shard int, monitor int,
+  reason text, due bigint, claim_until bigint)
+order by i.org, i.monitor
+on conflict (org, monitor, reason) do {_AGAIN}
+"""
+
+# One each, for many at once; which monitor stands in which shard is read as it is now.
+_ADD_EXTRA_RUNS = f"""
+insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
+select m.org, gen_random_uuid(), m.shard, m.id, 'extra', at(%(due)s), at(%(claim_until)s)
+from monitors m where m.org = %(org)s and m.id = any(%(monitors)s::int[]) and m.enabled
+order by m.id
+on conflict (org, monitor, reason) do {_AGAIN}
+"""
+
+# A canary's has a way of its own.
+_LEASE_JOBS = f"""
+update jobs set holder = %(process)s
+where (org, id) in (
+  select j.org, j.id from jobs j
+  where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
+    and (j.holder is null or not {_HELD.format(row="j")})
+    and not exists (select from monitors m where m.org = j.org and m.id = j.monitor
+      and m.type = 'async_canary')
+  order by j.due_at limit %(most)s
+  for update skip locked)
+returning org, id, uid, shard, monitor, reason, due_at
+"""
+_LOCK_CANARY_JOBS = """
+select j.org, j.id, j.uid, j.shard, j.monitor, j.reason, j.due_at
+from jobs j join monitors m on m.org = j.org and m.id = j.monitor and m.type = 'async_canary'
+where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
+  and m.enabled
+order by j.due_at limit %(most)s
+for update of j skip locked
+"""
+
+# A run without a window, for an agent that can make it.
+_LEASE_JOBS_OUT = f"""
+update jobs set holder = %(holder)s, revision = m.revision,
+  lease_until = at(%(now)s) + make_interval(secs => m.timeout_seconds + %(grace)s)
+from monitors m
+where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
+  select j.org, j.id from jobs j join monitors n on n.org = j.org and n.id = j.monitor
+  where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
+    and (j.holder is null or not {_HELD.format(row="j")})
+    and n.enabled and n.type <> all(%(refused)s)
+    and (not %(plain)s or n.config_sealed is null and n.config::text not like '%%_ref"%%')
+  order by j.due_at limit %(most)s
+  for update of j skip locked)
+returning jobs.org, jobs.id, jobs.uid, jobs.shard, jobs.monitor, jobs.reason, jobs.due_at
+"""
+# Slices with windows that an agent might take, oldest first.
+_LOCK_OPEN_SLICES = f"""
+select s.id, s.shard, s.orgs, s.monitors, s.dues, s.seals, s.claim_untils
+from slices s
+where s.shard = any(%(shards)s) and s.kind = %(kind)s and s.published
+  and s.claim_until > at(%(now)s) and s.id > %(after)s
+  and (s.holder is null or not {_HELD.format(row="s")})
+order by s.id limit %(most)s
+for update skip locked
+"""
+_PUT_SLICE = """
+insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils, published, first_due,
+  claim_until, first_seal, last_seal, holder, lease_until, claimed)
+select shard, kind, %(orgs)s, %(monitors)s, array(select at(x) from unnest(%(dues)s::bigint[]) x),
+  array(select at(x) from unnest(%(seals)s::bigint[]) x),
+  array(select at(x) from unnest(%(claim_untils)s::bigint[]) x), published, at(%(first_due)s),
+  at(%(claim_until)s), at(%(first_seal)s), at(%(last_seal)s), %(holder)s, at(%(lease_until)s), true
+from slices where id = %(id)s
+returning id
+"""
+_KEEP_OF_SLICE = """
+update slices set orgs = %(orgs)s, monitors = %(monitors)s,
+  dues = array(select at(x) from unnest(%(dues)s::bigint[]) x),
+  seals = array(select at(x) from unnest(%(seals)s::bigint[]) x),
+  claim_untils = array(select at(x) from unnest(%(claim_untils)s::bigint[]) x),
+  first_due = at(%(first_due)s), claim_until = at(%(claim_until)s),
+  first_seal = at(%(first_seal)s), last_seal = at(%(last_seal)s), holder = null, lease_until = null
+where id = %(id)s
+"""
+_TAKE_JOB = """
+delete from jobs where uid = %(uid)s and org = %(org)s and monitor = %(monitor)s
+returning revision
+"""
+
+_DELETE_JOBS = """
+delete from jobs where (org, id, uid) in (
+  select * from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(uids)s::uuid[]))
+"""
+_DROP_STALE_JOBS = "delete from jobs where claim_until < at(%(before)s)"
+# What another holds just now is left to end by itself. A canary that has begun is not begun again.
+_END_LEASES = """
+with freed as (
+  update slices set lease_until = at(%(now)s) where id = any(array(
+    select id from slices where holder = any(%(holders)s) and kind = 'run'
+      and lease_until > at(%(now)s) order by id for update skip locked)))
+update jobs set lease_until = at(%(now)s) where (org, id) in (
+  select org, id from jobs where holder = any(%(holders)s) and lease_until > at(%(now)s)
+  order by org, id for update skip locked)
+"""
+_DROP_JOBS_OF = """
+delete from jobs where (org, monitor) in (
+  select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    uid: UUID
+    org: int
+    monitor: int
+    shard: int
+    reason: str
+    due: Instant
+    claim_until: Instant
+
+
+class LeasedSlice(msgspec.Struct, frozen=True):
+    id: int
+    shard: int
+    orgs: list[int]
+    monitors: list[int]
+    dues: list[Instant]
+    claim_untils: list[Instant]
+
+
+class OpenSlice(msgspec.Struct, frozen=True):
+    """Windows, the lists side by side, of which some may still be claimed."""
+
+    id: int
+    shard: int
+    orgs: list[int]
+    monitors: list[int]
+    dues: list[Instant]
+    seals: list[Instant]
+    claim_untils: list[Instant]
+
+
+class LeasedJob(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    shard: int
+    monitor: int
+    reason: str
+    due_at: Instant
+
+
+async def lease_slices(
+    tx: Tx, process: UUID, shards: Sequence[int], have: Sequence[int], most: int
+) -> list[LeasedSlice]:
+    """Takes slices that nobody holds, oldest first; never waits for another's lock."""
+    return await tx.structs(
+        LeasedSlice,
+        _LEASE_SLICES,
+        process=process,
+        shards=list(shards),
+        have=list(have),
+        most=most,
+        now=tx.now,
+    )
+
+
+async def select_settled(tx: Tx, slices: Sequence[int]) -> set[tuple[int, int, Instant]]:
+    """The windows of these slices that have their row in the ledger already."""
+    return {(o, m, d) for o, m, d in await tx.rows(_SETTLED, ids=list(slices))}
+
+
+async def delete_slices(tx: Tx, slices: Sequence[int]) -> int:
+    return await tx.execute(_DELETE_SLICES, ids=list(slices))
+
+
+async def add_job(
+    tx: Tx,
+    uid: UUID,
+    org: int,
+    monitor: int,
+    shard: int,
+    reason: str,
+    due: Instant,
+    claim_until: Instant,
+    *,
+    replace: bool = True,
+) -> bool:
+    """False where such a job waits already and is not to be replaced."""
+    added = await tx.value(
+        _ADD_JOB_AGAIN if replace else _ADD_JOB_ONCE,
+        uid=uid,
+        org=org,
+        monitor=monitor,
+        shard=shard,
+        reason=reason,
+        due=due,
+        claim_until=claim_until,
+    )
+    return added is not None
+
+
+async def add_jobs(tx: Tx, jobs: Sequence[NewJob]) -> None:
+    """At most one of a monitor and reason; each replaces one that waits."""
+    if jobs:
+        await tx.execute(_ADD_JOBS, items=msgspec.json.encode(jobs).decode())
+
+
+async def add_extra_runs(
+    tx: Tx, org: int, monitors: Sequence[int], due: Instant, claim_until: Instant
+) -> int:
+    """For those that are enabled; how many."""
+    return await tx.execute(
+        _ADD_EXTRA_RUNS, org=org, monitors=list(monitors), due=due, claim_until=claim_until
+    )
+
+
+async def lease_jobs(tx: Tx, process: UUID, shards: Sequence[int], most: int) -> list[LeasedJob]:
+    return await tx.structs(
+        LeasedJob, _LEASE_JOBS, process=process, shards=list(shards), most=most, now=tx.now
+    )
+
+
+async def lease_jobs_out(
+    tx: Tx,
+    holder: UUID,
+    shards: Sequence[int],
+    refused: Sequence[str],
+    most: int,
+    *,
+    plain: bool,
+) -> list[LeasedJob]:
+    """For an agent: no type that it refused, and where it takes `plain` ones only, none with a
+    secret."""
+    return await tx.structs(
+        LeasedJob,
+        _LEASE_JOBS_OUT,
+        holder=holder,
+        shards=list(shards),
+        refused=list(refused),
+        plain=plain,
+        most=most,
+        grace=LEASE_GRACE_SECONDS,
+        now=tx.now,
+    )
+
+
+async def take_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
+    """Ends a job that an agent has done: of which revision it was given out, or None where there is
+    no such job any more."""
+    revision: int | None = await tx.value(_TAKE_JOB, uid=uid, org=org, monitor=monitor)
+    return revision
+
+
+async def lock_open_slices(
+    tx: Tx, shards: Sequence[int], after: int, most: int, kind: str = "run"
+) -> list[OpenSlice]:
+    """Slices that nobody holds and in which something can still be claimed, after an id."""
+    return await tx.structs(
+        OpenSlice,
+        _LOCK_OPEN_SLICES,
+        shards=list(shards),
+        after=after,
+        most=most,
+        kind=kind,
+        now=tx.now,
+    )
+
+
+async def lock_canary_jobs(tx: Tx, shards: Sequence[int], most: int) -> list[LeasedJob]:
+    """Runs of canaries without a window that wait; whoever has a place for one ends its job."""
+    return await tx.structs(
+        LeasedJob, _LOCK_CANARY_JOBS, shards=list(shards), most=most, now=tx.now
+    )
+
+
+async def part_slice(
+    tx: Tx, taken: OpenSlice, left: OpenSlice | None, holder: UUID, lease_until: Instant
+) -> None:
+    """What was taken of a slice stands in a new one, which is claimed; what is left, in its own."""
+    await tx.value(_PUT_SLICE, **_windows(taken), holder=holder, lease_until=lease_until)
+    if left is None:
+        await delete_slices(tx, [taken.id])
+    else:
+        await tx.execute(_KEEP_OF_SLICE, **_windows(left))
+
+
+def _windows(item: OpenSlice) -> dict[str, object]:
+    return {
+        "id": item.id,
+        "orgs": item.orgs,
+        "monitors": item.monitors,
+        "dues": item.dues,
+        "seals": item.seals,
+        "claim_untils": item.claim_untils,
+        "first_due": min(item.dues),
+        "claim_until": max(item.claim_untils),
+        "first_seal": min(item.seals),
+        "last_seal": max(item.seals),
+    }
+
+
+async def delete_jobs(tx: Tx, jobs: Sequence[LeasedJob]) -> int:
+    """Ends those that were leased; what has replaced one of them since stays."""
+    return await tx.execute(
+        _DELETE_JOBS,
+        orgs=[job.org for job in jobs],
+        ids=[job.id for job in jobs],
+        uids=[job.uid for job in jobs],
+    )
+
+
+async def end_leases(tx: Tx, holders: Sequence[UUID]) -> None:
+    """What these agents hold may be claimed by others at once."""
+    await tx.execute(_END_LEASES, holders=list(holders), now=tx.now)
+
+
+async def drop_jobs_of(tx: Tx, monitors: Sequence[tuple[int, int]]) -> None:
+    if monitors:
+        orgs, keys = [key[0] for key in monitors], [key[1] for key in monitors]
+        await tx.execute(_DROP_JOBS_OF, orgs=orgs, monitors=keys)
+
+
+async def drop_stale_jobs(tx: Tx, before: Instant) -> int:
+    return await tx.execute(_DROP_STALE_JOBS, before=before)

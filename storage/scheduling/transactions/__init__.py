@@ -1,0 +1,1 @@
+"""Transactions of scheduling: one unit of work per function."""

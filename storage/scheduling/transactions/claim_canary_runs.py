@@ -1,0 +1,107 @@
+"""Gives runs of canaries to one holder, as far as their region has places."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..rules.run_batch import CANARY
+from ..rules.run_schedule import CLAIMABLE_US
+from ..tables import canary_runs
+from ..tables import work_queues as queues
+from ..tables.work_queues import OpenSlice
+from .split_batch import parted
+
+# Slices looked through at a time, and how often: those that cannot be taken stand before others.
+SLICES_AT_ONCE: Final = 8
+LOOKS_MOST: Final = 10
+JOBS_AT_ONCE: Final = 20
+# Longer than anything can be claimed: a run that has begun is not begun again by another.
+HELD_US: Final = 2 * CLAIMABLE_US
+
+Key = tuple[int, int]
+
+
+class TakenRun(msgspec.Struct, frozen=True):
+    """`due` is None for a run without a window."""
+
+    key: Key
+    shard: int
+    due: Instant | None
+
+
+async def take_runs(
+    tx: Tx,
+    region: str,
+    shards: Sequence[int],
+    holder: UUID,
+    places: int,
+    most: int,
+    *,
+    by_agent: bool = False,
+) -> list[TakenRun]:
+    """At most so many that are due; each has its place in the region from this commit on. An agent
+    has no presence, and takes windows only."""
+    await canary_runs.free_places(tx, [region])
+    running = await canary_runs.select_runs(tx, region)
+    room = min(most, places - len(running))
+    taken = [] if by_agent else await _take_jobs(tx, region, shards, holder, places, room)
+    busy = {(run.org, run.monitor) for run in running} | {item.key for item in taken}
+    after = 0
+    for _ in range(LOOKS_MOST):
+        if len(taken) >= room:
+            break
+        found = await queues.lock_open_slices(tx, shards, after, SLICES_AT_ONCE, CANARY)
+        settled = await queues.select_settled(tx, [item.id for item in found])
+        for item in found:
+            positions = []
+            for position, (key, due) in _open_windows(item, settled, tx.now):
+                if len(taken) >= room or key in busy:
+                    continue
+                if await canary_runs.take_place(
+                    tx, region, key, due, holder, places, leases=by_agent
+                ):
+                    positions.append(position)
+                    busy.add(key)
+                    taken.append(TakenRun(key, item.shard, due))
+            if positions:
+                chosen, left = parted(item, positions)
+                await queues.part_slice(tx, chosen, left, holder, Instant(tx.now + HELD_US))
+        if len(found) < SLICES_AT_ONCE:
+            break
+        after = found[-1].id
+    return taken
+
+
+def _open_windows(
+    item: OpenSlice, settled: Collection[tuple[int, int, Instant]], now: Instant
+) -> list[tuple[int, tuple[Key, Instant]]]:
+    """With their positions: due, still to be claimed, and without a result."""
+    keys = zip(item.orgs, item.monitors, strict=True)
+    return [
+        (n, (key, item.dues[n]))
+        for n, key in enumerate(keys)
+        if item.dues[n] <= now < item.claim_untils[n] and (*key, item.dues[n]) not in settled
+    ]
+
+
+async def _take_jobs(
+    tx: Tx,
+    region: str,
+    shards: Sequence[int],
+    holder: UUID,
+    places: int,
+    most: int,
+) -> list[TakenRun]:
+    taken: list[TakenRun] = []
+    for job in await queues.lock_canary_jobs(tx, shards, JOBS_AT_ONCE):
+        key = (job.org, job.monitor)
+        if len(taken) >= most:
+            break
+        if await canary_runs.take_place(tx, region, key, None, holder, places):
+            taken.append(TakenRun(key, job.shard, None))
+            await queues.delete_jobs(tx, [job])
+    return taken

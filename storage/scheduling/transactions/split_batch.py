@@ -1,0 +1,24 @@
+"""A slice in two: what is handed out of it, and what is left."""
+
+from collections.abc import Collection, Sequence
+
+from ..tables.work_queues import OpenSlice
+
+
+def parted(item: OpenSlice, positions: Collection[int]) -> tuple[OpenSlice, OpenSlice | None]:
+    """The windows at these positions, of which there is one at least, and what is left if any."""
+    inside = frozenset(positions)
+    rest = [n for n in range(len(item.dues)) if n not in inside]
+    return _of(item, sorted(inside)), _of(item, rest) if rest else None
+
+
+def _of(item: OpenSlice, positions: Sequence[int]) -> OpenSlice:
+    return OpenSlice(
+        item.id,
+        item.shard,
+        [item.orgs[n] for n in positions],
+        [item.monitors[n] for n in positions],
+        [item.dues[n] for n in positions],
+        [item.seals[n] for n in positions],
+        [item.claim_untils[n] for n in positions],
+    )

@@ -1,0 +1,50 @@
+"""Who depended on whom at a time that is past, directly and not."""
+
+from ...core.instant import Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ..rules.service_dependency import Term
+
+Key = tuple[int, int]
+
+_UPSTREAMS = """
+with recursive above(service) as (
+  select t.upstream from service_dependency_terms t
+  where t.org = %(org)s and t.service = %(service)s
+    and t.from_at <= at(%(at)s) and t.until_at > at(%(at)s)
+  union
+  select t.upstream from above a
+    join service_dependency_terms t on t.org = %(org)s and t.service = a.service
+      and t.from_at <= at(%(at)s) and t.until_at > at(%(at)s))
+select service from above
+"""
+# All that may have been below it at any one instant of the range: which was when is for the reader.
+_BELOW = """
+with recursive below(service) as (
+  select %(service)s::int
+  union
+  select t.service from below b
+    join service_dependency_terms t on t.org = %(org)s and t.upstream = b.service
+      and t.from_at < at(%(until_at)s) and t.until_at > at(%(from_at)s))
+select t.service, t.upstream, t.from_at, t.until_at
+from below b join service_dependency_terms t on t.org = %(org)s and t.upstream = b.service
+  and t.from_at < at(%(until_at)s) and t.until_at > at(%(from_at)s)
+"""
+
+
+async def select_upstreams_at(tx: Tx, service: Key, instant: Instant) -> set[int]:
+    """What a service depended on at an instant, itself not included."""
+    rows = await tx.rows(_UPSTREAMS, org=service[0], service=service[1], at=instant)
+    return {upstream for (upstream,) in rows}
+
+
+async def select_terms_below(tx: Tx, service: Key, within: Span) -> list[Term]:
+    """Every edge, with its term, by which anything depended on a service somewhen in a range."""
+    rows = await tx.rows(
+        _BELOW,
+        org=service[0],
+        service=service[1],
+        from_at=within.from_,
+        until_at=within.until,
+    )
+    return [Term(one, upstream, Span(from_, until)) for one, upstream, from_, until in rows]

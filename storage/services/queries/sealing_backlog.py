@@ -1,0 +1,63 @@
+"""Which services are behind: whose time could be told further, or further back."""
+
+import msgspec
+
+from ...core.instant import MINUTE, Instant
+from ...engine.pools import Tx
+from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
+
+Key = tuple[int, int]
+
+# No member is sealed closer to the fences than what may still arrive late.
+_BEHIND = """
+select s.org, s.id, s.sealed_through, f.fence
+from (select max(finished_through) as fence from shards) f
+  join services s on s.sealed_through <= f.fence - make_interval(secs => %(least)s)
+order by s.org, s.id
+"""
+_TO_RECONSTRUCT = """
+select org, id from services
+where backfill_from < materialization_start and sealed_through > materialization_start
+order by materialization_start - backfill_from, org, id limit %(most)s
+"""
+# Where a service's time is still to be told of members that were there, results must stay; also
+# those of a past that is still to be reconstructed.
+_LEAST_OPEN = """
+select min(least(s.sealed_through,
+  case when s.backfill_from < s.materialization_start then s.backfill_from end)) from services s
+where s.sealed_through is not null and exists (
+  select from service_revisions r where r.org = s.org and r.service = s.id
+    and r.governs_from <= s.sealed_through and r.sli <> '{}'
+    and not exists (select from service_revisions l where l.org = r.org and l.service = r.service
+      and l.governs_from <= s.sealed_through and l.revision > r.revision))
+"""
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """`fence` is the furthest of any region."""
+
+    org: int
+    service: int
+    sealed_through: Instant
+    fence: Instant
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.service
+
+
+async def select_behind(tx: Tx) -> list[Behind]:
+    least = (LATE_ARRIVAL_US + MINUTE) // 1_000_000
+    return await tx.structs(Behind, _BEHIND, least=least)
+
+
+async def select_to_reconstruct(tx: Tx, most: int) -> list[Key]:
+    """The shortest first."""
+    rows = await tx.rows(_TO_RECONSTRUCT, most=most)
+    return [(org, service) for org, service in rows]
+
+
+async def select_least_open(tx: Tx) -> Instant | None:
+    """Before this instant all services are told; None without any."""
+    found: Instant | None = await tx.value(_LEAST_OPEN)
+    return found

@@ -1,0 +1,124 @@
+"""How services are just now: the folded state of their members, while their results hold.
+
+By the revision that governs at this instant. What people are paged by, and what is shown as the
+present; figures are made of results over time instead.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...core.instant import Instant
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...monitors.queries.monitors import Standing, select_standings, status_of
+from ...monitors.rules.monitor_state import Status
+from ...scheduling.rules.maintenance_window import is_in_maintenance
+from ...scheduling.tables import shards as schedules
+from ..rules.epoch import Revision, governing
+from ..rules.service_health import Seen, State, state
+from ..tables import service_revisions as declarations
+
+Key = tuple[int, int]
+
+_PLACES = """
+select m.org, m.id, m.type, m.enabled, s.region from monitors m join shards s on s.id = m.shard
+where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthNow:
+    """`state` is None where nothing governs, or nothing counts. `failing` are declared monitors
+    that are down, those included that do not count; `unseen` those nothing is known of."""
+
+    as_of: Instant
+    state: State | None
+    revision: int | None
+    members: Mapping[int, Seen]
+    failing: Sequence[int]
+    unseen: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    type: str
+    enabled: bool
+    region: str
+
+
+async def select_health_now(tx: Tx, services: Sequence[Key]) -> dict[Key, HealthNow]:
+    revisions = await declarations.select_revisions(tx, services)
+    governed_by = {key: governing(revisions[key], tx.now) for key in services}
+    wanted = {(key[0], m) for key, r in governed_by.items() if r is not None for m in r.monitors}
+    places = await _select_places(tx, wanted)
+    standings = await select_standings(tx, sorted(places), counted=False)
+    # Also a maintenance that is over: it ended what was known before it.
+    since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
+    maintenance = await schedules.select_maintenances(
+        tx, min(since, tx.now), monitors=[monitor for _, monitor in places]
+    )
+    return {
+        key: _health(key, revision, places, standings, maintenance, tx.now)
+        for key, revision in governed_by.items()
+    }
+
+
+async def _select_places(tx: Tx, keys: set[Key]) -> dict[Key, _Place]:
+    rows = await tx.rows(_PLACES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    return {(org, monitor): _Place(*rest) for org, monitor, *rest in rows}
+
+
+def _health(
+    key: Key,
+    revision: Revision | None,
+    places: Mapping[Key, _Place],
+    standings: Mapping[Key, Standing],
+    maintenance: Mapping[int, Sequence[Span]],
+    now: Instant,
+) -> HealthNow:
+    if revision is None:
+        return HealthNow(now, None, None, {}, (), ())
+    seen: dict[int, Seen] = {}
+    for member in revision.monitors:
+        place = places.get((key[0], member))
+        spans = maintenance.get(member, ())
+        if place is None:
+            seen[member] = Seen.MISSING
+        else:
+            seen[member] = _seen(revision, place, standings.get((key[0], member)), spans, now)
+    sli = [(_region(places, key[0], member), seen[member]) for member in revision.sli]
+    return HealthNow(
+        as_of=now,
+        state=state(revision.policies, sli) if sli else None,
+        revision=revision.revision,
+        members=seen,
+        failing=[member for member, how in seen.items() if how is Seen.DOWN],
+        unseen=[member for member, how in seen.items() if how is Seen.MISSING],
+    )
+
+
+def _region(places: Mapping[Key, _Place], org: int, member: int) -> str:
+    place = places.get((org, member))
+    return place.region if place is not None else ""
+
+
+def _seen(
+    revision: Revision,
+    place: _Place,
+    standing: Standing | None,
+    maintenance: Sequence[Span],
+    now: Instant,
+) -> Seen:
+    if is_in_maintenance(now, maintenance):
+        return Seen.MAINTENANCE
+    if not place.enabled:
+        return Seen.PAUSED
+    policies = revision.policies
+    hold = (policies.active_multiplier, policies.active_floor_us)
+    match status_of(standing, place.type, now, maintenance, hold):
+        case Status.UP:
+            return Seen.UP
+        case Status.DOWN:
+            return Seen.DOWN
+        case Status.PENDING:
+            return Seen.MISSING

@@ -1,0 +1,57 @@
+"""A project's services with what each was last declared to be."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+Key = tuple[int, int]
+
+# By the newest of each, found by the keys of their tables, however many there were before.
+_DECLARED = """
+select s.org, s.id, coalesce(r.revision, 0), r.effective_at, coalesce(cardinality(r.monitors), 0),
+  coalesce(cardinality(r.sli), 0), coalesce(e.seq, 0)
+from services s
+  left join lateral (select v.revision, v.effective_at, v.monitors, v.sli from service_revisions v
+    where v.org = s.org and v.service = s.id order by v.revision desc limit 1) r on true
+  left join lateral (select v.seq from service_epochs v
+    where v.org = s.org and v.service = s.id order by v.effective_at desc limit 1) e on true
+where s.org = %(org)s and s.project = %(project)s
+"""
+_MEMBERS = """
+select m.id, m.uid, m.name, m.slug from monitors m
+where m.org = %(org)s and m.id = any(%(ids)s::int[])
+"""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """Revision and epoch are 0 where nothing is declared."""
+
+    org: int
+    service: int
+    revision: int
+    effective_at: Instant | None
+    monitors: int
+    sli: int
+    epoch: int
+
+
+class Member(msgspec.Struct, frozen=True):
+    id: int
+    uid: UUID
+    name: str
+    slug: str
+
+
+async def select_declared(tx: Tx, org: int, project: int) -> dict[Key, Declared]:
+    rows = await tx.structs(Declared, _DECLARED, org=org, project=project)
+    return {(row.org, row.service): row for row in rows}
+
+
+async def select_members(tx: Tx, org: int, keys: Sequence[int]) -> dict[int, Member]:
+    """Those of the monitors that are still there."""
+    rows = await tx.structs(Member, _MEMBERS, org=org, ids=list(keys))
+    return {row.id: row for row in rows}

@@ -1,0 +1,34 @@
+"""How long a run of what services are made of may take: what their watermarks may lag by."""
+
+from collections.abc import Sequence
+
+from ...alerting.queries.paging_owners import governs
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..tables.service_revisions import select_revisions
+
+Key = tuple[int, int]
+
+_TIMEOUTS = """
+select m.org, m.id, m.timeout_seconds from monitors m
+  join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+    on k.org = m.org and k.monitor = m.id
+"""
+
+
+async def select_longest_timeouts(tx: Tx, services: Sequence[Key], now: Instant) -> dict[Key, int]:
+    """In seconds, of the members by the revision that governs; 0 without any."""
+    if not services:
+        return {}
+    revisions = await select_revisions(tx, services)
+    members: dict[Key, tuple[int, ...]] = {}
+    for key in services:
+        _, governing = governs(revisions[key], now)
+        members[key] = () if governing is None else governing.sli
+    wanted = sorted({(org, monitor) for (org, _), sli in members.items() for monitor in sli})
+    rows = await tx.rows(_TIMEOUTS, orgs=[k[0] for k in wanted], monitors=[k[1] for k in wanted])
+    seconds = {(org, monitor): longest for org, monitor, longest in rows}
+    return {
+        (org, service): max((seconds.get((org, m), 0) for m in sli), default=0)
+        for (org, service), sli in members.items()
+    }

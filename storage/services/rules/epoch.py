@@ -1,0 +1,169 @@
+"""What governs a service's time: its revisions, and within each the epochs of its members.
+
+A revision governs from a whole minute until the next one does; of two that begin together the later
+governs. Under one revision an epoch begins at the next minute after a member's region, interval or
+enablement changed: what an epoch's figures are made of stands still within it. Both are functions
+of what is written of declarations and schedules, so whoever asks finds the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from uuid import UUID
+
+from ...core.instant import LATEST, MINUTE, Instant
+from ...core.time_span import Span
+from ...monitors.rules.composite import Key
+from ...scheduling.rules.run_schedule import Term
+from .service_health import Policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One declaration. `monitors` are all that are declared, `sli` those of them that count.
+
+    `governs_from` lies before `effective_at` where the past was reconstructed by it.
+    """
+
+    revision: int
+    uid: UUID
+    effective_at: Instant
+    governs_from: Instant
+    monitors: tuple[int, ...]
+    sli: tuple[int, ...]
+    policies: Policies
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What of a member makes an epoch. None of it is known before the member was scheduled."""
+
+    region: str
+    interval_us: int
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """It ends where the next one begins."""
+
+    from_: Instant
+    revision: Revision
+    members: tuple[tuple[int, Standing | None], ...]
+
+    @property
+    def is_reconstruction(self) -> bool:
+        """Whether the time is told by a revision that was declared after it."""
+        return self.from_ < self.revision.effective_at
+
+    @property
+    def snapshot_hash(self) -> str:
+        """Of what the members were, as text: the same for the same."""
+        said = ";".join(
+            f"{member}:{standing.region}:{standing.interval_us}:{int(standing.enabled)}"
+            if standing
+            else f"{member}:"
+            for member, standing in self.members
+        )
+        return sha256(said.encode()).hexdigest()
+
+
+def next_minute(instant: Instant) -> Instant:
+    """The first whole minute after an instant."""
+    return Instant(instant - instant % MINUTE + MINUTE)
+
+
+def minute_from(instant: Instant) -> Instant:
+    """The first whole minute at or after an instant."""
+    return Instant(instant + (-instant) % MINUTE)
+
+
+def governed(revisions: Sequence[Revision]) -> list[tuple[Span, Revision]]:
+    """When each revision governs, in order, of revisions in the order of their numbers."""
+    order = sorted(revisions, key=lambda each: (each.governs_from, each.revision))
+    ends = [following.governs_from for following in order[1:]]
+    spans = zip(order, [*ends, LATEST], strict=False)
+    return [(Span(r.governs_from, end), r) for r, end in spans if r.governs_from < end]
+
+
+def governing(revisions: Sequence[Revision], instant: Instant) -> Revision | None:
+    """The revision that governs an instant; None before the first."""
+    found = [revision for span, revision in governed(revisions) if span.from_ <= instant]
+    return found[-1] if found else None
+
+
+def governed_within(revisions: Sequence[Revision], from_: Instant, to: Instant) -> list[Revision]:
+    """Those that governed some of a range, the instant at its end included, in order."""
+    spans = governed(revisions)
+    return [revision for span, revision in spans if span.from_ <= to and span.until > from_]
+
+
+def counts_on(revisions: Sequence[Revision], instant: Instant, monitor: int) -> bool:
+    """Whether a monitor is declared by the revision that governs, or by the newest, which is about
+    to."""
+    standing = [governing(revisions, instant), *revisions[-1:]]
+    return any(monitor in one.monitors for one in standing if one is not None)
+
+
+def epochs(
+    org: int,
+    revisions: Sequence[Revision],
+    terms: Mapping[Key, Sequence[Term]],
+    regions: Mapping[int, str],
+    through: Instant,
+) -> list[Epoch]:
+    """Those that begin at or before an instant, in order. `regions` names the shards of terms."""
+    found: list[Epoch] = []
+    for span, revision in governed(revisions):
+        histories = {
+            member: _standings(terms.get((org, member), ()), regions) for member in revision.sli
+        }
+        edges = {span.from_}
+        if span.from_ < revision.effective_at < span.until:
+            edges.add(revision.effective_at)
+        for history in histories.values():
+            edges.update(at for at, _ in history if span.from_ < at < span.until)
+        for edge in sorted(edges):
+            if edge > through:
+                break
+            members = tuple((m, _at(histories[m], edge)) for m in sorted(histories))
+            epoch = Epoch(edge, revision, members)
+            if not found or _differ(found[-1], epoch):
+                found.append(epoch)
+    return found
+
+
+def stretches(found: Sequence[Epoch], within: Span) -> Iterator[tuple[Span, Epoch]]:
+    """What of a stretch each epoch governs, in order."""
+    ends = [following.from_ for _, following in pairwise(found)]
+    for epoch, end in zip(found, [*ends, LATEST], strict=False):
+        span = Span(max(epoch.from_, within.from_), min(end, within.until))
+        if span.from_ < span.until:
+            yield span, epoch
+
+
+def _differ(one: Epoch, other: Epoch) -> bool:
+    return (
+        one.members != other.members
+        or one.revision.revision != other.revision.revision
+        or one.is_reconstruction is not other.is_reconstruction
+    )
+
+
+def _standings(terms: Sequence[Term], regions: Mapping[int, str]) -> list[tuple[Instant, Standing]]:
+    """When a member came to stand as it did; the last of those within one minute."""
+    found: list[tuple[Instant, Standing]] = []
+    for term in terms:
+        standing = Standing(regions.get(term.shard, ""), term.interval_us, term.enabled)
+        at = minute_from(term.from_)
+        if found and found[-1][0] == at:
+            found.pop()
+        if not found or found[-1][1] != standing:
+            found.append((at, standing))
+    return found
+
+
+def _at(history: Sequence[tuple[Instant, Standing]], instant: Instant) -> Standing | None:
+    known = [standing for at, standing in history if at <= instant]
+    return known[-1] if known else None

@@ -1,0 +1,235 @@
+"""What a service's window says: its time by condition, its figures, and why one cannot be had.
+
+Whoever shows a figure of a service (the API, the console, a page, the gate) takes it from here. A
+window ends at the watermark and begins so long before it; where the service's time begins later, it
+is shortened and says so. Minutes that should be there and are not are a gap, and then no sum is
+told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+from uuid import UUID
+
+from ...core.availability import (
+    BUDGET_LEAST_COVERAGE,
+    BURN_LEAST_COVERAGE,
+    Budget,
+    Withheld,
+    budget,
+    burn_rate,
+)
+from ...core.instant import DAY, HOUR, MINUTE, Instant
+from .service_health import Durations
+
+WINDOWS: Final = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY}
+
+
+class Status(StrEnum):
+    OK = "ok"
+    PARTIAL = "partial"
+    UNAVAILABLE = "unavailable"
+    INSUFFICIENT_HISTORY = "insufficient_history"
+    INSUFFICIENT_SEALED_COVERAGE = "insufficient_sealed_coverage"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What of a window lies under one revision and epoch. `epoch` is its number."""
+
+    revision: int
+    revision_uid: UUID
+    epoch: int
+    epoch_uid: UUID
+    from_: Instant
+    to: Instant
+    minutes: int
+    durations: Durations
+    is_reconstruction: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`sealed_through` is None where nothing ever was. `reason` says why something is withheld:
+    of `availability` and `budget`, whichever cannot be had."""
+
+    window: str
+    sealed_through: Instant | None
+    from_: Instant
+    to: Instant
+    status: Status
+    reason: Withheld | None
+    expected_minutes: int
+    sealed_minutes: int
+    is_continuous: bool
+    durations: Durations
+    availability: Fraction | None
+    coverage: Fraction
+    aggregate_withheld: Withheld | None
+    segments: Sequence[Segment]
+
+    def budget(self, objective: int) -> Budget | Withheld:
+        """By an objective × 10⁴."""
+        if self.aggregate_withheld is not None:
+            return self.aggregate_withheld
+        return budget(self.durations.split, objective)
+
+
+@dataclass(frozen=True, slots=True)
+class BurnWindow:
+    """A range that a burn rule looks at; `rate` is None where it cannot be decided."""
+
+    window_us: int
+    status: Status
+    reason: Withheld | None
+    expected_minutes: int
+    sealed_minutes: int
+    is_continuous: bool
+    coverage: Fraction
+    rate: Fraction | None
+
+    @property
+    def window(self) -> str:
+        return spelt(self.window_us)
+
+
+def spelt(us: int) -> str:
+    """A length in the largest unit that divides it: `5m`, `1h`, `7d`."""
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
+        if us % unit == 0:
+            return f"{us // unit}{name}"
+    return f"{us // 1_000_000}s"
+
+
+def whole_minutes(length_us: int) -> int:
+    """Time is sealed in minutes: what is left over of a length is not looked at."""
+    return length_us - length_us % MINUTE
+
+
+def window_of(
+    window: str,
+    now: Instant,
+    has_sli: bool,
+    start: Instant | None,
+    sealed_through: Instant | None,
+    segments: Sequence[Segment],
+) -> Window:
+    """Of segments that cover what is sealed of the window. `start` is where the service's time
+    begins."""
+    length = WINDOWS[window]
+    expected = length // MINUTE
+    if start is None or sealed_through is None or sealed_through <= start:
+        why = Withheld.NOTHING_SEALED if has_sli else Withheld.NO_SLI
+        at = now if sealed_through is None else sealed_through
+        return _nothing(window, sealed_through, at, expected, why)
+    from_ = max(Instant(sealed_through - length), start)
+    durations = sum((each.durations for each in segments), Durations())
+    minutes = sum(each.minutes for each in segments)
+    continuous = minutes == (sealed_through - from_) // MINUTE
+    split = durations.split
+    withheld = _withheld(durations, continuous=continuous)
+    availability = None if withheld else split.availability()
+    coverage = split.coverage() or Fraction(0)
+    status, reason = _standing(
+        shortened=from_ > sealed_through - length,
+        continuous=continuous,
+        enough=coverage >= BUDGET_LEAST_COVERAGE,
+    )
+    return Window(
+        window=window,
+        sealed_through=sealed_through,
+        from_=from_,
+        to=sealed_through,
+        status=status,
+        reason=withheld or reason,
+        expected_minutes=expected,
+        sealed_minutes=minutes,
+        is_continuous=continuous,
+        durations=durations,
+        availability=availability,
+        coverage=coverage,
+        aggregate_withheld=withheld,
+        segments=segments,
+    )
+
+
+def burn_of(
+    window_us: int,
+    objective: int,
+    start: Instant | None,
+    sealed_through: Instant | None,
+    minutes: int,
+    durations: Durations,
+) -> BurnWindow:
+    """Of the whole minutes of that length which end at the watermark, with what is sealed of it."""
+    length_us = whole_minutes(window_us)
+    expected = length_us // MINUTE
+    if start is None or sealed_through is None or sealed_through <= start:
+        why = Withheld.NOTHING_SEALED
+        return BurnWindow(window_us, Status.UNAVAILABLE, why, expected, 0, False, Fraction(0), None)
+    covered = sealed_through - max(Instant(sealed_through - length_us), start)
+    continuous = minutes == covered // MINUTE
+    coverage = durations.split.coverage() or Fraction(0)
+    withheld = _withheld(durations, continuous=continuous)
+    if withheld is None and coverage < BURN_LEAST_COVERAGE:
+        withheld = Withheld.DECIDABLE_COVERAGE_BELOW_MIN
+    status, reason = _standing(
+        shortened=covered < length_us,
+        continuous=continuous,
+        enough=coverage >= BURN_LEAST_COVERAGE,
+    )
+    return BurnWindow(
+        window_us,
+        status,
+        withheld or reason,
+        expected,
+        minutes,
+        continuous,
+        coverage,
+        None if withheld else burn_rate(durations.split, objective),
+    )
+
+
+def _nothing(
+    window: str, sealed_through: Instant | None, at: Instant, expected: int, why: Withheld
+) -> Window:
+    return Window(
+        window=window,
+        sealed_through=sealed_through,
+        from_=at,
+        to=at,
+        status=Status.UNAVAILABLE,
+        reason=why,
+        expected_minutes=expected,
+        sealed_minutes=0,
+        is_continuous=False,
+        durations=Durations(),
+        availability=None,
+        coverage=Fraction(0),
+        aggregate_withheld=why,
+        segments=(),
+    )
+
+
+def _withheld(durations: Durations, *, continuous: bool) -> Withheld | None:
+    """Why there is no sum."""
+    split = durations.split
+    if not continuous:
+        return Withheld.STORAGE_GAP
+    if split.measured_us:
+        return None
+    decidable = split.range_us - split.excluded_us
+    return Withheld.NOTHING_MEASURED if decidable else Withheld.ZERO_DECIDABLE_TIME
+
+
+def _standing(*, shortened: bool, continuous: bool, enough: bool) -> tuple[Status, Withheld | None]:
+    """The first of what is short of a whole window, and the reason that goes with it."""
+    if not continuous:
+        return Status.PARTIAL, Withheld.STORAGE_GAP
+    if shortened:
+        return Status.INSUFFICIENT_HISTORY, Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA
+    if not enough:
+        return Status.INSUFFICIENT_SEALED_COVERAGE, Withheld.DECIDABLE_COVERAGE_BELOW_MIN
+    return Status.OK, None

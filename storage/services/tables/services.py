@@ -1,0 +1,243 @@
+"""Services and how far their time is sealed."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+Key = tuple[int, int]
+
+COLUMNS = """
+s.org, s.id, s.uid, s.project, p.uid, s.slug, s.name, s.description, s.escalation_policy, e.uid,
+s.oncall_schedule, o.uid, s.managed_by, s.materialization_start, s.sealed_through, s.backfill_from,
+s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at
+"""
+FROM = """
+from services s join projects p on p.org = s.org and p.id = s.project
+  left join escalation_policies e on e.org = s.org and e.id = s.escalation_policy
+  left join oncall_schedules o on o.org = s.org and o.id = s.oncall_schedule
+"""
+_BY_UID = f"select {COLUMNS} {FROM} where s.uid = %(uid)s"
+_IDS = """
+select uid, id from services where org = %(org)s and project = %(project)s
+  and uid = any(%(uids)s::uuid[])
+"""
+_SLUGS = "select slug from services where org = %(org)s and project = %(project)s"
+_INSERT = """
+insert into services (org, uid, project, slug, name, description, escalation_policy,
+  oncall_schedule, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(slug)s, %(name)s, %(description)s, %(escalation_policy)s,
+  %(oncall_schedule)s, at(%(now)s), at(%(now)s))
+on conflict (org, project, slug) do nothing
+returning id
+"""
+_SET_POLICY = """
+update services set escalation_policy = %(policy)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(service)s
+"""
+_UPDATE = """
+update services set name = %(name)s, description = %(description)s,
+  escalation_policy = %(escalation_policy)s, oncall_schedule = %(oncall_schedule)s,
+  updated_at = at(%(now)s)
+where org = %(org)s and id = %(service)s
+"""
+_TOUCH = """
+update services set updated_at = at(%(now)s) where org = %(org)s and id = %(service)s
+"""
+_BEGIN = """
+update services set materialization_start = at(%(start)s), sealed_through = at(%(start)s),
+  backfill_from = at(%(backfill_from)s)
+where org = %(org)s and id = %(service)s
+"""
+_DELETE = "delete from services where org = %(org)s and id = %(service)s"
+_NAMES_POLICY = """
+select exists (select from services where org = %(org)s and escalation_policy = %(key)s)
+"""
+_NAMES_SCHEDULE = """
+select exists (select from services where org = %(org)s and oncall_schedule = %(key)s)
+"""
+_BY_KEYS = f"""
+select {COLUMNS} {FROM}
+where (s.org, s.id) in (select * from unnest(%(orgs)s::int[], %(services)s::int[]))
+order by s.org, s.id
+"""
+_OF_PROJECT = f"""
+select {COLUMNS} {FROM} where s.org = %(org)s and s.project = %(project)s order by s.slug
+"""
+# Whoever declares, seals or restates a service is alone with it. Read in a statement of its own:
+# who has waited reads what its holder left.
+_LOCK = "select id from services where uid = %(uid)s for no key update"
+# Whoever writes beside a service only needs it to stay: not to be deleted meanwhile.
+_KEEP = "select id from services where uid = %(uid)s for key share"
+_LOCK_KEYS = """
+select s.org, s.id from services s
+  join unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
+    on k.org = s.org and k.service = s.id
+order by s.org, s.id for no key update of s
+"""
+_MOVE_SEAL = """
+update services s set sealed_through = at(i.to_at)
+from json_to_recordset(%(items)s::json) as i(org int, service int, to_at bigint)
+where s.org = i.org and s.id = i.service
+"""
+_MATERIALIZED_FROM = """
+update services set materialization_start = at(%(start)s),
+  backfill_from = case when backfill_from < at(%(start)s) then backfill_from end
+where org = %(org)s and id = %(service)s
+"""
+
+
+class ServiceRow(msgspec.Struct, frozen=True):
+    """A whole service as it stands; keys of what it refers to stand beside their ids."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    slug: str
+    name: str
+    description: str
+    escalation_policy: int | None
+    escalation_policy_uid: UUID | None
+    oncall_schedule: int | None
+    oncall_schedule_uid: UUID | None
+    managed_by: str
+    materialization_start: Instant | None
+    sealed_through: Instant | None
+    backfill_from: Instant | None
+    created_at: Instant
+    updated_at: Instant
+    # As of a monitor.
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.id
+
+
+async def select_service(tx: Tx, uid: UUID) -> ServiceRow | None:
+    return await tx.one(ServiceRow, _BY_UID, uid=uid)
+
+
+async def select_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, ServiceRow]:
+    rows = await tx.structs(
+        ServiceRow, _BY_KEYS, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
+    )
+    return {row.key: row for row in rows}
+
+
+async def select_services_of_project(tx: Tx, org: int, project: int) -> list[ServiceRow]:
+    """By slug."""
+    return await tx.structs(ServiceRow, _OF_PROJECT, org=org, project=project)
+
+
+async def lock_service(tx: Tx, uid: UUID) -> ServiceRow | None:
+    tx.lock_rank(LockRank.SERVICE, "a service that changes")
+    await tx.rows(_LOCK, uid=uid)
+    return await select_service(tx, uid)
+
+
+async def update_service(
+    tx: Tx,
+    key: Key,
+    *,
+    name: str,
+    description: str,
+    escalation_policy: int | None,
+    oncall_schedule: int | None,
+) -> None:
+    """The service is held, and so is what its pages go to."""
+    await tx.execute(
+        _UPDATE,
+        org=key[0],
+        service=key[1],
+        name=name,
+        description=description,
+        escalation_policy=escalation_policy,
+        oncall_schedule=oncall_schedule,
+        now=tx.now,
+    )
+
+
+async def keep_service(tx: Tx, uid: UUID) -> ServiceRow | None:
+    """It is not deleted while we write beside it; whoever seals it or edits it goes on."""
+    tx.lock_rank(LockRank.SERVICE, "a service that stays")
+    await tx.rows(_KEEP, uid=uid)
+    return await select_service(tx, uid)
+
+
+async def lock_services(
+    tx: Tx, keys: Sequence[Key], *, skip_locked: bool = False
+) -> dict[Key, ServiceRow]:
+    """Those that are there; with `skip_locked` those that nobody else holds."""
+    tx.lock_rank(LockRank.SERVICE, "services whose time is told")
+    query = f"{_LOCK_KEYS} skip locked" if skip_locked else _LOCK_KEYS
+    rows = await tx.rows(query, orgs=[k[0] for k in keys], services=[k[1] for k in keys])
+    return await select_services(tx, [(org, service) for org, service in rows])
+
+
+async def move_seals(tx: Tx, to: dict[Key, Instant]) -> None:
+    """The services are held, and all up to there is written."""
+    items = [{"org": k[0], "service": k[1], "to_at": at} for k, at in to.items()]
+    if items:
+        await tx.execute(_MOVE_SEAL, items=msgspec.json.encode(items).decode())
+
+
+async def set_materialization_start(tx: Tx, key: Key, start: Instant) -> None:
+    """The service is held, and all from there on is written."""
+    await tx.execute(_MATERIALIZED_FROM, org=key[0], service=key[1], start=start)
+
+
+async def select_service_ids(
+    tx: Tx, org: int, project: int, uids: Sequence[UUID]
+) -> dict[UUID, int]:
+    """The keys of those of the services that stand in the project."""
+    return dict(await tx.rows(_IDS, org=org, project=project, uids=list(uids)))
+
+
+async def select_service_slugs(tx: Tx, org: int, project: int) -> set[str]:
+    return {slug for (slug,) in await tx.rows(_SLUGS, org=org, project=project)}
+
+
+async def insert_service(tx: Tx, values: dict[str, Any]) -> int | None:
+    """The new key, or None where the slug is taken."""
+    key: int | None = await tx.value(_INSERT, **values, now=tx.now)
+    return key
+
+
+async def set_escalation_policy(tx: Tx, key: Key, policy: int | None) -> None:
+    """The service is held."""
+    await tx.execute(_SET_POLICY, org=key[0], service=key[1], policy=policy, now=tx.now)
+
+
+async def touch_service(tx: Tx, key: Key) -> None:
+    """Something that is kept beside the row was edited. The service is held."""
+    await tx.execute(_TOUCH, org=key[0], service=key[1], now=tx.now)
+
+
+async def begin_time(tx: Tx, key: Key, start: Instant, backfill_from: Instant | None) -> None:
+    """Its time is sealed from here on. The service is held, and nothing was sealed of it."""
+    await tx.execute(_BEGIN, org=key[0], service=key[1], start=start, backfill_from=backfill_from)
+
+
+async def delete_service(tx: Tx, key: Key) -> None:
+    """What was declared and aimed at, its edges and episodes go with it."""
+    await tx.execute(_DELETE, org=key[0], service=key[1])
+
+
+async def names_policy(tx: Tx, org: int, policy: int) -> bool:
+    """Whether any service is paged by the ladder."""
+    found: bool = await tx.value(_NAMES_POLICY, org=org, key=policy)
+    return found
+
+
+async def names_schedule(tx: Tx, org: int, schedule: int) -> bool:
+    found: bool = await tx.value(_NAMES_SCHEDULE, org=org, key=schedule)
+    return found

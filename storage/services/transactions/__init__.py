@@ -1,0 +1,1 @@
+"""Transactions of services: one unit of work per function."""

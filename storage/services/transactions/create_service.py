@@ -1,0 +1,85 @@
+"""A new service: its name, whom its pages go to, and what it depends on. Nothing is declared yet,
+and nothing is said of its time before that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...alerting.tables.service_alertings import insert_alerting
+from ...core.naming import name_fault, slug_fault
+from ...core.refusal import Refused
+from ...core.slug import free_slug, slug_of
+from ...engine.pools import Tx
+from ..rules.service_declaration import description_fault
+from ..tables import service_dependencies as service_edges
+from ..tables.services import ServiceRow, insert_service, select_service_slugs
+from .edit_dependencies import check_upstreams
+from .lock_service import hold_home, target_of, written
+from .set_paging_target import hold_owning_policy, hold_owning_schedule
+
+SERVICES_OF_PROJECT_MOST: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDraft:
+    """`slug` None derives it from the name. Who is paged is given by id; blank is nobody."""
+
+    name: str
+    slug: str | None = None
+    description: str = ""
+    escalation_policy: str = ""
+    oncall_schedule: str = ""
+    depends_on: Sequence[UUID] = ()
+
+
+async def create_service(
+    tx: Tx, principal: Principal, project: UUID, draft: ServiceDraft
+) -> ServiceRow:
+    """Refused not_found, forbidden, invalid with its field, owner_not_in_project, as of
+    put_dependencies, slug_taken, service_quota."""
+    home, _ = await hold_home(tx, principal, project)
+    _check(draft)
+    upstreams = await check_upstreams(tx, home, None, draft.depends_on)
+    taken = await select_service_slugs(tx, home.org, home.id)
+    uid = uuid7()
+    values = {
+        "org": home.org,
+        "uid": uid,
+        "project": home.id,
+        "slug": draft.slug or free_slug(slug_of(draft.name, "service"), taken),
+        "name": draft.name,
+        "description": draft.description,
+        "escalation_policy": await hold_owning_policy(
+            tx, home.org, home.id, draft.escalation_policy
+        ),
+        "oncall_schedule": await hold_owning_schedule(tx, home.org, home.id, draft.oncall_schedule),
+    }
+    if len(taken) >= SERVICES_OF_PROJECT_MOST:
+        raise Refused("service_quota")
+    key = await insert_service(tx, values)
+    if key is None:
+        raise Refused("slug_taken")
+    await insert_alerting(tx, (home.org, key))
+    if upstreams:
+        await service_edges.put_edges(tx, (home.org, key), upstreams)
+        await service_edges.raise_generation(tx, home.org, home.id)
+    row = await written(tx, uid)
+    await audit(tx, principal, row.org, "service.create", target_of(row))
+    return row
+
+
+def _check(draft: ServiceDraft) -> None:
+    faults = {
+        "name": name_fault(draft.name),
+        "slug": None if draft.slug is None else slug_fault(draft.slug),
+        "description": description_fault(draft.description),
+    }
+    for field, fault in faults.items():
+        if fault is not None:
+            raise Refused("invalid", field, fault)

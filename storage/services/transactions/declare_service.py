@@ -1,0 +1,160 @@
+"""A service is declared: a numbered revision, kept for ever, that governs from the next minute.
+
+It keeps true: whoever declares saw the revision that they replace; members are the project's, and
+none is deleted meanwhile (whoever deletes a monitor holds the project too); only the first revision
+reaches back, and no further than figures can still be made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...core.instant import MINUTE, Instant, to_text
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...maintenance.transactions.plan_maintenance import TOO_OLD, earliest_repairable
+from ...monitors.tables.monitors import hold_monitors
+from ...scheduling.tables import shards as schedules
+from ..rules.epoch import Revision, epochs, next_minute
+from ..rules.service_declaration import members_faults, policies_faults, sli_faults
+from ..rules.service_health import Policies
+from ..tables import service_revisions as declarations
+from ..tables import services
+from ..tables.services import ServiceRow
+from .lock_service import expect_unmanaged, hold_home, hold_service, target_of, written
+
+RETROACTIVE: Final = "retroactive_not_first_revision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclarationDraft:
+    """`expected_revision` is the one that it replaces, 0 for none."""
+
+    expected_revision: int
+    monitors: Sequence[UUID]
+    sli: Sequence[UUID]
+    policies: Policies = field(default_factory=Policies)
+    backfill_from: Instant | None = None
+
+
+async def declare(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    service: UUID,
+    draft: DeclarationDraft,
+    raw_days: int,
+) -> ServiceRow:
+    """What is declared already is not declared again. Refused not_found, forbidden, invalid with
+    its field, sli_not_in_monitors, retroactive_not_first_revision, older_than_raw_retention,
+    managed_by_file, revision_conflict."""
+    home, _ = await hold_home(tx, principal, project)
+    row = await hold_service(tx, principal, project, service)
+    _check(draft)
+    known = (await declarations.select_revisions(tx, [row.key]))[row.key]
+    backfill_from = _backfill(draft, known, tx.now, raw_days)
+    held = await hold_monitors(tx, home.org, home.id, draft.monitors)
+    if len(held) < len(draft.monitors):
+        raise Refused("invalid", "monitors", "names what is no monitor of this project")
+    expect_unmanaged(principal, row)
+    if draft.expected_revision != len(known):
+        raise Refused("revision_conflict")
+    effective_at = _effective_at(row, known, tx.now)
+    wanted = _revision(draft, held, len(known) + 1, effective_at, backfill_from)
+    if known and _says_the_same(known[-1], wanted):
+        return row
+    await _write(tx, principal, row, [*known, wanted], backfill_from)
+    return await written(tx, service)
+
+
+def _effective_at(row: ServiceRow, known: Sequence[Revision], now: Instant) -> Instant:
+    """The next minute; where another process's clock has jumped ahead of ours, not before what is
+    told already, nor before what it replaces."""
+    before = [revision.effective_at for revision in known[-1:]]
+    told = [] if row.sealed_through is None else [row.sealed_through]
+    return max([next_minute(now), *before, *told])
+
+
+def _check(draft: DeclarationDraft) -> None:
+    for name, rule in (
+        *members_faults(draft.monitors),
+        *sli_faults(draft.sli),
+        *policies_faults(draft.policies),
+    ):
+        raise Refused("invalid", name, rule)
+    if not set(draft.sli) <= set(draft.monitors):
+        raise Refused("sli_not_in_monitors")
+
+
+def _backfill(
+    draft: DeclarationDraft, known: Sequence[Revision], now: Instant, raw_days: int
+) -> Instant | None:
+    """The whole minute from which the past is to be told by what is declared now."""
+    if draft.backfill_from is None:
+        return None
+    if known or draft.expected_revision:
+        raise Refused(RETROACTIVE)
+    if draft.backfill_from > now:
+        raise Refused("invalid", "backfill_from", "must not be in the future")
+    earliest = earliest_repairable(now, raw_days)
+    if draft.backfill_from < earliest:
+        fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"
+        raise Refused(TOO_OLD, "backfill_from", fault)
+    return Instant(draft.backfill_from - draft.backfill_from % MINUTE)
+
+
+def _revision(
+    draft: DeclarationDraft,
+    held: dict[UUID, int],
+    number: int,
+    effective_at: Instant,
+    backfill_from: Instant | None,
+) -> Revision:
+    return Revision(
+        revision=number,
+        uid=uuid7(),
+        effective_at=effective_at,
+        governs_from=effective_at if backfill_from is None else backfill_from,
+        monitors=tuple(held[uid] for uid in draft.monitors),
+        sli=tuple(held[uid] for uid in draft.sli),
+        policies=draft.policies,
+    )
+
+
+def _says_the_same(one: Revision, other: Revision) -> bool:
+    return (one.monitors, one.sli, one.policies) == (other.monitors, other.sli, other.policies)
+
+
+async def _write(
+    tx: Tx,
+    principal: Principal,
+    row: ServiceRow,
+    revisions: Sequence[Revision],
+    backfill_from: Instant | None,
+) -> None:
+    """The last of the revisions is the new one."""
+    new = revisions[-1]
+    author = principal.user if isinstance(principal.user, UUID) else None
+    await declarations.insert_revision(tx, row.key, new, author, principal.label)
+    if row.materialization_start is None:
+        await services.begin_time(tx, row.key, new.effective_at, backfill_from)
+    await _note_epochs(tx, row, revisions, new.effective_at)
+    await services.touch_service(tx, row.key)
+    said = f"revision={new.revision} monitors={len(new.monitors)} sli={len(new.sli)}"
+    await audit(tx, principal, row.org, "service.declare", f"{target_of(row)} {said}")
+
+
+async def _note_epochs(
+    tx: Tx, row: ServiceRow, revisions: Sequence[Revision], through: Instant
+) -> None:
+    """Those before the new one too, so that they are numbered in their order."""
+    members = {member for revision in revisions for member in revision.sli}
+    terms = await schedules.select_terms_of(tx, [(row.org, member) for member in members])
+    regions = {shard.id: shard.region for shard in await schedules.select_shards(tx)}
+    found = epochs(row.org, revisions, terms, regions, through)
+    await declarations.put_epochs(tx, {row.key: found})

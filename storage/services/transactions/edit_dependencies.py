@@ -1,0 +1,66 @@
+"""What a service depends on is replaced as a whole, by somebody who saw the graph as it is."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.tables.projects import ProjectRow
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.service_dependency import UPSTREAMS_MOST, Broken, fault
+from ..tables import service_dependencies as service_edges
+from ..tables.services import ServiceRow, select_service_ids, select_services
+from .lock_service import expect_unmanaged, hold_home, hold_service, target_of, written
+
+# No service has it: the one that is being made.
+_NEW = 0
+
+
+async def put_dependencies(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    service: UUID,
+    depends_on: Sequence[UUID],
+    generation: int,
+) -> ServiceRow:
+    """`generation` is that of the graph that was seen. The same again changes nothing. Refused
+    not_found, forbidden, too_many_dependencies, dependency_not_in_project, dependency_cycle,
+    dependency_depth, graph_generation_stale, managed_by_file."""
+    home, now_at = await hold_home(tx, principal, project)
+    row = await hold_service(tx, principal, project, service)
+    upstreams = await check_upstreams(tx, home, row, depends_on)
+    expect_unmanaged(principal, row)
+    if generation != now_at:
+        raise Refused("graph_generation_stale")
+    edges = await service_edges.select_edges(tx, home.org, home.id)
+    if set(edges.get(row.id, ())) == set(upstreams):
+        return row
+    await service_edges.put_edges(tx, row.key, upstreams)
+    await service_edges.raise_generation(tx, home.org, home.id)
+    await audit(tx, principal, row.org, "service.update", f"{target_of(row)} depends_on")
+    return await written(tx, service)
+
+
+async def check_upstreams(
+    tx: Tx, home: ProjectRow, service: ServiceRow | None, depends_on: Sequence[UUID]
+) -> list[int]:
+    """The keys of what a service, or a new one, may depend on. The graph is held. Refused as
+    put_dependencies."""
+    uids = list(dict.fromkeys(depends_on))
+    if len(uids) > UPSTREAMS_MOST:
+        raise Refused(Broken.TOO_MANY)
+    known = await select_service_ids(tx, home.org, home.id, uids)
+    if len(known) < len(uids):
+        raise Refused("dependency_not_in_project")
+    wanted = [known[uid] for uid in uids]
+    edges = await service_edges.select_edges(tx, home.org, home.id)
+    found = fault(edges, service.id if service else _NEW, wanted)
+    if found is None:
+        return wanted
+    if not found.path or service is None:
+        raise Refused(found.broken)
+    rows = await select_services(tx, [(home.org, key) for key in found.path])
+    slugs = " -> ".join(rows[home.org, key].slug for key in found.path)
+    raise Refused(found.broken, found.broken, slugs)

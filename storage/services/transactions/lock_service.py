@@ -1,0 +1,52 @@
+"""What every edit of a service begins with: it is held, it is of the project that was named, and
+no file is its owner.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables.projects import ProjectRow
+from ...accounts.transactions.authorize import NOT_FOUND, demand, demand_project, is_managed
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..tables.service_dependencies import hold_graph
+from ..tables.services import ServiceRow, lock_service, select_service
+
+EDIT: Final = Action(Need.EDITOR)
+
+
+async def hold_home(tx: Tx, principal: Principal, project: UUID) -> tuple[ProjectRow, int]:
+    """The project and its graph's generation: nobody else changes which services there are, who
+    depends on whom and who is made of what. Refused not_found, forbidden."""
+    home = await demand_project(tx, principal, EDIT, project)
+    generation = await hold_graph(tx, home.org, home.id)
+    if generation is None:
+        raise Refused(NOT_FOUND)
+    return home, generation
+
+
+async def hold_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> ServiceRow:
+    """The project's service, held. Refused not_found, forbidden."""
+    row = await lock_service(tx, service)
+    if row is None or row.project_uid != project:
+        raise Refused(NOT_FOUND)
+    demand(principal, EDIT, Scope(row.org, row.project))
+    return row
+
+
+def expect_unmanaged(principal: Principal, row: ServiceRow) -> None:
+    """Refused managed_by_file: who edits what a file says would be undone by the file."""
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")
+
+
+async def written(tx: Tx, service: UUID) -> ServiceRow:
+    row = await select_service(tx, service)
+    assert row is not None, "it is held, or new"
+    return row
+
+
+def target_of(row: ServiceRow) -> str:
+    """As the audit log names a service."""
+    return f"service:{row.uid} project:{row.project_uid} slug={row.slug}"

@@ -1,0 +1,55 @@
+"""Whom a service's pages go to: a ladder of its project, or a schedule of it. What is no id, not
+there, or another project's is refused in the same word.
+"""
+
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...oncall.rules.escalation import TargetKind
+from ...oncall.tables.escalation_policies import hold_policy
+from ...oncall.tables.oncall_schedules import hold_schedules
+from ...oncall.transactions.check_targets import Named
+from ..tables.services import ServiceRow, set_escalation_policy
+from .lock_service import expect_unmanaged, hold_service, target_of, written
+
+_FOREIGN = "owner_not_in_project"
+
+
+async def hold_owning_policy(tx: Tx, org: int, project: int, text: str) -> int | None:
+    """The key of a ladder, which stays until we are done; None for blank."""
+    if not text:
+        return None
+    uid = Named("escalation_policy_id", TargetKind.CHANNEL, text).uid
+    key = None if uid is None else await hold_policy(tx, org, project, uid)
+    if key is None:
+        raise Refused(_FOREIGN)
+    return key
+
+
+async def hold_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int | None:
+    """The same of a schedule."""
+    if not text:
+        return None
+    uid = Named("oncall_schedule_id", TargetKind.SCHEDULE, text).uid
+    held = {} if uid is None else await hold_schedules(tx, org, project, {uid})
+    if uid is None or uid not in held:
+        raise Refused(_FOREIGN)
+    return held[uid]
+
+
+async def put_escalation_policy(
+    tx: Tx, principal: Principal, project: UUID, service: UUID, policy: str
+) -> ServiceRow:
+    """Blank for none. Refused not_found, forbidden, owner_not_in_project, managed_by_file."""
+    before = await hold_service(tx, principal, project, service)
+    key = await hold_owning_policy(tx, before.org, before.project, policy)
+    expect_unmanaged(principal, before)
+    if key == before.escalation_policy:
+        return before
+    await set_escalation_policy(tx, before.key, key)
+    target = f"{target_of(before)} escalation_policy:{policy or 'none'}"
+    await audit(tx, principal, before.org, "service.update", target)
+    return await written(tx, service)

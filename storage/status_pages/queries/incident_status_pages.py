@@ -1,0 +1,33 @@
+"""Which status pages show an incident, if anything public is said of it."""
+
+from typing import Final
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ...incidents.rules.incident import Source
+from ...incidents.tables.incidents import IncidentRow
+
+# As `rules.page.may_show` has it, which judges what is found.
+_SHOWING: Final = """
+select g.uid from status_pages g
+where g.org = %(org)s and (exists (
+    select from status_components c where c.org = g.org and c.page = g.id
+      and (c.monitor = %(monitor)s::int or c.service = %(service)s::int))
+  or (%(is_loose)s and g.project = %(project)s))
+order by lower(g.title), g.id limit %(most)s
+"""
+
+
+async def select_pages_showing(tx: Tx, incident: IncidentRow, most: int) -> list[UUID]:
+    """By title."""
+    is_loose = incident.monitor is None and incident.service is None
+    rows = await tx.rows(
+        _SHOWING,
+        org=incident.org,
+        project=incident.project,
+        monitor=incident.monitor,
+        service=incident.service,
+        is_loose=is_loose and incident.source != Source.AUTO,
+        most=most,
+    )
+    return [uid for (uid,) in rows]

@@ -1,0 +1,224 @@
+"""What stands behind the components of a status page: how each is now, and its last 90 days."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.availability import Figure, figure
+from ...core.instant import DAY, Instant
+from ...core.sli import total
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...figures.queries.availability import Days, select_days
+from ...monitors.queries.monitors import Standing, held_until, select_standings, status_of
+from ...monitors.rules.monitor_state import Status as MonitorStatus
+from ...scheduling.rules.maintenance_window import is_in_maintenance
+from ...scheduling.tables import shards as schedules
+from ...services.queries.service_health import HealthNow, select_health_now
+from ...services.queries.service_reports import Sum, select_windows
+from ...services.queries.service_reports import select_days as select_service_days
+from ...services.rules.service_health import State
+from ...services.rules.service_report import Window
+from ...services.tables.services import COLUMNS, FROM, ServiceRow
+from ..rules.status_page import (
+    DAYS,
+    ComponentFacts,
+    Day,
+    Measured,
+    Now,
+    Reason,
+    Source,
+    Status,
+    of_health,
+)
+
+Key = tuple[int, int]
+
+_WINDOW: Final = "90d"
+_MONITORS: Final = """
+select m.org, m.id, m.uid, m.type, m.enabled from monitors m
+where m.org = %(org)s and m.id = any(%(ids)s::int[])
+"""
+_SERVICES: Final = f"select {COLUMNS} {FROM} where s.org = %(org)s and s.id = any(%(ids)s::int[])"
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True):
+    """A component as it is, or as it might be. A source of which nothing is bound is gone."""
+
+    uid: UUID
+    name: str
+    description: str
+    group: str
+    source: str
+    monitor: int | None
+    service: int | None
+    manual_status: str | None
+    updated_at: Instant
+
+
+class _Monitor(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    type: str
+    enabled: bool
+
+
+async def select_component_facts(
+    tx: Tx, org: int, bindings: Sequence[Binding]
+) -> list[ComponentFacts]:
+    """Of each, in the order given."""
+    monitors = await _of_monitors(tx, org, {b.monitor for b in bindings if b.monitor is not None})
+    services = await _of_services(tx, org, {b.service for b in bindings if b.service is not None})
+    return [_facts(binding, monitors, services) for binding in bindings]
+
+
+Found = tuple[UUID, Now, Measured]
+
+
+def _facts(
+    binding: Binding, monitors: Mapping[int, Found], services: Mapping[int, Found]
+) -> ComponentFacts:
+    found: Found | None = None
+    if binding.monitor is not None:
+        found = monitors.get(binding.monitor)
+    elif binding.service is not None:
+        found = services.get(binding.service)
+    now = Now(Status.NO_DATA, Reason.NOT_BOUND) if found is None else found[1]
+    if binding.manual_status is not None:
+        now = _by_hand(Status(binding.manual_status))
+    return ComponentFacts(
+        uid=binding.uid,
+        name=binding.name,
+        description=binding.description,
+        group=binding.group,
+        source=Source(binding.source),
+        anchor=None if found is None else found[0],
+        now=now,
+        measured=None if found is None else found[2],
+        updated_at=binding.updated_at,
+    )
+
+
+def _by_hand(status: Status) -> Now:
+    return Now(status, Reason.SET_BY_HAND if status is Status.NO_DATA else None)
+
+
+async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
+    if not ids:
+        return {}
+    rows = await tx.structs(_Monitor, _MONITORS, org=org, ids=sorted(ids))
+    types = {(row.org, row.id): row.type for row in rows}
+    standings = await select_standings(tx, list(types), counted=False)
+    # Also a maintenance that is over: it ended what was known before it.
+    since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
+    maintenance = await schedules.select_maintenances(
+        tx, min(since, tx.now), monitors=[row.id for row in rows]
+    )
+    days = await select_days(tx, types, tx.now, DAYS)
+    return {
+        row.id: (
+            row.uid,
+            _monitor_now(row, standings.get((org, row.id)), maintenance.get(row.id, ()), tx.now),
+            _monitor_measured(days[org, row.id], tx.now),
+        )
+        for row in rows
+    }
+
+
+def _monitor_now(
+    row: _Monitor, standing: Standing | None, maintenance: Sequence[Span], now: Instant
+) -> Now:
+    if is_in_maintenance(now, maintenance):
+        return Now(Status.MAINTENANCE)
+    if not row.enabled:
+        return Now(Status.NO_DATA, Reason.PAUSED)
+    match status_of(standing, row.type, now, maintenance):
+        case MonitorStatus.UP:
+            return Now(Status.OPERATIONAL)
+        case MonitorStatus.DOWN:
+            return Now(Status.MAJOR_OUTAGE)
+        case MonitorStatus.PENDING:
+            if standing is None or standing.last_at is None:
+                return Now(Status.NO_DATA, Reason.NO_RESULT_YET)
+            held = held_until(standing, row.type, now, maintenance)
+            is_fresh = held is not None and held > now
+            why = Reason.NO_RESULT_YET if is_fresh else Reason.NO_FRESH_RESULT
+            return Now(Status.NO_DATA, why)
+
+
+def _monitor_measured(days: Days, now: Instant) -> Measured:
+    whole = total(measured.split for _, measured in days.days)
+    begun, mark = days.begun, days.watermark
+    sealed = begun is not None and mark is not None and mark > begun
+    return Measured(
+        figure=figure(whole, sealed=sealed),
+        split=whole,
+        sample=sum(measured.total for _, measured in days.days),
+        since=_since(begun, now),
+        days=[Day(day, found.split, total=found.total) for day, found in days.days],
+    )
+
+
+async def _of_services(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
+    if not ids:
+        return {}
+    rows = await tx.structs(ServiceRow, _SERVICES, org=org, ids=sorted(ids))
+    health = await select_health_now(tx, [row.key for row in rows])
+    windows = await select_windows(tx, rows, _WINDOW)
+    first = Instant(_today(tx.now) - (DAYS - 1) * DAY)
+    days = await select_service_days(tx, rows, first)
+    return {
+        row.id: (
+            row.uid,
+            _service_now(health[row.key]),
+            _service_measured(row, windows[row.key], days[row.key], tx.now),
+        )
+        for row in rows
+    }
+
+
+def _service_now(health: HealthNow) -> Now:
+    if health.state is None:
+        return Now(Status.NO_DATA, Reason.NOT_DECLARED)
+    return of_state(health.state)
+
+
+def of_state(state: State) -> Now:
+    return of_health(state.health)
+
+
+def _service_measured(
+    row: ServiceRow, window: Window, days: Mapping[Instant, Sum], now: Instant
+) -> Measured:
+    split = window.durations.split
+    percent = None if window.availability is None else figure(split).uptime_percent
+    today = _today(now)
+    found = [
+        (day, days.get(day)) for day in (Instant(today - n * DAY) for n in reversed(range(DAYS)))
+    ]
+    return Measured(
+        figure=Figure(percent, float(window.coverage), window.aggregate_withheld),
+        split=split,
+        sample=window.sealed_minutes,
+        since=_since(row.materialization_start, now),
+        days=[_service_day(day, sealed) for day, sealed in found],
+    )
+
+
+def _service_day(day: Instant, sealed: Sum | None) -> Day:
+    if sealed is None:
+        return Day(day, total([]))
+    split = sealed.durations.split
+    return Day(day, split, degraded_us=sealed.durations.degraded_us, total=sealed.minutes)
+
+
+def _today(now: Instant) -> Instant:
+    return Instant(now - now % DAY)
+
+
+def _since(begun: Instant | None, now: Instant) -> Instant | None:
+    """Where it lies within the days that are shown."""
+    return begun if begun is not None and begun > _today(now) - (DAYS - 1) * DAY else None

@@ -1,0 +1,79 @@
+"""Who subscribed to a status page: as owners see them, and one as whoever holds its token."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...core.token import digest
+from ...engine.pools import Tx
+from ..rules.subscription import CONFIRM_US
+
+_OF_PAGE: Final = """
+select s.uid, g.uid, s.kind, s.address, s.confirmed_at, s.created_at, s.bounces, s.suspended_at
+from subscribers s join status_pages g on g.org = s.org and g.id = s.page
+where s.org = %(org)s and s.page = %(page)s order by s.id
+"""
+_FOUND: Final = (
+    _OF_PAGE.replace("order by", "and position(lower(%(part)s) in lower(s.address)) > 0 order by")
+    + " limit %(most)s"
+)
+_BY_TOKEN: Final = f"""
+select g.title, g.slug, s.kind, s.address, s.confirmed_at,
+  array(select c.name from status_components c
+    where c.org = s.org and c.page = s.page and c.uid = any(s.asked_components)
+    order by c.position, c.id),
+  s.asked_at > at(%(now)s - {CONFIRM_US})
+from subscribers s join status_pages g on g.org = s.org and g.id = s.page
+where s.token_hash = %(hashed)s
+"""
+_COUNT_CONFIRMED: Final = """
+select count(*) from subscribers
+where org = %(org)s and page = %(page)s and confirmed_at is not null and suspended_at is null
+"""
+
+
+class Subscriber(msgspec.Struct, frozen=True):
+    """`bounces` are in a row; nothing is sent any more since `suspended_at`."""
+
+    uid: UUID
+    page_uid: UUID
+    kind: str
+    address: str
+    confirmed_at: Instant | None
+    created_at: Instant
+    bounces: int
+    suspended_at: Instant | None
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """`chosen` are the names of the components that were asked for, none for the whole page."""
+
+    page_title: str
+    page_slug: str
+    kind: str
+    address: str
+    confirmed_at: Instant | None
+    chosen: list[str]
+    can_confirm: bool
+
+
+async def select_subscribers(tx: Tx, org: int, page: int) -> list[Subscriber]:
+    """The longest first."""
+    return await tx.structs(Subscriber, _OF_PAGE, org=org, page=page)
+
+
+async def find_subscribers(tx: Tx, org: int, page: int, part: str, most: int) -> list[Subscriber]:
+    """Those with a part in their address, in any case; an empty one is in all."""
+    return await tx.structs(Subscriber, _FOUND, org=org, page=page, part=part, most=most)
+
+
+async def select_subscription(tx: Tx, token: str) -> Subscription | None:
+    return await tx.one(Subscription, _BY_TOKEN, hashed=digest(token), now=tx.now)
+
+
+async def count_confirmed(tx: Tx, org: int, page: int) -> int:
+    """Who is told of what the page tells."""
+    count: int = await tx.value(_COUNT_CONFIRMED, org=org, page=page)
+    return count

@@ -1,0 +1,101 @@
+"""Status pages as they are shown: found by their address, told from one snapshot.
+
+Whoever calls holds one snapshot (a read-only transaction, REPEATABLE READ): what is told of the
+components and what is told of their incidents is of one instant.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..rules.status_page import Audience, Facts, Frame, Named, Visibility
+from ..rules.status_page_history import earliest_shown
+from .status_page_components import Binding, select_component_facts
+from .status_page_incidents import About, select_present_incidents
+from .status_page_maintenance import select_page_maintenance
+
+_COLUMNS: Final = """
+g.org, g.id, g.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain, g.token_hash,
+g.generation, g.updated_at
+"""
+_FROM: Final = """
+from status_pages g left join projects p on p.org = g.org and p.id = g.project
+  left join status_page_domains n on n.org = g.org and n.page = g.id
+"""
+_BY_SLUG: Final = f"select {_COLUMNS} {_FROM} where g.slug = %(slug)s"
+_BY_UID: Final = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
+_BINDINGS: Final = """
+select uid, name, description, group_name, source, monitor, service, manual_status, updated_at
+from status_components where org = %(org)s and page = %(page)s order by position, id
+"""
+_NAMED: Final = """
+select coalesce(m.uid, s.uid), c.name from status_components c
+  left join monitors m on m.org = c.org and m.id = c.monitor
+  left join services s on s.org = c.org and s.id = c.service
+where c.org = %(org)s and c.page = %(page)s order by c.position, c.id
+"""
+
+
+class ShownPage(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    project: int | None
+    project_uid: UUID | None
+    slug: str
+    title: str
+    visibility: str
+    domain: str | None
+    token_hash: bytes | None
+    generation: int
+    updated_at: Instant
+
+
+async def select_page_by_slug(tx: Tx, slug: str) -> ShownPage | None:
+    return await tx.one(ShownPage, _BY_SLUG, slug=slug)
+
+
+async def select_page(tx: Tx, uid: UUID) -> ShownPage | None:
+    return await tx.one(ShownPage, _BY_UID, uid=uid)
+
+
+async def select_bindings(tx: Tx, page: ShownPage) -> list[Binding]:
+    """The page's components in their order."""
+    rows = await tx.rows(_BINDINGS, org=page.org, page=page.id)
+    names = Binding.__struct_fields__
+    return [Binding(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def about_of(page: ShownPage, bindings: Sequence[Binding]) -> About:
+    return About(
+        org=page.org,
+        project=page.project,
+        monitors=[b.monitor for b in bindings if b.monitor is not None],
+        services=[b.service for b in bindings if b.service is not None],
+    )
+
+
+async def select_page_facts(tx: Tx, page: ShownPage, audience: Audience) -> Facts:
+    """What `rules.page.render` makes the page of."""
+    bindings = await select_bindings(tx, page)
+    about = about_of(page, bindings)
+    return Facts(
+        slug=page.slug,
+        title=page.title,
+        visibility=Visibility(page.visibility),
+        project=page.project_uid,
+        components=await select_component_facts(tx, page.org, bindings),
+        incidents=await select_present_incidents(tx, about, audience, earliest_shown(tx.now)),
+        maintenance=await select_page_maintenance(tx, page.org, bindings),
+        as_of=Instant(tx.now),
+    )
+
+
+async def select_frame(tx: Tx, page: ShownPage) -> Frame:
+    """What of the page decides on its incidents, where its components are not asked for."""
+    rows = await tx.rows(_NAMED, org=page.org, page=page.id)
+    return Frame(page.project_uid, [Named(anchor, name) for anchor, name in rows])

@@ -1,0 +1,91 @@
+"""What an installation looks like to the public: a name, a colour, a logo, an announcement."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+from urllib.parse import urlsplit
+
+from ...monitors.rules.monitor import text_rule_broken
+
+NAME_LONGEST: Final = 100
+URL_LONGEST: Final = 500
+FOOTER_LONGEST: Final = 500
+ANNOUNCEMENT_LONGEST: Final = 1_000
+
+_COLOR: Final = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE | re.ASCII)
+
+
+class Level(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    enabled: bool = False
+    text: str = ""
+    level: Level = Level.INFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branding:
+    """What is empty is as Leadline has it."""
+
+    product_name: str = ""
+    accent_color: str = ""
+    logo_url: str = ""
+    footer_text: str = ""
+    support_url: str = ""
+    announcement: Announcement = field(default_factory=Announcement)
+
+
+NO_BRANDING: Final = Branding()
+
+
+def branding_fault(branding: Branding) -> tuple[str, str] | None:
+    """The field and the rule that it breaks."""
+    announcement = branding.announcement
+    texts = (
+        ("product_name", branding.product_name, NAME_LONGEST, False),
+        ("footer_text", branding.footer_text, FOOTER_LONGEST, True),
+        ("announcement.text", announcement.text, ANNOUNCEMENT_LONGEST, True),
+    )
+    for name, text, longest, multiline in texts:
+        if len(text) > longest:
+            return name, f"must be at most {longest} characters"
+        broken = text_rule_broken(text, multiline=multiline)
+        if broken is not None:
+            return name, broken
+    if branding.accent_color and _COLOR.fullmatch(branding.accent_color) is None:
+        return "accent_color", "must be a colour as #rrggbb"
+    for name, url in (("logo_url", branding.logo_url), ("support_url", branding.support_url)):
+        fault = _url_fault(url) if url else None
+        if fault is not None:
+            return name, fault
+    if announcement.enabled and not announcement.text.strip():
+        return "announcement.text", "must say something where it is enabled"
+    return None
+
+
+def _url_fault(url: str) -> str | None:
+    if len(url) > URL_LONGEST:
+        return f"must be at most {URL_LONGEST} characters"
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "must be an https URL"
+    # It stands in a policy of the page, in which spaces, commas and semicolons mean something.
+    if parts.scheme != "https" or not host or not url.isascii() or re.search(r"[\s;,'\"<>\\]", url):
+        return "must be an https URL"
+    if parts.username is not None or parts.password is not None:
+        return "must hold no user name"
+    return None
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL that was taken."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

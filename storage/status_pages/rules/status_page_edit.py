@@ -1,0 +1,189 @@
+"""What people may call a status page and its components, and what a component may be bound to.
+
+A component has exactly one source; what names another, or none, is refused with its field. Whether
+what it names is there is not asked here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ...core.naming import slug_fault
+from ...incidents.rules.incident import title_fault
+from ...monitors.rules.monitor import text_rule_broken
+from .status_page import Source, Status, Visibility
+
+COMPONENT_NAME_LONGEST: Final = 100
+DESCRIPTION_LONGEST: Final = 500
+GROUP_LONGEST: Final = 100
+# Whoever orders components leaves gaps; no page needs more than this.
+POSITION_MOST: Final = 1_000_000
+PAGES_OF_ORGANIZATION_MOST: Final = 200
+# What stands below /status/ and is no page.
+SLUGS_RESERVED: Final = frozenset({"confirm", "unsubscribe"})
+DOMAIN_LONGEST: Final = 253
+LABEL_LONGEST: Final = 63
+
+Fault = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageDraft:
+    slug: str
+    title: str
+    visibility: Visibility = Visibility.LISTED
+    project: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a body names as a source; None is what it leaves out."""
+
+    monitor: UUID | None = None
+    service: UUID | None = None
+    manual_status: Status | None = None
+
+    def named(self) -> list[tuple[str, Source]]:
+        """Which of the fields are there, with what each stands for."""
+        fields = (
+            ("monitor_id", Source.MONITOR, self.monitor),
+            ("service_id", Source.SERVICE, self.service),
+            ("manual_status", Source.MANUAL, self.manual_status),
+        )
+        return [(field, source) for field, source, value in fields if value is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentDraft:
+    """`position` None is behind the last."""
+
+    name: str
+    target: Target
+    description: str = ""
+    group: str = ""
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentEdit:
+    """What is None stays as it is."""
+
+    name: str | None = None
+    description: str | None = None
+    group: str | None = None
+    position: int | None = None
+    manual_status: Status | None = None
+
+
+_LABEL: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+_FIELD_OF: Final = {
+    Source.MONITOR: "monitor_id",
+    Source.SERVICE: "service_id",
+    Source.MANUAL: "manual_status",
+}
+
+
+def page_faults(draft: PageDraft) -> Iterator[Fault]:
+    slug = slug_fault(draft.slug)
+    if slug is None and draft.slug in SLUGS_RESERVED:
+        slug = "is an address of all pages"
+    if slug is not None:
+        yield "slug", slug
+    title = title_fault(draft.title)
+    if title is not None:
+        yield "title", title
+
+
+def domain_fault(domain: str, own_host: str) -> str | None:
+    """Of a host name in small letters; `own_host` is where the console is reached."""
+    labels = domain.split(".")
+    is_name = (
+        len(domain) <= DOMAIN_LONGEST
+        and len(labels) >= 2
+        and all(0 < len(label) <= LABEL_LONGEST for label in labels)
+        and all(set(label) <= _LABEL and label.strip("-") == label for label in labels)
+        and not labels[-1].isdigit()
+    )
+    if not is_name:
+        return "must be a host name, such as status.example.com"
+    return "is where the console is reached" if domain == own_host.lower() else None
+
+
+def component_faults(edit: ComponentEdit | ComponentDraft) -> Iterator[Fault]:
+    """Of its texts and its place."""
+    if edit.name is not None:
+        blank = "must not be blank" if not edit.name.strip() else None
+        fault = blank or _text_fault(edit.name, COMPONENT_NAME_LONGEST)
+        if fault is not None:
+            yield "name", fault
+    if edit.description is not None:
+        fault = _text_fault(edit.description, DESCRIPTION_LONGEST, multiline=True)
+        if fault is not None:
+            yield "description", fault
+    if edit.group is not None:
+        fault = _text_fault(edit.group, GROUP_LONGEST)
+        if fault is not None:
+            yield "group", fault
+    if edit.position is not None and not 0 <= edit.position <= POSITION_MOST:
+        yield "position", f"must be between 0 and {POSITION_MOST}"
+
+
+def _text_fault(text: str, longest: int, *, multiline: bool = False) -> str | None:
+    if len(text) > longest:
+        return f"must be at most {longest} characters"
+    return text_rule_broken(text, multiline=multiline)
+
+
+def source_of(target: Target) -> Source | Fault:
+    """The one source that is named."""
+    named = target.named()
+    if not named:
+        return "monitor_id", "or service_id or manual_status is required"
+    if len(named) > 1:
+        return named[1][0], "a component has one source"
+    return named[0][1]
+
+
+def conversion_fault(source: Source, target: Target) -> Fault | None:
+    """Why this is not what a component of that source is bound to."""
+    field = _FIELD_OF[source]
+    named = [name for name, _ in target.named()]
+    if field not in named:
+        return field, "is required"
+    surplus = [name for name in named if name != field]
+    return (surplus[0], f"is not of source {source.value}") if surplus else None
+
+
+def next_position(positions: list[int]) -> int:
+    """Behind the last; among those at the very end the newest is the last."""
+    return min(max(positions, default=-1) + 1, POSITION_MOST)
+
+
+def moved_positions(positions: Sequence[int], at: int, by: int) -> list[int]:
+    """What stands in the places of the page, once what is at one place has gone by so many others;
+    it stays within the page. The positions are in order, and are kept where they differ."""
+    to = min(max(at + by, 0), len(positions) - 1)
+    is_strict = len(set(positions)) == len(positions)
+    places = list(positions) if is_strict else list(range(len(positions)))
+    order = list(range(len(positions)))
+    order.insert(to, order.pop(at))
+    return [places[order.index(one)] for one in range(len(positions))]
+
+
+def conversion_notes(before: Source, after: Source, *, is_bound: bool) -> list[str]:
+    """What people should know before they bind a component to something else; `is_bound` is whether
+    what it has been bound to is still there."""
+    notes = []
+    if after is Source.MANUAL:
+        notes.append("Its status is what is set by hand, and it has no uptime.")
+    elif before is Source.MANUAL:
+        notes.append("Its status and uptime are those that were measured, of the past too.")
+    else:
+        notes.append("Its status and uptime become those of what it is bound to, of the past too.")
+    if before is not Source.MANUAL and is_bound:
+        notes.append(
+            "Incidents about what it was bound to are shown no more, "
+            "unless another component is bound to it."
+        )
+    return notes

@@ -1,0 +1,159 @@
+"""Who may be told of a status page, and what they are told: the words that the page has itself.
+
+Somebody who names an address is not taken for its owner: nothing but what confirms is sent until
+the owner has confirmed it, and never more often than MAIL_PAUSE_US.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import HOUR, MINUTE, Instant
+from ...incidents.rules.incident import Impact, Status
+from .status_page import Audience, Frame, Incident, shown_incidents
+
+CONFIRM_US: Final = 24 * HOUR
+MAIL_PAUSE_US: Final = 10 * MINUTE
+# Refusals for good, in a row, after which an address is left alone until it is confirmed anew.
+BOUNCES_MOST: Final = 3
+SUBSCRIBERS_OF_PAGE_MOST: Final = 20_000
+COMPONENTS_CHOSEN_MOST: Final = 200
+ADDRESS_LONGEST: Final = 254
+URL_LONGEST: Final = 2_000
+# Written for in one transaction.
+TOLD_AT_ONCE: Final = 500
+
+CONFIRM_EVENT: Final = "subscription.confirm"
+NOTICE_EVENT: Final = "status_page.incident"
+
+_LOCAL: Final = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~."
+)
+_DOMAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
+
+
+class Kind(StrEnum):
+    MAIL = "mail"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """`components` None is the whole page, with what it will have."""
+
+    kind: Kind
+    address: str
+    components: frozenset[UUID] | None = None
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """One public update of an incident, as a page shows it; a note has no status. `components` are
+    the page's names for what it is about, empty where it is about nothing in particular."""
+
+    incident: UUID
+    seq: int
+    title: str
+    status: Status | None
+    impact: Impact
+    body: str
+    at: Instant
+    started_at: Instant
+    components: tuple[str, ...]
+
+
+def asked_faults(asked: Asked) -> list[tuple[str, str]]:
+    """The fields that are wrong, each with why."""
+    faults = []
+    if asked.kind is Kind.MAIL and not is_mail_address(asked.address):
+        faults.append(("email", "is not an e-mail address"))
+    if asked.kind is Kind.WEBHOOK and not is_public_url(asked.address):
+        faults.append(("url", "must be an https URL, without user and password"))
+    if asked.components is not None and not asked.components:
+        faults.append(("components", "must name a component, or be left out"))
+    elif asked.components is not None and len(asked.components) > COMPONENTS_CHOSEN_MOST:
+        faults.append(("components", f"must be at most {COMPONENTS_CHOSEN_MOST}"))
+    return faults
+
+
+def is_mail_address(text: str) -> bool:
+    """Of what every mail server takes: a dotted ASCII domain, a local part without quotes
+    (RFC 5321, 4.1.2)."""
+    local, _, domain = text.rpartition("@")
+    labels = domain.lower().split(".")
+    return (
+        len(text) <= ADDRESS_LONGEST
+        and 0 < len(local) <= 64
+        and set(local) <= _LOCAL
+        and all(local.split("."))
+        and len(labels) >= 2
+        and set(domain.lower()) <= _DOMAIN
+        and all(0 < len(label) <= 63 and label.strip("-") == label for label in labels)
+    )
+
+
+def is_public_url(text: str) -> bool:
+    """Where it leads is looked at when it is dialled; here only how it is written."""
+    if len(text) > URL_LONGEST or not text.isascii() or any(c <= " " or c == "\x7f" for c in text):
+        return False
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    has_user = parts.username is not None or parts.password is not None
+    return parts.scheme == "https" and bool(parts.hostname) and not has_user and port != 0
+
+
+def address_key(kind: Kind, address: str) -> str:
+    """Who spells an address otherwise is the same: no server that anybody uses tells them apart."""
+    return address.lower() if kind is Kind.MAIL else address
+
+
+def address_hash(kind: Kind, address: str) -> bytes:
+    """By which an address is remembered that may be nobody's."""
+    return sha256(f"{kind} {address_key(kind, address)}".encode()).digest()
+
+
+def notice_of(frame: Frame, incident: Incident, seq: int) -> Notice | None:
+    """What the public reads of that update; None where it reads nothing of it."""
+    shown = shown_incidents(frame, [incident], Audience.PUBLIC)
+    updates = [one for one in shown[0].updates if one.seq == seq] if shown else []
+    if not updates:
+        return None
+    about = _about(incident)
+    return Notice(
+        incident=incident.uid,
+        seq=seq,
+        title=shown[0].title,
+        status=updates[0].status,
+        impact=shown[0].impact,
+        body=updates[0].body,
+        at=updates[0].created_at,
+        started_at=shown[0].started_at,
+        components=tuple(one.name for one in frame.components if one.anchor in about),
+    )
+
+
+def concerned(frame: Frame, uids: Sequence[UUID], incident: Incident) -> frozenset[UUID]:
+    """The page's components that the incident is about; `uids` are theirs, in the frame's order.
+    All of them where it is about nothing in particular."""
+    about = _about(incident)
+    if not about:
+        return frozenset(uids)
+    pairs = zip(frame.components, uids, strict=True)
+    return frozenset(uid for named, uid in pairs if named.anchor in about)
+
+
+def wants(chosen: Collection[UUID] | None, concerned: Collection[UUID]) -> bool:
+    """Whether somebody who chose these components is told of what concerns those."""
+    return chosen is None or any(uid in concerned for uid in chosen)
+
+
+def _about(incident: Incident) -> set[UUID]:
+    return {one for one in (incident.monitor, incident.service) if one is not None}

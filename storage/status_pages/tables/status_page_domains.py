@@ -1,0 +1,39 @@
+"""Host names of status pages: one of a page, and one page of a name in the whole installation."""
+
+from typing import Final
+
+from ...engine.pools import Tx
+
+_CLEAR: Final = "delete from status_page_domains where org = %(org)s and page = %(page)s"
+_SET: Final = """
+insert into status_page_domains (domain, org, page) values (%(domain)s, %(org)s, %(page)s)
+on conflict (domain) do nothing
+returning page
+"""
+_OF_PAGE: Final = """
+select domain from status_page_domains where org = %(org)s and page = %(page)s
+"""
+_LISTED: Final = """
+select n.domain, g.slug from status_page_domains n
+  join status_pages g on g.org = n.org and g.id = n.page
+where g.visibility = 'listed'
+"""
+
+
+async def set_domain(tx: Tx, org: int, page: int, domain: str) -> bool:
+    """The page, which is held, is read at that name from now on, and at no other; at none where it
+    is empty. False where another page has the name."""
+    await tx.execute(_CLEAR, org=org, page=page)
+    if not domain:
+        return True
+    return await tx.value(_SET, org=org, page=page, domain=domain) is not None
+
+
+async def select_domain(tx: Tx, org: int, page: int) -> str | None:
+    domain: str | None = await tx.value(_OF_PAGE, org=org, page=page)
+    return domain
+
+
+async def select_domains(tx: Tx) -> dict[str, str]:
+    """Each name with the slug of its page, where anybody may read that."""
+    return dict(await tx.rows(_LISTED))

@@ -1,0 +1,165 @@
+"""Status pages. The token of an unlisted one is sealed before it comes here.
+
+Whoever edits a page or its components holds the page, and raises its generation: so a page that
+goes takes all of its components, and who saw a generation knows whether anything was edited since.
+"""
+
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import LockRank, Tx
+
+_COLUMNS = """
+g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
+g.token_sealed, g.generation, g.created_at, g.updated_at
+"""
+_FROM = """
+from status_pages g join organizations o on o.id = g.org
+  left join projects p on p.org = g.org and p.id = g.project
+  left join status_page_domains n on n.org = g.org and n.page = g.id
+"""
+_BY_UID = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
+# One edit at a time, of the page and of its components.
+_LOCK = f"{_BY_UID} for no key update of g"
+_HOLD_BY_KEY = "select uid from status_pages where org = %(org)s and id = %(id)s for key share"
+_OF_ORG = f"select {_COLUMNS} {_FROM} where g.org = %(org)s order by g.slug"
+_COUNT = "select count(*) from status_pages where org = %(org)s"
+_INSERT = """
+insert into status_pages
+  (org, uid, project, slug, title, visibility, token_hash, token_sealed, created_at, updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(slug)s, %(title)s, %(visibility)s, %(hashed)s, %(sealed)s,
+  at(%(now)s), at(%(now)s))
+on conflict (slug) do nothing
+returning id
+"""
+_UPDATE = """
+update status_pages set title = %(title)s, visibility = %(visibility)s,
+  generation = generation + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_UPDATE_WITH_TOKEN = """
+update status_pages set title = %(title)s, visibility = %(visibility)s, token_hash = %(hashed)s,
+  token_sealed = %(sealed)s, generation = generation + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_RAISE = """
+update status_pages set generation = generation + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_DELETE = "delete from status_pages where org = %(org)s and id = %(id)s"
+
+
+class PageRow(msgspec.Struct, frozen=True):
+    """`project` is None for a page of the whole organization; the token is that of an unlisted
+    one."""
+
+    org: int
+    id: int
+    uid: UUID
+    org_uid: UUID
+    project: int | None
+    project_uid: UUID | None
+    slug: str
+    title: str
+    visibility: str
+    domain: str | None
+    token_sealed: bytes | None
+    generation: int
+    created_at: Instant
+    updated_at: Instant
+
+
+class Token(msgspec.Struct, frozen=True):
+    """What opens an unlisted page: as it is looked up, and as it is shown again."""
+
+    hashed: bytes
+    sealed: bytes
+
+
+async def select_status_page(tx: Tx, uid: UUID) -> PageRow | None:
+    return await tx.one(PageRow, _BY_UID, uid=uid)
+
+
+async def lock_status_page(tx: Tx, uid: UUID) -> PageRow | None:
+    tx.lock_rank(LockRank.PAGE, "a status page that changes")
+    return await tx.one(PageRow, _LOCK, uid=uid)
+
+
+async def hold_page_by_key(tx: Tx, org: int, page: int) -> UUID | None:
+    """Its id, if it is there: then it stays until we are done, and may be edited."""
+    tx.lock_rank(LockRank.PAGE, "a status page that tells")
+    uid: UUID | None = await tx.value(_HOLD_BY_KEY, org=org, id=page)
+    return uid
+
+
+async def select_status_pages_of(tx: Tx, org: int) -> list[PageRow]:
+    """By slug."""
+    return await tx.structs(PageRow, _OF_ORG, org=org)
+
+
+async def count_status_pages(tx: Tx, org: int) -> int:
+    count: int = await tx.value(_COUNT, org=org)
+    return count
+
+
+async def insert_status_page(
+    tx: Tx,
+    org: int,
+    uid: UUID,
+    project: int | None,
+    slug: str,
+    title: str,
+    visibility: str,
+    token: Token | None,
+) -> bool:
+    """False where the slug is taken, in the whole installation."""
+    key = await tx.value(
+        _INSERT,
+        org=org,
+        uid=uid,
+        project=project,
+        slug=slug,
+        title=title,
+        visibility=visibility,
+        hashed=None if token is None else token.hashed,
+        sealed=None if token is None else token.sealed,
+        now=tx.now,
+    )
+    return key is not None
+
+
+async def update_status_page(tx: Tx, row: PageRow, title: str, visibility: str) -> None:
+    """The page is held, and its token stays what it is."""
+    values = {"title": title, "visibility": visibility, "now": tx.now}
+    count = await tx.execute(_UPDATE, org=row.org, id=row.id, **values)
+    assert count == 1, "the page is held"
+
+
+async def change_visibility(
+    tx: Tx, row: PageRow, title: str, visibility: str, token: Token | None
+) -> None:
+    """The page is held, and is opened by this token from now on, or by none."""
+    count = await tx.execute(
+        _UPDATE_WITH_TOKEN,
+        org=row.org,
+        id=row.id,
+        title=title,
+        visibility=visibility,
+        hashed=None if token is None else token.hashed,
+        sealed=None if token is None else token.sealed,
+        now=tx.now,
+    )
+    assert count == 1, "the page is held"
+
+
+async def raise_generation(tx: Tx, row: PageRow) -> None:
+    """A component of it was edited. The page is held."""
+    count = await tx.execute(_RAISE, org=row.org, id=row.id, now=tx.now)
+    assert count == 1, "the page is held"
+
+
+async def delete_status_page(tx: Tx, row: PageRow) -> None:
+    """Its components go with it."""
+    await tx.execute(_DELETE, org=row.org, id=row.id)

@@ -1,0 +1,183 @@
+"""Who subscribed to a status page. The token is sealed before it comes here.
+
+A subscriber goes with the page; what was still to be sent to one that went goes too.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..rules.subscription import BOUNCES_MOST, CONFIRM_US, MAIL_PAUSE_US
+
+_COLUMNS: Final = """
+s.org, s.id, s.uid, s.page, g.uid, g.slug, g.title, g.visibility, n.domain, g.token_sealed, p.id,
+s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_sealed, s.created_at
+"""
+_FROM: Final = """
+from subscribers s join status_pages g on g.org = s.org and g.id = s.page
+  left join projects p on p.org = g.org and p.id = g.project
+  left join status_page_domains n on n.org = g.org and n.page = g.id
+"""
+_BY_KEY: Final = f"""
+select {_COLUMNS} {_FROM}
+  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on s.org = t.org and s.id = t.id
+"""
+# Whoever wrote to an address lately writes nothing; the statement decides for all who ask at once.
+_MAY_WRITE: Final = f"""
+insert into subscription_askings (address_hash, asked_at) values (%(hashed)s, at(%(now)s))
+on conflict (address_hash) do update set asked_at = excluded.asked_at
+  where subscription_askings.asked_at <= at(%(now)s - {MAIL_PAUSE_US})
+returning true
+"""
+_COUNT: Final = "select count(*) from subscribers where org = %(org)s and page = %(page)s"
+_ASK: Final = """
+insert into subscribers (org, uid, page, kind, address, address_key, asked_components, asked_at,
+  token_hash, token_sealed, created_at)
+values (%(org)s, %(uid)s, %(page)s, %(kind)s, %(address)s, %(address_key)s,
+  %(components)s::uuid[], at(%(now)s), %(hashed)s, %(sealed)s, at(%(now)s))
+on conflict (org, page, kind, address_key) do update
+  set asked_components = excluded.asked_components, asked_at = excluded.asked_at
+returning id, uid
+"""
+_ADDRESSED: Final = """
+insert into destinations (org, subscriber) values (%(org)s, %(subscriber)s)
+on conflict (org, subscriber) do update set subscriber = excluded.subscriber
+returning id
+"""
+_CONFIRM: Final = f"""
+update subscribers set confirmed_at = coalesce(confirmed_at, at(%(now)s)),
+  components = asked_components, bounces = 0, suspended_at = null
+where token_hash = %(hashed)s and asked_at > at(%(now)s - {CONFIRM_US})
+returning id
+"""
+_DELETE_BY_TOKEN: Final = "delete from subscribers where token_hash = %(hashed)s"
+_DELETE: Final = """
+delete from subscribers where org = %(org)s and page = %(page)s and uid = %(uid)s
+returning kind
+"""
+_BOUNCE: Final = f"""
+update subscribers set bounces = bounces + 1, suspended_at =
+  case when bounces + 1 >= {BOUNCES_MOST} then coalesce(suspended_at, at(%(now)s)) end
+where org = %(org)s and id = %(id)s
+returning bounces, suspended_at is not null
+"""
+_REACHED: Final = """
+update subscribers set bounces = 0 where org = %(org)s and id = %(id)s and bounces > 0
+"""
+_DROP_UNCONFIRMED: Final = f"""
+delete from subscribers where confirmed_at is null and asked_at <= at(%(now)s - {CONFIRM_US})
+"""
+_DROP_ASKINGS: Final = f"""
+delete from subscription_askings where asked_at <= at(%(now)s - {MAIL_PAUSE_US})
+"""
+
+
+class SubscriberRow(msgspec.Struct, frozen=True):
+    """With what is told of the page in each mail; `project` is the page's."""
+
+    org: int
+    id: int
+    uid: UUID
+    page: int
+    page_uid: UUID
+    page_slug: str
+    page_title: str
+    page_visibility: str
+    page_domain: str | None
+    page_token_sealed: bytes | None
+    project: int | None
+    kind: str
+    address: str
+    confirmed_at: Instant | None
+    bounces: int
+    suspended_at: Instant | None
+    token_sealed: bytes
+    created_at: Instant
+
+
+async def select_subscribers_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[SubscriberRow]:
+    """Those that are still there."""
+    if not keys:
+        return []
+    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
+    return await tx.structs(SubscriberRow, _BY_KEY, orgs=orgs, ids=ids)
+
+
+async def may_write_to(tx: Tx, address_hash: bytes) -> bool:
+    """Whether an address may be written to because somebody names it; then it may not be for
+    MAIL_PAUSE_US, if this is committed."""
+    return await tx.value(_MAY_WRITE, hashed=address_hash, now=tx.now) is not None
+
+
+async def count_subscribers(tx: Tx, org: int, page: int) -> int:
+    count: int = await tx.value(_COUNT, org=org, page=page)
+    return count
+
+
+async def ask_subscriber(
+    tx: Tx,
+    *,
+    org: int,
+    page: int,
+    uid: UUID,
+    kind: str,
+    address: str,
+    address_key: str,
+    components: Sequence[UUID] | None,
+    hashed: bytes,
+    sealed: bytes,
+) -> tuple[UUID, int]:
+    """Its id, which is an older one where the address is known, and where it is written to. What
+    is confirmed stays as it was."""
+    found = await tx.row(
+        _ASK,
+        org=org,
+        page=page,
+        uid=uid,
+        kind=kind,
+        address=address,
+        address_key=address_key,
+        components=None if components is None else list(components),
+        hashed=hashed,
+        sealed=sealed,
+        now=tx.now,
+    )
+    assert found is not None, "it is inserted or updated"
+    key, known_uid = found
+    destination: int = await tx.value(_ADDRESSED, org=org, subscriber=key)
+    return known_uid, destination
+
+
+async def confirm_subscriber(tx: Tx, token_hash: bytes) -> bool:
+    """False where nothing was asked for by that token within CONFIRM_US."""
+    return await tx.value(_CONFIRM, hashed=token_hash, now=tx.now) is not None
+
+
+async def delete_by_token(tx: Tx, token_hash: bytes) -> None:
+    await tx.execute(_DELETE_BY_TOKEN, hashed=token_hash)
+
+
+async def delete_subscriber(tx: Tx, org: int, page: int, uid: UUID) -> str | None:
+    """Its kind; None where it is not the page's."""
+    kind: str | None = await tx.value(_DELETE, org=org, page=page, uid=uid)
+    return kind
+
+
+async def note_bounce(tx: Tx, org: int, subscriber: int) -> tuple[int, bool] | None:
+    """How many it is in a row, and whether nothing more is sent; None where it has gone."""
+    found = await tx.row(_BOUNCE, org=org, id=subscriber, now=tx.now)
+    return None if found is None else (found[0], found[1])
+
+
+async def note_reached(tx: Tx, org: int, subscriber: int) -> None:
+    await tx.execute(_REACHED, org=org, id=subscriber)
+
+
+async def drop_unconfirmed(tx: Tx) -> None:
+    """Who was asked and said nothing, and when addresses were written to longer ago than counts."""
+    await tx.execute(_DROP_UNCONFIRMED, now=tx.now)
+    await tx.execute(_DROP_ASKINGS, now=tx.now)

@@ -1,0 +1,1 @@
+"""Transactions of status pages: one unit of work per function."""

@@ -1,0 +1,162 @@
+"""A component is bound to something else, by people who saw what that changes.
+
+The preview is made of one snapshot, as the page would show it, and names what it was made of: the
+component's revision and the page's generation. Where either is another by then, the conversion is
+refused, since it would not be the one that was looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import msgspec
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..queries.status_page_components import Binding, select_component_facts
+from ..rules.status_page import (
+    Audience,
+    Component,
+    ComponentFacts,
+    Facts,
+    Page,
+    Source,
+    Summary,
+    Visibility,
+    render,
+)
+from ..rules.status_page_edit import Target, conversion_fault, conversion_notes
+from ..tables import status_page_components as status_components
+from ..tables import status_pages
+from ..tables.status_page_components import Bound, ComponentRow
+from ..tables.status_pages import PageRow
+from .edit_components import component_target, find_component, written
+from .edit_pages import demand_page, find_page, hold_page
+from .lock_bindings import find_bound, hold_bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """How the component and the page's summary are, and how they would be; `reverts_to` is the
+    source that it has, None where nothing would change."""
+
+    component: Component
+    proposed: Component
+    summary: Summary
+    proposed_summary: Summary
+    revision: int
+    generation: int
+    reverts_to: Source | None
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a conversion was decided on."""
+
+    revision: int
+    generation: int
+
+
+async def preview_conversion(
+    tx: Tx, principal: Principal, component: UUID, source: Source, target: Target
+) -> Preview:
+    """Writes nothing, and reads one snapshot where the transaction is one. Refused not_found,
+    forbidden, invalid, binding not found."""
+    row = await find_component(tx, component)
+    page = await demand_page(tx, principal, row.page_uid)
+    _expect_target(source, target)
+    bound = await find_bound(tx, page, target)
+    facts, proposed = await _facts_with(tx, page, row, bound)
+    before = _rendered(page, facts, tx)
+    after = _rendered(page, [proposed if f.uid == row.uid else f for f in facts], tx)
+    is_noop = bound == row.bound
+    is_bound = row.monitor is not None or row.service is not None
+    notes = conversion_notes(Source(row.source), source, is_bound=is_bound)
+    return Preview(
+        component=_one(before, row.uid),
+        proposed=_one(after, row.uid),
+        summary=before.summary,
+        proposed_summary=after.summary,
+        revision=row.revision,
+        generation=page.generation,
+        reverts_to=None if is_noop else Source(row.source),
+        notes=[] if is_noop else notes,
+    )
+
+
+async def _facts_with(
+    tx: Tx, page: PageRow, row: ComponentRow, bound: Bound
+) -> tuple[Sequence[ComponentFacts], ComponentFacts]:
+    """Of the page's components as they are, and of the one as it would be, in one look."""
+    rows = await status_components.select_components_of(tx, page.org, page.id)
+    bindings = [_binding(each, each.bound) for each in rows]
+    *facts, proposed = await select_component_facts(tx, page.org, [*bindings, _binding(row, bound)])
+    return facts, proposed
+
+
+def _binding(row: ComponentRow, bound: Bound) -> Binding:
+    return Binding(
+        uid=row.uid,
+        name=row.name,
+        description=row.description,
+        group=row.group,
+        updated_at=row.updated_at,
+        **msgspec.structs.asdict(bound),
+    )
+
+
+def _rendered(page: PageRow, components: Sequence[ComponentFacts], tx: Tx) -> Page:
+    """By what makes the page itself, so that the preview says what the page will."""
+    facts = Facts(
+        slug=page.slug,
+        title=page.title,
+        visibility=Visibility(page.visibility),
+        project=page.project_uid,
+        components=components,
+        incidents=(),
+        maintenance=(),
+        as_of=tx.now,
+    )
+    return render(facts, Audience.MEMBER)
+
+
+def _one(page: Page, uid: UUID) -> Component:
+    return next(one for one in page.components if one.uid == uid)
+
+
+async def convert_component(
+    tx: Tx, principal: Principal, component: UUID, source: Source, target: Target, seen: Seen
+) -> ComponentRow:
+    """What it is bound to already is not written again. Refused not_found, forbidden, invalid,
+    binding not found, page_configuration_stale."""
+    found = await find_component(tx, component)
+    page = await find_page(tx, principal, found.page_uid)
+    _expect_target(source, target)
+    bound = await hold_bound(tx, page, target)
+    page = await hold_page(tx, page)
+    before = await find_component(tx, component)
+    if (before.revision, page.generation) != (seen.revision, seen.generation):
+        raise Refused("page_configuration_stale")
+    if bound == before.bound:
+        return before
+    await status_components.bind_component(tx, before, bound)
+    await status_pages.raise_generation(tx, page)
+    row = await written(tx, component)
+    ends = f" {_end(before)}->{_end(row)}"
+    await audit(tx, principal, row.org, "status_component.convert", component_target(row) + ends)
+    return row
+
+
+def _expect_target(source: Source, target: Target) -> None:
+    fault = conversion_fault(source, target)
+    if fault is not None:
+        raise Refused("invalid", *fault)
+
+
+def _end(row: ComponentRow) -> str:
+    """What a component is bound to, by ids only; a source whose thing is gone stands alone."""
+    uid = row.monitor_uid or row.service_uid
+    return row.source if uid is None else f"{row.source}:{uid}"

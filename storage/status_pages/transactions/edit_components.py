@@ -1,0 +1,144 @@
+"""Components of a status page are made, edited and taken away while their page is held."""
+
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import NOT_FOUND, audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.status_page import COMPONENTS_MOST, Source
+from ..rules.status_page_edit import (
+    ComponentDraft,
+    ComponentEdit,
+    component_faults,
+    moved_positions,
+    next_position,
+    source_of,
+)
+from ..tables import status_page_components as status_components
+from ..tables import status_pages
+from ..tables.status_page_components import ComponentRow
+from ..tables.status_pages import PageRow
+from .edit_pages import find_page, hold_page
+from .lock_bindings import hold_bound
+
+
+async def create_component(
+    tx: Tx, principal: Principal, page: UUID, draft: ComponentDraft
+) -> ComponentRow:
+    """Refused not_found, forbidden, invalid, binding not found, component_quota."""
+    found = await find_page(tx, principal, page)
+    for field, fault in component_faults(draft):
+        raise Refused("invalid", field, fault)
+    source = source_of(draft.target)
+    if not isinstance(source, Source):
+        raise Refused("invalid", *source)
+    bound = await hold_bound(tx, found, draft.target)
+    home = await hold_page(tx, found)
+    others = await status_components.select_components_of(tx, home.org, home.id)
+    if len(others) >= COMPONENTS_MOST:
+        raise Refused("component_quota")
+    position = draft.position
+    if position is None:
+        position = next_position([other.position for other in others])
+    uid = uuid7()
+    await status_components.insert_component(
+        tx,
+        home.org,
+        home.id,
+        uid,
+        bound,
+        name=draft.name,
+        description=draft.description,
+        group=draft.group,
+        position=position,
+    )
+    await status_pages.raise_generation(tx, home)
+    row = await written(tx, uid)
+    await audit(tx, principal, row.org, "status_component.create", component_target(row))
+    return row
+
+
+async def update_component(
+    tx: Tx, principal: Principal, component: UUID, edit: ComponentEdit
+) -> ComponentRow:
+    """What changes nothing is not written. Refused not_found, forbidden, invalid."""
+    home, before = await hold_component(tx, principal, component)
+    for field, fault in component_faults(edit):
+        raise Refused("invalid", field, fault)
+    if edit.manual_status is not None and before.source != Source.MANUAL:
+        raise Refused("invalid", "manual_status", "is for a component that is set by hand")
+    values = _after(before, edit)
+    if all(value == getattr(before, name) for name, value in values.items()):
+        return before
+    await status_components.update_component(tx, before, **values)
+    await status_pages.raise_generation(tx, home)
+    target = component_target(before)
+    if values["manual_status"] != before.manual_status:
+        target += f" status={before.manual_status}->{values['manual_status']}"
+    await audit(tx, principal, before.org, "status_component.update", target)
+    return await written(tx, component)
+
+
+def _after(before: ComponentRow, edit: ComponentEdit) -> dict[str, Any]:
+    names = ("name", "description", "group", "position", "manual_status")
+    given = {name: getattr(edit, name) for name in names}
+    return {
+        name: getattr(before, name) if value is None else value for name, value in given.items()
+    }
+
+
+async def move_component(tx: Tx, principal: Principal, component: UUID, by: int) -> None:
+    """Past so many others of its page, to the front where that is below nought; at the end of the
+    page it stays. Refused not_found, forbidden."""
+    home, row = await hold_component(tx, principal, component)
+    rows = await status_components.select_components_of(tx, home.org, home.id)
+    before = [one.position for one in rows]
+    at = next(n for n, one in enumerate(rows) if one.id == row.id)
+    after = moved_positions(before, at, by)
+    if after == before:
+        return
+    for one, position in zip(rows, after, strict=True):
+        if position != one.position:
+            values = _after(one, ComponentEdit(position=position))
+            await status_components.update_component(tx, one, **values)
+    await status_pages.raise_generation(tx, home)
+    await audit(tx, principal, row.org, "status_component.update", component_target(row))
+
+
+async def delete_component(tx: Tx, principal: Principal, component: UUID) -> None:
+    """Refused not_found, forbidden."""
+    home, row = await hold_component(tx, principal, component)
+    await status_components.delete_component(tx, row)
+    await status_pages.raise_generation(tx, home)
+    await audit(tx, principal, row.org, "status_component.delete", component_target(row))
+
+
+async def hold_component(
+    tx: Tx, principal: Principal, component: UUID
+) -> tuple[PageRow, ComponentRow]:
+    """The page, held, and the component as it is since then. Refused not_found, forbidden."""
+    found = await find_component(tx, component)
+    page = await hold_page(tx, await find_page(tx, principal, found.page_uid))
+    return page, await find_component(tx, component)
+
+
+async def find_component(tx: Tx, component: UUID) -> ComponentRow:
+    row = await status_components.select_component(tx, component)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    return row
+
+
+async def written(tx: Tx, component: UUID) -> ComponentRow:
+    row = await status_components.select_component(tx, component)
+    assert row is not None, "its page is held"
+    return row
+
+
+def component_target(row: ComponentRow) -> str:
+    """As the audit log names a component."""
+    return f"status_component:{row.uid} status_page:{row.page_uid}"

@@ -1,0 +1,154 @@
+"""Status pages are an organization's, or one project's of it; their address is the installation's.
+
+An unlisted page is opened by a token that is made anew each time the page becomes unlisted, and is
+forgotten when it no longer is: so a link that was handed on ends with that.
+"""
+
+import os
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.tables import projects
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
+from ...accounts.transactions.authorize_tenant_write import expect, project_of
+from ...core.refusal import Refused
+from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.pools import Tx
+from ...incidents.rules.incident import title_fault
+from ..rules.status_page import Visibility
+from ..rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST, PageDraft, page_faults
+from ..tables import status_pages
+from ..tables.status_pages import PageRow, Token
+
+EDIT = Action(Need.ORG_ADMIN)
+
+
+async def create_page(
+    tx: Tx, principal: Principal, organization: UUID, draft: PageDraft, keyring: Keyring
+) -> PageRow:
+    """Refused not_found, forbidden, invalid, page_quota, slug_taken, encryption_key_missing."""
+    # One at a time in an organization, so that the quota is one.
+    if not await removals.lock_organization(tx, organization):
+        raise Refused(NOT_FOUND)
+    home = await projects.select_organization(tx, organization)
+    assert home is not None, "it is locked"
+    demand(principal, EDIT, Scope(home.id))
+    for field, fault in page_faults(draft):
+        raise Refused("invalid", field, fault)
+    project = await _hold_project(tx, home.id, draft.project)
+    if await status_pages.count_status_pages(tx, home.id) >= PAGES_OF_ORGANIZATION_MOST:
+        raise Refused("page_quota")
+    uid = uuid7()
+    token = _new_token(uid, keyring) if draft.visibility is Visibility.UNLISTED else None
+    if not await status_pages.insert_status_page(
+        tx, home.id, uid, project, draft.slug, draft.title, draft.visibility, token
+    ):
+        raise Refused("slug_taken")
+    row = await written(tx, uid)
+    await audit(tx, principal, home.id, "status_page.create", page_target(row))
+    return row
+
+
+async def _hold_project(tx: Tx, org: int, project: UUID | None) -> int | None:
+    key = await project_of(tx, org, project)
+    if key is not None and not await removals.hold_project(tx, org, key):
+        # It went since it was found.
+        return await project_of(tx, org, project)
+    return key
+
+
+async def update_page(
+    tx: Tx,
+    principal: Principal,
+    page: UUID,
+    title: str | None,
+    visibility: Visibility | None,
+    keyring: Keyring,
+) -> PageRow:
+    """What is None stays; what changes nothing is not written. Refused not_found, forbidden,
+    invalid, encryption_key_missing."""
+    before = await hold_page(tx, await find_page(tx, principal, page))
+    if title is not None:
+        expect("title", title_fault(title))
+    new_title = before.title if title is None else title
+    shown = Visibility(before.visibility) if visibility is None else visibility
+    if (new_title, shown) == (before.title, before.visibility):
+        return before
+    target = page_target(before)
+    if shown == before.visibility:
+        await status_pages.update_status_page(tx, before, new_title, shown)
+    else:
+        token = _new_token(before.uid, keyring) if shown is Visibility.UNLISTED else None
+        await status_pages.change_visibility(tx, before, new_title, shown, token)
+        target += f" visibility={before.visibility}->{shown}"
+    await audit(tx, principal, before.org, "status_page.update", target)
+    return await written(tx, page)
+
+
+async def delete_page(tx: Tx, principal: Principal, page: UUID) -> None:
+    """Its components go with it. Refused not_found, forbidden."""
+    row = await hold_page(tx, await find_page(tx, principal, page))
+    await status_pages.delete_status_page(tx, row)
+    await audit(tx, principal, row.org, "status_page.delete", page_target(row))
+
+
+async def demand_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
+    """The page, if the principal may edit it. Refused not_found, forbidden."""
+    row = await status_pages.select_status_page(tx, page)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, EDIT, Scope(row.org, row.project))
+    return row
+
+
+async def find_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
+    """The same, whose project stays; it may itself be going. What is held before pages is held
+    after this."""
+    row = await demand_page(tx, principal, page)
+    # A project that goes takes services and pages along in whatever order: held, it takes neither.
+    if row.project is not None and not await removals.hold_project(tx, row.org, row.project):
+        raise Refused(NOT_FOUND)
+    return row
+
+
+async def hold_page(tx: Tx, found: PageRow) -> PageRow:
+    """The page as it is once nobody else edits it. Refused not_found where it went meanwhile."""
+    row = await status_pages.lock_status_page(tx, found.uid)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    return row
+
+
+async def written(tx: Tx, page: UUID) -> PageRow:
+    row = await status_pages.select_status_page(tx, page)
+    assert row is not None, "it is held, or new"
+    return row
+
+
+def page_token(row: PageRow, keyring: Keyring) -> str | None:
+    """What opens an unlisted page; None where it is not one, and where the ring does not open
+    it."""
+    if row.token_sealed is None:
+        return None
+    try:
+        return keyring.open(row.token_sealed, page_place(row.uid)).decode()
+    except CannotOpen:
+        return None
+
+
+def page_target(row: PageRow) -> str:
+    """As the audit log names a page."""
+    return f"status_page:{row.uid}" + (f" project:{row.project_uid}" if row.project_uid else "")
+
+
+def _new_token(page: UUID, keyring: Keyring) -> Token:
+    token = token_from(TokenKind.PAGE, os.urandom(RANDOM_BYTES))
+    return Token(digest(token), keyring.seal(token.encode(), page_place(page)))
+
+
+def page_place(page: UUID) -> Place:
+    return Place("status_pages", "token_sealed", page)

@@ -1,0 +1,79 @@
+"""What a page is told is passed on to its subscribers: a row for each, so many in a transaction.
+
+How far it came is kept with the page's event, in the transaction that writes the rows: whoever goes
+on after a crash writes for nobody twice. What the page does not show by then is told to nobody.
+"""
+
+from uuid import UUID
+
+import msgspec
+
+from ...engine.pools import Tx
+from ...notifications.rules.notification import BadPayload, Topic
+from ...notifications.tables import outbox
+from ...notifications.tables import outbox_deliveries as deliveries
+from ...notifications.tables.outbox_deliveries import Leased
+from ..queries.status_page_incidents import select_page_incident
+from ..queries.status_pages import about_of, select_bindings, select_frame, select_page
+from ..rules.status_page import Visibility
+from ..rules.subscription import NOTICE_EVENT, TOLD_AT_ONCE, Notice, concerned, notice_of, wants
+from ..tables import status_pages
+
+
+class LeaseLost(Exception):
+    """Somebody else has the event by now; nothing was written."""
+
+
+async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
+    """To the next subscribers after that one; where they end, None where there are no more.
+    LeaseLost, BadPayload."""
+    assert event.page is not None, "it is a page's"
+    seq = _seq_of(event.payload)
+    held = await status_pages.hold_page_by_key(tx, event.org, event.page)
+    shown = None if held is None else await select_page(tx, held)
+    if shown is None or shown.visibility == Visibility.INTERNAL:
+        return None
+    bindings = await select_bindings(tx, shown)
+    incident = await select_page_incident(tx, about_of(shown, bindings), event.conversation)
+    if incident is None:
+        return None
+    frame = await select_frame(tx, shown)
+    notice = notice_of(frame, incident, seq)
+    if notice is None:
+        return None
+    about = concerned(frame, [binding.uid for binding in bindings], incident)
+    found = await outbox.hold_subscribers(tx, event.org, event.page, after, TOLD_AT_ONCE)
+    if not found:
+        return None
+    told = [destination for destination, _, chosen in found if wants(chosen, about)]
+    if told:
+        await _write(tx, event, notice, told)
+    through = found[-1][1]
+    if not await deliveries.note_told(tx, event, lease, through):
+        raise LeaseLost
+    return through if len(found) == TOLD_AT_ONCE else None
+
+
+async def _write(tx: Tx, event: Leased, notice: Notice, destinations: list[int]) -> None:
+    await outbox.insert_events(
+        tx,
+        event.org,
+        event.project,
+        Topic.INCIDENT,
+        event.conversation,
+        event.conversation,
+        NOTICE_EVENT,
+        msgspec.json.encode(notice).decode(),
+        destinations,
+    )
+
+
+class _Told(msgspec.Struct, frozen=True):
+    seq: int
+
+
+def _seq_of(payload: str) -> int:
+    try:
+        return msgspec.json.decode(payload, type=_Told).seq
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadPayload(str(error)) from error

@@ -1,0 +1,63 @@
+"""What a component is to show is found where its page may look, and held so that it stays.
+
+A page looks in its organization, and one of a project in that project. What is elsewhere and what
+is nowhere are refused alike.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...monitors.tables import monitors
+from ...monitors.tables.monitors import MonitorRow
+from ...services.tables import services
+from ...services.tables.services import ServiceRow
+from ..rules.status_page import Source
+from ..rules.status_page_edit import Target
+from ..tables.status_page_components import Bound
+from ..tables.status_pages import PageRow
+
+BINDING_NOT_FOUND: Final = "binding not found"
+
+
+async def find_bound(tx: Tx, page: PageRow, target: Target) -> Bound:
+    """It may be going. Refused binding not found."""
+    if target.monitor is not None:
+        monitor = await _monitor_of(tx, page, target.monitor)
+        return Bound(source=Source.MONITOR, monitor=monitor.id)
+    if target.service is not None:
+        service = await _service_of(tx, page, target.service)
+        return Bound(source=Source.SERVICE, service=service.id)
+    assert target.manual_status is not None, "one source is named"
+    return Bound(source=Source.MANUAL, manual_status=target.manual_status)
+
+
+async def hold_bound(tx: Tx, page: PageRow, target: Target) -> Bound:
+    """It stays until we are done. Refused binding not found."""
+    bound = await find_bound(tx, page, target)
+    if target.service is not None and await services.keep_service(tx, target.service) is None:
+        raise Refused(BINDING_NOT_FOUND)
+    if target.monitor is not None:
+        row = await _monitor_of(tx, page, target.monitor)
+        if not await monitors.hold_monitors(tx, row.org, row.project, [row.uid]):
+            raise Refused(BINDING_NOT_FOUND)
+    return bound
+
+
+async def _monitor_of(tx: Tx, page: PageRow, uid: UUID) -> MonitorRow:
+    row = await monitors.select_monitor(tx, uid)
+    if row is None or not _is_in_reach(page, row.org, row.project):
+        raise Refused(BINDING_NOT_FOUND)
+    return row
+
+
+async def _service_of(tx: Tx, page: PageRow, uid: UUID) -> ServiceRow:
+    row = await services.select_service(tx, uid)
+    if row is None or not _is_in_reach(page, row.org, row.project):
+        raise Refused(BINDING_NOT_FOUND)
+    return row
+
+
+def _is_in_reach(page: PageRow, org: int, project: int) -> bool:
+    return org == page.org and page.project in (None, project)

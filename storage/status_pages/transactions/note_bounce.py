@@ -1,0 +1,16 @@
+"""An address that refuses for good is counted, and after too many refusals left alone."""
+
+from ...engine.pools import Tx
+from ..tables import subscribers
+from ..tables.subscribers import SubscriberRow
+
+
+async def note_bounce(tx: Tx, subscriber: SubscriberRow) -> bool:
+    """Whether nothing more is sent to it from now on, until it is confirmed anew."""
+    found = await subscribers.note_bounce(tx, subscriber.org, subscriber.id)
+    return found is not None and found[1]
+
+
+async def note_reached(tx: Tx, subscriber: SubscriberRow) -> None:
+    """Refusals before this one were not for good."""
+    await subscribers.note_reached(tx, subscriber.org, subscriber.id)

@@ -1,0 +1,26 @@
+"""Global admins say what the installation looks like to the public."""
+
+from typing import Final
+
+import msgspec
+
+from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.tables.audit_entries import INSTANCE
+from ...accounts.tables.instance_settings import put_setting
+from ...accounts.transactions.authorize import audit, demand
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..queries.branding import NAME
+from ..rules.branding import Branding, branding_fault
+
+_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+
+
+async def put_branding(tx: Tx, principal: Principal, branding: Branding) -> None:
+    """Refused forbidden, and invalid with the field that cannot be."""
+    demand(principal, _EDIT, None)
+    fault = branding_fault(branding)
+    if fault is not None:
+        raise Refused("invalid", *fault)
+    await put_setting(tx, NAME, msgspec.json.encode(branding).decode())
+    await audit(tx, principal, INSTANCE, "settings.branding", "settings:branding")

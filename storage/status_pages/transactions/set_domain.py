@@ -1,0 +1,32 @@
+"""A status page gets a host name of its own, or gives it up."""
+
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rules.status_page_edit import domain_fault
+from ..tables import status_page_domains as page_domains
+from ..tables.status_pages import PageRow, raise_generation
+from .edit_pages import find_page, hold_page, page_target, written
+
+
+async def set_domain(
+    tx: Tx, principal: Principal, page: UUID, domain: str, own_host: str
+) -> PageRow:
+    """`domain` is empty for none; `own_host` is where the console is reached. Refused not_found,
+    forbidden, invalid, domain_taken."""
+    row = await hold_page(tx, await find_page(tx, principal, page))
+    name = domain.strip().lower()
+    fault = domain_fault(name, own_host) if name else None
+    if fault is not None:
+        raise Refused("invalid", "domain", fault)
+    if (row.domain or "") == name:
+        return row
+    if not await page_domains.set_domain(tx, row.org, row.id, name):
+        raise Refused("domain_taken")
+    await raise_generation(tx, row)
+    target = f"{page_target(row)} domain={name or 'none'}"
+    await audit(tx, principal, row.org, "status_page.set_domain", target)
+    return await written(tx, page)

@@ -1,0 +1,77 @@
+"""Somebody names an address that is to be told of a page: the address is asked whether it wants it.
+
+Nothing that is answered tells whether it is known. What is asked is written for delivery in the
+same transaction, at most once in a while for an address, whichever page it is named at.
+"""
+
+import os
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ...accounts.transactions.authorize import NOT_FOUND
+from ...core.refusal import Refused
+from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from ...engine.keyring import Keyring
+from ...engine.pools import Tx
+from ...notifications.rules.notification import Topic
+from ...notifications.tables import outbox
+from ..queries.status_pages import ShownPage, select_bindings
+from ..rules.status_page import Visibility
+from ..rules.subscription import (
+    CONFIRM_EVENT,
+    SUBSCRIBERS_OF_PAGE_MOST,
+    Asked,
+    address_hash,
+    address_key,
+    asked_faults,
+)
+from ..tables import status_pages, subscribers
+from .subscription_tokens import token_place
+
+
+async def subscribe(tx: Tx, page: ShownPage, asked: Asked, keyring: Keyring) -> None:
+    """Refused not_found where the page went or is internal; invalid, with the field;
+    subscriber_quota; encryption_key_missing."""
+    for field, fault in asked_faults(asked):
+        raise Refused("invalid", field, fault)
+    # Held, so that it does not go meanwhile, and counts one after the other.
+    row = await status_pages.lock_status_page(tx, page.uid)
+    if row is None or row.visibility == Visibility.INTERNAL:
+        raise Refused(NOT_FOUND)
+    if asked.components is not None:
+        known = {binding.uid for binding in await select_bindings(tx, page)}
+        if not asked.components <= known:
+            raise Refused("invalid", "components", "must be components of the page")
+    # Whoever is known already is refused too: else that would tell who is.
+    if await subscribers.count_subscribers(tx, row.org, row.id) >= SUBSCRIBERS_OF_PAGE_MOST:
+        raise Refused("subscriber_quota")
+    if not await subscribers.may_write_to(tx, address_hash(asked.kind, asked.address)):
+        return
+    uid = uuid7()
+    token = token_from(TokenKind.SUBSCRIPTION, os.urandom(RANDOM_BYTES))
+    subscriber, destination = await subscribers.ask_subscriber(
+        tx,
+        org=row.org,
+        page=row.id,
+        uid=uid,
+        kind=asked.kind,
+        address=asked.address,
+        address_key=address_key(asked.kind, asked.address),
+        components=None if asked.components is None else sorted(asked.components),
+        hashed=digest(token),
+        sealed=keyring.seal(token.encode(), token_place(uid)),
+    )
+    # A stream of its own: what was asked before and could not be sent keeps nothing back.
+    await outbox.hold_destinations(tx, row.org, [destination])
+    await outbox.insert_events(
+        tx,
+        row.org,
+        row.project,
+        Topic.SUBSCRIPTION,
+        uid,
+        subscriber,
+        CONFIRM_EVENT,
+        msgspec.json.encode({"page": row.title}).decode(),
+        [destination],
+    )

@@ -1,0 +1,23 @@
+"""What of a subscription is sealed, and where it belongs."""
+
+from uuid import UUID
+
+from ...engine.keyring import Keyring, Place
+from ..tables.subscribers import SubscriberRow
+from .edit_pages import page_place
+
+
+def token_place(subscriber: UUID) -> Place:
+    return Place("subscribers", "token_sealed", subscriber)
+
+
+def opened_token(row: SubscriberRow, keyring: Keyring) -> str:
+    """CannotOpen where the ring does not open it."""
+    return keyring.open(row.token_sealed, token_place(row.uid)).decode()
+
+
+def opened_page_token(row: SubscriberRow, keyring: Keyring) -> str | None:
+    """What opens the page, None where it is not unlisted. CannotOpen."""
+    if row.page_token_sealed is None:
+        return None
+    return keyring.open(row.page_token_sealed, page_place(row.page_uid)).decode()

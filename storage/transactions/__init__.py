@@ -1,1 +1,0 @@
-"""Verb phrases: each locks, loads, decides by the rules, writes, and tells."""

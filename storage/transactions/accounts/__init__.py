@@ -1,1 +1,0 @@
-"""How people, organizations and tokens come and go."""

@@ -1,1 +1,0 @@
-"""What follows from a change of status: whom it is told to, when, and how often."""

@@ -1,1 +1,0 @@
-"""How a bundle becomes what a project's monitors and services are."""

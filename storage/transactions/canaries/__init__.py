@@ -1,1 +1,0 @@
-"""Runs of canaries: who has one, and which window was refused."""

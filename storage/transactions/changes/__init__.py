@@ -1,1 +1,0 @@
-"""What pipelines tell of changes."""

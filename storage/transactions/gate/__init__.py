@@ -1,1 +1,0 @@
-"""What is decided by a release gate, and by what: evaluations, policies, overrides."""

@@ -1,1 +1,0 @@
-"""Work for agents: what is handed out, and what came of it."""

@@ -1,1 +1,0 @@
-"""Who is told: channels of projects, which monitors tell them, and webhooks of organizations."""

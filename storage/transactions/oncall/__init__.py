@@ -1,1 +1,0 @@
-"""Ladders and schedules change, and the people that they name are found."""

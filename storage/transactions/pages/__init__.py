@@ -1,1 +1,0 @@
-"""Status pages are made and edited, and their components bound to what they show."""

@@ -1,1 +1,0 @@
-"""How what is due comes to be written before anything is run."""

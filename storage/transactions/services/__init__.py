@@ -1,1 +1,0 @@
-"""What a project's editors do with services."""

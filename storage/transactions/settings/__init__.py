@@ -1,1 +1,0 @@
-"""What global admins set for the whole installation."""

@@ -1,1 +1,0 @@
-"""A service takes the place of a monitor."""
