@@ -2,7 +2,7 @@
 
 import click
 
-from ...http.openapi import document_bytes
+from ...http.server.openapi_document import document_bytes
 
 
 @click.command("openapi")

@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from ...http.publicpage.addresses import Addresses, addresses_at
-from ...http.publicpage.letters import (
+from ...http.status_pages.public.emails import (
     confirm_document,
     confirm_letter,
     notice_document,
     notice_letter,
 )
+from ...http.status_pages.public.urls import Addresses, addresses_at
 from ...probes.senders import Means, NotDelivered, Verdict
 from ...probes.senders.subscriber_mail import send_letter
 from ...probes.senders.untrusted_webhook import post_to_stranger

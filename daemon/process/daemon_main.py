@@ -14,8 +14,8 @@ from pathlib import Path
 import trio
 
 from ...http.auth.passwords import Passwords
-from ...http.context import Context, Readiness
-from ...http.server import serve
+from ...http.server.hypercorn_server import serve
+from ...http.wire.app_context import Context, Readiness
 from ...storage.core.instant import Instant
 from ...storage.engine import embedded_postgres as embedded
 from ...storage.engine.edit_notify import EDITED

@@ -20,9 +20,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from ...http.change_counts import ChangeCounts
-from ...http.context import Context
-from ...http.gate_counts import BOUNDS, GateCounts
+from ...http.wire.app_context import Context
+from ...http.wire.request_metrics import BOUNDS, ChangeCounts, GateCounts
 from ...probes.check.loop_lag import LATENESS_US
 from ...storage.engine.pools import Outcome, Pool
 from ..config.roles import PARTS, Part

@@ -13,8 +13,8 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...http.auth.passwords import Passwords
-from ...http.context import Context, Readiness
-from ...http.permits import Admission, Bounds
+from ...http.wire.admission_control import Admission, Bounds
+from ...http.wire.app_context import Context, Readiness
 from ...probes.net.egress import Reach
 from ...probes.net.egress_policy import Policy, notify_policy, probe_policy
 from ...probes.senders import Means

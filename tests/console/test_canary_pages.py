@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from leadline.http.console.explained import REFUSALS
-from leadline.http.console.monitor_form.examples import EXAMPLES, with_examples
+from leadline.http.monitors.form.examples import EXAMPLES, with_examples
+from leadline.http.ui.failure_help import REFUSALS
 from leadline.probes.check.check import validate
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.engine.partitions import make_partitions

@@ -11,8 +11,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.changes.told import difference
-from leadline.http.console.incidents.changes import SHOWN_MOST
+from leadline.http.incidents.console.preceding_changes_panel import SHOWN_MOST
+from leadline.http.ui.change_text import difference
 from leadline.storage.changes.rules.change import Kind, Phase, Record
 from leadline.storage.changes.rules.change_comparison import Facts, Side
 from leadline.storage.changes.transactions import record_change

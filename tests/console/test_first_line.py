@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.overview.firstline import first_line, tallied, under
-from leadline.http.console.standing import Shown
-from leadline.http.console.words import (
+from leadline.http.home.console.overview_summary import first_line, tallied, under
+from leadline.http.ui.formatting import (
     coverage,
     dated,
     duration,
@@ -17,6 +16,7 @@ from leadline.http.console.words import (
     percent,
     setting,
 )
+from leadline.http.ui.monitor_status import Shown
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_text
 
 GAP = "\u202f"

@@ -12,7 +12,7 @@ import trio
 from hypothesis import given
 from msgspec.structs import replace
 
-from leadline.http.console.gate.told import because, document_lines, lines, short, used
+from leadline.http.gate.console.gate_text import because, document_lines, lines, short, used
 from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
 from leadline.storage.alerting.rules.alert_episode import Live
 from leadline.storage.alerting.rules.paging_delegation import SignalReason
@@ -434,7 +434,7 @@ async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
         return await select_overrides(tx, key)
 
     with monkeypatch.context() as patched:
-        patched.setattr("leadline.http.console.gate.page.select_overrides", after_an_edit)
+        patched.setattr("leadline.http.gate.console.gate_screen.select_overrides", after_an_edit)
         page = await seen(api, here)
     assert "revision 1 of the service" in page
     assert "ended as the policy was changed" not in page

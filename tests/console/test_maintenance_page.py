@@ -6,7 +6,7 @@ import re
 from typing import Any
 from uuid import uuid4
 
-from leadline.http.console.maintenance.shown import service_lines
+from leadline.http.maintenance.console.preview_table import service_lines
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
 from leadline.storage.maintenance.transactions.preview_services import Previewed, Unknown

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.monitor_form.fields import Row, sections
-from leadline.http.console.monitor_form.reading import fresh, kinds, of_row, read, stored_secrets
+from leadline.http.monitors.form.form_fields import Row, sections
+from leadline.http.monitors.form.form_parser import fresh, kinds, of_row, read, stored_secrets
 from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
 from leadline.probes.kinds import FILES, spec_of
 from leadline.storage.core.instant import Instant

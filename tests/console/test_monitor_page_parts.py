@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.explained import FAILURES, REFUSALS, TROUBLES, explain_failure
-from leadline.http.console.first.page import read_address
-from leadline.http.console.monitor.check import ended_in, parts_of, verdict
-from leadline.http.console.monitor.facts import (
+from leadline.http.home.console.first_monitor import read_address
+from leadline.http.monitors.console.last_check import ended_in, parts_of, verdict
+from leadline.http.monitors.console.monitor_data import (
     RANGES,
     SLOTS_MOST,
     axis_of_latency,
     course_axis,
 )
+from leadline.http.ui.failure_help import FAILURES, REFUSALS, TROUBLES, explain_failure
 from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.check.target import BadTarget
 from leadline.storage.core.instant import HOUR, SECOND, Instant

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.http.route import Route
-from leadline.http.table import ROUTES
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.route import Route
 from leadline.storage.changes.rules.change import Kind, Phase, Record
 from leadline.storage.changes.transactions import record_change
 from leadline.storage.engine.partitions import make_partitions

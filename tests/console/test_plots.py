@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from leadline.http.console.plots.days import HEIGHT as DAY_HEIGHT
-from leadline.http.console.plots.days import Day, bar, days, has_gap
-from leadline.http.console.plots.latency import Point, Step, Tick, ceiling, latency
-from leadline.http.console.plots.ledger import Run, ledger, worst
-from leadline.http.console.plots.oncall import ROW as CALENDAR_ROW
-from leadline.http.console.plots.oncall import TINTS, Span, Week, calendar
-from leadline.http.console.plots.oncall import TOP as CALENDAR_TOP
-from leadline.http.console.plots.phases import Part, phases
-from leadline.http.console.plots.strip import SLOT, Beat, strip
-from leadline.http.console.plots.svg import HATCH, element, title
+from leadline.http.ui.plots.expected_runs_strip import Run, ledger, worst
+from leadline.http.ui.plots.heartbeat_strip import SLOT, Beat, strip
+from leadline.http.ui.plots.latency import Point, Step, Tick, ceiling, latency
+from leadline.http.ui.plots.oncall_calendar import ROW as CALENDAR_ROW
+from leadline.http.ui.plots.oncall_calendar import TINTS, Span, Week, calendar
+from leadline.http.ui.plots.oncall_calendar import TOP as CALENDAR_TOP
+from leadline.http.ui.plots.phase_bars import Part, phases
+from leadline.http.ui.plots.svg import HATCH, element, title
+from leadline.http.ui.plots.uptime_days import HEIGHT as DAY_HEIGHT
+from leadline.http.ui.plots.uptime_days import Day, bar, days, has_gap
 from leadline.storage.core.sli import Split
 
 NASTY = "<script>alert('x')</script> & \"quoted\""

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
+from leadline.http.accounts.console.profile import qr_code
 from leadline.http.auth.passwords import Passwords
-from leadline.http.console.profile.page import qr_code
 from leadline.storage.accounts.rules.totp import code_of, step_at
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api

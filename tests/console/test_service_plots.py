@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.plots.burndown import HEIGHT as DOWN_HEIGHT
-from leadline.http.console.plots.burndown import Kind, Step, burndown, told, whole_percent
-from leadline.http.console.plots.gauge import gauge, place, spelt_rate
-from leadline.http.console.plots.lanes import (
+from leadline.http.ui.plots.burn_gauge import gauge, place, spelt_rate
+from leadline.http.ui.plots.burndown import HEIGHT as DOWN_HEIGHT
+from leadline.http.ui.plots.burndown import Kind, Step, burndown, told, whole_percent
+from leadline.http.ui.plots.latency import Tick
+from leadline.http.ui.plots.maintenance_calendar import LANES_MOST, Span, Week, in_lanes, windows
+from leadline.http.ui.plots.svg import HATCH
+from leadline.http.ui.plots.timeline_lanes import (
     Band,
     Cut,
     Lanes,
@@ -25,12 +28,7 @@ from leadline.http.console.plots.lanes import (
     lanes,
     worst,
 )
-from leadline.http.console.plots.lanes import (
-    Kind as ChangeKind,
-)
-from leadline.http.console.plots.latency import Tick
-from leadline.http.console.plots.svg import HATCH
-from leadline.http.console.plots.windows import LANES_MOST, Span, Week, in_lanes, windows
+from leadline.http.ui.plots.timeline_lanes import Kind as ChangeKind
 
 from .test_plots import NASTY, is_inline_free, parsed, percent
 

@@ -9,12 +9,12 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.monitor.voices import voices
-from leadline.http.console.reliability import WHY, objective_text, precisely
-from leadline.http.console.service import budget
-from leadline.http.console.service.alerting import REASONS
-from leadline.http.console.service.facts import Bucket
-from leadline.http.console.services.page import first_line as list_first_line
+from leadline.http.monitors.console.paging_owner import voices
+from leadline.http.services.console import budget_plot as budget
+from leadline.http.services.console.alerting_summary import REASONS
+from leadline.http.services.console.service_data import Bucket
+from leadline.http.services.console.service_list import first_line as list_first_line
+from leadline.http.ui.reliability_text import WHY, objective_text, precisely
 from leadline.storage.alerting.queries.alerting_state import (
     NOBODYS,
     Delegation,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from quart import Response
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.local_path import local_path
-from leadline.http.route import FORM_FIELDS_MOST
+from leadline.http.wire.route import FORM_FIELDS_MOST
+from leadline.http.wire.safe_redirect import local_path
 from tests.http.cast import Api
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -2,7 +2,7 @@
 
 import re
 
-from leadline.http.console.sla.page import first_line as report_first_line
+from leadline.http.objectives.console.sla_report import first_line as report_first_line
 from tests.http.cast import Api
 
 from .lived import GOOD, LOST, down, lived

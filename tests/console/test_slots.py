@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.plots.strip import Beat
-from leadline.http.console.slots import Axis, beats
+from leadline.http.ui.plots.heartbeat_strip import Beat
+from leadline.http.ui.time_slots import Axis, beats
 from leadline.storage.core.instant import MINUTE, Instant
 from leadline.storage.core.time_span import Span
 from leadline.storage.results.queries.console_results import Course, Taken

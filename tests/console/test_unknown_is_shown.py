@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.http.context import Readiness
+from leadline.http.wire.app_context import Readiness
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.monitors.tables.monitors import MonitorRow

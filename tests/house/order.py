@@ -88,7 +88,12 @@ SUBLAYERS: Final[dict[str, tuple[str, ...]]] = {
 # Features of `storage` and `http` that have no sublayers.
 UNDIVIDED: Final = {
     "storage": {"core", "engine"},
-    "http": {"auth", "wire", "ui", "home", "server"},
+    "http": {"auth", "wire", "ui", "server"},
+}
+# Modules of a divided feature that belong to no sublayer.
+BESIDE_SUBLAYERS: Final = {
+    # Carries events between the tasks of one process: it has state, and no SQL.
+    "storage.results.event_bus",
 }
 
 
@@ -118,7 +123,7 @@ def place_of(module: str) -> Place | None:
     feature = rest[0]
     if layer not in SUBLAYERS or feature in UNDIVIDED[layer]:
         return Place(layer, feature)
-    if len(rest) == 1:
+    if len(rest) == 1 or module in BESIDE_SUBLAYERS:
         return Place(layer, feature)
     return Place(layer, feature, rest[1]) if rest[1] in SUBLAYERS[layer] else None
 

@@ -125,11 +125,11 @@ def test_sql_stands_only_in_its_folders() -> None:
     assert [found for path in others for found in _misplaced_sql(path)] == []
 
 
-def test_limiters_are_made_in_limits_and_permits() -> None:
+def test_limiters_are_made_in_limits_and_admission_control() -> None:
     assert [
         f"{ident(path)}: makes a CapacityLimiter"
         for path in files()
-        if path.stem not in {"limits", "permits"} and "CapacityLimiter(" in text(path)
+        if path.stem not in {"limits", "admission_control"} and "CapacityLimiter(" in text(path)
     ] == []
 
 

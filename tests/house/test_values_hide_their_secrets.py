@@ -8,10 +8,10 @@ import pytest
 
 from leadline.daemon.agent.agent_config import Place
 from leadline.daemon.agent.ring_buffer import Row
-from leadline.http.route import Ask, Reply
-from leadline.http.shapes.agent_tokens import CreatedAgentToken
-from leadline.http.shapes.monitors import CreateMonitor, UpdateMonitor
-from leadline.http.shapes.secrets import CreateSecretRequest, UpdateSecretRequest
+from leadline.http.agents.schemas.agent_tokens import CreatedAgentToken
+from leadline.http.monitors.schemas.monitors import CreateMonitor, UpdateMonitor
+from leadline.http.monitors.schemas.secrets import CreateSecretRequest, UpdateSecretRequest
+from leadline.http.wire.route import Ask, Reply
 from leadline.probes.check.check import make_check
 from leadline.probes.check.condition_evaluation import Facts
 from leadline.probes.check.target import read_url

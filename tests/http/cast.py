@@ -19,11 +19,11 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.composite_evaluator import Evaluator
 from leadline.daemon.loops.result_recorder import Recorder
-from leadline.http.app import make_app
-from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
-from leadline.http.context import Context, Options
-from leadline.http.table import ROUTES
+from leadline.http.server.app import make_app
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.agent_credential import configured_agents
+from leadline.http.wire.app_context import Context, Options
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
 from leadline.probes.senders import Means

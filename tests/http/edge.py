@@ -8,9 +8,9 @@ from uuid import UUID
 
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.http.auth.agent_credential import configured_agents
 from leadline.http.auth.passwords import Passwords
-from leadline.http.context import Options
+from leadline.http.wire.agent_credential import configured_agents
+from leadline.http.wire.app_context import Options
 from leadline.probes.jobs.agent_protocol import Generation, window_job_id
 from leadline.storage.core.instant import SECOND, Instant, from_text, to_text
 from leadline.storage.engine.pools import open_pool

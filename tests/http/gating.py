@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.permits import Admission, Bounds
+from leadline.http.wire.admission_control import Admission, Bounds
 from leadline.storage.core.instant import SECOND, Instant, to_text
 from leadline.storage.engine.pools import open_pool
 from leadline.storage.gate.rules.gate_evidence import Evidence, answer

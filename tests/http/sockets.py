@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import trio
 
-from leadline.http.context import Context
-from leadline.http.server import serve
+from leadline.http.server.hypercorn_server import serve
+from leadline.http.wire.app_context import Context
 from leadline.storage.engine.pools import Pool, open_pool
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.http.route import Route
-from leadline.http.table import ROUTES
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.route import Route
 from tests.http.cast import PEOPLE, TOKENS, Api
 
 # As the interface has them. /auth and /public ask nobody.

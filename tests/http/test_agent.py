@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 import trio
 
-from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
-from leadline.http.context import Options
-from leadline.http.table import ROUTES
+from leadline.http.server.app import make_app
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.app_context import Options
 from leadline.probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     KINDS_HEADER,

@@ -8,7 +8,7 @@ import trio
 
 from leadline.daemon.process.metrics import Metrics
 from leadline.http.auth.passwords import Passwords
-from leadline.http.permits import Admission, Bounds
+from leadline.http.wire.admission_control import Admission, Bounds
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
 from leadline.storage.engine.pools import Pool
 from leadline.storage.services.tables.services import ServiceRow, select_service

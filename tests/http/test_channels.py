@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from leadline.http.shapes.notifications import ChannelType
+from leadline.http.notifications.schemas.notifications import ChannelType
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders import SPECS
 from leadline.probes.senders.channel_spec import MASK

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from leadline.http.shapes.status_pages import Component
+from leadline.http.status_pages.schemas.status_pages import Component
 from leadline.storage.core.instant import to_text
 from leadline.storage.status_pages.rules.status_page import COMPONENTS_MOST
 from leadline.storage.status_pages.transactions import edit_components

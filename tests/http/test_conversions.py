@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.http.shapes.status_pages import ConversionPreview
+from leadline.http.status_pages.schemas.status_pages import ConversionPreview
 from tests.http.cast import Api
 from tests.http.paging import stands
 from tests.http.serving import NOWHERE, told

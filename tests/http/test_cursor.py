@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.cursor import page_limit, read_cursor, write_cursor
-from leadline.http.errors import Problem
+from leadline.http.wire.cursor import page_limit, read_cursor, write_cursor
+from leadline.http.wire.errors import Problem
 
 _NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=3)
 BOUND = ("changes", 1, "ci")

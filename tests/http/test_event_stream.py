@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.http import stream
+from leadline.http.monitors.routes import event_stream as stream
 from leadline.storage.monitors.rules.monitor_state import Status
 from leadline.storage.monitors.tables.monitors import MonitorRow
 from leadline.storage.results.event_bus import QUEUE_MOST, StatusEvent

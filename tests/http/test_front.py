@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from leadline.http import front
-from leadline.http.front import Front
+from leadline.http.server import asgi_middleware as front
+from leadline.http.server.asgi_middleware import Front
 from tests.http.cast import Api
 
 Message = dict[str, Any]

@@ -10,7 +10,7 @@ import pytest
 from uuid_utils.compat import uuid4
 
 from leadline.daemon.process.metrics import Metrics
-from leadline.http.routes import gate as gate_routes
+from leadline.http.gate.routes import gate as gate_routes
 from leadline.storage.core.instant import DAY, Instant, to_text
 from leadline.storage.engine.partitions import drop_partitions
 from tests.conftest import FROZEN_NOW

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.context import GATE
-from leadline.http.permits import Bounds
+from leadline.http.wire.admission_control import Bounds
+from leadline.http.wire.app_context import GATE
 from tests.blocked import until_blocked
 from tests.http.gating import Gated, open_gated
 from tests.http.serving import NOWHERE, told

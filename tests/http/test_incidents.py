@@ -6,12 +6,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from leadline.http.shapes.incidents import (
-    AuthedIncident,
-    Incident,
-    IncidentUpdate,
-    Postmortem,
-)
+from leadline.http.incidents.schemas import AuthedIncident, Incident, IncidentUpdate, Postmortem
 from tests.http.cast import Api
 
 

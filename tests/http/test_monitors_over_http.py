@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from leadline.http.cursor import write_cursor
+from leadline.http.wire.cursor import write_cursor
 from leadline.storage.core.instant import LATEST, MINUTE, Instant, to_text
 from leadline.storage.results.rules.incoming_result import Arrival
 from tests.conftest import FROZEN_NOW

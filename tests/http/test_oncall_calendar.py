@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from icalendar import Calendar
 from msgspec import structs
 
-from leadline.http.ics import AHEAD_US, BACK_US, EVENTS_MOST, calendar_of
+from leadline.http.oncall.routes.icalendar import AHEAD_US, BACK_US, EVENTS_MOST, calendar_of
 from leadline.storage.core.instant import (
     DAY,
     HOUR,

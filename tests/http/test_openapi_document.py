@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from leadline.http.describe import describe, operation_id, refusals_of
-from leadline.http.openapi import document, document_bytes
-from leadline.http.route import Route
-from leadline.http.table import ROUTES
+from leadline.http.server.openapi_builder import describe, operation_id, refusals_of
+from leadline.http.server.openapi_document import document, document_bytes
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.route import Route
 from leadline.storage.accounts.rules.access import Action, Need
 from leadline.storage.status_pages.rules.status_page import Visibility
 from tests.http.cast import Api

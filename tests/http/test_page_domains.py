@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.publicpage.domains import host_of, path_below
+from leadline.http.wire.custom_domains import host_of, path_below
 from leadline.storage.status_pages.rules.status_page_edit import domain_fault
 from tests.http.cast import Api
 from tests.http.paging import new_component, new_page

@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from hypothesis import given
 
-from leadline.http.routes.page_shown import render_shape
-from leadline.http.shapes.status_pages import StatusPageRender
+from leadline.http.status_pages.routes.status_page_json import render_shape
+from leadline.http.status_pages.schemas.status_pages import StatusPageRender
 from leadline.storage.core.instant import to_text
 from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render
 from tests.rules.page_world import SECRET, facts, leaves

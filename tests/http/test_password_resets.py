@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from leadline.daemon.loops.password_reset_mailer import Resets
-from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
-from leadline.http.table import ROUTES
+from leadline.http.server.app import make_app
+from leadline.http.server.route_table import ROUTES
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.storage.accounts.rules.password_reset import ATTEMPTS_MOST
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, token_from

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.http.permits import ClientBuckets, ClientTries
+from leadline.http.wire.admission_control import ClientBuckets, ClientTries
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 ZERO = Instant(0)

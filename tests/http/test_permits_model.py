@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.http.errors import Problem
-from leadline.http.permits import Admission, Bounds
+from leadline.http.wire.admission_control import Admission, Bounds
+from leadline.http.wire.errors import Problem
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 PEOPLE = ("anna", "ben", "cleo")

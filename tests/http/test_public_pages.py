@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from leadline.http.publicpage import kept as kept_module
+from leadline.http.wire import response_cache as kept_module
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.http.cast import Api

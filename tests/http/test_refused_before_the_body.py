@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 import trio
 
-from leadline.http import front
+from leadline.http.server import asgi_middleware as front
 from tests.http.cast import Api
 from tests.http.sockets import Told, answer_of, served
 

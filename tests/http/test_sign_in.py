@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from leadline.http.app import make_app
-from leadline.http.table import ROUTES
+from leadline.http.server.app import make_app
+from leadline.http.server.route_table import ROUTES
 from leadline.storage.accounts.tables import users
 from leadline.storage.core.instant import SECOND
 from leadline.storage.core.token import digest

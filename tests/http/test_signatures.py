@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
-from leadline.http.auth.signatures import (
+from leadline.http.auth.jws import (
     ALGORITHMS,
     TOKEN_LONGEST,
     Keys,

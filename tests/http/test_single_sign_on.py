@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 import trio
 
-from leadline.http.app import make_app
 from leadline.http.auth.passwords import Passwords
-from leadline.http.table import ROUTES
+from leadline.http.server.app import make_app
+from leadline.http.server.route_table import ROUTES
 from leadline.probes.oidc.oidc_settings import SignOn
 from leadline.storage.accounts.rules.access import Role
 from leadline.storage.core.instant import SECOND, Instant
@@ -351,7 +351,7 @@ async def test_only_tokens_meant_for_us_where_that_is_asked(
 async def test_new_keys_are_found_and_old_ones_are_not_believed_any_more(
     dsn: str, passwords: Passwords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.http.auth.providers.KEYS_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("leadline.http.auth.oidc_providers.KEYS_AGAIN_SECONDS", 0.0)
     with providing() as own:
         async with world_of(dsn, passwords, own) as world:
 

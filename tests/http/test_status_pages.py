@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.http.shapes.status_pages import StatusPage
+from leadline.http.status_pages.schemas.status_pages import StatusPage
 from leadline.storage.core.instant import to_text
 from leadline.storage.core.token import TokenKind, digest, kind_of
 from leadline.storage.engine.keyring import Keyring

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from leadline.http.route import Route
-from leadline.http.table import ROUTES
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.route import Route
 from leadline.storage.accounts.rules.access import Need
 from tests.http.cast import Api
 

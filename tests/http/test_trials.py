@@ -11,7 +11,7 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.check_test_worker import Trials
-from leadline.http import trial
+from leadline.http.monitors.routes import check_test as trial
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.scheduling.tables import presences
 from tests.http.cast import Api

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leadline.http.shapes.notifications import Webhook
+from leadline.http.notifications.schemas.notifications import Webhook
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.webhook import key_of, secret_from
 from leadline.storage.notifications.tables import webhooks as table

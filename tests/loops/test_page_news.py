@@ -13,7 +13,7 @@ import pytest
 import trio
 import trustme
 
-from leadline.http.publicpage.words import update_word
+from leadline.http.status_pages.public.page_text import update_word
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
 from leadline.probes.net.tls_contexts import Contexts
 from leadline.storage.core.instant import HOUR, MINUTE, Instant

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.publicpage.badge import (
+from leadline.http.status_pages.public.badge import (
     TEXT_LONGEST,
     component_badge,
     page_badge,
     uptime_badge,
 )
-from leadline.http.publicpage.legal import legal
-from leadline.http.publicpage.words import STATUS
+from leadline.http.status_pages.public.page_text import STATUS
+from leadline.http.status_pages.public.xml_text import legal
 from leadline.storage.status_pages.rules.status_page import Audience, Status, render
 from tests.publicpage.test_html import shop
 

@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.console.plots.days import DOWN_LEAST, HEIGHT
-from leadline.http.publicpage.bars import COLUMN, bars, heights, is_nothing, is_plain
+from leadline.http.status_pages.public.uptime_bars import (
+    COLUMN,
+    bars,
+    heights,
+    is_nothing,
+    is_plain,
+)
+from leadline.http.ui.plots.uptime_days import DOWN_LEAST, HEIGHT
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.core.sli import Split
 from leadline.storage.status_pages.rules.status_page import Day

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from lxml import etree
 
-from leadline.http.publicpage.feeds import feed_text
+from leadline.http.status_pages.public.feeds import feed_text
 from leadline.storage.core.instant import HOUR, Instant, from_datetime, from_text, to_datetime
 from leadline.storage.incidents.rules.incident import Source
 from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render

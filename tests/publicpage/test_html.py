@@ -7,9 +7,14 @@ from uuid import UUID
 
 from hypothesis import given, settings
 
-from leadline.http.publicpage import words
-from leadline.http.publicpage.addresses import Addresses
-from leadline.http.publicpage.html import history_html, month_name, page_html, policy
+from leadline.http.status_pages.public import page_text as words
+from leadline.http.status_pages.public.html_renderer import (
+    history_html,
+    month_name,
+    page_html,
+    policy,
+)
+from leadline.http.status_pages.public.urls import Addresses
 from leadline.storage.core.availability import figure
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.core.sli import Split, total

@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from leadline.http.publicpage import kept as kept_module
-from leadline.http.publicpage.kept import FRESH_SECONDS, RENEWED_SECONDS, Answer, Kept, Read
+from leadline.http.wire import response_cache as kept_module
+from leadline.http.wire.response_cache import FRESH_SECONDS, RENEWED_SECONDS, Answer, Kept, Read
 
 
 class Shelf:

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 
-from leadline.http.publicpage.addresses import Addresses
-from leadline.http.publicpage.statuspage import FORMS
+from leadline.http.status_pages.public.statuspage_v2 import FORMS
+from leadline.http.status_pages.public.urls import Addresses
 from leadline.storage.incidents.rules.incident import Status as IncidentStatus
 from leadline.storage.status_pages.rules.status_page import (
     Audience,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.http.publicpage import words
+from leadline.http.status_pages.public import page_text as words
 from leadline.storage.core.availability import Figure, Withheld, figure
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.sli import NOTHING, Split

@@ -1,0 +1,81 @@
+"""The audit logs: an organization's for its admins, the installation's own for global admins."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ....storage.accounts.queries.audit_log import MOST, AuditRow, select_audit
+from ....storage.accounts.rules.access import Need
+from ....storage.accounts.tables.audit_entries import INSTANCE
+from ....storage.accounts.tables.projects import select_organization
+from ....storage.core.instant import Instant
+from ...ui.form_routes import admin_route, form_route
+from ...ui.formatting import Moment, count, moment
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of
+
+_USUAL: Final = 100
+
+
+class AuditQuery(msgspec.Struct, frozen=True):
+    """`all` shows as many as are ever given at once."""
+
+    all: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    at: Moment
+    who: str
+    by: str
+    action: str
+    target: str
+
+
+async def show_organization(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
+        organization = await select_organization(tx, ask.ids["orgID"])
+    assert organization is not None, "its scope was found"
+    return await _page(ask, org_of(ask), f"in {organization.name}")
+
+
+async def show_instance(ask: Ask) -> Reply:
+    return await _page(ask, INSTANCE, "to the installation itself")
+
+
+async def _page(ask: Ask, org: int, where: str) -> Reply:
+    most = MOST if ask.query.all else _USUAL
+    async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
+        rows = await select_audit(tx, org, most)
+        now = tx.now
+    return page(
+        "accounts/console/audit_log.html",
+        first=f"{count(len(rows), 'newest write', 'newest writes')} {where}" if rows else "",
+        where=where,
+        lines=[_line(row, now) for row in rows],
+        is_cut=len(rows) == most and not ask.query.all,
+        most=MOST,
+    )
+
+
+def _line(row: AuditRow, now: Instant) -> Line:
+    by = "by a token" if row.via_token else row.actor_email or ""
+    return Line(moment(row.created_at, now), row.actor_label, by, row.action, row.target)
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    form_route(
+        "GET",
+        "/organizations/{orgID}/audit",
+        ("organization", "orgID"),
+        show_organization,
+        "Who wrote what in an organization.",
+        AuditQuery,
+        need=Need.ORG_ADMIN,
+    ),
+    admin_route(
+        "GET", "/admin/audit", show_instance, "Who wrote what to the installation.", AuditQuery
+    ),
+)

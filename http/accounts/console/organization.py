@@ -1,0 +1,254 @@
+"""Who may do what in an organization: its members and its API tokens, for its admins.
+
+A token's secret is in the answer to its making, and nowhere else: not even a reload shows it again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.queries.visible_projects import select_visible_projects
+from ....storage.accounts.rules.access import Action, Grant, Need, Role
+from ....storage.accounts.tables.projects import select_organization
+from ....storage.core.instant import Instant, from_text
+from ....storage.core.refusal import Refused
+from ...ui.formatting import Moment, count, moment
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of
+from ..routes import members, tokens
+from ..schemas.organizations import AddMember, Member, UpdateMember
+from ..schemas.tokens import ApiToken, CreateApiToken
+
+ROLE_WORDS: Final[Mapping[str, str]] = {
+    "viewer": "Viewer",
+    "editor": "Editor",
+    "project_admin": "Project admin",
+    "org_admin": "Organization admin",
+}
+_SAID: Final = {
+    "last_org_admin": "That is the last admin of the organization: make another one first.",
+    "member_exists": "They have a role there already.",
+    "not_found": "It is not there any more.",
+    "action_not_granted": "A viewer may not record changes: choose a higher role.",
+}
+GRANT_WORDS: Final[Mapping[str, str]] = {
+    Grant.GATE_EVALUATE.value: "ask the release gate",
+    Grant.CHANGE_RECORD.value: "record changes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    uid: UUID
+    name: str
+    email: str
+    role: str
+    place: str
+    active: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    uid: UUID
+    name: str
+    role: str
+    place: str
+    may: str
+    maker: str
+    used: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of a form: what went wrong in which of the two, or the secret of a new token."""
+
+    form: str = ""
+    error: str = ""
+    secret: str = ""
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, Said())
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    verb = _first(ask, "act")
+    try:
+        match verb:
+            case "add":
+                await members.add(replace(ask, body=_new_member(ask)))
+            case "role":
+                body = UpdateMember(role=_role(ask))
+                await members.update(_about(ask, "membershipID", body))
+            case "remove":
+                await members.remove(_about(ask, "membershipID"))
+            case "token":
+                made = await tokens.create(replace(ask, body=_new_token(ask)))
+                return await _page(ask, Said(secret=made.token))
+            case "revoke":
+                await tokens.delete(_about(ask, "tokenID"))
+            case _:
+                raise Problem("the form names nothing to do")
+    except Refused as refused:
+        if refused.code == "forbidden":
+            raise
+        form = "token" if verb in ("token", "revoke") else "member"
+        return await _page(ask, Said(form=form, error=_sentence(refused)))
+    return redirect(_path(ask))
+
+
+def _sentence(refused: Refused) -> str:
+    said = _SAID.get(refused.code)
+    if said is not None:
+        return said
+    text = f"{refused.field} {refused.message or refused.code}".strip()
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _path(ask: Ask) -> str:
+    return f"/organizations/{ask.ids['orgID']}/people"
+
+
+def _about(ask: Ask, name: str, body: object = None) -> Ask:
+    return replace(ask, ids={**ask.ids, name: _uid(_first(ask, "uid"))}, body=body)
+
+
+def _new_member(ask: Ask) -> AddMember:
+    project = _place(ask)
+    return AddMember(
+        email=_first(ask, "email").strip(),
+        role=_role(ask),
+        project_id=msgspec.UNSET if project is None else project,
+    )
+
+
+def _new_token(ask: Ask) -> CreateApiToken:
+    actions = [one for one in ask.form.get("action", []) if one]
+    return CreateApiToken(
+        name=_first(ask, "name").strip(),
+        role=_role(ask),
+        project_id=_place(ask),
+        actions=actions or None,
+    )
+
+
+def _role(ask: Ask) -> Role:
+    try:
+        return Role(_first(ask, "role"))
+    except ValueError:
+        raise Refused("invalid", "role", "is none that there is") from None
+
+
+def _place(ask: Ask) -> UUID | None:
+    text = _first(ask, "project")
+    return _uid(text) if text else None
+
+
+def _uid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Refused("not_found") from None
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _page(ask: Ask, said: Said) -> Reply:
+    async with ask.context.pool.transaction("console_organization", read_only=True) as tx:
+        organization = await select_organization(tx, ask.ids["orgID"])
+        projects = await select_visible_projects(tx, ask.who, org_of(ask))
+        now = tx.now
+    assert organization is not None, "its scope was found"
+    places = {row.uid: row.name for row in projects}
+    people = [_member(one, places, now) for one in await members.list_members(ask)]
+    made = [_token(one, places, now) for one in await tokens.list_tokens(ask)]
+    return page(
+        "accounts/console/organization.html",
+        status=400 if said.error else 200,
+        path=_path(ask),
+        organization=organization.name,
+        first=f"{count(len(people), 'member')}, {count(len(made), 'API token')}",
+        people=people,
+        tokens=made,
+        places=places,
+        roles=ROLE_WORDS,
+        grants=GRANT_WORDS,
+        said=said,
+        is_person=not ask.who.via_token,
+    )
+
+
+def _member(one: Member, places: Mapping[UUID, str], now: Instant) -> MemberLine:
+    assert isinstance(one.id, UUID), "a person's membership has an id"
+    return MemberLine(
+        one.id,
+        one.display_name or one.email,
+        one.email,
+        one.role.value,
+        _named(one.project_id, places),
+        _when(one.last_active_at, now),
+    )
+
+
+def _token(one: ApiToken, places: Mapping[UUID, str], now: Instant) -> TokenLine:
+    actions = one.actions
+    may = "all that the role may"
+    if actions is not None:
+        may = "only " + ", ".join(GRANT_WORDS.get(name, name) for name in actions)
+    maker = (
+        one.created_by_email if isinstance(one.created_by_email, str) else "somebody who is gone"
+    )
+    return TokenLine(
+        one.id,
+        one.name,
+        ROLE_WORDS[one.role.value],
+        _named(one.project_id, places),
+        may,
+        maker,
+        _when(one.last_used_at, now),
+    )
+
+
+def _named(project: UUID | msgspec.UnsetType, places: Mapping[UUID, str]) -> str:
+    return places.get(project, "a project") if isinstance(project, UUID) else "all projects"
+
+
+def _when(text: str | msgspec.UnsetType, now: Instant) -> Moment | None:
+    return moment(from_text(text), now) if isinstance(text, str) else None
+
+
+_ADMIN: Final = Action(Need.ORG_ADMIN)
+_IN_ORG: Final = ("organization", "orgID")
+PATH: Final = "/organizations/{orgID}/people"
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route(
+        method="GET",
+        path=PATH,
+        action=_ADMIN,
+        scope=_IN_ORG,
+        handler=show,
+        summary="An organization's members and tokens.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        action=Action(Need.ORG_ADMIN, tokenless=True),
+        scope=_IN_ORG,
+        handler=act,
+        summary="Adds, changes or removes members and tokens.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,167 @@
+"""A new password by mail: asking for the letter, and what its link leads to. Looking at the link
+spends nothing, as mail programs do that too."""
+
+from dataclasses import replace
+from typing import Final
+
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.naming import email_fault
+from ....storage.core.refusal import Refused
+from ...auth.csrf import is_cross_site
+from ...ui.render import page, redirect
+from ...wire.errors import Problem, problem_of
+from ...wire.mail_config import mailing_now
+from ...wire.route import Ask, Reply, Route
+from ..routes import password_resets as api
+from ..routes.auth_policy import configured_policy
+from ..schemas.accounts import ResetConfirm, ResetRequest
+
+ASK: Final = "/reset"
+LINK: Final = "/reset/{token}"
+DONE: Final = "/sign-in?done=reset"
+_LONGEST: Final = 4_096
+
+
+async def show_asking(ask: Ask) -> Reply:
+    await _expect_offered(ask)
+    return _asking()
+
+
+async def request_letter(ask: Ask) -> Reply:
+    _expect_own_form(ask)
+    email = _given(ask, "email").strip()
+    if email_fault(email) is not None:
+        return _asking(email[:254], "This is no e-mail address.", 400)
+    try:
+        await api.request_reset(replace(ask, body=ResetRequest(email=email)))
+    except Problem as problem:
+        if problem.status != 429:
+            raise
+        answer = _asking(email, _wait(problem), 429)
+        return replace(answer, headers={**answer.headers, **problem.headers})
+    return page("accounts/console/password_reset.html", asked=True, email=email, error="")
+
+
+async def show_link(ask: Ask) -> Reply:
+    await _expect_offered(ask)
+    return await _choosing(ask)
+
+
+async def choose(ask: Ask) -> Reply:
+    _expect_own_form(ask)
+    new, again = _given(ask, "new"), _given(ask, "again")
+    if new != again:
+        return await _choosing(ask, "The two are not the same.", 400)
+    if len(new) > _LONGEST:
+        return await _choosing(ask, "That is too long.", 400)
+    body = ResetConfirm(token=ask.words["token"], new_password=new)
+    try:
+        await api.confirm_reset(replace(ask, body=body))
+    except Refused as refused:
+        problem = problem_of(refused)
+    except Problem as caught:
+        problem = caught
+    else:
+        return redirect(DONE)
+    if problem.status == 429:
+        answer = await _choosing(ask, _wait(problem), 429)
+        return replace(answer, headers={**answer.headers, **problem.headers})
+    field, colon, rule = problem.code.partition(": ")
+    if not colon:
+        raise problem
+    if field == "token":
+        return page(
+            "accounts/console/password_reset_link.html",
+            status=400,
+            is_gone=True,
+            path="",
+            shortest=0,
+            error="",
+        )
+    return await _choosing(ask, f"It {rule}.", 400)
+
+
+async def _expect_offered(ask: Ask) -> None:
+    """Problem not_found where nobody could be written to, or has a password here."""
+    offered = ask.context.options.local_enabled and (await mailing_now(ask.context)).can_mail
+    if not offered:
+        raise Problem("not_found")
+
+
+def _expect_own_form(ask: Ask) -> None:
+    if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
+        raise Problem("forbidden")
+
+
+def _wait(problem: Problem) -> str:
+    seconds = problem.headers.get("Retry-After", "60")
+    return f"Too many tries from your address. Try again in {seconds} s."
+
+
+def _asking(email: str = "", error: str = "", status: int = 200) -> Reply:
+    return page(
+        "accounts/console/password_reset.html", status=status, asked=False, email=email, error=error
+    )
+
+
+async def _choosing(ask: Ask, error: str = "", status: int = 200) -> Reply:
+    context = ask.context
+    async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
+    return page(
+        "accounts/console/password_reset_link.html",
+        status=status,
+        is_gone=False,
+        path=ask.path,
+        shortest=policy.min_password_len,
+        error=error,
+    )
+
+
+def _given(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+_NOBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=ASK,
+        action=_NOBODY,
+        handler=show_asking,
+        summary="Where a letter for a new password is asked for.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=ASK,
+        action=_NOBODY,
+        handler=request_letter,
+        summary="Asks for a letter for a new password.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path=LINK,
+        action=_NOBODY,
+        handler=show_link,
+        summary="What the letter leads to.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=LINK,
+        action=_NOBODY,
+        handler=choose,
+        summary="Sets a new password by the letter's link.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,243 @@
+"""One's own account: each button by the handler of the API that does it.
+
+What is shown once, a secret to enrol and recovery codes, stands in the answer to its form and on no
+page that can be asked for again.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import segno
+from markupsafe import Markup
+
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ....storage.accounts.queries.own_account import select_own_sessions, select_own_user
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
+from ....storage.accounts.tables.totp_factors import is_enabled
+from ....storage.core.refusal import Refused
+from ...ui.formatting import exactly
+from ...ui.render import page, redirect
+from ...wire.errors import Problem, problem_of
+from ...wire.route import Ask, Reply, Route
+from ..routes import me as api
+from ..routes.auth_policy import configured_policy
+from ..routes.oidc_login import Stopped, begin
+from ..schemas.accounts import (
+    ChangePasswordRequest,
+    TOTPDisableRequest,
+    TOTPEnableRequest,
+    TOTPEnrollResponse,
+)
+
+PATH: Final = "/profile"
+_LONGEST: Final = 4_096
+_SAID: Final = {
+    "encryption_key_missing": "No encryption key is configured here, so no secret can be kept.",
+    "totp_enabled": "A second factor is enabled already.",
+    "revision_conflict": "The password was changed meanwhile.",
+    "not_found": "It has ended already.",
+    "off": "Single sign-on is not set up here.",
+    "provider_unavailable": "The provider of single sign-on does not answer. Nothing was changed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`form` is the one that was refused, or whose answer it is."""
+
+    form: str = ""
+    wrong: str = ""
+    done: str = ""
+    enrolling: TOTPEnrollResponse | None = None
+    recovery: Sequence[str] = ()
+
+
+class ProfileQuery(msgspec.Struct, frozen=True):
+    """`done` is what has just been done."""
+
+    done: str = ""
+
+
+_DONE: Final = {
+    "password": "The password is changed, and every other session has ended.",
+    "disable": "The second factor is given up.",
+    "end": "The session has ended.",
+    "link": "You can sign in by single sign-on now.",
+}
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, Said(done=_DONE.get(ask.query.done, "")))
+
+
+async def act(ask: Ask) -> Reply:
+    form = _first(ask, "act")
+    try:
+        return await _do(ask, form)
+    except Refused as refused:
+        problem = problem_of(refused)
+    except Problem as caught:
+        problem = caught
+    if problem.status in (401, 403):
+        raise problem
+    if problem.status == 429:
+        wait = problem.headers.get("Retry-After", "60")
+        wrong = f"Too many tries from your address. Try again in {wait} s."
+        reply = await _page(ask, Said(form, wrong), status=429)
+        return replace(reply, headers={**reply.headers, **problem.headers})
+    field, colon, rule = problem.code.partition(": ")
+    label = _LABELS.get(field, field)
+    wrong = _SAID.get(problem.code) or (f"{label} {rule}." if colon else problem.code)
+    return await _page(ask, Said(form, wrong), status=400)
+
+
+_LABELS: Final = {
+    "current_password": "The present password",
+    "new_password": "The new password",
+    "password": "The password",
+    "code": "Code:",
+}
+
+
+async def _do(ask: Ask, form: str) -> Reply:
+    match form:
+        case "password":
+            new = _secret(ask, "new")
+            if new != _secret(ask, "again"):
+                raise Problem("new_password: is not the same both times")
+            given = ChangePasswordRequest(
+                current_password=_secret(ask, "current"), new_password=new
+            )
+            await api.write_password(replace(ask, body=given))
+        case "enrol":
+            return await _page(ask, Said(form, enrolling=await api.enrol_factor(ask)))
+        case "enable":
+            code = _first(ask, "code").strip()[: CODE_LONGEST + 1]
+            if not code or len(code) > CODE_LONGEST:
+                raise Problem("code: is not what the generator shows now")
+            made = await api.enable_factor(replace(ask, body=TOTPEnableRequest(code=code)))
+            return await _page(ask, Said(form, recovery=made.recovery_codes))
+        case "disable":
+            given_up = TOTPDisableRequest(password=_secret(ask, "password"))
+            await api.disable_factor(replace(ask, body=given_up))
+        case "link":
+            return await _to_provider(ask)
+        case "end":
+            ids = {"sessionID": _uuid(_first(ask, "session"))}
+            await api.delete_session(replace(ask, ids=ids))
+        case _:
+            raise Problem("the form names nothing to do")
+    return redirect(f"{PATH}?done={form}")
+
+
+async def _to_provider(ask: Ask) -> Reply:
+    """By a page, since a form may not end at another site."""
+    async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
+        user = await select_own_user(tx, ask.who)
+    if user is None:
+        raise Problem("unauthorized")
+    try:
+        begun = await begin(ask, PATH, link_user=user.id)
+    except Stopped as stopped:
+        raise Problem(stopped.word) from None
+    answer = page("accounts/console/onward.html", onward=begun.address)
+    return replace(answer, headers={**answer.headers, "Set-Cookie": begun.cookie})
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+def _secret(ask: Ask, name: str) -> str:
+    text = _first(ask, name)
+    if len(text) > _LONGEST:
+        raise Problem("password: is too long")
+    return text
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Refused("not_found") from None
+
+
+async def _page(ask: Ask, said: Said, *, status: int = 200) -> Reply:
+    assert ask.session_hash is not None, "only a session comes here"
+    async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
+        user = await select_own_user(tx, ask.who)
+        if user is None:
+            raise Problem("unauthorized")
+        has_factor = await is_enabled(tx, user.id)
+        policy = await auth_policy_in_force(tx, configured_policy(ask.context.options))
+        sign_on = (await select_sign_on_shown(tx, ask.context.options.sign_on)).settings
+        sessions, current = await select_own_sessions(tx, ask.who, ask.session_hash)
+    enrolling = said.enrolling
+    return page(
+        "accounts/console/profile.html",
+        status=status,
+        path=PATH,
+        user=user,
+        has_password=user.password is not None,
+        has_factor=has_factor,
+        owes=ask.who.owes_second_factor,
+        sessions=sessions,
+        current=current,
+        sign_on=sign_on,
+        said=said,
+        qr=None if enrolling is None else qr_code(enrolling.uri),
+        recovery_most=RECOVERY_CODES,
+        shortest=policy.min_password_len,
+        exactly=exactly,
+    )
+
+
+def qr_code(text: str) -> Markup:
+    """As SVG that a strict policy lets through: it has neither style nor class, and what it shows
+    is ours alone."""
+    written = io.BytesIO()
+    segno.make(text, error="m", micro=False).save(
+        written,
+        kind="svg",
+        xmldecl=False,
+        svgns=False,
+        svgclass=None,
+        lineclass=None,
+        omitsize=True,
+        nl=False,
+        dark="#000",
+        light="#fff",
+    )
+    return Markup(written.getvalue().decode())  # noqa: S704 - made of modules, not of text
+
+
+_OWN: Final = Action(Need.SESSION, enrolling=True)
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route(
+        method="GET",
+        path=PATH,
+        action=_OWN,
+        handler=show,
+        summary="One's own account.",
+        query=ProfileQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        action=_OWN,
+        handler=act,
+        summary="Changes one's own account.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,38 @@
+"""Signed out here; who came by single sign-on is led on, to sign out there too. A page and not a
+redirect: under our own policy a form may not end at another site."""
+
+from typing import Final
+
+from ....probes.oidc.oidc_client import ProviderFault, sign_out_address
+from ....storage.accounts.rules.access import Action, Need
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from ..routes.local_login import SIGNED_OUT
+from ..routes.oidc_login import Stopped, settings_in_force
+
+
+async def show(ask: Ask) -> Reply:
+    return page("accounts/console/signed_out.html", onward=await _onward(ask))
+
+
+async def _onward(ask: Ask) -> str:
+    """Where the provider's own session ends; empty where it cannot be told."""
+    try:
+        settings = await settings_in_force(ask.context)
+        metadata = await ask.context.providers.metadata(settings.issuer)
+    except (Stopped, ProviderFault):
+        return ""
+    return sign_out_address(metadata, settings.client_id, settings.post_logout_url)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=SIGNED_OUT,
+        action=Action(Need.NOBODY),
+        handler=show,
+        summary="After the sign-out of who came by single sign-on.",
+        page=True,
+        in_document=False,
+    ),
+)

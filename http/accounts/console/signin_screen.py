@@ -1,0 +1,171 @@
+"""The sign-in page. Where it leads afterwards is a path of ours, whatever a link asks for."""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from ....storage.accounts.queries.console_navigation import select_places
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.totp import CODE_LONGEST
+from ....storage.accounts.transactions.sign_in import UNAUTHORIZED
+from ....storage.core.refusal import Refused, Unavailable
+from ...auth.csrf import is_cross_site
+from ...ui.render import page, redirect
+from ...wire.errors import Problem, problem_of
+from ...wire.route import Ask, Reply, Route
+from ...wire.safe_redirect import local_path
+from ..routes.local_login import TOTP_REQUIRED, log_in, read_auth_config
+from ..schemas.accounts import AuthConfig, LoginRequest
+
+_LONGEST: Final = 4_096
+_WRONG: Final = "E-mail or password is wrong."
+_WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was used already."
+_CODE: Final = "This account has a second factor: give its code, and the password once more."
+_DONE: Final = {"reset": "The password is set: sign in with it."}
+_PROBLEMS: Final = {
+    "expired": "That took too long, or was begun in another browser. Try once more.",
+    "refused": "The provider did not confirm who you are.",
+    "provider_unavailable": "The provider of single sign-on does not answer. Try again soon.",
+    "not_allowed": "New accounts may not have an address of that domain.",
+    "identity_taken": "That identity belongs to another account here.",
+    "off": "Single sign-on is not set up here.",
+}
+
+
+class SignInQuery(msgspec.Struct, frozen=True):
+    """`done` is what has just been done, `problem` why signing in elsewhere did not work."""
+
+    next: str = "/"
+    done: str = ""
+    problem: str = ""
+
+
+async def show(ask: Ask) -> Reply:
+    done = _DONE.get(ask.query.done, "")
+    problem = _PROBLEMS.get(ask.query.problem, "")
+    return await _form(ask, local_path(ask.query.next), done=done, problem=problem)
+
+
+async def enter(ask: Ask) -> Reply:
+    """The rate limit and the time that a wrong password costs are those of the API's sign-in."""
+    if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
+        raise Problem("forbidden")
+    to = local_path(_given(ask, "next"))
+    email, password = _given(ask, "email").strip(), _given(ask, "password")
+    code = _given(ask, "code").strip()
+    if len(email) > 254 or len(password) > _LONGEST or len(code) > CODE_LONGEST:
+        return await _form(ask, to, email=email[:254], error=_WRONG, status=401)
+    body = LoginRequest(username=email, password=password, totp=code or UNSET)
+    try:
+        answer = await log_in(replace(ask, body=body))
+    except Refused as refused:
+        return await _refused(ask, to, email, problem_of(refused), gave_code=bool(code))
+    except Problem as problem:
+        return await _refused(ask, to, email, problem, gave_code=bool(code))
+    return redirect(to, Set_Cookie=answer.headers["Set-Cookie"])
+
+
+async def _refused(ask: Ask, to: str, email: str, problem: Problem, *, gave_code: bool) -> Reply:
+    """Who gave no code is told nothing of one before the password is right."""
+    if problem.code == TOTP_REQUIRED:
+        return await _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
+    if problem.code == UNAUTHORIZED:
+        error = _WRONG_CODE if gave_code else _WRONG
+        return await _form(ask, to, email=email, error=error, status=401, asks_code=gave_code)
+    if problem.status == 429:
+        wait = problem.headers.get("Retry-After", "60")
+        error = f"Too many tries from your address. Try again in {wait} s."
+        answer = await _form(ask, to, email=email, error=error, status=429)
+        return replace(answer, headers={**answer.headers, **problem.headers})
+    raise problem
+
+
+async def home(ask: Ask) -> Reply:
+    """To the first project that the person sees."""
+    async with ask.context.pool.transaction("console_home", read_only=True) as tx:
+        places = await select_places(tx, ask.who)
+    if places:
+        return redirect(f"/projects/{places[0].uid}")
+    return page(
+        "ui/problem.html",
+        title="You are in no project yet",
+        words="Somebody who manages one can add you by your e-mail address.",
+    )
+
+
+def _given(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _form(
+    ask: Ask,
+    to: str,
+    *,
+    email: str = "",
+    error: str = "",
+    status: int = 200,
+    asks_code: bool = False,
+    done: str = "",
+    problem: str = "",
+) -> Reply:
+    options = ask.context.options
+    return page(
+        "accounts/console/signin_screen.html",
+        status=status,
+        next=to,
+        email=email,
+        error=error,
+        asks_code=asks_code,
+        version=options.version,
+        faults=ask.context.readiness().faults,
+        local=options.local_enabled,
+        ways=await _ways(ask),
+        done=done,
+        problem=problem,
+    )
+
+
+async def _ways(ask: Ask) -> AuthConfig:
+    """Those beside the password. The page is there while the store is not."""
+    try:
+        return await read_auth_config(ask)
+    except Unavailable:
+        local = ask.context.options.local_enabled
+        return AuthConfig(local=local, oidc=False, password_reset=False)
+
+
+_NOBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/",
+        action=Action(Need.ANYONE),
+        handler=home,
+        summary="Leads to a project.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/sign-in",
+        action=_NOBODY,
+        handler=show,
+        summary="The sign-in page.",
+        query=SignInQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/sign-in",
+        action=_NOBODY,
+        handler=enter,
+        summary="Signs in by the form.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

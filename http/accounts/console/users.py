@@ -1,0 +1,140 @@
+"""Everybody who has an account, for global admins: found by name, made, promoted and removed."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from ....storage.core.instant import Instant, from_text
+from ....storage.core.refusal import Refused
+from ...ui.form_routes import admin_route
+from ...ui.formatting import Moment, count, moment
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ..routes import users as api
+from ..schemas.accounts import AdminUser, CreateUser, UpdateAdminUser
+from .organization import ROLE_WORDS
+
+PATH: Final = "/admin/people"
+_SAID: Final = {
+    "email_taken": "Somebody has that address already.",
+    "last_global_admin": "That is the last global admin: make another one first.",
+    "last_org_admin": "They are the last admin of an organization: make another one first.",
+    "own_account": "That is your own account.",
+    "not_found": "They are not there any more.",
+}
+_WAYS: Final = {
+    "local": "password",
+    "oidc": "single sign-on",
+    "both": "password or single sign-on",
+    "none": "no way yet",
+}
+
+
+class PeopleQuery(msgspec.Struct, frozen=True):
+    q: Annotated[str, Meta(max_length=200)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    name: str
+    email: str
+    is_admin: bool
+    is_self: bool
+    way: str
+    places: list[str]
+    active: Moment | None
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, ask.query.q)
+
+
+async def act(ask: Ask) -> Reply:
+    try:
+        match _first(ask, "act"):
+            case "create":
+                await api.create(replace(ask, body=_given(ask)))
+            case "promote" | "demote" as verb:
+                body = UpdateAdminUser(is_global_admin=verb == "promote")
+                await api.update(_about(ask, body))
+            case "delete":
+                await api.delete(_about(ask))
+            case _:
+                raise Problem("the form names nothing to do")
+    except Refused as refused:
+        if refused.code == "forbidden":
+            raise
+        text = f"{refused.field} {refused.message or refused.code}".strip()
+        return await _page(ask, error=_SAID.get(refused.code) or f"{text[:1].upper()}{text[1:]}.")
+    except Problem as problem:
+        if problem.status != 400 or ":" not in problem.code:
+            raise
+        field, _, said = problem.code.partition(": ")
+        return await _page(ask, error=f"{field.capitalize()} {said}.")
+    return redirect(PATH)
+
+
+def _given(ask: Ask) -> CreateUser:
+    password = _first(ask, "password")
+    return CreateUser(
+        email=_first(ask, "email").strip(),
+        display_name=_first(ask, "display_name").strip(),
+        password=password or UNSET,
+        is_global_admin=bool(_first(ask, "admin")),
+    )
+
+
+def _about(ask: Ask, body: object = None) -> Ask:
+    try:
+        uid = UUID(_first(ask, "uid"))
+    except ValueError:
+        raise Refused("not_found") from None
+    return replace(ask, ids={"userID": uid}, body=body)
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _page(ask: Ask, q: str = "", *, error: str = "") -> Reply:
+    found = await api.list_people(replace(ask, query=PeopleQuery(q=q)))
+    now = ask.context.clock()
+    return page(
+        "accounts/console/users.html",
+        status=400 if error else 200,
+        path=PATH,
+        first=f"{count(len(found), 'account')}{' found' if q else ''}",
+        lines=[_line(one, ask.who.user, now) for one in found],
+        q=q,
+        error=error,
+        typed=_first(ask, "email") if error else "",
+    )
+
+
+def _line(one: AdminUser, own: object, now: Instant) -> Line:
+    active = one.last_active_at
+    return Line(
+        one.id,
+        one.display_name or one.email,
+        one.email,
+        one.is_global_admin,
+        one.id == own,
+        _WAYS[one.auth_type],
+        [
+            f"{ROLE_WORDS[each.role.value]} in {each.org_name}"
+            + (f" / {each.project_name}" if isinstance(each.project_name, str) else "")
+            for each in one.memberships
+        ],
+        moment(from_text(active), now) if isinstance(active, str) else None,
+    )
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    admin_route("GET", PATH, show, "Everybody who has an account.", PeopleQuery),
+    admin_route("POST", PATH, act, "Makes, promotes or removes accounts."),
+)

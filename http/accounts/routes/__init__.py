@@ -1,0 +1,1 @@
+"""Routes of accounts: handlers, and functions from row to schema."""

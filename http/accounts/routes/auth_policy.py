@@ -1,0 +1,84 @@
+"""How people sign in to this installation, set by global admins."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from ....storage.accounts.queries.auth_policy import select_auth_policy
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.auth_policy import AuthPolicy as Policy
+from ....storage.accounts.rules.auth_policy import plain_domains
+from ....storage.accounts.transactions.put_auth_policy import put_auth_policy
+from ...wire.app_context import Options
+from ...wire.route import Ask, Route
+from ..schemas.settings import AuthPolicy, PutAuthPolicy
+
+_OWN: Final = "/api/v1/settings/auth-policy"
+
+
+def configured_policy(options: Options) -> Policy:
+    """What holds where nobody has set anything."""
+    return Policy(
+        min_password_len=options.min_password_length,
+        session_ttl_seconds=options.session_ttl_seconds,
+    )
+
+
+async def read(ask: Ask) -> AuthPolicy:
+    async with ask.context.pool.transaction("read_auth_policy", read_only=True) as tx:
+        found = await select_auth_policy(tx)
+    return _shape(found or configured_policy(ask.context.options), configured=found is not None)
+
+
+async def put(ask: Ask) -> AuthPolicy:
+    policy = _given(ask.body, configured_policy(ask.context.options))
+    can_seal = ask.context.keyring.can_seal
+    async with ask.context.pool.transaction("put_auth_policy") as tx:
+        await put_auth_policy(tx, ask.who, policy, can_seal=can_seal)
+    return _shape(policy, configured=True)
+
+
+def _given(body: PutAuthPolicy, configured: Policy) -> Policy:
+    """What is left out is as it is configured."""
+    shortest, ttl = body.min_password_len, body.session_ttl_seconds
+    return Policy(
+        min_password_len=configured.min_password_len if shortest is UNSET else shortest,
+        session_ttl_seconds=configured.session_ttl_seconds if ttl is UNSET else ttl,
+        require_totp=body.require_totp,
+        allowed_email_domains=plain_domains(body.allowed_email_domains),
+    )
+
+
+def _shape(found: Policy, *, configured: bool) -> AuthPolicy:
+    return AuthPolicy(
+        configured=configured,
+        min_password_len=found.min_password_len,
+        session_ttl_seconds=found.session_ttl_seconds,
+        require_totp=found.require_totp,
+        allowed_email_domains=list(found.allowed_email_domains),
+    )
+
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_OWN,
+        action=_ADMIN,
+        handler=read,
+        summary="How people sign in, and whether anybody has set it.",
+        tag="auth_policy",
+        answer=AuthPolicy,
+    ),
+    Route(
+        method="PUT",
+        path=_OWN,
+        action=_ADMIN,
+        handler=put,
+        summary="Set how people sign in, the whole of it.",
+        tag="auth_policy",
+        body=PutAuthPolicy,
+        answer=AuthPolicy,
+    ),
+)

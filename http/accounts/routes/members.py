@@ -1,0 +1,119 @@
+"""Who is a member of an organization or of one project of it."""
+
+from typing import Final
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.tables.users import MembershipRow, select_members
+from ....storage.accounts.transactions.edit_members import add_member, remove_member, update_member
+from ....storage.core.instant import to_text
+from ...wire.route import Ask, Route
+from ...wire.schema import given, instant_text, known
+from ...wire.scope_keys import org_of
+from ..schemas.organizations import AddMember, Member, Membership, UpdateMember
+
+_ALL: Final = "/api/v1/organizations/{orgID}/members"
+_ONE: Final = f"{_ALL}/{{membershipID}}"
+_IN_ORG: Final = ("organization", "orgID")
+_ADMIN: Final = Action(Need.ORG_ADMIN)
+
+
+def _membership(row: MembershipRow) -> Membership:
+    return Membership(
+        id=row.uid,
+        user_id=row.user_uid,
+        org_id=row.org_uid,
+        project_id=known(row.project_uid),
+        role=Role(row.role),
+        created_at=to_text(row.created_at),
+    )
+
+
+def _member(row: MembershipRow) -> Member:
+    return Member(
+        **msgspec.structs.asdict(_membership(row)),
+        email=row.email,
+        display_name=row.display_name,
+        last_active_at=instant_text(row.last_active_at),
+    )
+
+
+async def list_members(ask: Ask) -> list[Member]:
+    async with ask.context.pool.transaction("list_members", read_only=True) as tx:
+        return [_member(row) for row in await select_members(tx, org_of(ask))]
+
+
+async def add(ask: Ask) -> Membership:
+    body = ask.body
+    async with ask.context.pool.transaction("add_member") as tx:
+        row = await add_member(
+            tx,
+            ask.who,
+            ask.ids["orgID"],
+            given(body.user_id),
+            given(body.email),
+            given(body.project_id),
+            body.role,
+        )
+    return _membership(row)
+
+
+async def update(ask: Ask) -> Membership:
+    ids = ask.ids
+    async with ask.context.pool.transaction("update_member") as tx:
+        row = await update_member(tx, ask.who, ids["orgID"], ids["membershipID"], ask.body.role)
+    return _membership(row)
+
+
+async def remove(ask: Ask) -> None:
+    async with ask.context.pool.transaction("remove_member") as tx:
+        await remove_member(tx, ask.who, ask.ids["orgID"], ask.ids["membershipID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_ADMIN,
+        scope=_IN_ORG,
+        handler=list_members,
+        summary="The members of an organization.",
+        tag="members",
+        answer=list[Member],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_ADMIN,
+        scope=_IN_ORG,
+        handler=add,
+        summary="Make somebody who has an account a member.",
+        tag="members",
+        body=AddMember,
+        answer=Membership,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=_ADMIN,
+        scope=_IN_ORG,
+        handler=update,
+        summary="Change a member's role.",
+        tag="members",
+        body=UpdateMember,
+        answer=Membership,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_ADMIN,
+        scope=_IN_ORG,
+        handler=remove,
+        summary="End a membership; the last org_admin's stays.",
+        tag="members",
+        status=204,
+    ),
+)

@@ -1,0 +1,274 @@
+"""Signing in elsewhere: to the provider and back (OpenID Connect Core 1.0, section 3.1; RFC 7636).
+
+State, nonce and verifier are good once, for ten minutes, and for the browser that began. Whatever
+goes wrong leads to the sign-in page with a word for it, never to another site.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from ....probes.oidc.oidc_client import (
+    Client,
+    Metadata,
+    ProviderFault,
+    Tokens,
+    ask_about,
+    authorization_address,
+    redeem,
+)
+from ....probes.oidc.oidc_settings import SignOn
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.queries.oidc_settings import select_sign_on
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.oidc_claim import Person, id_token_fault, person_of
+from ....storage.accounts.tables.user_identities import FLOW_US, FlowRow, begin_flow, take_flow
+from ....storage.accounts.transactions.oidc_sign_in import enter, link
+from ....storage.core.instant import SECOND
+from ....storage.core.refusal import Refused
+from ....storage.core.token import digest
+from ....storage.engine.keyring import CannotOpen
+from ...auth.jws import NotSigned
+from ...wire.app_context import Context
+from ...wire.errors import Problem
+from ...wire.local_credentials import cookie_of, identify_in
+from ...wire.route import Ask, Reply, Route
+from ...wire.safe_redirect import local_path
+from ...wire.session_cookie import client_text, new_secret, set_cookie
+from .auth_policy import configured_policy
+
+LOGIN: Final = "/auth/login"
+CALLBACK: Final = "/auth/callback"
+FLOWS_PER_MINUTE: Final = 30
+FLOW_COOKIE: Final = "leadline_flow"
+LINKED: Final = "/profile?done=link"
+
+
+class LoginQuery(msgspec.Struct, frozen=True):
+    """`redirect` is a path of ours to go on to."""
+
+    redirect: str = "/"
+
+
+class CallbackQuery(msgspec.Struct, frozen=True):
+    code: str = ""
+    state: str = ""
+    error: str = ""
+    iss: str = ""
+
+
+class Stopped(Exception):
+    """Signing in elsewhere ends here; `word` is what the sign-in page says more of."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Where the browser goes, and the cookie by which it is known when it is back."""
+
+    address: str
+    cookie: str
+
+
+async def log_in(ask: Ask) -> Reply:
+    try:
+        begun = await begin(ask, local_path(ask.query.redirect))
+    except Stopped as stopped:
+        return _to_sign_in(stopped.word)
+    return Reply(headers={"Location": begun.address, "Set-Cookie": begun.cookie})
+
+
+async def begin(ask: Ask, to: str, link_user: int | None = None) -> Begun:
+    """Stopped where it is off, or the provider does not answer; Problem rate_limited."""
+    context = ask.context
+    wait_seconds = context.flows.take(ask.client, FLOWS_PER_MINUTE, context.clock())
+    if wait_seconds:
+        raise Problem("rate_limited", headers={"Retry-After": str(wait_seconds)})
+    settings = await settings_in_force(context)
+    try:
+        metadata = await context.providers.metadata(settings.issuer)
+    except ProviderFault:
+        raise Stopped("provider_unavailable") from None
+    browser, state, nonce, verifier = (new_secret() for _ in range(4))
+    flow = FlowRow(settings.issuer, nonce, verifier, to, link_user)
+    async with context.pool.transaction("begin_sign_on") as tx:
+        await begin_flow(tx, digest(state), digest(browser), flow)
+    address = authorization_address(
+        metadata,
+        _client(settings),
+        scopes=settings.scopes,
+        state=state,
+        nonce=nonce,
+        challenge=_challenge(verifier),
+    )
+    return Begun(address, _flow_cookie(ask, browser, FLOW_US // SECOND))
+
+
+async def come_back(ask: Ask) -> Reply:
+    try:
+        flow = await _taken(ask)
+        settings = await settings_in_force(ask.context)
+        if settings.issuer != flow.issuer:
+            raise Stopped("expired")
+        if ask.query.error or not ask.query.code:
+            raise Stopped("refused")
+        person = await _vouched(ask, settings, flow)
+        if flow.link_user is not None:
+            return await _link(ask, flow.link_user, person)
+        return await _enter(ask, settings, flow, person)
+    except Stopped as stopped:
+        return _to_sign_in(stopped.word, _flow_cookie(ask, "", 0))
+
+
+async def settings_in_force(context: Context) -> SignOn:
+    """Stopped where there is no single sign-on."""
+    async with context.pool.transaction("read_sign_on", read_only=True) as tx:
+        try:
+            found = await select_sign_on(tx, context.keyring, context.options.sign_on)
+        except CannotOpen:
+            raise Stopped("provider_unavailable") from None
+    if not found.enabled:
+        raise Stopped("off")
+    return found
+
+
+async def _taken(ask: Ask) -> FlowRow:
+    """The flow that this browser began, once."""
+    browser = cookie_of(ask.headers.get("cookie", ""), FLOW_COOKIE)
+    state = ask.query.state
+    if not browser or not state:
+        raise Stopped("expired")
+    async with ask.context.pool.transaction("take_sign_on") as tx:
+        flow = await take_flow(tx, digest(state), digest(browser))
+    if flow is None:
+        raise Stopped("expired")
+    return flow
+
+
+async def _vouched(ask: Ask, settings: SignOn, flow: FlowRow) -> Person:
+    """Who the provider says came back."""
+    providers = ask.context.providers
+    try:
+        metadata = await providers.metadata(settings.issuer)
+        if (ask.query.iss or metadata.tells_issuer) and ask.query.iss != settings.issuer:
+            # RFC 9207: the answer of another provider.
+            raise Stopped("refused")
+        tokens = await redeem(
+            providers.reach, metadata, _client(settings), ask.query.code, flow.verifier
+        )
+        claims = await providers.claims(settings.issuer, tokens.id_token)
+    except ProviderFault as fault:
+        refused = fault.reason.startswith("http_status 4")
+        raise Stopped("refused" if refused else "provider_unavailable") from None
+    except NotSigned:
+        raise Stopped("refused") from None
+    fault_found = id_token_fault(
+        claims,
+        issuer=settings.issuer,
+        client_id=settings.client_id,
+        nonce=flow.nonce,
+        now=ask.context.clock() / SECOND,
+    )
+    if fault_found is not None:
+        raise Stopped("refused")
+    if "email" not in claims:
+        claims = {**await _more(ask, metadata, tokens, claims["sub"]), **claims}
+    return person_of(claims, issuer=settings.issuer)
+
+
+async def _more(ask: Ask, metadata: Metadata, tokens: Tokens, subject: str) -> dict[str, Any]:
+    """What is told beside the token of the same subject (Core 1.0, section 5.3.2). Without it
+    somebody comes in whose address is not known."""
+    try:
+        found = await ask_about(ask.context.providers.reach, metadata, tokens)
+    except ProviderFault:
+        return {}
+    return found if found.get("sub") == subject else {}
+
+
+async def _enter(ask: Ask, settings: SignOn, flow: FlowRow, person: Person) -> Reply:
+    context = ask.context
+    secret = new_secret()
+    client = client_text(ask.headers.get("user-agent", ""))
+    async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
+    try:
+        await context.pool.transact(
+            "sign_on", lambda tx: enter(tx, person, settings, policy, digest(secret), client)
+        )
+    except Refused:
+        raise Stopped("not_allowed") from None
+    cookie = set_cookie(context.options, secret, policy.session_ttl_seconds)
+    return Reply(headers={"Location": local_path(flow.redirect), "Set-Cookie": cookie})
+
+
+async def _link(ask: Ask, user: int, person: Person) -> Reply:
+    """By the session that asked for it, which is still there."""
+    context = ask.context
+    identified = await identify_in(context.pool, ask.headers, context.options.cookie_name)
+    if identified is None or not identified.by_cookie:
+        raise Stopped("expired")
+    principal = identified.principal
+    try:
+        await context.pool.transact("link", lambda tx: link(tx, principal, user, person))
+    except Refused as refused:
+        raise Stopped(refused.code) from None
+    return Reply(headers={"Location": LINKED, "Set-Cookie": _flow_cookie(ask, "", 0)})
+
+
+def _client(settings: SignOn) -> Client:
+    return Client(
+        id=settings.client_id, secret=settings.client_secret, redirect_url=settings.redirect_url
+    )
+
+
+def _challenge(verifier: str) -> str:
+    """RFC 7636, section 4.2."""
+    hashed = hashlib.sha256(verifier.encode()).digest()
+    return base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()
+
+
+def _flow_cookie(ask: Ask, value: str, seconds: int) -> str:
+    secure = "; Secure" if ask.context.options.cookie_secure else ""
+    return f"{FLOW_COOKIE}={value}; Path=/auth; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+
+
+def _to_sign_in(word: str, cookie: str = "") -> Reply:
+    headers = {"Location": f"/sign-in?problem={quote(word, safe='')}"}
+    return Reply(headers={**headers, **({"Set-Cookie": cookie} if cookie else {})})
+
+
+_NOBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=LOGIN,
+        action=_NOBODY,
+        handler=log_in,
+        summary="Begin to sign in at the provider of single sign-on.",
+        tag="single_sign_on",
+        query=LoginQuery,
+        status=302,
+        head=False,
+        also=(429,),
+    ),
+    Route(
+        method="GET",
+        path=CALLBACK,
+        action=_NOBODY,
+        handler=come_back,
+        summary="Back from the provider: a session, or the sign-in page with what was wrong.",
+        tag="single_sign_on",
+        query=CallbackQuery,
+        status=302,
+        head=False,
+    ),
+)

@@ -1,0 +1,123 @@
+"""How people sign in elsewhere, set by global admins: what is set was asked for first, so nothing
+is ever in force that never worked."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from ....probes.oidc.oidc_client import ProviderFault
+from ....probes.oidc.oidc_settings import USUAL_SCOPES, SignOn
+from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.transactions.put_oidc import merged_sign_on, put_sign_on
+from ...wire.app_context import Context
+from ...wire.errors import Problem
+from ...wire.mail_config import mailing_now
+from ...wire.route import Ask, Route
+from ...wire.schema import given
+from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
+from .oidc_login import CALLBACK
+
+_OWN: Final = "/api/v1/settings/oidc"
+
+
+async def read(ask: Ask) -> OIDCSettingsView:
+    return await _view(ask.context)
+
+
+async def put(ask: Ask) -> OIDCSettingsView:
+    """Refused as `merged_sign_on`; Problem that names the issuer where that does not answer."""
+    context = ask.context
+    wanted = await _wanted(context, ask.body)
+    secret = given(ask.body.client_secret)
+    async with context.pool.transaction("merge_sign_on", read_only=True) as tx:
+        whole = await merged_sign_on(
+            tx, ask.who, wanted, secret, context.options.sign_on, context.keyring
+        )
+    if whole.enabled:
+        try:
+            await context.providers.metadata(whole.issuer)
+        except ProviderFault as fault:
+            raise Problem(f"issuer: could not be asked ({fault.reason})") from None
+    async with context.pool.transaction("put_sign_on") as tx:
+        await put_sign_on(tx, ask.who, whole, context.keyring)
+    return await _view(context)
+
+
+async def _wanted(context: Context, body: SetOIDCSettings) -> SignOn:
+    """What is left out is as it is in force, but for the secret."""
+    async with context.pool.statement("read_sign_on") as tx:
+        before = (await select_sign_on_shown(tx, context.options.sign_on)).settings
+    redirect = body.redirect_url
+    redirect_url = before.redirect_url if redirect is UNSET else redirect.strip()
+    if not redirect_url and (base := (await mailing_now(context)).base_url):
+        redirect_url = base + CALLBACK
+    scopes, admins = body.scopes, body.bootstrap_admins
+    return SignOn(
+        enabled=body.enabled,
+        issuer=_text(body.issuer, before.issuer),
+        client_id=_text(body.client_id, before.client_id),
+        redirect_url=redirect_url,
+        scopes=before.scopes if scopes is UNSET else tuple(dict.fromkeys(scopes)) or USUAL_SCOPES,
+        post_logout_url=_text(body.post_logout_url, before.post_logout_url),
+        button_label=_text(body.button_label, before.button_label),
+        bootstrap_admins=before.bootstrap_admins
+        if admins is UNSET
+        else tuple(dict.fromkeys(one.strip() for one in admins)),
+    )
+
+
+def _text(text: object, before: str) -> str:
+    return text.strip() if isinstance(text, str) else before
+
+
+async def _view(context: Context) -> OIDCSettingsView:
+    async with context.pool.statement("read_sign_on") as tx:
+        shown = await select_sign_on_shown(tx, context.options.sign_on)
+    settings = shown.settings
+    is_active = False
+    if settings.enabled:
+        try:
+            await context.providers.metadata(settings.issuer)
+            is_active = True
+        except ProviderFault:
+            is_active = False
+    return OIDCSettingsView(
+        configured=shown.is_set_here,
+        active=is_active,
+        enabled=settings.enabled,
+        issuer=settings.issuer,
+        client_id=settings.client_id,
+        client_secret_set=shown.has_secret,
+        redirect_url=settings.redirect_url,
+        scopes=list(settings.scopes),
+        post_logout_url=settings.post_logout_url,
+        button_label=settings.button_label,
+        bootstrap_admins=list(settings.bootstrap_admins),
+        reload_error=context.providers.fault(settings.issuer) if settings.enabled else "",
+    )
+
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_OWN,
+        action=_ADMIN,
+        handler=read,
+        summary="How people sign in elsewhere, and whether the provider answers.",
+        tag="sign_on_settings",
+        answer=OIDCSettingsView,
+    ),
+    Route(
+        method="PUT",
+        path=_OWN,
+        action=_ADMIN,
+        handler=put,
+        summary="Set how people sign in elsewhere; the provider is asked before anything is kept.",
+        tag="sign_on_settings",
+        body=SetOIDCSettings,
+        answer=OIDCSettingsView,
+    ),
+)

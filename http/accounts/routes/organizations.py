@@ -1,0 +1,117 @@
+"""Organizations: listed to whoever is in them, made and removed by a global admin."""
+
+from typing import Final
+
+from ....storage.accounts.queries.visible_projects import select_visible_organizations
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.tables.projects import OrganizationRow, select_organization
+from ....storage.accounts.transactions.edit_organization import (
+    create_organization,
+    delete_organization,
+    rename_organization,
+)
+from ....storage.core.instant import to_text
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ..schemas.organizations import CreateOrganization, Organization, Rename
+
+_ALL: Final = "/api/v1/organizations"
+_ONE: Final = f"{_ALL}/{{orgID}}"
+_IN_IT: Final = ("organization", "orgID")
+
+
+def _shape(row: OrganizationRow) -> Organization:
+    return Organization(
+        id=row.uid,
+        slug=row.slug,
+        name=row.name,
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+async def list_all(ask: Ask) -> list[Organization]:
+    async with ask.context.pool.transaction("list_organizations", read_only=True) as tx:
+        return [_shape(row) for row in await select_visible_organizations(tx, ask.who)]
+
+
+async def create(ask: Ask) -> Organization:
+    async with ask.context.pool.transaction("create_organization") as tx:
+        row = await create_organization(tx, ask.who, ask.body.slug, ask.body.name)
+    return _shape(row)
+
+
+async def read(ask: Ask) -> Organization:
+    async with ask.context.pool.transaction("read_organization", read_only=True) as tx:
+        row = await select_organization(tx, ask.ids["orgID"])
+    if row is None:
+        raise Problem("not_found")
+    return _shape(row)
+
+
+async def rename(ask: Ask) -> Organization:
+    async with ask.context.pool.transaction("rename_organization") as tx:
+        row = await rename_organization(tx, ask.who, ask.ids["orgID"], ask.body.name)
+    return _shape(row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_organization") as tx:
+        await delete_organization(tx, ask.who, ask.ids["orgID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=Action(Need.ANYONE),
+        handler=list_all,
+        summary="The organizations that the caller is in.",
+        tag="organizations",
+        answer=list[Organization],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=Action(Need.GLOBAL_ADMIN),
+        handler=create,
+        summary="Make an organization; its maker is its first org_admin.",
+        tag="organizations",
+        body=CreateOrganization,
+        answer=Organization,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=_ONE,
+        action=Action(Need.VIEWER),
+        scope=_IN_IT,
+        handler=read,
+        summary="An organization.",
+        tag="organizations",
+        answer=Organization,
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=Action(Need.ORG_ADMIN),
+        scope=_IN_IT,
+        handler=rename,
+        summary="Rename an organization; its slug stays.",
+        tag="organizations",
+        body=Rename,
+        answer=Organization,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=Action(Need.GLOBAL_ADMIN),
+        scope=_IN_IT,
+        handler=delete,
+        summary="Remove an organization that has no projects.",
+        tag="organizations",
+        status=204,
+        also=(409,),
+    ),
+)

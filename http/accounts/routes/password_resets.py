@@ -1,0 +1,76 @@
+"""A new password by mail. What is answered is the same for every address."""
+
+from typing import Final
+
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.tables.password_resets import ask_for_reset
+from ....storage.accounts.transactions.reset_password_by_mail import expect_good, finish_reset
+from ...auth.passwords import rule_broken
+from ...wire.errors import Problem
+from ...wire.mail_config import mailing_now
+from ...wire.route import Ask, Route
+from ..schemas.accounts import ResetConfirm, ResetRequest, SignedIn
+from .auth_policy import configured_policy
+from .local_login import take_try
+
+_NOBODY: Final = Action(Need.NOBODY)
+_SMALL: Final = 64 << 10
+
+
+async def request_reset(ask: Ask) -> SignedIn:
+    """Problem not_found where nobody signs in by a password; rate_limited; mail_unavailable."""
+    context = ask.context
+    if not context.options.local_enabled:
+        raise Problem("not_found")
+    take_try(ask)
+    if not (await mailing_now(context)).can_mail:
+        raise Problem("mail_unavailable")
+    async with context.pool.statement("ask_for_reset") as tx:
+        await ask_for_reset(tx, ask.body.email.strip())
+    context.on_reset_asked()
+    return SignedIn(ok=True)
+
+
+async def confirm_reset(ask: Ask) -> None:
+    """A password that cannot be taken spends no token."""
+    context, body = ask.context, ask.body
+    if not context.options.local_enabled:
+        raise Problem("not_found")
+    take_try(ask)
+    async with context.pool.transaction("expect_good_reset", read_only=True) as tx:
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
+        await expect_good(tx, body.token)
+    broken = rule_broken(body.new_password, policy.min_password_len)
+    if broken is not None:
+        raise Problem(f"new_password: {broken}")
+    hashed = await context.passwords.hash(body.new_password)
+    await context.pool.transact("finish_reset", lambda tx: finish_reset(tx, body.token, hashed))
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/auth/local/reset/request",
+        action=_NOBODY,
+        handler=request_reset,
+        summary="Ask for a new password by mail; the answer is the same for every address.",
+        tag="password_resets",
+        body=ResetRequest,
+        answer=SignedIn,
+        body_largest=_SMALL,
+        also=(404, 429, 503),
+    ),
+    Route(
+        method="POST",
+        path="/auth/local/reset/confirm",
+        action=_NOBODY,
+        handler=confirm_reset,
+        summary="Set the new password by what the letter held, once; all sessions end.",
+        tag="password_resets",
+        body=ResetConfirm,
+        status=204,
+        body_largest=_SMALL,
+        also=(404, 429),
+    ),
+)

@@ -1,0 +1,123 @@
+"""Projects of an organization; whoever is in a single one is shown that one."""
+
+from typing import Final
+
+from ....storage.accounts.queries.visible_projects import select_visible_projects
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.tables.projects import ProjectRow, select_project
+from ....storage.accounts.transactions.edit_project import (
+    create_project,
+    delete_project,
+    rename_project,
+)
+from ....storage.core.instant import to_text
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.scope_keys import org_of
+from ..schemas.organizations import CreateProject, Project, Rename
+
+_ALL: Final = "/api/v1/organizations/{orgID}/projects"
+_ONE: Final = "/api/v1/projects/{projectID}"
+_IN_ORG: Final = ("organization", "orgID")
+_IN_IT: Final = ("project", "projectID")
+
+
+def _shape(row: ProjectRow) -> Project:
+    return Project(
+        id=row.uid,
+        org_id=row.org_uid,
+        slug=row.slug,
+        name=row.name,
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+async def list_of_organization(ask: Ask) -> list[Project]:
+    async with ask.context.pool.transaction("list_projects", read_only=True) as tx:
+        return [_shape(row) for row in await select_visible_projects(tx, ask.who, org_of(ask))]
+
+
+async def create(ask: Ask) -> Project:
+    body = ask.body
+    async with ask.context.pool.transaction("create_project") as tx:
+        row = await create_project(tx, ask.who, ask.ids["orgID"], body.slug, body.name)
+    return _shape(row)
+
+
+async def read(ask: Ask) -> Project:
+    async with ask.context.pool.transaction("read_project", read_only=True) as tx:
+        row = await select_project(tx, ask.ids["projectID"])
+    if row is None:
+        raise Problem("not_found")
+    return _shape(row)
+
+
+async def rename(ask: Ask) -> Project:
+    async with ask.context.pool.transaction("rename_project") as tx:
+        row = await rename_project(tx, ask.who, ask.ids["projectID"], ask.body.name)
+    return _shape(row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_project") as tx:
+        await delete_project(tx, ask.who, ask.ids["projectID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=Action(Need.VIEWER),
+        scope=_IN_ORG,
+        handler=list_of_organization,
+        summary="The projects of an organization that the caller sees.",
+        tag="projects",
+        answer=list[Project],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=Action(Need.ORG_ADMIN),
+        scope=_IN_ORG,
+        handler=create,
+        summary="Make a project.",
+        tag="projects",
+        body=CreateProject,
+        answer=Project,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=_ONE,
+        action=Action(Need.VIEWER),
+        scope=_IN_IT,
+        handler=read,
+        summary="A project.",
+        tag="projects",
+        answer=Project,
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=Action(Need.ORG_ADMIN),
+        scope=_IN_IT,
+        handler=rename,
+        summary="Rename a project; its slug stays.",
+        tag="projects",
+        body=Rename,
+        answer=Project,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=Action(Need.ORG_ADMIN),
+        scope=_IN_IT,
+        handler=delete,
+        summary="Remove a project that has no monitors.",
+        tag="projects",
+        status=204,
+        also=(409,),
+    ),
+)

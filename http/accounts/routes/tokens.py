@@ -1,0 +1,95 @@
+"""API tokens of an organization. The secret is in the answer to its making, and nowhere else."""
+
+import os
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.tables.api_tokens import TokenRow, select_tokens_of
+from ....storage.accounts.transactions.edit_tokens import create_token, delete_token
+from ....storage.core.instant import to_text
+from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from ...wire.route import Ask, Route
+from ...wire.schema import given, instant_text, known
+from ...wire.scope_keys import org_of
+from ..schemas.tokens import ApiToken, CreateApiToken, CreatedApiToken
+
+_ALL: Final = "/api/v1/organizations/{orgID}/tokens"
+_IN_ORG: Final = ("organization", "orgID")
+
+
+def _shape(row: TokenRow) -> ApiToken:
+    return ApiToken(
+        id=row.uid,
+        org_id=row.org_uid,
+        project_id=known(row.project_uid),
+        name=row.name,
+        role=Role(row.role),
+        actions=row.actions,
+        created_by=known(row.creator_uid),
+        created_by_email=known(row.creator_email),
+        last_used_at=instant_text(row.last_used_at),
+        created_at=to_text(row.created_at),
+    )
+
+
+async def list_tokens(ask: Ask) -> list[ApiToken]:
+    async with ask.context.pool.transaction("list_tokens", read_only=True) as tx:
+        return [_shape(row) for row in await select_tokens_of(tx, org_of(ask))]
+
+
+async def create(ask: Ask) -> CreatedApiToken:
+    body = ask.body
+    token = token_from(TokenKind.API, os.urandom(RANDOM_BYTES))
+    async with ask.context.pool.transaction("create_token") as tx:
+        row = await create_token(
+            tx,
+            ask.who,
+            ask.ids["orgID"],
+            body.name,
+            body.role,
+            given(body.project_id),
+            given(body.actions),
+            digest(token),
+        )
+    return CreatedApiToken(token=token, api_token=_shape(row))
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_token") as tx:
+        await delete_token(tx, ask.who, ask.ids["tokenID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=Action(Need.ORG_ADMIN),
+        scope=_IN_ORG,
+        handler=list_tokens,
+        summary="The API tokens of an organization, without their secrets.",
+        tag="tokens",
+        answer=list[ApiToken],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=Action(Need.ORG_ADMIN, tokenless=True),
+        scope=_IN_ORG,
+        handler=create,
+        summary="Make an API token; its secret is shown this once. Tokens cannot make tokens.",
+        tag="tokens",
+        body=CreateApiToken,
+        answer=CreatedApiToken,
+        status=201,
+    ),
+    Route(
+        method="DELETE",
+        path="/api/v1/tokens/{tokenID}",
+        action=Action(Need.ORG_ADMIN),
+        scope=("token", "tokenID"),
+        handler=delete,
+        summary="Revoke an API token at once.",
+        tag="tokens",
+        status=204,
+    ),
+)

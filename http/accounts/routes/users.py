@@ -1,0 +1,144 @@
+"""The people of the installation, as a global admin keeps them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ....storage.accounts.queries.auth_policy import auth_policy_in_force
+from ....storage.accounts.queries.users import NamedMembership, Person, search_people
+from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.rules.auth_policy import is_allowed
+from ....storage.accounts.transactions.edit_users import create_user, delete_user, set_global_admin
+from ....storage.core.naming import words_fault
+from ...auth.passwords import rule_broken
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import given, instant_text, known
+from ..schemas.accounts import AdminUser, AdminUserMembership, CreateUser, UpdateAdminUser, User
+from .auth_policy import configured_policy
+from .me import user_shape
+
+_ALL: Final = "/api/v1/admin/users"
+_ONE: Final = f"{_ALL}/{{userID}}"
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+
+class PeopleQuery(msgspec.Struct, frozen=True):
+    """Part of an e-mail address or a name, in any case."""
+
+    q: Annotated[str, Meta(max_length=200)] = ""
+
+
+def _membership(membership: NamedMembership) -> AdminUserMembership:
+    return AdminUserMembership(
+        org_id=membership.org_uid,
+        org_name=membership.org_name,
+        project_id=known(membership.project_uid),
+        project_name=known(membership.project_name),
+        role=Role(membership.role),
+    )
+
+
+# By whether there is a password, and whether there is an identity elsewhere.
+_AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "none"]]] = {
+    (True, False): "local",
+    (False, True): "oidc",
+    (True, True): "both",
+    (False, False): "none",
+}
+
+
+def _shape(person: Person) -> AdminUser:
+    return AdminUser(
+        **msgspec.structs.asdict(user_shape(person.user)),
+        auth_type=_AUTH_TYPES[person.user.password is not None, person.user.oidc_sub is not None],
+        last_active_at=instant_text(person.user.last_active_at),
+        memberships=[_membership(membership) for membership in person.memberships],
+    )
+
+
+async def list_people(ask: Ask) -> list[AdminUser]:
+    q = ask.query.q
+    fault = words_fault(q)
+    if fault is not None:
+        raise Problem(f"q: {fault}")
+    async with ask.context.pool.transaction("list_people", read_only=True) as tx:
+        return [_shape(person) for person in await search_people(tx, q)]
+
+
+async def create(ask: Ask) -> AdminUser:
+    context, body = ask.context, ask.body
+    async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
+        policy = await auth_policy_in_force(tx, configured_policy(context.options))
+    if not is_allowed(body.email, policy):
+        raise Problem("email: is of no domain that accounts may have")
+    password = given(body.password)
+    hashed = None
+    if password is not None:
+        broken = rule_broken(password, policy.min_password_len)
+        if broken is not None:
+            raise Problem(f"password: {broken}")
+        hashed = await context.passwords.hash(password)
+    async with context.pool.transaction("create_user") as tx:
+        row = await create_user(
+            tx, ask.who, body.email, body.display_name, hashed, admin=body.is_global_admin
+        )
+    return _shape(Person(row, []))
+
+
+async def update(ask: Ask) -> User:
+    async with ask.context.pool.transaction("update_user") as tx:
+        row = await set_global_admin(tx, ask.who, ask.ids["userID"], admin=ask.body.is_global_admin)
+    return user_shape(row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_user") as tx:
+        await delete_user(tx, ask.who, ask.ids["userID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_ADMIN,
+        handler=list_people,
+        summary="Everybody who has an account, with their memberships.",
+        tag="people",
+        query=PeopleQuery,
+        answer=list[AdminUser],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_ADMIN,
+        handler=create,
+        summary="Make an account; without a password it cannot sign in by one.",
+        tag="people",
+        body=CreateUser,
+        answer=AdminUser,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=_ADMIN,
+        handler=update,
+        summary="Make somebody else a global admin, or no longer one.",
+        tag="people",
+        body=UpdateAdminUser,
+        answer=User,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_ADMIN,
+        handler=delete,
+        summary="Remove somebody else's account.",
+        tag="people",
+        status=204,
+    ),
+)

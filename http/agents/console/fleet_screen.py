@@ -1,0 +1,98 @@
+"""The fleet: which processes and agents are there, what waits in each region, and agents' tokens.
+
+It belongs to the installation and stands in no project. A token that is made is shown in the answer
+to its form, and on no page that can be asked for again.
+"""
+
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from ....storage.agents.queries.fleet import count_watched, select_fleet
+from ....storage.agents.tables.agent_tokens import select_agent_tokens
+from ....storage.agents.tables.agents import select_agents
+from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST
+from ....storage.core.refusal import Refused
+from ...ui.form_routes import admin_route
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ..routes import agent_tokens as api
+from ..schemas.agent_tokens import CreatedAgentToken
+from .fleet_text import agent_lines, first_of, process_lines, region_lines, token_lines
+
+PATH: Final = "/admin/fleet"
+AGENTS_MOST: Final = 500
+_SAID: Final = {
+    "not_found": "It is not there any more, or it was revoked before.",
+    "agent_token_quota": f"At most {LIVE_MOST} tokens hold at once: revoke one first.",
+}
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    made = None
+    try:
+        match _first(ask, "act"):
+            case "make":
+                made = await api.make(ask, _first(ask, "name").strip(), _first(ask, "region"))
+            case "revoke":
+                await api.revoke(replace(ask, ids={"tokenID": _token(_first(ask, "token"))}))
+            case _:
+                raise Problem("the form names nothing to do")
+    except Refused as refused:
+        if refused.code == "forbidden":
+            raise
+        said = _SAID.get(refused.code) or f"{refused.field.capitalize()}: {refused.message}."
+        return await _page(ask, error=said, field=refused.field)
+    return redirect(PATH) if made is None else await _page(ask, made=made)
+
+
+def _token(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Refused("not_found") from None
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _page(
+    ask: Ask, *, error: str = "", field: str = "", made: CreatedAgentToken | None = None
+) -> Reply:
+    options = ask.context.options
+    async with ask.context.pool.transaction("console_fleet", read_only=True) as tx:
+        fleet = await select_fleet(tx, options.regions)
+        watched = await count_watched(tx)
+        agents = await select_agents(tx, AGENTS_MOST)
+        tokens = await select_agent_tokens(tx)
+    return page(
+        "agents/console/fleet_screen.html",
+        status=400 if error else 200,
+        path=PATH,
+        first=first_of(fleet, watched),
+        regions=region_lines(fleet, watched),
+        processes=process_lines(fleet, options.version),
+        agents=agent_lines(agents, fleet.at, options.version),
+        tokens=token_lines(tokens, fleet.at),
+        choices=sorted(options.regions),
+        version=options.version,
+        has_agents=options.has_agents,
+        made=made,
+        error=error,
+        field=field,
+        typed=_first(ask, "name").strip() if error else "",
+        chosen=_first(ask, "region") if error else "",
+    )
+
+
+ROUTES: Final = (
+    admin_route("GET", PATH, show, "What probes where, and agents' tokens."),
+    admin_route("POST", PATH, act, "Makes or revokes an agent's token."),
+)

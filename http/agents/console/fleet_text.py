@@ -1,0 +1,192 @@
+"""The fleet in words: what a region lacks, who is there, and what is known of each agent."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....probes.jobs.agent_protocol import LIVE_SECONDS
+from ....storage.agents.queries.fleet import Fleet, RegionLoad
+from ....storage.agents.tables.agent_tokens import AgentTokenRow
+from ....storage.agents.tables.agents import AgentRow
+from ....storage.core.instant import SECOND, Instant
+from ...ui.formatting import Moment, ago, count, duration, moment, number
+
+# A run that has waited so long finds too few who would run it.
+LATE_US: Final = 10 * SECOND
+# The sources of an agent's token, by how its row names them.
+_OF_TABLE: Final = "token:"
+_OF_CONFIGURATION: Final = "agent:"
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first line: its mark, and what follows from it, if anything does."""
+
+    mark: str
+    text: str
+    wrong: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLine:
+    name: str
+    mark: str
+    state: str
+    monitors: str
+    workers: str
+    agents: str
+    pending: str
+    lag: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLine:
+    host: str
+    uid: UUID
+    roles: str
+    regions: str
+    version: str
+    differs: bool
+    since: Moment
+    heard: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLine:
+    name: str
+    source: str
+    region: str
+    mark: str
+    state: str
+    version: str
+    differs: bool
+    carrier: int
+    kinds: str
+    heard: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    uid: UUID
+    name: str
+    region: str
+    made: Moment
+    revoked: Moment | None
+
+
+def first_of(fleet: Fleet, watched: Mapping[str, int]) -> First:
+    """Whether somebody probes wherever there is something to check, and in time."""
+    quiet = [one.name for one in fleet.regions if not one.is_live and watched.get(one.name)]
+    late = [one for one in fleet.regions if (one.lag_us(fleet.at) or 0) >= LATE_US]
+    wrong = [_quiet_words(name, watched[name]) for name in quiet]
+    wrong += [_late_words(one, fleet.at) for one in late if one.is_live]
+    live = [one for one in fleet.regions if one.is_live]
+    if quiet:
+        return First("degraded" if live else "down", f"Nothing probes in {_listed(quiet)}", wrong)
+    if wrong:
+        return First("degraded", f"Runs wait in {_listed([one.name for one in late])}", wrong)
+    if not live:
+        return First("unknown", "Nothing probes, and there is nothing to check")
+    return First("up", f"{count(len(live), 'region')} probed")
+
+
+def _quiet_words(region: str, monitors: int) -> str:
+    has = "monitor there is" if monitors == 1 else "monitors there are"
+    return (
+        f"No worker and no agent is heard from {region}: {number(monitors)} {has} not being "
+        "checked, and will be shown as not known."
+    )
+
+
+def _late_words(load: RegionLoad, now: Instant) -> str:
+    waited = duration(load.lag_us(now) or 0)
+    return (
+        f"In {load.name} a run has waited for {waited} that nobody has claimed: there are too few "
+        "who probe there, or they cannot run it."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def region_lines(fleet: Fleet, watched: Mapping[str, int]) -> list[RegionLine]:
+    return [_region(one, fleet.at, watched.get(one.name, 0)) for one in fleet.regions]
+
+
+def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionLine:
+    lag_us = load.lag_us(now)
+    mark, state = "up", "probed"
+    if not load.is_live:
+        mark, state = ("down", "quiet") if monitors else ("unknown", "quiet, nothing to check")
+    elif lag_us is not None and lag_us >= LATE_US:
+        mark, state = "degraded", "late"
+    return RegionLine(
+        name=load.name,
+        mark=mark,
+        state=state,
+        monitors=number(monitors),
+        workers=number(load.workers),
+        agents=number(load.agents),
+        pending=number(load.pending_jobs),
+        lag="none waits" if lag_us is None else duration(lag_us),
+    )
+
+
+def process_lines(fleet: Fleet, version: str) -> list[ProcessLine]:
+    """`version` is that of the process that answers."""
+    return [
+        ProcessLine(
+            host=row.host,
+            uid=row.process,
+            roles=", ".join(row.roles),
+            regions=", ".join(row.regions) or "none",
+            version=row.version,
+            differs=row.version != version,
+            since=moment(row.from_at, fleet.at),
+            heard=ago(row.through_at, fleet.at),
+        )
+        for row in fleet.processes
+    ]
+
+
+def agent_lines(rows: Sequence[AgentRow], now: Instant, version: str) -> list[AgentLine]:
+    return [_agent(row, now, version) for row in rows]
+
+
+def _agent(row: AgentRow, now: Instant, version: str) -> AgentLine:
+    is_live = now - row.heard_at < LIVE_SECONDS * SECOND
+    return AgentLine(
+        name=row.name or "unnamed",
+        source=_source(row.credential),
+        region=row.region,
+        mark="up" if is_live else "unknown",
+        state="live" if is_live else "not heard",
+        version=row.version or "not told yet",
+        differs=bool(row.version) and row.version != version,
+        carrier=row.carrier,
+        kinds=", ".join(row.workflow_kinds) or "none",
+        heard=ago(row.heard_at, now),
+    )
+
+
+def _source(credential: str) -> str:
+    if credential.startswith(_OF_TABLE):
+        return "a token of this page"
+    if credential.startswith(_OF_CONFIGURATION):
+        return "a token of the configuration"
+    return "the token for all regions"
+
+
+def token_lines(rows: Collection[AgentTokenRow], now: Instant) -> list[TokenLine]:
+    return [
+        TokenLine(
+            uid=row.uid,
+            name=row.name,
+            region=row.region,
+            made=moment(row.created_at, now),
+            revoked=None if row.revoked_at is None else moment(row.revoked_at, now),
+        )
+        for row in rows
+    ]

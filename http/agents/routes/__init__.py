@@ -1,0 +1,1 @@
+"""Routes of agents: handlers, and functions from row to schema."""

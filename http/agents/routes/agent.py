@@ -1,0 +1,269 @@
+"""What agents call: they claim work, say what came of it, and say that they are there.
+
+An agent's token opens one region or, where the configuration says so, any; what it claims is leased
+to it alone. Secrets are sealed here, for the token of the very request that claims them.
+"""
+
+import logging
+import os
+from functools import partial
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from ....probes.jobs.agent_protocol import (
+    CAPABILITY,
+    INSTANCE_HEADER,
+    JOBS_MOST,
+    KINDS_HEADER,
+    WAIT_SECONDS_MOST,
+    Accounted,
+    Generation,
+    Heard,
+    Heartbeat,
+    Job,
+    Jobs,
+    Results,
+    read_kinds,
+    spelt,
+    window_job_id,
+)
+from ....probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.agents.tables import agents
+from ....storage.agents.tables.agents import AgentRow
+from ....storage.agents.transactions.accept_results import take_results
+from ....storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from ....storage.core.instant import SECOND, Instant, to_datetime
+from ....storage.engine.keyring import CannotOpen
+from ....storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ....storage.monitors.transactions.config_secrets import join
+from ....storage.monitors.transactions.resolve_secrets import Material, open_material
+from ....storage.results.rules.incoming_result import (
+    RECORDER_STOPPED,
+    Arrival,
+    Fate,
+    Recorded,
+    Source,
+)
+from ....storage.scheduling.rules.run_schedule import anchor_for
+from ....storage.scheduling.tables import canary_runs
+from ....storage.scheduling.tables import shards as schedules
+from ...wire.agent_credential import AgentCredential, still_opens
+from ...wire.app_context import Context
+from ...wire.errors import Problem
+from ...wire.local_credentials import bearer_of
+from ...wire.route import Ask, Route
+
+log = logging.getLogger("leadline.agents")
+
+_KNOWN_KINDS: Final = frozenset(CAPABILITY.values())
+Region = Annotated[str, Meta(min_length=1, max_length=63)]
+
+
+class InRegion(msgspec.Struct, frozen=True):
+    region: Region
+
+
+class Claim(InRegion, frozen=True):
+    max: Annotated[int, Meta(ge=1, le=JOBS_MOST)] = 10
+    wait: Annotated[int, Meta(ge=0, le=WAIT_SECONDS_MOST)] = 20
+
+
+async def claim(ask: Ask) -> Jobs:
+    context, query = ask.context, ask.query
+    kinds = read_kinds(ask.headers.get(KINDS_HEADER, "")) & _KNOWN_KINDS
+    agent = await _hear(ask)
+
+    async def look() -> list[HandedOut]:
+        async with context.pool.transaction("claim_jobs") as tx:
+            if not await still_opens(tx, _credential(ask)):
+                raise Problem("unauthorized")
+            shards = [s.id for s in await schedules.select_shards(tx, [agent.region])]
+            places = context.options.canary_places
+            return await hand_out(tx, agent, kinds, shards, query.max, places) if shards else []
+
+    # Who can run less looks for itself: it would find nothing in the turn of another.
+    turn = " ".join([agent.region, str(agent.carrier), *sorted(kinds)])
+    runs = await context.lookout.wait_for(turn, query.wait, look)
+    return Jobs(jobs=await _materialize(ask, runs))
+
+
+async def _hear(ask: Ask) -> AgentRow:
+    """The agent that asks, noted as heard. Problem forbidden where its token is of another region,
+    and a sentence where no configuration knows the region."""
+    region, credential = ask.query.region, _credential(ask)
+    if credential.region not in (None, region):
+        raise Problem("forbidden")
+    if region not in ask.context.options.regions:
+        raise Problem("region: is not known")
+    async with ask.context.pool.transaction("hear_agent") as tx:
+        return await agents.hear(tx, credential.source, region, _instance(ask), credential.name)
+
+
+def _credential(ask: Ask) -> AgentCredential:
+    assert ask.agent is not None, "this route asks for an agent's token"
+    return ask.agent
+
+
+def _instance(ask: Ask) -> UUID:
+    try:
+        return UUID(ask.headers.get(INSTANCE_HEADER, ""))
+    except ValueError:
+        return agents.NOBODY
+
+
+async def _materialize(ask: Ask, runs: list[HandedOut]) -> list[Job]:
+    """Jobs with what they need sealed for this request's token. What cannot be made ready stays
+    leased, and its reason is noted at the monitor; a canary gives its place back."""
+    token = bearer_of(ask.headers.get("authorization", ""))
+    jobs: list[Job] = []
+    troubles: dict[tuple[int, int], tuple[Trouble, Instant]] = {}
+    unready: list[tuple[tuple[int, int], Instant]] = []
+    for run in runs:
+        try:
+            material = open_material(ask.context.keyring, run.definition)
+        except CannotOpen:
+            log.exception("a monitor's secrets do not open", extra=_named(run))
+            trouble = Trouble.DECRYPT_FAILED
+        else:
+            if not material.missing:
+                jobs.append(_job(run, material, token))
+                continue
+            trouble = Trouble.MISSING_REFERENCE
+        key = run.definition.org, run.definition.id
+        troubles[key] = trouble, ask.context.clock()
+        unready.append((key, run.due))
+    if troubles:
+        async with ask.context.pool.transaction("note_troubles") as tx:
+            await note_troubles(tx, troubles)
+            for key, due in unready:
+                # Else the region would have a place less, and the next window be refused for it.
+                await canary_runs.end_window(tx, key, due)
+    return jobs
+
+
+def _named(run: HandedOut) -> dict[str, str]:
+    return {"monitor": str(run.definition.uid)}
+
+
+def _job(run: HandedOut, material: Material, token: str) -> Job:
+    d = run.definition
+    anchor = anchor_for(d.uid, d.interval_seconds * SECOND, run.due)
+    job = Job(
+        job_id=run.job or window_job_id(d.uid, run.due, d.revision),
+        monitor_id=d.uid,
+        due_at=to_datetime(run.due),
+        type=d.type,
+        target=d.target,
+        config=spelt(material.plain),
+        method=d.method,
+        conditions=d.conditions,
+        retries=d.retries,
+        revision=d.revision,
+        timeout_seconds=d.timeout_seconds,
+        interval_seconds=d.interval_seconds,
+        anchor=to_datetime(anchor),
+        lease_expires_at=to_datetime(run.lease_until),
+        carrier=int(run.carrier),
+    )
+    if run.carrier is Generation.PLAIN:
+        return job
+    whole = join(material.plain, material.secret)
+    contents = Contents(
+        config=spelt({key: whole[key] for key in material.secret}), secrets=material.values
+    )
+    return seal(job, contents, token, os.urandom(SALT_BYTES), os.urandom(NONCE_BYTES))
+
+
+async def heartbeat(ask: Ask) -> Heard:
+    agent = await _hear(ask)
+    body: Heartbeat = ask.body
+    async with ask.context.pool.transaction("agent_heartbeat") as tx:
+        await agents.tell(tx, agent.holder, body.version, body.workflow_kinds, body.carrier)
+    return Heard(now=to_datetime(ask.context.clock()))
+
+
+async def report(ask: Ask, source: Source) -> Accounted:
+    agent = await _hear(ask)
+    body: Results = ask.body
+    context = ask.context
+    async with context.pool.transaction("take_results") as tx:
+        arrivals = await take_results(
+            tx, agent.region, body.results, source, context.options.heartbeat_days
+        )
+    known = [arrival for arrival in arrivals if arrival is not None]
+    fates = [recorded.fate for recorded in await _record(context, known)]
+    if Fate.UNDECIDED in fates:
+        raise Problem("not_ready", headers={"Retry-After": "1"})
+    accepted = sum(fate in (Fate.LIVE, Fate.HISTORY) for fate in fates)
+    duplicate = sum(fate is Fate.DUPLICATE for fate in fates)
+    return Accounted(
+        accepted=accepted, duplicate=duplicate, ignored=len(arrivals) - accepted - duplicate
+    )
+
+
+async def _record(context: Context, arrivals: list[Arrival]) -> list[Recorded]:
+    """What became of each, all committed. Problem not_ready where the process stops meanwhile."""
+    found = await context.recorder.record_all(arrivals)
+    for arrival, recorded in zip(arrivals, found, strict=True):
+        if recorded.fate is Fate.REFUSED:
+            if recorded.reason == RECORDER_STOPPED:
+                raise Problem("not_ready", headers={"Retry-After": "1"})
+            extra = {"monitor": arrival.monitor, "cause": recorded.reason}
+            log.error("an agent's result was not stored", extra=extra)
+    return found
+
+
+def _route(method: str, name: str, handler: Any, summary: str, **more: Any) -> Route:
+    return Route(
+        method=method,
+        path=f"/api/v1/agent/{name}",
+        action=Action(Need.AGENT),
+        handler=handler,
+        summary=summary,
+        in_document=False,
+        **more,
+    )
+
+
+ROUTES: Final = (
+    _route(
+        "GET",
+        "jobs",
+        claim,
+        "Claim work; waits for some.",
+        query=Claim,
+        answer=Jobs,
+        head=False,
+    ),
+    _route(
+        "POST",
+        "heartbeat",
+        heartbeat,
+        "Say what one can run; the answer is our time.",
+        query=InRegion,
+        body=Heartbeat,
+        answer=Heard,
+    ),
+    _route(
+        "POST",
+        "results",
+        partial(report, source=Source.RUN),
+        "Bring what runs found.",
+        query=InRegion,
+        body=Results,
+        answer=Accounted,
+    ),
+    _route(
+        "POST",
+        "backfill",
+        partial(report, source=Source.BACKFILL),
+        "Bring what was found while nobody could be told.",
+        query=InRegion,
+        body=Results,
+        answer=Accounted,
+    ),
+)

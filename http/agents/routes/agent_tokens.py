@@ -1,0 +1,82 @@
+"""Agents' tokens, as a global admin keeps them. The secret is in the answer to its making only."""
+
+import os
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.agents.tables.agent_tokens import AgentTokenRow, select_agent_tokens
+from ....storage.agents.transactions.edit_agent_tokens import create_agent_token, revoke_agent_token
+from ....storage.core.instant import to_text
+from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
+from ...wire.route import Ask, Route
+from ...wire.schema import instant_text
+from ..schemas.agent_tokens import AgentToken, CreateAgentToken, CreatedAgentToken
+
+_ALL: Final = "/api/v1/agent-tokens"
+
+
+def _shape(row: AgentTokenRow) -> AgentToken:
+    return AgentToken(
+        id=row.uid,
+        name=row.name,
+        region=row.region,
+        created_at=to_text(row.created_at),
+        revoked_at=instant_text(row.revoked_at),
+    )
+
+
+async def list_agent_tokens(ask: Ask) -> list[AgentToken]:
+    async with ask.context.pool.transaction("list_agent_tokens", read_only=True) as tx:
+        return [_shape(row) for row in await select_agent_tokens(tx)]
+
+
+async def create(ask: Ask) -> CreatedAgentToken:
+    return await make(ask, ask.body.name, ask.body.region)
+
+
+async def make(ask: Ask, name: str, region: str) -> CreatedAgentToken:
+    token = token_from(TokenKind.AGENT, os.urandom(RANDOM_BYTES))
+    async with ask.context.pool.transaction("create_agent_token") as tx:
+        row = await create_agent_token(
+            tx, ask.who, name, region, digest(token), ask.context.options.regions
+        )
+    return CreatedAgentToken(id=row.uid, name=row.name, region=row.region, token=token)
+
+
+async def revoke(ask: Ask) -> None:
+    async with ask.context.pool.transaction("revoke_agent_token") as tx:
+        await revoke_agent_token(tx, ask.who, ask.ids["tokenID"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=Action(Need.GLOBAL_ADMIN),
+        handler=list_agent_tokens,
+        summary="The agents' tokens without their secrets, and those revoked last.",
+        tag="agent_tokens",
+        answer=list[AgentToken],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=Action(Need.GLOBAL_ADMIN, tokenless=True),
+        handler=create,
+        summary="Make an agent's token; its secret is shown this once.",
+        tag="agent_tokens",
+        body=CreateAgentToken,
+        answer=CreatedAgentToken,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_ALL}/{{tokenID}}",
+        action=Action(Need.GLOBAL_ADMIN),
+        handler=revoke,
+        summary="Revoke an agent's token at once.",
+        tag="agent_tokens",
+        status=204,
+    ),
+)

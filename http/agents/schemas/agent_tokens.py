@@ -1,0 +1,39 @@
+"""Bodies of agents' tokens."""
+
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ...wire.schema import Given, InstantText, Name, Shape
+
+RegionText = Annotated[str, Meta(min_length=1, max_length=63)]
+
+
+class AgentToken(Shape, frozen=True, kw_only=True):
+    """`revoked_at` is there once it opens nothing any more."""
+
+    id: UUID
+    name: str
+    region: str
+    created_at: InstantText
+    revoked_at: InstantText | UnsetType = UNSET
+
+
+class CreateAgentToken(Given, frozen=True, kw_only=True):
+    """`region` is the one that its agents probe in."""
+
+    name: Name
+    region: RegionText
+
+
+class CreatedAgentToken(Shape, frozen=True, kw_only=True):
+    """`token` is shown this once."""
+
+    id: UUID
+    name: str
+    region: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id})"

@@ -1,0 +1,177 @@
+"""How a service speaks for its members, whether it can just now, and when its budget burns."""
+
+from typing import Final
+
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.alerting.queries.alerting_state import SignalState, select_alerting_state
+from ...storage.alerting.tables.service_alertings import AlertingRow, Key, select_alerting
+from ...storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
+from ...storage.core.instant import SECOND
+from ...storage.engine.pools import Tx
+from ...storage.objectives.rules import DEFAULT_RULES, Rule, Severity, threshold_of
+from ...storage.objectives.tables.burn_rules import select_rules_of_services
+from ...storage.objectives.transactions.set_service_objective import put_burn_alerting
+from ..services.routes.service_json import service_named
+from ..services.schemas.services import (
+    BurnRuleDeclaration,
+    PatchServiceAlertingRequest,
+    ServiceAlerting,
+    ServiceAlertingState,
+    ServiceBurnAlerting,
+    ServiceSignalState,
+    SetServiceBurnAlertingRequest,
+)
+from ..wire.errors import Problem
+from ..wire.route import Ask, Route
+from ..wire.schema import given, instant_text, known
+
+_ONE: Final = "/api/v1/projects/{projectID}/services/{serviceID}"
+
+
+def shape_of_alerting(row: AlertingRow) -> ServiceAlerting:
+    return ServiceAlerting(
+        owns_paging=row.owns_paging,
+        page_on=row.page_on,  # type: ignore[arg-type]
+        page_on_unknown=row.page_on_unknown,
+        confirm_evaluations=row.confirm_evaluations,
+        renotify_seconds=row.renotify_seconds,
+    )
+
+
+async def read(ask: Ask) -> ServiceAlerting:
+    async with ask.context.pool.transaction("read_alerting", read_only=True) as tx:
+        row = await select_alerting(tx, (await service_named(ask, tx)).key)
+    if row is None:
+        raise Problem("not_found")
+    return shape_of_alerting(row)
+
+
+async def read_state(ask: Ask) -> ServiceAlertingState:
+    async with ask.context.pool.transaction("read_alerting_state", read_only=True) as tx:
+        row = await service_named(ask, tx)
+        return await shape_of_state(tx, row.key)
+
+
+async def shape_of_state(tx: Tx, key: Key) -> ServiceAlertingState:
+    state = await select_alerting_state(tx, key, tx.now)
+    return ServiceAlertingState(
+        live=_shape_of_signal(state.live), burn=_shape_of_signal(state.burn)
+    )
+
+
+def _shape_of_signal(signal: SignalState) -> ServiceSignalState:
+    return ServiceSignalState(
+        armed=signal.armed,
+        reason=known(signal.reason),
+        evaluated_at=instant_text(signal.evaluated_at),
+        lease_until=instant_text(signal.lease_until),
+        last_error=known(signal.last_error),
+    )
+
+
+async def edit(ask: Ask) -> ServiceAlerting:
+    body: PatchServiceAlertingRequest = ask.body
+    page_on = given(body.page_on)
+    wanted = AlertingEdit(
+        owns_paging=given(body.owns_paging),
+        page_on=None if page_on is None else frozenset(page_on),
+        page_on_unknown=given(body.page_on_unknown),
+        confirm_evaluations=given(body.confirm_evaluations),
+        renotify_seconds=given(body.renotify_seconds),
+    )
+    async with ask.context.pool.transaction("edit_alerting") as tx:
+        row = await edit_alerting(tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"], wanted)
+    return shape_of_alerting(row)
+
+
+async def write_burn_alerting(ask: Ask) -> ServiceBurnAlerting:
+    body: SetServiceBurnAlertingRequest = ask.body
+    given_ = given(body.burn_rules)
+    rules = DEFAULT_RULES if given_ is None else [_rule(each) for each in given_]
+    async with ask.context.pool.transaction("put_burn_alerting") as tx:
+        target = await put_burn_alerting(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            ask.ids["serviceID"],
+            body.window,
+            rules,
+            enabled=body.burn_alert_enabled,
+        )
+        key = (target.org, target.owner)
+        kept = (await select_rules_of_services(tx, [key])).get(key, {}).get(body.window, [])
+    return ServiceBurnAlerting(
+        window=body.window,
+        burn_alert_enabled=target.burn_enabled,
+        burn_rules=[shape_of_rule(row.rule) for row in kept],
+    )
+
+
+def _rule(given_: BurnRuleDeclaration) -> Rule:
+    return Rule(
+        given_.long_window_seconds * SECOND,
+        given_.short_window_seconds * SECOND,
+        threshold_of(given_.threshold),
+        Severity(given_.severity),
+    )
+
+
+def shape_of_rule(rule: Rule) -> BurnRuleDeclaration:
+    return BurnRuleDeclaration(
+        long_window_seconds=rule.long_us // SECOND,
+        short_window_seconds=rule.short_us // SECOND,
+        threshold=float(rule.threshold),
+        severity=rule.severity.value,
+    )
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_EDIT: Final = Action(Need.EDITOR)
+_SERVICE: Final = ("service", "serviceID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=f"{_ONE}/alerting",
+        action=_VIEW,
+        scope=_SERVICE,
+        handler=read,
+        summary="How the service speaks for its members.",
+        tag="service_alerting",
+        answer=ServiceAlerting,
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/alerting/state",
+        action=_VIEW,
+        scope=_SERVICE,
+        handler=read_state,
+        summary="Whether the service can speak just now, and where not, why.",
+        tag="service_alerting",
+        answer=ServiceAlertingState,
+    ),
+    Route(
+        method="PATCH",
+        path=f"{_ONE}/alerting",
+        action=_EDIT,
+        scope=_SERVICE,
+        handler=edit,
+        summary="Change how the service speaks for its members.",
+        tag="service_alerting",
+        body=PatchServiceAlertingRequest,
+        answer=ServiceAlerting,
+        also=(409,),
+    ),
+    Route(
+        method="PUT",
+        path=f"{_ONE}/sla-target/burn-alerting",
+        action=_EDIT,
+        scope=_SERVICE,
+        handler=write_burn_alerting,
+        summary="Whether and by which rules somebody is told that the budget burns too fast.",
+        tag="service_alerting",
+        body=SetServiceBurnAlertingRequest,
+        answer=ServiceBurnAlerting,
+        also=(409,),
+    ),
+)

@@ -1,0 +1,205 @@
+"""A project's monitors and services as a bundle: to read and keep, and to change by. What a text
+would change is shown before anything is applied.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from ...storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ...storage.bundles.rules.bundle import Bundle, read_bundle
+from ...storage.bundles.rules.bundle_diff import Act, Change, FieldChange
+from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
+from ...storage.bundles.tables.bundle_files import FileRow, select_files
+from ...storage.bundles.transactions.export_bundle import export_bundle
+from ...storage.core.instant import Instant
+from ...storage.core.refusal import Refused
+from ..ui.formatting import Moment, count, moment
+from ..ui.page_layout import frame_of
+from ..ui.render import page
+from ..wire.errors import Problem
+from ..wire.route import Ask, Reply, Route
+from .routes.bundles import apply_of, aside, plan_of
+
+FORM_BYTES_MOST: Final = 1 << 20
+# What is shown of a plan; the command line prints all of it.
+CHANGES_MOST: Final = 500
+FIELDS_MOST: Final = 50
+VALUE_LONGEST: Final = 160
+_WORDS: Final = {
+    Act.CREATE: ("+", "new"),
+    Act.UPDATE: ("~", "changed"),
+    Act.ORPHAN: ("−", "disabled"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """What it was and what it comes to be; None where there is neither."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    sign: str
+    act: str
+    kind: str
+    uid: str
+    fields: list[FieldLine]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A plan, or what was applied."""
+
+    is_applied: bool
+    first: str
+    lines: list[ChangeLine]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    provider: str
+    path: str
+    status: str
+    error: str
+    applied: Moment | None
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask)
+
+
+async def act(ask: Ask) -> Reply:
+    # A browser sends line breaks of its own, whatever was typed.
+    typed = ask.form.get("bundle", [""])[0].replace("\r\n", "\n")
+    verb = ask.form.get("act", [""])[0]
+    if verb not in ("plan", "apply"):
+        raise Problem("the form names nothing to do")
+    try:
+        text = await aside(ask, lambda: read_text(typed))
+    except BadText as why:
+        return await _page(ask, typed=typed, error=f"{_sentence(why)}.")
+    try:
+        bundle = await aside(ask, lambda: read_bundle(text.document))
+        shown = await _done(ask, verb, bundle)
+    except Refused as why:
+        if why.code in ("forbidden", "not_found"):
+            raise
+        return await _page(ask, typed=typed, error=_pointed_at(text, why))
+    return await _page(ask, typed=None if shown.is_applied else typed, shown=shown)
+
+
+async def _done(ask: Ask, verb: str, bundle: Bundle) -> Shown:
+    found = await (apply_of if verb == "apply" else plan_of)(ask, bundle)
+    return _shown(found.changes, is_applied=found.applied)
+
+
+def _pointed_at(text: Text, why: Refused) -> str:
+    return f"{_sentence(text.place_of(why.field))}: {why}."
+
+
+def _sentence(said: object) -> str:
+    text = str(said)
+    return text[:1].upper() + text[1:]
+
+
+def _shown(changes: Sequence[Change], *, is_applied: bool) -> Shown:
+    counts = Counter(one.action for one in changes)
+    parts = [f"{counts[act]} {word}" for act, (_, word) in _WORDS.items() if counts[act]]
+    first = f"{'Applied' if is_applied else 'If applied'}: {', '.join(parts) or 'nothing changes'}"
+    told = [one for one in changes if one.action in _WORDS or one.fields]
+    lines = [_line(one) for one in told[:CHANGES_MOST]]
+    return Shown(is_applied, f"{first}.", lines, len(told) - len(lines))
+
+
+def _line(change: Change) -> ChangeLine:
+    sign = _WORDS[change.action][0] if change.action in _WORDS else "="
+    fields = [] if change.action is Act.CREATE else change.fields[:FIELDS_MOST]
+    return ChangeLine(
+        sign, change.action.value, change.kind, change.uid, [_field(one) for one in fields]
+    )
+
+
+def _field(field: FieldChange) -> FieldLine:
+    return FieldLine(field.name, _value(field.from_), _value(field.to))
+
+
+def _value(value: Any) -> str | None:
+    if value is msgspec.UNSET:
+        return None
+    text = value if isinstance(value, str) and value else msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_LONGEST else f"{text[:VALUE_LONGEST]}…"
+
+
+async def _page(
+    ask: Ask, *, typed: str | None = None, shown: Shown | None = None, error: str = ""
+) -> Reply:
+    async with ask.context.pool.transaction("console_bundle", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        project = frame.place.uid
+        document = await export_bundle(tx, ask.who, project, ask.context.keyring)
+        files = [row for row in await select_files(tx) if row.project == project]
+        now = tx.now
+    assert ask.scope is not None
+    text = await aside(ask, lambda: write_text(document)) if typed is None else typed
+    return page(
+        "bundles/console.html",
+        status=400 if error else 200,
+        frame=frame,
+        first=_first_line(document),
+        text=text,
+        is_typed=typed is not None,
+        shown=shown,
+        error=error,
+        files=[_file(row, now) for row in files],
+        may_apply=rank_in(ask.who, ask.scope) >= Rank.PROJECT_ADMIN,
+    )
+
+
+def _first_line(document: dict[str, Any]) -> str:
+    said = count(len(document["monitors"]), "monitor")
+    services = document.get("services")
+    also = f" and {count(len(services), 'service')}" if services else ""
+    return f"{said}{also} as a bundle"
+
+
+def _file(row: FileRow, now: Instant) -> FileLine:
+    applied = None if row.applied_at is None else moment(row.applied_at, now)
+    return FileLine(row.provider, row.path, row.status, row.last_error, applied)
+
+
+_PATH: Final = "/projects/{projectID}/bundle"
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_PATH,
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=show,
+        summary="A project as a bundle.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=_PATH,
+        action=Action(Need.PROJECT_ADMIN),
+        scope=_PROJECT,
+        handler=act,
+        summary="Plans or applies a bundle.",
+        form=True,
+        form_largest=FORM_BYTES_MOST,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Configuration as code: a project's monitors and services planned, applied and exported as one
+document. What is applied here belongs to the provider `api`."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+import msgspec
+import trio
+from msgspec import UNSET
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.bundles.rules.bundle import BYTES_MOST, read_bundle
+from ....storage.bundles.rules.bundle import Bundle as Wanted
+from ....storage.bundles.rules.bundle_diff import API
+from ....storage.bundles.transactions.apply_bundle import apply_bundle, plan_bundle
+from ....storage.bundles.transactions.bundle_context import Applied, Terms
+from ....storage.bundles.transactions.export_bundle import export_bundle
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ...monitors.routes.monitors import usable_regions
+from ...wire.route import Ask, Route
+from ..schemas.bundles import Bundle, BundlePlan, GivenBundle
+
+_ONE: Final = "/api/v1/projects/{projectID}/bundle"
+T = TypeVar("T")
+
+
+async def plan(ask: Ask) -> BundlePlan:
+    return await plan_of(ask, await _given(ask))
+
+
+async def plan_of(ask: Ask, bundle: Wanted) -> BundlePlan:
+    context = ask.context
+    async with context.pool.transaction("read_bundle_terms", read_only=True) as tx:
+        terms = await _terms(ask, tx)
+    project = ask.ids["projectID"]
+    changes = await plan_bundle(context.pool, project, bundle, _applied(ask), terms)
+    return BundlePlan(changes=changes, applied=False)
+
+
+async def apply(ask: Ask) -> BundlePlan:
+    return await apply_of(ask, await _given(ask))
+
+
+async def apply_of(ask: Ask, bundle: Wanted) -> BundlePlan:
+    async def work(tx: Tx) -> BundlePlan:
+        terms = await _terms(ask, tx)
+        project = ask.ids["projectID"]
+        changes = await apply_bundle(tx, project, bundle, _applied(ask), terms)
+        return BundlePlan(changes=changes, applied=True)
+
+    found = await ask.context.pool.transact("apply_bundle", work)
+    ask.context.on_edit()
+    return found
+
+
+async def export(ask: Ask) -> Bundle:
+    context = ask.context
+    async with context.pool.transaction("export_bundle", read_only=True) as tx:
+        found = await export_bundle(tx, ask.who, ask.ids["projectID"], context.keyring)
+    return Bundle(**found)
+
+
+async def _given(ask: Ask) -> Wanted:
+    """Refused invalid with the entry and its field."""
+    given: dict[str, Any] = {
+        name: value
+        for name, value in msgspec.structs.asdict(ask.body).items()
+        if value is not UNSET
+    }
+    return await aside(ask, lambda: read_bundle(given))
+
+
+async def aside(ask: Ask, work: Callable[[], T]) -> T:
+    """In a thread: what is read or written of a large bundle would hold the loop for a second."""
+    return await trio.to_thread.run_sync(work, limiter=ask.context.readers)
+
+
+def _applied(ask: Ask) -> Applied:
+    return Applied(principal=replace(ask.who, provider=API))
+
+
+async def _terms(ask: Ask, tx: Tx) -> Terms:
+    return Terms(
+        keyring=ask.context.keyring,
+        regions=await usable_regions(ask, tx),
+        defaults=await monitor_defaults_in_force(tx),
+        raw_days=ask.context.options.heartbeat_days,
+    )
+
+
+_ADMIN: Final = Action(Need.PROJECT_ADMIN)
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path=f"{_ONE}/plan",
+        action=_ADMIN,
+        scope=_PROJECT,
+        handler=plan,
+        summary="What applying a bundle would change; nothing is written.",
+        tag="bundles",
+        body=GivenBundle,
+        body_largest=BYTES_MOST,
+        names_once=True,
+        answer=BundlePlan,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/apply",
+        action=_ADMIN,
+        scope=_PROJECT,
+        handler=apply,
+        summary="Makes the project's monitors and services what a bundle says, all or nothing.",
+        tag="bundles",
+        body=GivenBundle,
+        body_largest=BYTES_MOST,
+        names_once=True,
+        answer=BundlePlan,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=_ONE,
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=export,
+        summary="The project's monitors and services as a bundle, but for those of files.",
+        tag="bundles",
+        answer=Bundle,
+    ),
+)

@@ -1,0 +1,47 @@
+"""Bodies of file providers: who watches which directory, and how each of its files stands."""
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from ....storage.bundles.rules.file_provider import Status
+from ...wire.schema import InstantText, Shape
+
+
+class FileProviderDiagnostic(Shape, frozen=True, kw_only=True):
+    """A file as it was last looked at. `generation` counts how often it was applied; `last_error`
+    says why its newest content is not, with line and column."""
+
+    provider: str
+    organization: str
+    project: str
+    path: str
+    generation: int
+    status: Status
+    last_error: str | UnsetType = UNSET
+    applied_at: InstantText | UnsetType = UNSET
+
+
+class FileProviderRuntimeStatus(Shape, frozen=True, kw_only=True):
+    """`leader` is whether a process watches the directory just now. Scans in Unix seconds."""
+
+    provider: str
+    scope_type: Literal["instance", "organization", "project"]
+    scope_org: str | UnsetType = UNSET
+    scope_project: str | UnsetType = UNSET
+    leader: bool
+    last_scan_unix: int | UnsetType = UNSET
+    last_success_unix: int | UnsetType = UNSET
+    last_error: str | UnsetType = UNSET
+    managed_monitors: int
+    orphaned_monitors: int
+    bundle_errors: int
+
+
+class FileProviders(Shape, frozen=True, kw_only=True):
+    bundles: list[FileProviderDiagnostic]
+    providers: list[FileProviderRuntimeStatus]
+
+
+class OrganizationFiles(Shape, frozen=True, kw_only=True):
+    bundles: list[FileProviderDiagnostic]

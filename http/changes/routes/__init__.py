@@ -1,0 +1,1 @@
+"""Routes of changes: handlers, and functions from row to schema."""

@@ -1,1 +1,0 @@
-"""The people of the installation."""

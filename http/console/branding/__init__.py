@@ -1,1 +1,0 @@
-"""The form of what the installation looks like to the public."""

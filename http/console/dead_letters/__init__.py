@@ -1,1 +1,0 @@
-"""What could not be delivered, for those who run the installation."""

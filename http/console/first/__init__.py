@@ -1,1 +1,0 @@
-"""The first minute of an installation: one field, one button."""

@@ -1,1 +1,0 @@
-"""The release gate for people: what it said and why, its policies, and who let through what."""

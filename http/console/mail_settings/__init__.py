@@ -1,1 +1,0 @@
-"""The mail server and where links lead."""

@@ -1,1 +1,0 @@
-"""Announced maintenance of a project: drawn, planned, ended, and the past only after a look."""

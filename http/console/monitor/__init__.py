@@ -1,1 +1,0 @@
-"""A monitor's page: is it fine, since when, why, and the evidence; and what may be done to it."""

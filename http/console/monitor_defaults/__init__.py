@@ -1,1 +1,0 @@
-"""The form of what new monitors have where nobody says otherwise."""

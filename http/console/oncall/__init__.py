@@ -1,1 +1,0 @@
-"""On call: who is, the calendar of it, and the forms of schedules and ladders."""

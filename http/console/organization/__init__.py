@@ -1,1 +1,0 @@
-"""Who belongs to an organization: people and tokens."""

@@ -1,1 +1,0 @@
-"""The overview of a project: is everything fine, what needs attention, and every monitor."""

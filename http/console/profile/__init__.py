@@ -1,1 +1,0 @@
-"""One's own account: the password, the second factor, the sessions."""

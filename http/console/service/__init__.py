@@ -1,1 +1,0 @@
-"""A service: is it fine, what is left of its budget, and what it is made of."""

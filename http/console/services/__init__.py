@@ -1,1 +1,0 @@
-"""The services of a project, those with the least budget left first."""

@@ -1,1 +1,0 @@
-"""How people sign in, for those who run the installation."""

@@ -1,1 +1,0 @@
-"""How people sign in elsewhere."""

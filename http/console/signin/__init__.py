@@ -1,1 +1,0 @@
-"""Signing in by a form, by the very rules of the API."""

@@ -1,1 +1,0 @@
-"""The page where everything is silenced."""

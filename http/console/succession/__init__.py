@@ -1,1 +1,0 @@
-"""The page on which a service takes a monitor's place."""

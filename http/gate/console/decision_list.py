@@ -1,0 +1,240 @@
+"""The ledger of a project's decisions, and one of them with all it was made from, in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import LATEST, Instant
+from ....storage.engine.pools import Isolation
+from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate_evidence import Evidence
+from ....storage.gate.tables.gate_decisions import (
+    Before,
+    DecisionRow,
+    instant_of,
+    select_decision,
+    select_decisions,
+)
+from ....storage.services.tables.services import ServiceRow, select_services_of_project
+from ...ui.formatting import GAP, Moment, coverage, duration, moment, setting
+from ...ui.page_layout import frame_of
+from ...ui.reliability_text import LABELS
+from ...ui.render import page
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+from .gate_text import ACTION_MARKS, MARKS, STATE_WORDS, because, lines, objective_of, used
+
+PAGE_ROWS: Final = 50
+SHOWN: Final = ("ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED")
+
+
+class LedgerQuery(msgspec.Struct, frozen=True):
+    state: Literal["", "ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED"] = ""
+    # Of one service, by its id; of all where it is empty.
+    service: str = ""
+    # The oldest decision that was shown.
+    before: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    uid: UUID
+    at: Moment
+    mark: str
+    word: str
+    service: UUID | None
+    name: str
+    because: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    label: str
+    text: str
+    note: str
+    mark: str = ""
+
+
+async def show(ask: Ask) -> Reply:
+    query: LedgerQuery = ask.query
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction(
+        "console_gate_ledger", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        frame = await frame_of(ask, tx)
+        services = await select_services_of_project(tx, org, project)
+        chosen = next((one for one in services if str(one.uid) == query.service), None)
+        if query.service and chosen is None:
+            raise Problem("not_found")
+        states = [State(query.state)] if query.state else list(State)
+        before = None if query.before is None else Before(instant_of(query.before), query.before)
+        found = await select_decisions(
+            tx,
+            org,
+            project,
+            None if chosen is None else chosen.id,
+            Instant(0),
+            LATEST,
+            states,
+            before,
+            PAGE_ROWS + 1,
+        )
+        now = tx.now
+    shown = found[:PAGE_ROWS]
+    return page(
+        "gate/console/decision_list.html",
+        frame=frame,
+        rows=[row_of(one, now) for one in shown],
+        services=services,
+        chosen=chosen,
+        state=query.state,
+        states=[(name, STATE_WORDS[State(name)]) for name in SHOWN],
+        is_later=query.before is not None,
+        oldest=shown[-1].uid if len(found) > PAGE_ROWS else None,
+        sentence=_first_line(shown, chosen),
+    )
+
+
+def _first_line(rows: Sequence[DecisionRow], chosen: ServiceRow | None) -> str:
+    if chosen is not None:
+        return f"What the gate said of {chosen.name}"
+    return "What the release gate said" if rows else "The release gate was not asked yet"
+
+
+def row_of(row: DecisionRow, now: Instant) -> Row:
+    why = because(row.reasons)
+    if row.action != row.unoverridden_action:
+        why += f"; overridden, acted as {row.action}"
+    return Row(
+        row.uid,
+        moment(row.evaluated_at, now),
+        MARKS[row.state],
+        STATE_WORDS[row.state],
+        row.service_uid,
+        row.service_name,
+        why,
+        row.actor_label,
+    )
+
+
+async def show_one(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_gate_decision", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        found = await select_decision(tx, org_of(ask), project_of(ask), ask.ids["decisionID"])
+        now = tx.now
+    if found is None:
+        raise Problem("not_found")
+    row, evidence = found
+    return page(
+        "gate/console/decision.html",
+        frame=frame,
+        row=row,
+        mark=MARKS[row.state],
+        sentence=said_of(row),
+        at=moment(row.evaluated_at, now),
+        figures=_figures(row, evidence, now),
+        lines=lines(evidence),
+        windows=_windows(evidence),
+        burns=_burns(evidence, now),
+        override=evidence.override,
+        until=None if evidence.override is None else moment(evidence.override.expires_at, now),
+    )
+
+
+def said_of(row: DecisionRow) -> str:
+    """The first line of a decision."""
+    match row.action:
+        case None:
+            return f"{row.service_name} has no policy"
+        case "BLOCK":
+            return f"{row.service_name} may not be released"
+        case "WARN":
+            return f"{row.service_name} may be released, with a warning"
+    overridden = row.unoverridden_action == "BLOCK"
+    return f"{row.service_name} may be released{', by an override' if overridden else ''}"
+
+
+def _figures(row: DecisionRow, evidence: Evidence, now: Instant) -> list[Figure]:
+    found = [Figure("Observed", STATE_WORDS[row.state], "worst of what counted", MARKS[row.state])]
+    if row.action is not None:
+        note = "no override"
+        if evidence.override is not None:
+            note = f"overridden by {evidence.override.actor_label}"
+        found.append(Figure("Acted as", row.action.value, note, ACTION_MARKS[row.action]))
+    facts, policy = evidence.facts, evidence.policy
+    if facts.sealed_through is None:
+        found.append(Figure("Facts sealed to", "—", "nothing is sealed yet"))
+    else:
+        lag_us = facts.at - facts.sealed_through
+        lag = f"{duration(abs(lag_us))} {'before' if lag_us >= 0 else 'after'}"
+        if policy is not None:
+            lag += f", bound {setting(policy.document.max_seal_lag_seconds)}"
+        found.append(Figure("Facts sealed to", moment(facts.sealed_through, now).text, lag))
+    if policy is not None:
+        found.append(Figure("Policy", f"revision {policy.revision}", f"of the {policy.source}"))
+    return found
+
+
+def _windows(evidence: Evidence) -> list[list[str]]:
+    rows = []
+    for window in evidence.facts.windows:
+        measured = window.good_us + window.bad_us
+        counted = measured + window.unknown_us
+        rows.append(
+            [
+                LABELS[window.window],
+                objective_of(window),
+                duration(window.good_us),
+                duration(window.bad_us),
+                duration(window.unknown_us),
+                coverage(None) if not counted else f"{1000 * measured // counted / 10:g}{GAP}%",
+                used(window),
+            ]
+        )
+    return rows
+
+
+def _burns(evidence: Evidence, now: Instant) -> list[list[str]]:
+    return [
+        [
+            rule.key,
+            "firing" if rule.firing else (rule.last_verdict or "not looked at"),
+            "never" if rule.evaluated_at is None else moment(rule.evaluated_at, now).text,
+        ]
+        for window in evidence.facts.windows
+        for rule in window.rules
+    ]
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/gate",
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=show,
+        summary="The ledger of the release gate.",
+        query=LedgerQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/projects/{projectID}/gate/decisions/{decisionID}",
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=show_one,
+        summary="A decision of the release gate.",
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,256 @@
+"""A service at its gate: what was said last, by which policy, and who let through what it blocked.
+
+Looking at it asks nothing: only pipelines do, and each of their questions is a row of the ledger.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ....storage.core.instant import DAY, HOUR, LATEST, Instant
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate_override import REASON_MOST, Status
+from ....storage.gate.rules.gate_policy import Source
+from ....storage.gate.tables.gate_decisions import DecisionRow, select_decisions
+from ....storage.gate.tables.gate_overrides import OverrideRow, select_overrides
+from ....storage.gate.tables.gate_policies import PolicyRow, select_governing
+from ....storage.gate.transactions.edit_gate_overrides import (
+    create_override,
+    revoke_override,
+    status_of,
+)
+from ....storage.services.tables.services import ServiceRow, select_service
+from ...ui.form_inputs import NONE, Fault, first
+from ...ui.formatting import Moment, duration, moment
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ..routes.policy_replay import Kept, replayed, select_kept
+from .decision_list import row_of, said_of
+from .gate_text import MARKS, document_lines
+from .replay_plot import drawn
+
+DAYS: Final = 30
+RECENT: Final = 10
+_UNTIL: Final = {
+    "1h": ("1 hour", HOUR),
+    "4h": ("4 hours", 4 * HOUR),
+    "1d": ("1 day", DAY),
+    "7d": ("7 days, the longest", 7 * DAY),
+}
+_STATUS: Final = {
+    Status.ACTIVE: ("degraded", "active"),
+    Status.EXPIRED: ("pending", "expired"),
+    Status.REVOKED: ("pending", "ended"),
+    Status.INERT: ("paused", "another policy governs"),
+}
+_ENDED: Final = {
+    "manual": "ended by hand",
+    "policy_changed": "ended as the policy was changed",
+    "policy_deleted": "ended as the policy was deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideLine:
+    uid: UUID
+    mark: str
+    word: str
+    by: str
+    reason: str
+    made: Moment
+    until: Moment
+    may_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    frame: Frame
+    row: ServiceRow
+    policy: PolicyRow | None
+    overrides: Sequence[OverrideRow]
+    decisions: Sequence[DecisionRow]
+    kept: Kept
+    now: Instant
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, {})
+
+
+async def send(ask: Ask) -> Reply:
+    """Overrides, or ends one."""
+    service = ask.ids["serviceID"]
+    act = first(ask, "act")
+    # Browsers end lines by two characters, and one of them is none that a text may hold.
+    reason = first(ask, "reason").replace("\r\n", "\n")
+    try:
+        async with ask.context.pool.transaction("console_gate_override") as tx:
+            row = await _service(tx, service)
+            if act == "end":
+                await revoke_override(tx, ask.who, row.project_uid, service, _uid(ask))
+            elif act == "override":
+                await _override(ask, tx, row, reason)
+            else:
+                raise Problem("the form names no act")
+    except Refused as refused:
+        return await _page(ask, {"reason": reason}, _fault(refused))
+    return redirect(f"/services/{service}/gate")
+
+
+async def _override(ask: Ask, tx: Tx, row: ServiceRow, reason: str) -> None:
+    if not 1 <= len(reason) <= REASON_MOST:
+        raise Refused("invalid", "reason", f"must be 1–{REASON_MOST} characters")
+    until, revision = _UNTIL.get(first(ask, "until")), first(ask, "revision")
+    if until is None or not revision.isascii() or not revision.isdigit():
+        raise Problem("the form names no end")
+    source = first(ask, "source")
+    if source not in list(Source):
+        raise Problem("the form names no policy")
+    await create_override(
+        tx,
+        ask.who,
+        row.project_uid,
+        row.uid,
+        int(revision[:9]),
+        reason,
+        Instant(tx.now + until[1]),
+        seen_source=Source(source),
+    )
+
+
+def _uid(ask: Ask) -> UUID:
+    try:
+        return UUID(first(ask, "override"))
+    except ValueError:
+        raise Problem("the form names what is not there") from None
+
+
+def _fault(refused: Refused) -> Fault:
+    said = {
+        "override_active": "An override is active already: it can be ended below.",
+        "override_not_active": "It had ended already.",
+        "revision_conflict": "Somebody changed the policy meanwhile: look at it, and try again.",
+        "not_configured": "There is no policy any more, so that there is nothing to override.",
+    }
+    if refused.code in said:
+        return Fault("", said[refused.code])
+    if not refused.field:
+        raise refused
+    return Fault(refused.field, f"{refused.field.capitalize()} {refused.message}.")
+
+
+async def _service(tx: Tx, uid: UUID) -> ServiceRow:
+    row = await select_service(tx, uid)
+    if row is None:
+        raise Problem("not_found")
+    return row
+
+
+async def _gate(ask: Ask) -> Gate:
+    async with ask.context.pool.transaction(
+        "console_gate", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        row = await _service(tx, ask.ids["serviceID"])
+        return Gate(
+            frame=await frame_of(ask, tx),
+            row=row,
+            policy=await select_governing(tx, row.org, row.project, row.id),
+            overrides=await select_overrides(tx, row.key),
+            decisions=await select_decisions(
+                tx, row.org, row.project, row.id, Instant(0), LATEST, list(State), None, RECENT
+            ),
+            kept=await select_kept(tx, row, DAYS),
+            now=tx.now,
+        )
+
+
+async def _page(ask: Ask, typed: dict[str, str], fault: Fault = NONE) -> Reply:
+    gate = await _gate(ask)
+    assert ask.scope is not None, "it is of a project"
+    may_override = rank_in(ask.who, ask.scope) >= Rank.PROJECT_ADMIN
+    overrides = [_line(gate, one, may_end=may_override) for one in gate.overrides]
+    last = gate.decisions[0] if gate.decisions else None
+    policy = gate.policy
+    return page(
+        "gate/console/gate_screen.html",
+        status=400 if fault.text else 200,
+        frame=gate.frame,
+        row=gate.row,
+        mark="pending" if last is None or policy is None else MARKS[last.state],
+        sentence=_first_line(gate, last),
+        last=None if last is None else row_of(last, gate.now),
+        policy=policy,
+        policy_lines=[] if policy is None else document_lines(policy.document),
+        policy_at=None if policy is None else moment(policy.began_at, gate.now),
+        may_override=may_override,
+        active=next((one for one in overrides if one.word == "active"), None),
+        overrides=overrides,
+        until=[(name, words) for name, (words, _) in _UNTIL.items()],
+        reason=typed.get("reason", ""),
+        reason_most=REASON_MOST,
+        decisions=[row_of(one, gate.now) for one in gate.decisions],
+        replay=drawn(await replayed(gate.kept, None), has_draft=False),
+        fault=fault,
+    )
+
+
+def _first_line(gate: Gate, last: DecisionRow | None) -> str:
+    """What was said once is told as that: the policy may be another by now, or an override over."""
+    if gate.policy is None:
+        return f"{gate.row.name} has no gate policy"
+    if last is not None:
+        return f"The gate last said that {said_of(last)}"
+    return f"The gate was not asked about {gate.row.name} yet"
+
+
+def _line(gate: Gate, override: OverrideRow, *, may_end: bool) -> OverrideLine:
+    status = status_of(override, gate.policy, gate.now)
+    mark, word = _STATUS[status]
+    if override.revoked_reason is not None:
+        word = _ENDED[override.revoked_reason]
+    elif status is Status.EXPIRED:
+        word = f"expired after {duration(override.expires_at - override.created_at)}"
+    return OverrideLine(
+        override.uid,
+        mark,
+        word,
+        override.actor_label,
+        override.reason,
+        moment(override.created_at, gate.now),
+        moment(override.expires_at, gate.now),
+        may_end and status in (Status.ACTIVE, Status.INERT),
+    )
+
+
+_GATE: Final = "/services/{serviceID}/gate"
+_SERVICE: Final = ("service", "serviceID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_GATE,
+        action=Action(Need.VIEWER),
+        scope=_SERVICE,
+        handler=show,
+        summary="A service at its release gate.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=_GATE,
+        action=Action(Need.PROJECT_ADMIN),
+        scope=_SERVICE,
+        handler=send,
+        summary="Overrides what the gate blocks, or ends an override.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,264 @@
+"""What the gate found, in plain words: each clause with its figure, or with why nobody can tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ....storage.alerting.rules.alert_episode import Live
+from ....storage.alerting.rules.paging_delegation import SignalReason
+from ....storage.core.availability import OBJECTIVE_SCALE, Budget, Withheld, allowed_us
+from ....storage.core.sli import Split
+from ....storage.gate.rules.gate import Action, Assignment, Clause, Finding, State, Unavailable
+from ....storage.gate.rules.gate_evidence import Evidence, Facts, ReasonSaid, WindowFacts, findings
+from ....storage.gate.rules.gate_policy import Document
+from ....storage.objectives.rules import Severity
+from ...ui.formatting import GAP, count, duration, setting
+from ...ui.reliability_text import LABELS, WHY, precisely
+
+MARKS: Final = {
+    State.ALLOW: "up",
+    State.WARN: "degraded",
+    State.BLOCK: "down",
+    State.UNKNOWN: "unknown",
+    State.NOT_CONFIGURED: "pending",
+}
+ACTION_MARKS: Final = {Action.ALLOW: "up", Action.WARN: "degraded", Action.BLOCK: "down"}
+STATE_WORDS: Final = {
+    State.ALLOW: "ALLOW",
+    State.WARN: "WARN",
+    State.BLOCK: "BLOCK",
+    State.UNKNOWN: "UNKNOWN",
+    State.NOT_CONFIGURED: "Not configured",
+}
+CLAUSE_WORDS: Final = {
+    Clause.BUDGET_EXHAUSTED: "The error budget is used up",
+    Clause.BUDGET_CONSUMED: "So much of the error budget is used",
+    Clause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
+    Clause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
+    Clause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
+}
+_MATCHED: Final = {
+    Clause.BUDGET_EXHAUSTED: "The error budget is used up",
+    Clause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
+    Clause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
+    Clause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
+}
+_CLEAR: Final = {
+    Clause.BUDGET_EXHAUSTED: "There is error budget left",
+    Clause.PAGE_BURN_FIRING: "No burn rule that pages is firing",
+    Clause.TICKET_BURN_FIRING: "No burn rule that files a ticket is firing",
+    Clause.SERVICE_INCIDENT_OPEN: "No incident of the service is open",
+}
+_UNTOLD: Final = {
+    Clause.BUDGET_EXHAUSTED: "Whether there is error budget left cannot be told",
+    Clause.BUDGET_CONSUMED: "How much of the error budget is used cannot be told",
+    Clause.PAGE_BURN_FIRING: "Whether a burn rule that pages is firing cannot be told",
+    Clause.TICKET_BURN_FIRING: "Whether a burn rule that files a ticket is firing cannot be told",
+    Clause.SERVICE_INCIDENT_OPEN: "Whether an incident would be open cannot be told",
+}
+# In a list, where one line tells a whole decision.
+_SHORT: Final = {
+    "budget_exhausted": "the error budget is used up",
+    "budget_consumed": "much of the error budget is used",
+    "page_burn_firing": "a burn rule that pages is firing",
+    "ticket_burn_firing": "a burn rule that files a ticket is firing",
+    "service_incident_open": "an incident is open",
+    "budget_withheld": "the error budget is withheld",
+    "seal_stale": "the facts are too old",
+    "facts_stale": "some of the facts are too old",
+    "no_objective": "no objective is set",
+    "window_target_missing": "no objective is set over that window",
+    "never_sealed": "nothing is sealed yet",
+    "never_evaluated": "nobody has looked for it",
+    "no_governing_revision": "no declaration governs",
+    "not_configured": "no policy is configured",
+}
+_MARK_OF: Final = {Assignment.BLOCK: "down", Assignment.WARN: "degraded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A clause over a window: `chip` is what the policy assigns to it, `code` the API's word."""
+
+    mark: str
+    text: str
+    chip: str
+    note: str
+    code: str
+    matches: bool
+
+
+def short(code: str) -> str:
+    """A reason's code in a few words; one that is not known as it is."""
+    return _SHORT.get(code, code)
+
+
+def because(reasons: Sequence[ReasonSaid]) -> str:
+    """Why, in one line: the first of what the answer rests on, and how many more there are."""
+    counted = [each for each in reasons if each.assignment is not Assignment.IGNORE]
+    counted.sort(key=_weight)
+    codes = list(dict.fromkeys(each.code for each in counted))
+    if not codes:
+        return "nothing matched"
+    further = len(codes) - 1
+    return (
+        f"{short(codes[0])}, and {count(further, 'more', 'more')}" if further else short(codes[0])
+    )
+
+
+def _weight(reason: ReasonSaid) -> int:
+    """What is known and blocks decides before what cannot be told, and that before a warning."""
+    if reason.clause is None or reason.code != reason.clause.value:
+        return 1
+    return 0 if reason.assignment is Assignment.BLOCK else 2
+
+
+def lines(evidence: Evidence) -> list[Line]:
+    """What matched and what could not be told before what did not match."""
+    if evidence.policy is None:
+        return []
+    document = evidence.policy.document
+    said = [_line(document, evidence.facts, each) for each in findings(document, evidence.facts)]
+    order = {"down": 0, "unknown": 1, "degraded": 2}
+    return sorted(said, key=lambda line: (not line.matches, order.get(line.mark, 3)))
+
+
+def _line(document: Document, facts: Facts, found: Finding) -> Line:
+    assignment = document.clauses[found.clause]
+    if found.unavailable is not None:
+        text, mark = _UNTOLD[found.clause], "unknown"
+        note = _why(document, facts, found)
+        code = found.unavailable.value
+    else:
+        text = _found(document, found)
+        mark = _MARK_OF.get(assignment, "pending") if found.matches else "up"
+        note = _figure(facts, found)
+        code = found.clause.value
+    if assignment is Assignment.IGNORE and found.matches is not False:
+        mark = "pending"
+    counts = found.matches is not False and assignment is not Assignment.IGNORE
+    return Line(mark, text, assignment.value, note, code, counts)
+
+
+def _found(document: Document, found: Finding) -> str:
+    if found.clause is Clause.BUDGET_CONSUMED:
+        percent = f"{document.budget_consumed_percent}{GAP}%"
+        return (
+            f"{_percent(found.value)} of the error budget is used"
+            if found.matches
+            else f"Less than {percent} of the error budget is used"
+        )
+    return _MATCHED[found.clause] if found.matches else _CLEAR[found.clause]
+
+
+def _percent(value: float | str | None) -> str:
+    """Cut, never rounded up."""
+    return f"{int(float(value or 0) * 10) / 10:g}{GAP}%"
+
+
+def _figure(facts: Facts, found: Finding) -> str:
+    window = _window(facts, found.window)
+    if found.clause in (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED) and window is not None:
+        return f"{used(window)} over {LABELS[window.window]}."
+    if isinstance(found.value, str) and found.clause is not Clause.SERVICE_INCIDENT_OPEN:
+        return f"{found.value}."
+    return f"Over {LABELS[window.window]}." if window is not None else ""
+
+
+def used(window: WindowFacts) -> str:
+    """`34 min of 43 min used`; what is withheld says why."""
+    budget = window.budget
+    if isinstance(budget, Withheld):
+        return f"withheld: {WHY.get(budget, budget)}"
+    split = Split(window.good_us, window.bad_us, window.unknown_us, window.excluded_us)
+    allowed = int(allowed_us(split, window.objective))
+    return f"{precisely(window.bad_us)} of {precisely(allowed)} used"
+
+
+def _why(document: Document, facts: Facts, found: Finding) -> str:
+    window = _window(facts, found.window)
+    over = f" over {LABELS[found.window]}" if found.window in LABELS else ""
+    bound = setting(document.max_seal_lag_seconds)
+    match found.unavailable:
+        case Unavailable.BUDGET_WITHHELD if window is not None:
+            budget = window.budget
+            if isinstance(budget, Budget):
+                return f"Too little was measured{over} for the rule to be decided."
+            return f"Withheld{over}: {WHY.get(budget, budget)}."
+        case Unavailable.SEAL_STALE if (facts.seal_lag_us or 0) < 0:
+            return "What is sealed ends after the gate was asked: a clock was wrong."
+        case Unavailable.SEAL_STALE:
+            lag = duration(facts.seal_lag_us or 0)
+            return f"What is sealed ends {lag} before, and may end {bound} before at most."
+        case Unavailable.FACTS_STALE if found.clause in _BUDGETS:
+            return f"Some of it{over} has waited for more than {bound} to be made again."
+        case Unavailable.FACTS_STALE if _is_unseen(facts, found):
+            return "The service could not be seen when it was last looked at."
+        case Unavailable.FACTS_STALE:
+            return f"Nobody looked within {setting(90)}, or what they saw is out of date."
+        case Unavailable.NO_OBJECTIVE:
+            return "The service has no objective."
+        case Unavailable.WINDOW_TARGET_MISSING:
+            return f"The service has no objective{over}."
+        case Unavailable.NEVER_SEALED:
+            return "Nothing of the service's time is sealed yet."
+        case Unavailable.NO_GOVERNING_REVISION:
+            return "No declaration of the service governs yet."
+        case Unavailable.NEVER_EVALUATED if found.clause is Clause.SERVICE_INCIDENT_OPEN:
+            if facts.live.reason in _SET_UP:
+                return "As the service's alerting is set up, no incident of it would be opened."
+            return "Nobody has looked for trouble of the service yet."
+    if window is not None and _is_watched(window, found.clause):
+        return f"Nobody has looked at such a burn rule{over} yet."
+    return f"No such burn rule{over} is watched: burn alerts are off, or there is none."
+
+
+_BUDGETS: Final = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
+_SEVERITIES: Final = {
+    Clause.PAGE_BURN_FIRING: Severity.PAGE,
+    Clause.TICKET_BURN_FIRING: Severity.TICKET,
+}
+# Because of which no incident of a service would be opened until somebody sets it up otherwise.
+_SET_UP: Final = (
+    SignalReason.NO_OWNING_SERVICE,
+    SignalReason.POLICY_PAGES_NOTHING,
+    SignalReason.NO_ENABLED_TARGET,
+    SignalReason.UNROUTABLE,
+)
+
+
+def _is_unseen(facts: Facts, found: Finding) -> bool:
+    return found.clause is Clause.SERVICE_INCIDENT_OPEN and facts.seen is Live.UNKNOWN
+
+
+def _is_watched(window: WindowFacts, clause: Clause) -> bool:
+    severity = _SEVERITIES.get(clause)
+    return window.burn_enabled and any(rule.severity is severity for rule in window.rules)
+
+
+def _window(facts: Facts, name: str | None) -> WindowFacts | None:
+    return next((each for each in facts.windows if each.window == name), None)
+
+
+def document_lines(document: Document) -> list[tuple[str, str]]:
+    """A policy as (what, value)."""
+    windows = (
+        "all that have an objective, the worst of them decides"
+        if document.window is None
+        else LABELS[document.window]
+    )
+    said = [(CLAUSE_WORDS[clause], document.clauses[clause].value) for clause in Clause]
+    percent = f"from {document.budget_consumed_percent}{GAP}%"
+    said = [
+        (f"{name}, {percent}" if n == 1 else name, value) for n, (name, value) in enumerate(said)
+    ]
+    return [
+        *said,
+        ("What cannot be told", f"acts as {document.unknown_behavior.upper()}"),
+        ("Windows", windows),
+        ("Facts may be so old", setting(document.max_seal_lag_seconds)),
+    ]
+
+
+def objective_of(window: WindowFacts) -> str:
+    return f"{window.objective / OBJECTIVE_SCALE:g}{GAP}%"

@@ -1,0 +1,292 @@
+"""The form of a gate's policy, of a service or of the project; a draft can be tried on the past of
+a service before it is saved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+from uuid import UUID
+
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from ....storage.gate.rules.gate_policy import (
+    SEAL_LAG_LEAST_SECONDS,
+    SEAL_LAG_MOST_SECONDS,
+    Document,
+    Source,
+    WindowMode,
+)
+from ....storage.gate.tables.gate_policies import PolicyRow, select_governing, select_policy
+from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import ServiceRow, select_service
+from ...ui.form_inputs import NONE, Fault, first, typed_of, whole
+from ...ui.form_routes import form_route
+from ...ui.page_layout import Frame, frame_of
+from ...ui.reliability_text import LABELS
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ...wire.scope_keys import org_of, project_of
+from ..routes.policy_replay import replay_draft
+from .gate_screen import DAYS
+from .gate_text import CLAUSE_WORDS, document_lines
+from .replay_plot import Drawn, drawn
+
+_CONFLICT: Final = "revision_conflict"
+_OVERTAKEN: Final = (
+    "Somebody saved the policy meanwhile. What you typed is still here: "
+    "compare it with what is saved now, then save it again."
+)
+_GONE: Final = (
+    "Somebody deleted the policy meanwhile. What you typed is still here: save it to have it again."
+)
+_NOT_DELETED: Final = {
+    _CONFLICT: "Somebody saved the policy meanwhile: it is shown as it is now.",
+    "not_configured": "Somebody deleted the policy meanwhile.",
+}
+# What a team usually begins with: it blocks on what is certain, and warns of what is coming.
+_USUAL: Final = {
+    Clause.BUDGET_EXHAUSTED: Assignment.BLOCK,
+    Clause.BUDGET_CONSUMED: Assignment.WARN,
+    Clause.PAGE_BURN_FIRING: Assignment.BLOCK,
+    Clause.TICKET_BURN_FIRING: Assignment.WARN,
+    Clause.SERVICE_INCIDENT_OPEN: Assignment.BLOCK,
+}
+_USUAL_TYPED: Final = {
+    "windows": "30d",
+    "percent": "75",
+    "lag": "900",
+    "unknown": UnknownBehavior.WARN.value,
+    **{clause.value: assignment.value for clause, assignment in _USUAL.items()},
+}
+_FIELDS: Final = {
+    "budget_consumed_percent": ("percent", "Used"),
+    "max_seal_lag_seconds": ("lag", "Facts may be so old"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`service` is None of the project's own policy; `own` is the policy that is edited, and
+    `inherited` the project's that holds where a service has none."""
+
+    frame: Frame
+    service: ServiceRow | None
+    own: PolicyRow | None
+    inherited: PolicyRow | None
+
+    @property
+    def revision(self) -> str:
+        """Of the policy that is edited, as the form holds it."""
+        return "" if self.own is None else str(self.own.revision)
+
+    @property
+    def here(self) -> str:
+        if self.service is None:
+            return f"/projects/{self.frame.place.uid}/gate/policy"
+        return f"/services/{self.service.uid}/gate/policy"
+
+    @property
+    def back(self) -> str:
+        if self.service is None:
+            return f"/projects/{self.frame.place.uid}/gate"
+        return f"/services/{self.service.uid}/gate"
+
+
+async def show(ask: Ask) -> Reply:
+    form = await _form(ask)
+    return _page(form, _shown(form))
+
+
+async def send(ask: Ask) -> Reply:
+    form = await _form(ask)
+    act = first(ask, "act")
+    try:
+        if act == "delete":
+            await _delete(ask, form)
+            return redirect(form.back)
+        document = _read(ask, form)
+        if act == "try" and form.service is not None:
+            return await _try(ask, form, form.service, document)
+        if act != "save":
+            raise Problem("the form names no act")
+        async with ask.context.pool.transaction("console_gate_policy") as tx:
+            await put_policy(
+                tx, ask.who, form.frame.place.uid, _uid(form), _revision(ask), document
+            )
+    except Refused as refused:
+        return await _refused(ask, refused)
+    return redirect(form.back)
+
+
+async def _refused(ask: Ask, refused: Refused) -> Reply:
+    """The form as it is by now: who has seen what is saved can save again."""
+    form, typed = await _form(ask), typed_of(ask)
+    if typed.get("act") == "delete":
+        if refused.code not in _NOT_DELETED:
+            raise refused
+        return _page(form, _shown(form), fault=Fault("", _NOT_DELETED[refused.code]))
+    if refused.code != _CONFLICT:
+        return _page(form, typed, fault=_fault(refused))
+    typed = {**typed, "revision": form.revision}
+    said = _GONE if form.own is None else _OVERTAKEN
+    return _page(form, typed, fault=Fault("", said), is_overtaken=form.own is not None)
+
+
+async def _try(ask: Ask, form: Form, service: ServiceRow, document: Document) -> Reply:
+    """As dear as asking the gate, and bounded with it."""
+    try:
+        with ask.context.gate.permit(str(ask.who.uid), ask.context.clock()):
+            found = await replay_draft(ask.context.pool, service, document, DAYS)
+    except Problem as problem:
+        seconds = problem.headers.get("Retry-After")
+        if seconds is None:
+            raise
+        said = f"The gate is asked too often just now: try it again in {seconds} s."
+        reply = _page(form, typed_of(ask), fault=Fault("", said))
+        headers = {**reply.headers, **problem.headers}
+        return replace(reply, status=problem.status, headers=headers)
+    return _page(form, typed_of(ask), tried=drawn(found, has_draft=True))
+
+
+async def _delete(ask: Ask, form: Form) -> None:
+    revision = _revision(ask)
+    if revision is None:
+        raise Refused("not_configured")
+    async with ask.context.pool.transaction("console_gate_policy_delete") as tx:
+        await delete_policy(tx, ask.who, form.frame.place.uid, _uid(form), revision)
+
+
+def _uid(form: Form) -> UUID | None:
+    return None if form.service is None else form.service.uid
+
+
+def _revision(ask: Ask) -> int | None:
+    text = first(ask, "revision")
+    return whole("revision", text) if text else None
+
+
+def _read(ask: Ask, form: Form) -> Document:
+    windows = first(ask, "windows")
+    if windows != "all" and windows not in WINDOWS:
+        raise Problem("the form names no window")
+    try:
+        clauses = {clause: Assignment(first(ask, clause.value)) for clause in Clause}
+        unknown = UnknownBehavior(first(ask, "unknown"))
+    except ValueError:
+        raise Problem("the form names what is not there") from None
+    return Document(
+        schema_version=_schema(form, windows),
+        window_mode=WindowMode.ALL if windows == "all" else WindowMode.ONE,
+        window=None if windows == "all" else windows,
+        clauses=clauses,
+        budget_consumed_percent=_within(ask, "budget_consumed_percent", 1, 100),
+        max_seal_lag_seconds=_within(
+            ask, "max_seal_lag_seconds", SEAL_LAG_LEAST_SECONDS, SEAL_LAG_MOST_SECONDS
+        ),
+        unknown_behavior=unknown,
+    )
+
+
+def _schema(form: Form, windows: str) -> Literal[1, 2]:
+    """What was written by an earlier schema stays of it as long as that can say it: a form that is
+    sent as it was shown changes nothing."""
+    is_earlier = form.own is not None and form.own.document.schema_version == 1
+    return 1 if is_earlier and windows != "all" else 2
+
+
+def _within(ask: Ask, field: str, least: int, most: int) -> int:
+    value = whole(field, first(ask, _FIELDS[field][0]))
+    if not least <= value <= most:
+        raise Refused("invalid", field, f"must be {least}–{most}")
+    return value
+
+
+def _shown(form: Form) -> dict[str, str]:
+    shown = form.own or form.inherited
+    typed = _USUAL_TYPED if shown is None else _typed(shown.document)
+    return {**typed, "revision": form.revision}
+
+
+def _typed(document: Document) -> dict[str, str]:
+    return {
+        "windows": document.window or "all",
+        "percent": str(document.budget_consumed_percent),
+        "lag": str(document.max_seal_lag_seconds),
+        "unknown": document.unknown_behavior.value,
+        **{clause.value: document.clauses[clause].value for clause in Clause},
+    }
+
+
+def _fault(refused: Refused) -> Fault:
+    if not refused.field:
+        raise refused
+    field, label = _FIELDS.get(refused.field, (refused.field, refused.field))
+    return Fault(field, f"{label}: {refused.message}.")
+
+
+async def _form(ask: Ask) -> Form:
+    async with ask.context.pool.transaction("console_gate_policy_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        org, project = org_of(ask), project_of(ask)
+        service = await _service(ask, tx)
+        key = None if service is None else service.id
+        own = await select_policy(tx, org, project, key)
+        inherited = None
+        if service is not None and own is None:
+            inherited = await select_governing(tx, org, project, service.id)
+    return Form(frame, service, own, inherited)
+
+
+async def _service(ask: Ask, tx: Tx) -> ServiceRow | None:
+    if "serviceID" not in ask.ids:
+        return None
+    row = await select_service(tx, ask.ids["serviceID"])
+    if row is None:
+        raise Problem("not_found")
+    return row
+
+
+def _page(
+    form: Form,
+    typed: Mapping[str, str],
+    *,
+    fault: Fault = NONE,
+    tried: Drawn | None = None,
+    is_overtaken: bool = False,
+) -> Reply:
+    of = form.service.name if form.service else f"project {form.frame.place.project}"
+    return page(
+        "gate/console/policy_form.html",
+        status=400 if fault.text else 200,
+        frame=form.frame,
+        here=form.here,
+        back=form.back,
+        of=of,
+        service=form.service,
+        own=form.own,
+        inherits=form.inherited is not None and form.inherited.source is Source.PROJECT,
+        clauses=[(clause.value, words, clause) for clause, words in CLAUSE_WORDS.items()],
+        assignments=[one.value for one in Assignment],
+        windows=[*LABELS.items()],
+        behaviors=[one.value for one in UnknownBehavior],
+        lag_least=SEAL_LAG_LEAST_SECONDS,
+        lag_most=SEAL_LAG_MOST_SECONDS,
+        typed={name: typed.get(name, "") for name in (*_USUAL_TYPED, "revision")},
+        tried=tried,
+        saved=document_lines(form.own.document) if form.own and is_overtaken else (),
+        fault=fault,
+    )
+
+
+_OF_SERVICE: Final = ("/services/{serviceID}/gate/policy", ("service", "serviceID"))
+_OF_PROJECT: Final = ("/projects/{projectID}/gate/policy", ("project", "projectID"))
+
+ROUTES: Final = (
+    form_route("GET", *_OF_SERVICE, show, "The form of a service's gate policy."),
+    form_route("POST", *_OF_SERVICE, send, "Tries, saves or deletes a service's gate policy."),
+    form_route("GET", *_OF_PROJECT, show, "The form of the project's gate policy."),
+    form_route("POST", *_OF_PROJECT, send, "Saves or deletes the project's gate policy."),
+)

@@ -1,0 +1,159 @@
+"""What policies would have said, drawn, summed and listed: the same time each time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from ....storage.core.instant import DAY, Instant
+from ....storage.core.time_span import Span
+from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate_replay import Said
+from ...maintenance.console.maintenance_weeks import Table, exact
+from ...ui.formatting import NOTHING, count, day, duration
+from ...ui.plots.latency import Tick
+from ...ui.plots.replay_lanes import Bar, Made, replay
+from ..routes.policy_replay import Judged, Replayed
+from .gate_text import MARKS, STATE_WORDS, short
+
+TABLE_MOST: Final = 100
+_TICKS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """For how long a state was said, by what was in force and by the draft."""
+
+    mark: str
+    word: str
+    text: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    plot: Markup
+    totals: Sequence[Total]
+    table: Table
+    from_: str
+    to: str
+
+
+def drawn(found: Replayed, *, has_draft: bool) -> Drawn:
+    within = found.within
+    lanes = [("In force", _bars(found.in_force, within))]
+    if has_draft:
+        lanes.append(("Draft", _bars(found.draft, within)))
+    # The newest are past what is sealed: they stand at the edge.
+    made = [_made(each, within) for each in found.decisions]
+    said = "What the policies in force said"
+    said += ", and what the draft would have said" if has_draft else ""
+    shown = found.draft if has_draft else found.in_force
+    return Drawn(
+        replay(lanes, made, _ticks(within), f"{said}, {_days(within)}"),
+        _totals(found, has_draft=has_draft),
+        _table(shown),
+        exact(within.from_),
+        exact(within.until),
+    )
+
+
+def _days(within: Span) -> str:
+    return f"from {exact(within.from_)} to {exact(within.until)} UTC"
+
+
+def _bars(said: Sequence[Said], within: Span) -> list[Bar]:
+    return [
+        Bar(
+            _share(each.span.from_, within),
+            _share(each.span.until, within),
+            each.state.value,
+            _told(each),
+        )
+        for each in said
+    ]
+
+
+def _told(said: Said) -> str:
+    why = ", ".join(short(code) for code in said.reasons)
+    return f"{STATE_WORDS[said.state]} from {exact(said.span.from_)}{f': {why}' if why else ''}"
+
+
+def _made(judged: Judged, within: Span) -> Made:
+    at = exact(judged.evaluated_at)
+    differs = judged.state is not judged.draft_state
+    words = STATE_WORDS[judged.state]
+    if differs:
+        words = f"{words}, the draft says {STATE_WORDS[judged.draft_state]}"
+    return Made(_share(judged.evaluated_at, within), differs, f"{at}: {words}")
+
+
+def _share(at: Instant, within: Span) -> float:
+    return min(max((at - within.from_) / within.length_us, 0.0), 1.0)
+
+
+def _ticks(within: Span) -> list[Tick]:
+    """Midnights in UTC, evenly apart."""
+    every = max(within.length_us // DAY // (_TICKS - 1), 1) * DAY
+    first = within.from_ + (-within.from_) % DAY
+    return [
+        Tick(_share(Instant(at), within), day(Instant(at)), n % 2 == 1)
+        for n, at in enumerate(range(first, within.until, every))
+    ]
+
+
+def _totals(found: Replayed, *, has_draft: bool) -> list[Total]:
+    totals = []
+    for state in State:
+        in_force, draft = _length(found.in_force, state), _length(found.draft, state)
+        if not in_force and not draft:
+            continue
+        text = duration(draft if has_draft else in_force)
+        note = ""
+        if has_draft:
+            note = "the same" if in_force == draft else f"in force: {_or_none(in_force)}"
+            text = _or_none(draft)
+        totals.append(Total(MARKS[state], STATE_WORDS[state], text, note))
+    many = len(found.decisions)
+    differ = sum(each.state is not each.draft_state for each in found.decisions)
+    if has_draft and many:
+        totals.append(Total("", "Decisions", f"{differ} of {many} differ", _changed(found)))
+    elif many:
+        totals.append(Total("", "Decisions", count(many, "decision"), "by their own facts"))
+    return totals
+
+
+def _or_none(us: int) -> str:
+    return duration(us) if us else NOTHING
+
+
+def _length(said: Sequence[Said], state: State) -> int:
+    return sum(each.span.length_us for each in said if each.state is state)
+
+
+def _changed(found: Replayed) -> str:
+    """The most frequent change, in words."""
+    pairs = [
+        (each.state, each.draft_state)
+        for each in found.decisions
+        if each.state is not each.draft_state
+    ]
+    if not pairs:
+        return "each by its own facts"
+    pair = max(set(pairs), key=pairs.count)
+    return f"{pairs.count(pair)} {STATE_WORDS[pair[0]]} become {STATE_WORDS[pair[1]]}"
+
+
+def _table(said: Sequence[Said]) -> Table:
+    rows = [
+        [
+            exact(each.span.from_),
+            STATE_WORDS[each.state],
+            ", ".join(short(code) for code in each.reasons) or "nothing matched",
+        ]
+        for each in reversed(said)
+    ]
+    heads = ["From, UTC", "Would have said", "Because"]
+    further = max(len(rows) - TABLE_MOST, 0)
+    return Table("What the policy would have said", heads, rows[:TABLE_MOST], further)

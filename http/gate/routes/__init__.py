@@ -1,0 +1,1 @@
+"""Routes of gate: handlers, and functions from row to schema."""

@@ -1,0 +1,221 @@
+"""The release gate is asked, and its policies are read and put.
+
+It keeps true: who is turned away has cost nothing and written nothing; whoever gets an answer finds
+it in the ledger; whoever hangs up before it is kept leaves no trace.
+"""
+
+import logging
+from typing import Final
+
+import msgspec
+import trio
+
+from ....storage.accounts.rules.access import Action, Grant, Need
+from ....storage.core.refusal import Refused, Unavailable
+from ....storage.engine.pools import Conflicted, Isolation, Tx
+from ....storage.gate.tables.gate_policies import PolicyRow, select_governing, select_policy
+from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
+from ....storage.gate.transactions.evaluate_gate import EVALUATE, Decided, evaluate_gate
+from ...services.routes.service_json import service_named
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import GateAsked, GateDecision, GatePolicy, GatePolicyWrite
+from .gate_json import document_of, shape_of_decision, shape_of_policy
+
+log = logging.getLogger("leadline.gate")
+
+# All of an evaluation, its second try included: a pipeline would rather ask again.
+EVALUATE_SECONDS: Final = 10.0
+ATTEMPTS: Final = 2
+_REVISION_DIGITS_MOST: Final = 9
+
+
+class ExpectedQuery(msgspec.Struct, frozen=True):
+    expected_revision: str | None = None
+
+
+async def evaluate(ask: Ask) -> GateDecision:
+    counts = ask.context.gate_counts
+    began = trio.current_time()
+    permit = ask.context.gate.permit(str(ask.who.uid), ask.context.clock())
+    try:
+        with permit:
+            decided = await _decide(ask)
+    except Problem as problem:
+        (counts.rejected if problem.status == 429 else counts.errors)[problem.code] += 1
+        raise
+    except Unavailable:
+        counts.errors["not_ready"] += 1
+        raise
+    except Refused:
+        raise
+    except Exception:
+        counts.errors["internal_error"] += 1
+        raise
+    row = decided.row
+    seconds = trio.current_time() - began
+    counts.decided(row.state, row.action, row.unoverridden_action, seconds)
+    return shape_of_decision(row, decided.evidence)
+
+
+async def _decide(ask: Ask) -> Decided:
+    async def work(tx: Tx) -> Decided:
+        return await evaluate_gate(tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"])
+
+    with trio.move_on_after(EVALUATE_SECONDS):
+        try:
+            return await ask.context.pool.transact(
+                "evaluate_gate", work, attempts=ATTEMPTS, isolation=Isolation.REPEATABLE_READ
+            )
+        except Conflicted as error:
+            raise _later("snapshot_conflict") from error
+        except Refused as refused:
+            if refused.code != "ledger_unwritable":
+                raise
+            log.error(
+                "a decision of the gate has no place", extra={"cause": repr(refused.__cause__)}
+            )
+            raise _later(refused.code) from refused
+    raise _later("timeout")
+
+
+def _later(code: str) -> Problem:
+    return Problem(code, headers={"Retry-After": "1"})
+
+
+async def read_policy(ask: Ask) -> GatePolicy:
+    """The service's own, or the project's that it inherits."""
+    async with ask.context.pool.transaction("read_gate_policy", read_only=True) as tx:
+        service = await service_named(ask, tx)
+        return _policy(await select_governing(tx, service.org, service.project, service.id))
+
+
+async def read_project_policy(ask: Ask) -> GatePolicy:
+    async with ask.context.pool.transaction("read_gate_policy", read_only=True) as tx:
+        return _policy(await select_policy(tx, org_of(ask), project_of(ask), None))
+
+
+def _policy(row: PolicyRow | None) -> GatePolicy:
+    if row is None:
+        raise Problem("not_configured")
+    return shape_of_policy(row)
+
+
+async def write_policy(ask: Ask) -> GatePolicy:
+    """Of the service where the path names one, else of the project."""
+    body: GatePolicyWrite = ask.body
+    document = document_of(body)
+    project, service = ask.ids["projectID"], ask.ids.get("serviceID")
+    async with ask.context.pool.transaction("put_gate_policy") as tx:
+        return shape_of_policy(
+            await put_policy(tx, ask.who, project, service, body.expected_revision, document)
+        )
+
+
+async def remove_policy(ask: Ask) -> None:
+    expected = _expected_revision(ask.query.expected_revision)
+    project, service = ask.ids["projectID"], ask.ids.get("serviceID")
+    async with ask.context.pool.transaction("delete_gate_policy") as tx:
+        await delete_policy(tx, ask.who, project, service, expected)
+
+
+def _expected_revision(text: str | None) -> int:
+    if text is None:
+        raise Problem("expected_revision_required")
+    if not (text.isascii() and text.isdigit() and len(text) <= _REVISION_DIGITS_MOST):
+        raise Problem("expected_revision_invalid")
+    return int(text)
+
+
+# Whoever may ask the gate may read by what it answers.
+READ: Final = Action(Need.VIEWER, grant=Grant.GATE_EVALUATE)
+_EDIT: Final = Action(Need.EDITOR)
+SERVICE: Final = ("service", "serviceID")
+PROJECT: Final = ("project", "projectID")
+OF_PROJECT: Final = "/api/v1/projects/{projectID}/gate"
+OF_SERVICE: Final = "/api/v1/projects/{projectID}/services/{serviceID}/gate"
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path=OF_SERVICE,
+        action=EVALUATE,
+        scope=SERVICE,
+        handler=evaluate,
+        summary="Ask whether to release now; the answer is kept with all that it was made from.",
+        tag="gate",
+        body=GateAsked,
+        body_optional=True,
+        answer=GateDecision,
+        also=(429, 503),
+    ),
+    Route(
+        method="GET",
+        path=f"{OF_SERVICE}/policy",
+        action=READ,
+        scope=SERVICE,
+        handler=read_policy,
+        summary="The policy that governs a service: its own, or the project's.",
+        tag="gate",
+        answer=GatePolicy,
+    ),
+    Route(
+        method="PUT",
+        path=f"{OF_SERVICE}/policy",
+        action=_EDIT,
+        scope=SERVICE,
+        handler=write_policy,
+        summary="Put the service's own policy, as a whole.",
+        tag="gate",
+        body=GatePolicyWrite,
+        answer=GatePolicy,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path=f"{OF_SERVICE}/policy",
+        action=_EDIT,
+        scope=SERVICE,
+        handler=remove_policy,
+        summary="Remove the service's own policy; the project's governs it then.",
+        tag="gate",
+        query=ExpectedQuery,
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=f"{OF_PROJECT}/policy",
+        action=READ,
+        scope=PROJECT,
+        handler=read_project_policy,
+        summary="The policy of all services of a project that have none of their own.",
+        tag="gate",
+        answer=GatePolicy,
+    ),
+    Route(
+        method="PUT",
+        path=f"{OF_PROJECT}/policy",
+        action=_EDIT,
+        scope=PROJECT,
+        handler=write_policy,
+        summary="Put the project's policy, as a whole.",
+        tag="gate",
+        body=GatePolicyWrite,
+        answer=GatePolicy,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path=f"{OF_PROJECT}/policy",
+        action=_EDIT,
+        scope=PROJECT,
+        handler=remove_policy,
+        summary="Remove the project's policy.",
+        tag="gate",
+        query=ExpectedQuery,
+        status=204,
+        also=(409,),
+    ),
+)

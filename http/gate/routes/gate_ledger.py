@@ -1,0 +1,154 @@
+"""What the gate decided, read from its ledger: by time, by state, one by one."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....storage.core.instant import DAY, Instant, from_text
+from ....storage.engine.pools import Tx
+from ....storage.gate.rules.gate import State
+from ....storage.gate.tables.gate_decisions import (
+    Before,
+    instant_of,
+    select_decision,
+    select_decisions,
+)
+from ....storage.services.tables.services import select_service
+from ...wire.cursor import page_limit, read_cursor, write_cursor
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import GateDecision, GateDecisionList
+from .gate import OF_PROJECT, PROJECT, READ
+from .gate_json import shape_of_decision, shape_of_summary
+
+RANGE_MOST_US: Final = 31 * DAY
+_HALF_BYTES: Final = 8
+# Of a value that is none, so much is said.
+_SAID_MOST: Final = 40
+
+
+class DecisionsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    from_: str | None = None
+    to: str | None = None
+    service_id: UUID | None = None
+    state: list[str] = []
+    cursor: str | None = None
+    limit: str = "50"
+
+
+async def list_decisions(ask: Ask) -> GateDecisionList:
+    query: DecisionsQuery = ask.query
+    from_at, to_at = _range(query.from_, query.to)
+    limit = page_limit(query.limit)
+    states = _states(query.state)
+    bound = ("gate-decisions", str(ask.ids["projectID"]), from_at, to_at, query.service_id, *states)
+    before = _before(read_cursor(query.cursor, bound, 2))
+    with ask.context.gate.permit(str(ask.who.uid), ask.context.clock(), takes_token=False):
+        async with ask.context.pool.transaction("list_gate_decisions", read_only=True) as tx:
+            service = None
+            if query.service_id is not None:
+                service = await _service(ask, tx, query.service_id)
+                if service is None:
+                    return GateDecisionList(items=[], next_cursor=None)
+            found = await select_decisions(
+                tx,
+                org_of(ask),
+                project_of(ask),
+                service,
+                from_at,
+                to_at,
+                states,
+                before,
+                limit + 1,
+            )
+    page = found[:limit]
+    more = len(found) > limit
+    return GateDecisionList(
+        items=[shape_of_summary(row) for row in page],
+        next_cursor=write_cursor(_key(page[-1].uid), bound) if more else None,
+    )
+
+
+async def read_decision(ask: Ask) -> GateDecision:
+    with ask.context.gate.permit(str(ask.who.uid), ask.context.clock(), takes_token=False):
+        async with ask.context.pool.transaction("read_gate_decision", read_only=True) as tx:
+            found = await select_decision(tx, org_of(ask), project_of(ask), ask.ids["decisionID"])
+    if found is None:
+        raise Problem("not_found")
+    return shape_of_decision(*found)
+
+
+async def _service(ask: Ask, tx: Tx, uid: UUID) -> int | None:
+    """Its key; one of another project is as good as none."""
+    row = await select_service(tx, uid)
+    return row.id if row is not None and (row.org, row.project) == _home(ask) else None
+
+
+def _home(ask: Ask) -> tuple[int, int]:
+    return org_of(ask), project_of(ask)
+
+
+def _range(from_: str | None, to: str | None) -> tuple[Instant, Instant]:
+    """[from, to), of at most 31 days."""
+    if from_ is None or to is None:
+        raise Problem("range_required")
+    try:
+        from_at, to_at = from_text(from_), from_text(to)
+    except (ValueError, OverflowError):
+        raise Problem("range_invalid") from None
+    if to_at <= from_at:
+        raise Problem("range_invalid")
+    if to_at - from_at > RANGE_MOST_US:
+        raise Problem("range_too_wide")
+    return from_at, to_at
+
+
+def _states(given: list[str]) -> list[State]:
+    """Those that are asked for, in one order however they were given; all where none is."""
+    known = {state.value for state in State}
+    for text in given:
+        if text not in known:
+            raise Problem(f"state_invalid: {text[:_SAID_MOST]}")
+    return [state for state in State if not given or state.value in given]
+
+
+def _key(uid: UUID) -> tuple[int, int]:
+    """An id as a cursor keeps it; its instant is part of it."""
+    first, second = uid.bytes[:_HALF_BYTES], uid.bytes[_HALF_BYTES:]
+    return int.from_bytes(first, signed=True), int.from_bytes(second, signed=True)
+
+
+def _before(key: tuple[int, ...] | None) -> Before | None:
+    if key is None:
+        return None
+    uid = UUID(bytes=b"".join(half.to_bytes(_HALF_BYTES, signed=True) for half in key))
+    return Before(instant_of(uid), uid)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=f"{OF_PROJECT}/decisions",
+        action=READ,
+        scope=PROJECT,
+        handler=list_decisions,
+        summary="What the gate decided in a range of at most 31 days, newest first.",
+        tag="gate_ledger",
+        query=DecisionsQuery,
+        answer=GateDecisionList,
+        also=(429,),
+    ),
+    Route(
+        method="GET",
+        path=f"{OF_PROJECT}/decisions/{{decisionID}}",
+        action=READ,
+        scope=PROJECT,
+        handler=read_decision,
+        summary="A decision, as it was answered.",
+        tag="gate_ledger",
+        answer=GateDecision,
+        also=(429,),
+    ),
+)

@@ -1,0 +1,138 @@
+"""Who lets through what the gate blocks: made, ended, and told of ever since."""
+
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.gate.tables.gate_overrides import (
+    select_override,
+    select_overrides,
+    select_standing,
+)
+from ....storage.gate.tables.gate_policies import select_governing
+from ....storage.gate.transactions.edit_gate_overrides import (
+    create_override,
+    revoke_override,
+    status_of,
+)
+from ...services.routes.service_json import service_named
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.time_params import instant_given
+from ..schemas import GateOverride, GateOverrideCreate, GateOverrideRecord, GateOverrides
+from .gate import OF_SERVICE, READ, SERVICE
+from .gate_json import shape_of_override, shape_of_record
+
+
+async def read_active(ask: Ask) -> GateOverride:
+    async with ask.context.pool.transaction("read_gate_override", read_only=True) as tx:
+        service = await service_named(ask, tx)
+        policy = await select_governing(tx, service.org, service.project, service.id)
+        found = None
+        if policy is not None:
+            found = await select_standing(tx, service.key, policy.source, policy.revision)
+    if found is None:
+        raise Problem("none_active")
+    return shape_of_override(found)
+
+
+async def create(ask: Ask) -> GateOverride:
+    body: GateOverrideCreate = ask.body
+    expires_at = instant_given("expires_at", body.expires_at)
+    async with ask.context.pool.transaction("create_gate_override") as tx:
+        return shape_of_override(
+            await create_override(
+                tx,
+                ask.who,
+                ask.ids["projectID"],
+                ask.ids["serviceID"],
+                body.policy_revision,
+                body.reason,
+                expires_at,
+            )
+        )
+
+
+async def list_all(ask: Ask) -> GateOverrides:
+    async with ask.context.pool.transaction("list_gate_overrides", read_only=True) as tx:
+        service = await service_named(ask, tx)
+        policy = await select_governing(tx, service.org, service.project, service.id)
+        rows = await select_overrides(tx, service.key)
+        now = tx.now
+    return GateOverrides(items=[shape_of_record(row, status_of(row, policy, now)) for row in rows])
+
+
+async def read(ask: Ask) -> GateOverrideRecord:
+    async with ask.context.pool.transaction("read_gate_override", read_only=True) as tx:
+        service = await service_named(ask, tx)
+        policy = await select_governing(tx, service.org, service.project, service.id)
+        row = await select_override(tx, service.key, ask.ids["overrideID"])
+        if row is None:
+            raise Problem("not_found")
+        return shape_of_record(row, status_of(row, policy, tx.now))
+
+
+async def revoke(ask: Ask) -> None:
+    async with ask.context.pool.transaction("revoke_gate_override") as tx:
+        await revoke_override(
+            tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"], ask.ids["overrideID"]
+        )
+
+
+_ADMIN: Final = Action(Need.PROJECT_ADMIN)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=f"{OF_SERVICE}/override",
+        action=READ,
+        scope=SERVICE,
+        handler=read_active,
+        summary="The override that is active just now.",
+        tag="gate_overrides",
+        answer=GateOverride,
+    ),
+    Route(
+        method="POST",
+        path=f"{OF_SERVICE}/override",
+        action=_ADMIN,
+        scope=SERVICE,
+        handler=create,
+        summary="Let through what the gate blocks, for at most 7 days.",
+        tag="gate_overrides",
+        body=GateOverrideCreate,
+        answer=GateOverride,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=f"{OF_SERVICE}/overrides",
+        action=READ,
+        scope=SERVICE,
+        handler=list_all,
+        summary="All overrides of a service, newest first; at most 200.",
+        tag="gate_overrides",
+        answer=GateOverrides,
+    ),
+    Route(
+        method="GET",
+        path=f"{OF_SERVICE}/overrides/{{overrideID}}",
+        action=READ,
+        scope=SERVICE,
+        handler=read,
+        summary="An override, and how it ended.",
+        tag="gate_overrides",
+        answer=GateOverrideRecord,
+    ),
+    Route(
+        method="DELETE",
+        path=f"{OF_SERVICE}/overrides/{{overrideID}}",
+        action=_ADMIN,
+        scope=SERVICE,
+        handler=revoke,
+        summary="End an override that is active, or that waits for its policy to govern again.",
+        tag="gate_overrides",
+        status=204,
+        also=(409,),
+    ),
+)

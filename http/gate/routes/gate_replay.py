@@ -1,0 +1,78 @@
+"""What a draft of a policy would have said of a service's past. It is as dear as asking the gate,
+is bounded with it, and writes nothing.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from ....storage.core.instant import to_text
+from ....storage.gate.rules.gate_policy import fault
+from ....storage.gate.rules.gate_replay import Said
+from ...services.routes.service_json import service_named
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ..schemas import GatePolicyWrite, PolicyReplay, ReplayedDecision, ReplaySpan
+from .gate import OF_SERVICE, READ, SERVICE
+from .gate_json import document_of
+from .policy_replay import DAYS_MOST, Replayed, replay_draft
+
+
+class ReplayQuery(msgspec.Struct, frozen=True):
+    days: Annotated[int, Meta(ge=1, le=DAYS_MOST)] = 30
+
+
+async def replay(ask: Ask) -> PolicyReplay:
+    document = document_of(ask.body)
+    wrong = fault(document)
+    if wrong is not None:
+        raise Problem(f"{wrong[0]}: {wrong[1]}")
+    with ask.context.gate.permit(str(ask.who.uid), ask.context.clock()):
+        async with ask.context.pool.statement("gate_replay_service") as tx:
+            row = await service_named(ask, tx)
+        return _shape(await replay_draft(ask.context.pool, row, document, ask.query.days))
+
+
+def _shape(found: Replayed) -> PolicyReplay:
+    return PolicyReplay(
+        from_=to_text(found.within.from_),
+        to=to_text(found.within.until),
+        in_force=[_span(said) for said in found.in_force],
+        draft=[_span(said) for said in found.draft],
+        decisions=[
+            ReplayedDecision(
+                decision_id=each.uid,
+                evaluated_at=to_text(each.evaluated_at),
+                state=each.state,
+                draft_state=each.draft_state,
+            )
+            for each in found.decisions
+        ],
+    )
+
+
+def _span(said: Said) -> ReplaySpan:
+    return ReplaySpan(
+        from_=to_text(said.span.from_),
+        to=to_text(said.span.until),
+        state=said.state,
+        reasons=list(said.reasons),
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path=f"{OF_SERVICE}/policy/replay",
+        action=READ,
+        scope=SERVICE,
+        handler=replay,
+        summary="What a draft of a policy would have said of the last days; nothing is written.",
+        tag="gate_replay",
+        body=GatePolicyWrite,
+        query=ReplayQuery,
+        answer=PolicyReplay,
+        also=(429,),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Screens and routes that combine features: overview, search, first monitor."""

@@ -1,0 +1,68 @@
+"""An address becomes a monitor: what a person types first, read as kindly as is safe."""
+
+from dataclasses import replace
+
+import msgspec
+
+from ....probes.check.monitor_spec import MonitorType as ProbeType
+from ....probes.check.target import BadTarget, read_host_port, read_url
+from ....probes.kinds import spec_of
+from ....storage.core.refusal import Refused
+from ....storage.monitors.rules.monitor import MonitorType
+from ...monitors.routes import monitors as api
+from ...monitors.schemas.monitors import CreateMonitor
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+
+
+class Address(msgspec.Struct, frozen=True):
+    type: MonitorType
+    target: str
+    host: str
+
+
+def first_page(frame: Frame, *, typed: str = "", error: str = "", status: int = 200) -> Reply:
+    return page(
+        "home/console/first_monitor.html", status=status, frame=frame, typed=typed, error=error
+    )
+
+
+async def create_first(ask: Ask) -> Reply:
+    typed = ask.form.get("target", [""])[0].strip()
+    try:
+        address = read_address(typed)
+        draft = CreateMonitor(name=address.host, type=address.type, target=address.target)
+        made = await api.create(replace(ask, body=draft))
+    except BadTarget as bad:
+        return await _again(ask, typed, f"The address {bad}.")
+    except Refused as refused:
+        if refused.code != "invalid":
+            raise
+        return await _again(ask, typed, f"The address {refused.message}.")
+    except Problem as problem:
+        if problem.status != 400:
+            raise
+        return await _again(ask, typed, problem.code)
+    return redirect(f"/monitors/{made.body.id}")
+
+
+async def _again(ask: Ask, typed: str, error: str) -> Reply:
+    async with ask.context.pool.transaction("console_first", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+    return first_page(frame, typed=typed, error=error, status=400)
+
+
+def read_address(text: str) -> Address:
+    """http:// and https:// are HTTP, host:port is TCP, and a name alone is meant as https://."""
+    if "://" in text:
+        spec = spec_of(ProbeType.HTTP)
+        assert spec is not None
+        return Address(MonitorType.HTTP, text, read_url(text, spec.schemes).host)
+    head = text.partition("/")[0]
+    if text == head and ":" in text:
+        host, _ = read_host_port(text)
+        return Address(MonitorType.TCP, text, host)
+    target = f"https://{text}"
+    return Address(MonitorType.HTTP, target, read_url(target).host)

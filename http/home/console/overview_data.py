@@ -1,0 +1,113 @@
+"""What the overview knows, read in one transaction: all standings, and the page's rows in full."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import NOTHING, Days, add, select_days
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.monitors.queries.monitors import (
+    Standing,
+    select_monitors_of_project,
+    select_standings,
+)
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_state import hold_us
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.results.queries.console_results import Course, select_courses, select_maintenance
+from ....storage.scheduling.queries.region_list import select_regions
+from ...ui.monitor_status import Shown, shown
+from ...ui.time_slots import Axis
+from ...wire.route import Ask
+
+SLOTS = 30
+SLOT_US = 2 * MINUTE
+DAYS = 30
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A monitor, how it stands, and as what it is shown."""
+
+    row: MonitorRow
+    standing: Standing | None
+    state: Shown
+
+    @property
+    def key(self) -> Key:
+        return self.row.org, self.row.id
+
+    @property
+    def group(self) -> str:
+        return self.row.tags[0] if self.row.tags else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Course30:
+    """What a row of the page shows beside its name."""
+
+    course: Course
+    measured: Measured
+    begun: Instant | None
+    sealed: bool
+
+
+async def select_watched(ask: Ask, tx: Tx) -> list[Watched]:
+    """All of the project, by group and name; those without a tag come last."""
+    assert ask.scope is not None
+    org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+    rows = await select_monitors_of_project(tx, org, project)
+    keys = [(row.org, row.id) for row in rows]
+    standings = await select_standings(tx, keys)
+    maintenance = await select_maintenance(tx, keys, tx.now)
+    found = [
+        Watched(
+            row,
+            standings.get(key),
+            shown(row, standings.get(key), maintenance.get(key, ()), tx.now),
+        )
+        for row, key in zip(rows, keys, strict=True)
+    ]
+    return sorted(found, key=lambda w: (not w.group, w.group.lower(), w.row.name.lower()))
+
+
+def hour_axis(now: Instant) -> Axis:
+    """The last hour, its slots on even minutes, so that they do not crawl from look to look."""
+    until = now - now % SLOT_US + SLOT_US
+    return Axis(Instant(until - HOUR), SLOT_US, SLOTS)
+
+
+async def select_courses_of(
+    tx: Tx, watched: Sequence[Watched], axis: Axis
+) -> Mapping[Key, Course30]:
+    if not watched:
+        return {}
+    keys = [w.key for w in watched]
+    courses = await select_courses(tx, keys, axis.from_at, axis.until, axis.step_us)
+    days = await select_days(tx, {w.key: w.row.type for w in watched}, tx.now, DAYS)
+    return {key: _course(courses[key], days[key]) for key in keys}
+
+
+def _course(course: Course, days: Days) -> Course30:
+    total = NOTHING
+    for _, measured in days.days:
+        total = add(total, measured)
+    sealed = days.watermark is not None and days.begun is not None and days.watermark > days.begun
+    return Course30(course, total, days.begun, sealed)
+
+
+async def select_silent_regions(ask: Ask, tx: Tx) -> list[str]:
+    """Regions in which nothing probes just now."""
+    return [
+        name for name, live in await select_regions(tx, ask.context.options.regions) if not live
+    ]
+
+
+def held_us(row: MonitorRow) -> int:
+    """How long a result of the monitor speaks for its target."""
+    interval_us = row.interval_seconds * SECOND
+    if row.type == MonitorType.PUSH:
+        return interval_us + row.grace_seconds * SECOND
+    return hold_us(interval_us)

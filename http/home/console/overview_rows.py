@@ -1,0 +1,157 @@
+"""The rows of the overview and its groups, spelt and drawn, ready for the template."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ....storage.core.instant import Instant
+from ....storage.monitors.rules.monitor_state import Status
+from ...ui.formatting import NOTHING, Moment, ago, count, coverage, milliseconds, percent
+from ...ui.monitor_status import WORDS, Shown
+from ...ui.plots.heartbeat_strip import strip
+from ...ui.time_slots import Axis, beats
+from .overview_data import Course30, Key, Watched, held_us
+
+ATTENTION_MOST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    uid: str
+    name: str
+    state: Shown
+    word: str
+    # Changes exactly when something happened that is worth a tint.
+    stamp: str
+    strip: Markup
+    latency: str
+    availability: str
+    coverage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    note: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """What needs attention, and why."""
+
+    uid: str
+    name: str
+    state: Shown
+    word: str
+    since: Moment | None
+    why: str
+
+
+def groups(
+    watched: Sequence[Watched], page: Sequence[Watched], drawn: Mapping[str, Row]
+) -> list[Group]:
+    """The page's rows by first tag; a group's note counts all of it, on whatever page."""
+    tallies: dict[str, Counter[Shown]] = {}
+    for item in watched:
+        tallies.setdefault(item.group, Counter())[item.state] += 1
+    found: dict[str, list[Row]] = {}
+    for item in page:
+        found.setdefault(item.group, []).append(drawn[str(item.row.uid)])
+    other = "Other" if len(tallies) > 1 else ""
+    return [Group(name or other, _note(tallies[name]), rows) for name, rows in found.items()]
+
+
+def _note(tally: Counter[Shown]) -> str:
+    many = count(tally.total(), "monitor")
+    if tally[Shown.UP] == tally.total():
+        return f"{many}, {'all ' if tally.total() > 1 else ''}up"
+    parts = [f"{tally[s]} {WORDS[s]}" for s in Shown if tally[s] and s is not Shown.UP]
+    return ", ".join([many, *parts])
+
+
+def rows(
+    page: Iterable[Watched], courses: Mapping[Key, Course30], axis: Axis, now: Instant
+) -> dict[str, Row]:
+    return {str(item.row.uid): _row(item, courses[item.key], axis, now) for item in page}
+
+
+def _row(item: Watched, course: Course30, axis: Axis, now: Instant) -> Row:
+    row, standing, state = item.row, item.standing, item.state
+    shown_beats = beats(course.course, axis, now, held_us=held_us(row))
+    last_up = standing.last_up if standing else None
+    availability = course.measured.split.availability() if course.sealed else None
+    return Row(
+        str(row.uid),
+        row.name,
+        state,
+        WORDS[state],
+        stamp=f"{state} {last_up}",
+        strip=strip(shown_beats, "Last hour in slots of 2 min"),
+        latency=_latency(item),
+        availability=percent(availability, course.measured.total)
+        if availability is not None
+        else NOTHING,
+        coverage=_coverage(state, course),
+    )
+
+
+def _latency(item: Watched) -> str:
+    standing = item.standing
+    if item.row.type == "push" or standing is None or item.state is Shown.PENDING:
+        return ""
+    if item.state not in (Shown.UP, Shown.DOWN) or standing.latency_ms is None:
+        return NOTHING
+    if not standing.last_up:
+        return (standing.msg or "failed").partition(" ")[0].replace("_", " ")
+    return milliseconds(standing.latency_ms)
+
+
+def _coverage(state: Shown, course: Course30) -> str:
+    if state is Shown.PAUSED:
+        return "paused"
+    if not course.sealed:
+        return "nothing sealed yet"
+    return coverage(course.measured.split.coverage())
+
+
+def concerns(watched: Iterable[Watched], now: Instant) -> list[Concern]:
+    """What is down, then what is not known; the newest first."""
+    found = [w for w in watched if w.state in (Shown.DOWN, Shown.UNKNOWN)]
+    found.sort(key=lambda w: (w.state is not Shown.DOWN, -_since(w)))
+    return [_concern(item, now) for item in found]
+
+
+def _since(item: Watched) -> int:
+    standing = item.standing
+    if standing is None:
+        return 0
+    return standing.since if item.state is Shown.DOWN else standing.last_at or 0
+
+
+def _concern(item: Watched, now: Instant) -> Concern:
+    since = _since(item)
+    return Concern(
+        str(item.row.uid),
+        item.row.name,
+        item.state,
+        WORDS[item.state],
+        ago(Instant(since), now) if since else None,
+        why(item, now),
+    )
+
+
+def why(item: Watched, now: Instant) -> str:
+    """Why it is down or unknown, in a line."""
+    standing = item.standing
+    if standing is None or standing.last_at is None:
+        return ""
+    if item.state is Shown.DOWN:
+        many = standing.failures_in_row
+        return f"{standing.msg or 'failed'}, {count(many, 'failure')} in a row."
+    if standing.status == Status.PENDING and not standing.last_up:
+        return f"{standing.msg or 'failed'}; {item.row.failure_threshold} in a row make it down."
+    newest = ago(standing.last_at, now).text
+    return f"The newest result is from {newest} and holds no longer. This says nothing about it."

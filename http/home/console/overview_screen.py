@@ -1,0 +1,154 @@
+"""The overview page, and the part of it that changes while somebody looks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ...ui.monitor_status import Shown
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from .first_monitor import create_first, first_page
+from .overview_data import (
+    Watched,
+    hour_axis,
+    select_courses_of,
+    select_silent_regions,
+    select_watched,
+)
+from .overview_rows import ATTENTION_MOST, concerns, groups, rows
+from .overview_summary import first_line, incidents_open, tallied, under
+
+PAGE_ROWS: Final = 100
+FINE: Final = frozenset({Shown.UP, Shown.PAUSED, Shown.MAINTENANCE})
+
+
+class OverviewQuery(msgspec.Struct, frozen=True):
+    page: int = 1
+    show: Literal["all", "notup"] = "all"
+    q: str = ""
+
+
+class PartQuery(msgspec.Struct, frozen=True):
+    monitor: list[str] = []
+
+
+async def overview(ask: Ask) -> Reply:
+    query = ask.query
+    async with ask.context.pool.transaction("console_overview", read_only=True) as tx:
+        frame = await frame_of(ask, tx, q=query.q.strip())
+        watched = await select_watched(ask, tx)
+        if not watched:
+            return first_page(frame)
+        chosen = _chosen(watched, query)
+        pages = max(-(-len(chosen) // PAGE_ROWS), 1)
+        number = min(max(query.page, 1), pages)
+        shown_now = chosen[(number - 1) * PAGE_ROWS : number * PAGE_ROWS]
+        axis = hour_axis(tx.now)
+        courses = await select_courses_of(tx, shown_now, axis)
+        silent = await select_silent_regions(ask, tx)
+        now = tx.now
+    drawn = rows(shown_now, courses, axis, now)
+    return page(
+        "home/console/overview_screen.html",
+        **_summary(frame, watched, silent, now),
+        groups=groups(watched, shown_now, drawn),
+        show=query.show,
+        found=len(chosen),
+        page=number,
+        pages=pages,
+    )
+
+
+async def part(ask: Ask) -> Reply:
+    """The summary, and those rows that are asked for: what a live page swaps in."""
+    wanted = set(ask.query.monitor[:PAGE_ROWS])
+    async with ask.context.pool.transaction("console_rows", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        watched = await select_watched(ask, tx)
+        chosen = [w for w in watched if str(w.row.uid) in wanted]
+        axis = hour_axis(tx.now)
+        courses = await select_courses_of(tx, chosen, axis)
+        silent = await select_silent_regions(ask, tx)
+        now = tx.now
+    drawn = rows(chosen, courses, axis, now)
+    return page(
+        "home/console/overview_part.html",
+        **_summary(frame, watched, silent, now),
+        rows=list(drawn.values()),
+    )
+
+
+def _chosen(watched: Sequence[Watched], query: OverviewQuery) -> list[Watched]:
+    words = query.q.strip().lower()
+    return [
+        item
+        for item in watched
+        if (query.show == "all" or item.state not in FINE) and (not words or _matches(item, words))
+    ]
+
+
+def _matches(item: Watched, words: str) -> bool:
+    row = item.row
+    return any(words in text.lower() for text in (row.name, row.target, row.slug, *row.tags))
+
+
+def _summary(
+    frame: Frame, watched: Sequence[Watched], silent: Sequence[str], now: Any
+) -> dict[str, Any]:
+    tally = Counter(item.state for item in watched)
+    unknown_in = sorted(
+        {w.row.region for w in watched if w.state is Shown.UNKNOWN and w.row.region in silent}
+    )
+    found = concerns(watched, now)
+    return {
+        "frame": frame,
+        "line": first_line(tally),
+        "under": under(tally, unknown_in),
+        "incidents": incidents_open(frame.place.incidents),
+        "tally": tallied(tally),
+        "concerns": found[:ATTENTION_MOST],
+        "further": max(len(found) - ATTENTION_MOST, 0),
+    }
+
+
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=overview,
+        summary="The overview of a project.",
+        query=OverviewQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/projects/{projectID}",
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=create_first,
+        summary="Watches a first address.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/projects/{projectID}/rows",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=part,
+        summary="Rows of the overview that changed.",
+        query=PartQuery,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,81 @@
+"""Is it fine? One mark and one sentence for a whole project, and what stands under them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ui.formatting import count, number
+from ...ui.monitor_status import WORDS, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLine:
+    mark: Shown
+    sentence: str
+    # For the window's title, where there is room for few words.
+    short: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    mark: Shown
+    many: str
+    word: str
+
+
+def first_line(tally: Mapping[Shown, int]) -> FirstLine:
+    """What is worst is said first; what is not known is never called fine."""
+    total = sum(tally.values())
+    paused, up = tally.get(Shown.PAUSED, 0), tally.get(Shown.UP, 0)
+    checked = total - paused
+    if not checked:
+        return FirstLine(Shown.PAUSED, "Nothing is being checked", "All paused")
+    down, unknown = tally.get(Shown.DOWN, 0), tally.get(Shown.UNKNOWN, 0)
+    pending, maintained = tally.get(Shown.PENDING, 0), tally.get(Shown.MAINTENANCE, 0)
+    if down:
+        return FirstLine(Shown.DOWN, _are(down, "down"), f"{down} down")
+    rest = ", the rest is up" if up and up + unknown + pending == checked else ""
+    if unknown:
+        return FirstLine(Shown.UNKNOWN, f"{_are(unknown, 'unknown')}{rest}", f"{unknown} unknown")
+    if pending:
+        verb = "waits for its first result" if pending == 1 else "wait for their first results"
+        said = f"{count(pending, 'monitor')} {verb}{rest}"
+        return FirstLine(Shown.PENDING, said, "Waiting")
+    if not up:
+        return FirstLine(Shown.MAINTENANCE, _all(maintained, "in maintenance"), "In maintenance")
+    if up == total:
+        return FirstLine(Shown.UP, _all(up, "up"), "All up")
+    return FirstLine(Shown.UP, f"All else is up: {count(up, 'monitor')}", "All else up")
+
+
+def tallied(tally: Mapping[Shown, int]) -> list[Tallied]:
+    order = (Shown.UP, Shown.DOWN, Shown.UNKNOWN, Shown.PENDING, Shown.MAINTENANCE, Shown.PAUSED)
+    return [Tallied(s, number(tally[s]), WORDS[s]) for s in order if tally.get(s)]
+
+
+def under(tally: Mapping[Shown, int], unknown_regions: Sequence[str]) -> str:
+    """The line under the first: what of the rest, and why something is not known."""
+    said = []
+    down, unknown, up = (tally.get(s, 0) for s in (Shown.DOWN, Shown.UNKNOWN, Shown.UP))
+    if down and up:
+        said.append("Everything else that was measured is working.")
+    if unknown and (down or unknown_regions):
+        reason = ""
+        if unknown_regions:
+            verb = "is" if len(unknown_regions) == 1 else "are"
+            word = "region" if len(unknown_regions) == 1 else "regions"
+            reason = f" because {word} {', '.join(unknown_regions)} {verb} not reporting"
+        said.append(f"{_are(unknown, 'unknown')}{reason}.")
+    return " ".join(said)
+
+
+def incidents_open(many: int) -> str:
+    """What leads to them; empty where none is open."""
+    return f"{count(many, 'incident')} {'is' if many == 1 else 'are'} open" if many else ""
+
+
+def _are(many: int, what: str) -> str:
+    return f"{count(many, 'monitor')} {'is' if many == 1 else 'are'} {what}"
+
+
+def _all(many: int, what: str) -> str:
+    return f"The monitor is {what}" if many == 1 else f"All {number(many)} monitors are {what}"

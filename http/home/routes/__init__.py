@@ -1,0 +1,1 @@
+"""Routes of home: handlers, and functions from row to schema."""

@@ -1,0 +1,71 @@
+"""Finding by a few letters, and the regions that probing may be asked of."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.naming import words_fault
+from ....storage.monitors.queries.search_hits import Hit, search
+from ....storage.scheduling.queries.region_list import select_regions
+from ...accounts.schemas.organizations import Region, Regions, SearchHit, SearchResult
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+
+_ANYONE: Final = Action(Need.ANYONE)
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    q: Annotated[str, Meta(min_length=2, max_length=200)]
+
+
+def _shape(hit: Hit) -> SearchHit:
+    kind: Any = hit.type
+    return SearchHit(
+        type=kind,
+        id=hit.uid,
+        org_id=hit.org_uid,
+        project_id=hit.project_uid,
+        label=hit.label,
+        sub=hit.sub,
+    )
+
+
+async def find(ask: Ask) -> SearchResult:
+    q = ask.query.q
+    broken = words_fault(q)
+    if broken is not None:
+        raise Problem(f"q: {broken}")
+    async with ask.context.pool.transaction("search", read_only=True) as tx:
+        hits = await search(tx, ask.who, q)
+    return SearchResult(query=q, hits=[_shape(hit) for hit in hits])
+
+
+async def list_regions(ask: Ask) -> Regions:
+    async with ask.context.pool.transaction("list_regions", read_only=True) as tx:
+        found = await select_regions(tx, ask.context.options.regions)
+    return Regions(regions=[Region(name=name, live=live) for name, live in found])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/search",
+        action=_ANYONE,
+        handler=find,
+        summary="Monitors, projects and incidents that the caller sees, by part of a name.",
+        tag="search",
+        query=SearchQuery,
+        answer=SearchResult,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/regions",
+        action=_ANYONE,
+        handler=list_regions,
+        summary="The regions, and where something probes just now.",
+        tag="search",
+        answer=Regions,
+    ),
+)

@@ -1,0 +1,31 @@
+"""Which build answers."""
+
+import platform
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ...accounts.schemas.accounts import BuildInfo
+from ...wire.route import Ask, Route
+from ...wire.schema import known
+
+
+async def read_version(ask: Ask) -> BuildInfo:
+    options = ask.context.options
+    return BuildInfo(
+        version=options.version,
+        commit=known(options.commit or None),
+        python_version=platform.python_version(),
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/version",
+        action=Action(Need.ANYONE, basic=True),
+        handler=read_version,
+        summary="Which build answers.",
+        tag="version",
+        answer=BuildInfo,
+    ),
+)

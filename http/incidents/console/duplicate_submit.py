@@ -1,0 +1,48 @@
+"""A button that was clicked twice does its work once: what is sent again with the same words by the
+same person, within moments, is done already.
+"""
+
+from uuid import UUID
+
+from ....storage.core.instant import SECOND, Instant
+from ....storage.incidents.queries.console_incidents import select_opened_same, was_just_said
+from ....storage.incidents.rules.incident import is_public, normal_lines
+from ...wire.route import Ask
+from ...wire.schema import given
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import AddIncidentUpdate, CreateIncident
+
+# Between two clicks; nobody types the same again by then.
+CLICKS_APART_US = 10 * SECOND
+
+
+async def opened_already(ask: Ask, body: CreateIncident) -> UUID | None:
+    """The incident that the first click opened."""
+    async with ask.context.pool.transaction("console_opened_twice", read_only=True) as tx:
+        return await select_opened_same(
+            tx,
+            org_of(ask),
+            project_of(ask),
+            Instant(tx.now - CLICKS_APART_US),
+            author=ask.who.user,
+            monitor=given(body.monitor_id),
+            title=body.title,
+            impact=body.impact.value,
+            status=body.status.value,
+            body=normal_lines(body.body),
+        )
+
+
+async def said_already(ask: Ask, body: AddIncidentUpdate) -> bool:
+    """Whether the first click said it, and nobody has said anything since."""
+    status = given(body.status)
+    async with ask.context.pool.transaction("console_said_twice", read_only=True) as tx:
+        return await was_just_said(
+            tx,
+            ask.ids["incidentID"],
+            Instant(tx.now - CLICKS_APART_US),
+            author=ask.who.user,
+            status=None if status is None else status.value,
+            body=normal_lines(body.body),
+            public=is_public(status, given(body.public)),
+        )

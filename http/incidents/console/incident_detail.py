@@ -1,0 +1,312 @@
+"""An incident's page: is it over, since when and why; what to do next, and all that was done."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.changes.queries.preceding_changes import Preceding, select_preceding
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.console_incidents import (
+    Delivery,
+    Paged,
+    ToSubscribers,
+    select_deliveries,
+    select_monitor_of,
+    select_pages,
+    select_service_of,
+    select_to_subscribers,
+)
+from ....storage.incidents.rules.incident import (
+    BODY_LONGEST,
+    POSTMORTEM_LONGEST,
+    Source,
+    Status,
+    statuses_from,
+)
+from ....storage.incidents.tables.incident_escalations import select_why
+from ....storage.incidents.tables.incident_updates import UpdateRow, select_updates
+from ....storage.incidents.tables.incidents import IncidentRow, select_incident
+from ....storage.incidents.tables.postmortems import PostmortemRow, select_postmortem
+from ...ui.formatting import ago, clock, count, duration, moment, number
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ..routes import incidents as api
+from ..schemas import AddIncidentUpdate, PutPostmortem
+from .duplicate_submit import said_already
+from .incident_mark import lasted, mark_of
+from .incident_timeline import chosen, timeline, told, told_readers
+from .preceding_changes_panel import SHOWN_MOST, changes_before
+from .public_preview import Outside, expect_sayable, read_outside
+
+PAGES_MOST: Final = 200
+DELIVERIES_MOST: Final = 50
+
+
+class IncidentQuery(msgspec.Struct, frozen=True):
+    show: Literal["all", "public", "pages"] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    frame: Frame
+    row: IncidentRow
+    monitor: tuple[UUID, str] | None
+    service: tuple[UUID, str] | None
+    why: str
+    updates: list[UpdateRow]
+    pages: list[Paged]
+    deliveries: list[Delivery]
+    readers: list[ToSubscribers]
+    postmortem: PostmortemRow | None
+    changes: list[Preceding]
+    outside: Outside | None
+    now: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a form gave that was refused, and why; `form` names which."""
+
+    form: str = ""
+    status: str = ""
+    body: str = ""
+    public: bool = True
+    fault: str = ""
+    # What is typed is shown as it would be read, and not written.
+    is_tried: bool = False
+
+    @property
+    def said(self) -> Status | None:
+        """The status that the form gives; a note has none."""
+        try:
+            return Status(self.status) if self.status else None
+        except ValueError:
+            raise Problem("the form names no status") from None
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, ask.query.show, Typed())
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    what = _first(ask, "act")
+    typed = Typed(
+        form="postmortem" if what == "postmortem" else "update",
+        status=_first(ask, "status"),
+        body=_first(ask, "body").strip(),
+        public="public" in ask.form,
+    )
+    try:
+        if what == "preview":
+            return await _page(ask, "all", replace(typed, is_tried=True))
+        await _do(ask, what, typed)
+    except Refused as refused:
+        fault = _SAID.get(refused.code) or (
+            f"{refused.field.capitalize()} {refused.message}." if refused.field else ""
+        )
+        if not fault:
+            raise
+        return await _page(ask, "all", replace(typed, fault=fault))
+    return redirect(f"/incidents/{ask.ids['incidentID']}")
+
+
+_SAID: Final = {
+    "status_backward": "Meanwhile it went further: a status only moves forward.",
+    "incident_resolved": "It is resolved meanwhile. Notes can still be written.",
+    "update_quota": "So much was written of it that only its status can be moved on.",
+    "not_resolved": "A postmortem is written once the incident is resolved.",
+}
+
+
+async def _do(ask: Ask, what: str, typed: Typed) -> None:
+    match what:
+        case "acknowledge":
+            await api.take_up(ask)
+        case "update":
+            if typed.said is None:
+                raise Problem("the form names no status")
+            body = AddIncidentUpdate(status=typed.said, body=typed.body, public=typed.public)
+            await _say(ask, body)
+        case "note":
+            # A note that was meant for the team is never published by a box that was left ticked.
+            public = typed.public if _first(ask, "for") == "all" else UNSET
+            note = AddIncidentUpdate(body=typed.body, public=public)
+            await _say(ask, note)
+        case "postmortem":
+            await api.write_postmortem(replace(ask, body=PutPostmortem(body=typed.body)))
+        case _:
+            raise Problem("the form names nothing to do")
+
+
+async def _say(ask: Ask, body: AddIncidentUpdate) -> None:
+    if not await said_already(ask, body):
+        await api.write_update(replace(ask, body=body))
+
+
+async def _page(ask: Ask, which: str, typed: Typed) -> Reply:
+    async with ask.context.pool.transaction("console_incident", read_only=True) as tx:
+        facts = await _select_facts(ask, tx, typed)
+    row, now = facts.row, facts.now
+    is_over = row.status == Status.RESOLVED
+    events = timeline(row, facts.updates, facts.pages, facts.postmortem, now)
+    return page(
+        "incidents/console/incident_detail.html",
+        status=400 if typed.fault else 200,
+        frame=facts.frame,
+        row=row,
+        is_over=is_over,
+        mark=mark_of(row.status, row.impact),
+        started=moment(row.started_at, now),
+        open_for=lasted(row.started_at, row.resolved_at, now),
+        why=facts.why,
+        origin=_origin(facts),
+        monitor=facts.monitor,
+        service=facts.service,
+        answered=answered(row, now),
+        figures=_figures(facts),
+        statuses=statuses_from(Status(row.status)),
+        typed=typed,
+        outside=facts.outside,
+        which=which,
+        events=chosen(events, which),
+        told=told(facts.deliveries, now) + told_readers(facts.readers),
+        changes=changes_before(facts.changes),
+        further_changes=max(len(facts.changes) - SHOWN_MOST, 0),
+        postmortem=facts.postmortem,
+        edited=_edited(facts.postmortem, now),
+        body_longest=number(BODY_LONGEST),
+        postmortem_longest=number(POSTMORTEM_LONGEST),
+    )
+
+
+async def _select_facts(ask: Ask, tx: Tx, typed: Typed) -> Facts:
+    row = await select_incident(tx, ask.ids["incidentID"])
+    if row is None:
+        raise Problem("not_found")
+    outside = None
+    if typed.is_tried:
+        expect_sayable(row, typed.said, typed.body)
+        outside = await read_outside(tx, row, typed.said, typed.body, public=typed.public)
+    return Facts(
+        await frame_of(ask, tx),
+        row,
+        None if row.monitor is None else await select_monitor_of(tx, row.org, row.monitor),
+        None if row.service is None else await select_service_of(tx, row.org, row.service),
+        await select_why(tx, row.org, row.id),
+        await select_updates(tx, row.org, row.id),
+        await select_pages(tx, row.org, row.id, PAGES_MOST),
+        await select_deliveries(tx, row.org, row.uid, DELIVERIES_MOST),
+        await select_to_subscribers(tx, row.org, row.uid, DELIVERIES_MOST),
+        await select_postmortem(tx, row.org, row.id),
+        await select_preceding(tx, row),
+        outside,
+        tx.now,
+    )
+
+
+def _origin(facts: Facts) -> str:
+    match facts.row.source:
+        case Source.AUTO:
+            return "Automatic checks opened it."
+        case Source.API if facts.row.external_key is not None:
+            return f"An alert of another system opened it, sent by {_author(facts)}."
+        case _:
+            return f"{_author(facts)} opened it."
+
+
+def _author(facts: Facts) -> str:
+    first = facts.updates[0].author_label if facts.updates else ""
+    return first or "Somebody"
+
+
+def answered(row: IncidentRow, now: Instant) -> str:
+    """Whether somebody looks after it, and what its ladder does where nobody does."""
+    if row.acknowledged_at is not None:
+        took = duration(row.acknowledged_at - row.started_at)
+        stopped = " and the escalation has stopped" if row.escalation_policy is not None else ""
+        return f"{row.acknowledged_label} acknowledged it after {took}{stopped}."
+    if row.status == Status.RESOLVED:
+        return "Nobody acknowledged it."
+    if row.escalate_at is None:
+        climbed = row.escalation_policy is not None and row.escalation_step > 0
+        ladder = " All steps of its escalation were taken." if climbed else ""
+        return f"Nobody has acknowledged it.{ladder}"
+    if row.escalate_at <= now:
+        return "Nobody has acknowledged it. The escalation goes on just now."
+    taken = f"{count(row.escalation_step, 'step')} taken, the next" if row.escalation_step else ""
+    return (
+        f"Nobody has acknowledged it. Escalation: {taken or 'the first step'} is due in "
+        f"{duration(row.escalate_at - now)}, at {clock(row.escalate_at)}."
+    )
+
+
+def _figures(facts: Facts) -> list[tuple[str, str, str]]:
+    """Label, figure, and what it is of."""
+    row, now = facts.row, facts.now
+    found = [
+        ("Status", row.status, count(len(facts.updates), "update")),
+        ("Impact", row.impact, ""),
+    ]
+    paged = [page for page in facts.pages if page.paged]
+    if paged:
+        first = min(paged, key=lambda page: page.at)
+        after = f"{duration(max(first.at - row.started_at, 0))} after it began"
+        found.append(("First page", moment(first.at, now).text, after))
+    if row.acknowledged_at is not None:
+        when = moment(row.acknowledged_at, now).text
+        found.append(("Acknowledged", when, row.acknowledged_label))
+    if row.resolved_at is not None:
+        when = moment(row.resolved_at, now).text
+        found.append(("Resolved", when, f"after {duration(row.resolved_at - row.started_at)}"))
+    return found
+
+
+def _edited(postmortem: PostmortemRow | None, now: Instant) -> str:
+    if postmortem is None:
+        return ""
+    by = f" by {postmortem.author_label}" if postmortem.author_label else ""
+    text = f"Published {ago(postmortem.published_at, now).text}{by}"
+    if postmortem.updated_at != postmortem.published_at:
+        text += f", edited {ago(postmortem.updated_at, now).text}"
+    return f"{text}."
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+_INCIDENT: Final[Any] = ("incident", "incidentID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/incidents/{incidentID}",
+        action=Action(Need.VIEWER),
+        scope=_INCIDENT,
+        handler=show,
+        summary="An incident.",
+        query=IncidentQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/incidents/{incidentID}",
+        action=Action(Need.EDITOR),
+        scope=_INCIDENT,
+        handler=act,
+        summary="Acknowledges, updates or explains an incident.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,222 @@
+"""The incidents of a project, open ones first, and the form that opens one by hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.console_incidents import (
+    MONITORS_MOST,
+    Listed,
+    Tally,
+    select_open,
+    select_resolved,
+    select_tally,
+)
+from ....storage.incidents.rules.incident import BODY_LONGEST, TITLE_LONGEST, Impact, Status
+from ....storage.monitors.queries.console_monitors import select_names
+from ...ui.formatting import Moment, ago, count, moment, number
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+from ..routes import incidents as api
+from ..schemas import CreateIncident
+from .duplicate_submit import opened_already
+from .incident_mark import lasted, mark_of
+
+PAGE_ROWS: Final = 50
+PAGES_MOST: Final = 200
+
+
+class IncidentsQuery(msgspec.Struct, frozen=True):
+    show: Literal["all", "open", "resolved"] = "all"
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    mark: str
+    title: str
+    status: str
+    impact: str
+    started: Moment
+    lasted: str
+    acknowledged: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a form gave that was refused, with its fault; the empty form by default."""
+
+    title: str = ""
+    status: str = Status.INVESTIGATING
+    impact: str = Impact.MINOR
+    monitor: str = ""
+    body: str = ""
+    field: str = ""
+    fault: str = ""
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, ask.query, Typed())
+
+
+async def open_one(ask: Ask) -> Reply:
+    """By the very handler of the API: its rules are the only ones."""
+    typed = Typed(
+        title=_first(ask, "title").strip(),
+        status=_first(ask, "status"),
+        impact=_first(ask, "impact"),
+        monitor=_first(ask, "monitor"),
+        body=_first(ask, "body").strip(),
+    )
+    try:
+        body = CreateIncident(
+            title=typed.title,
+            status=Status(typed.status),
+            impact=Impact(typed.impact),
+            body=typed.body,
+            monitor_id=UUID(typed.monitor) if typed.monitor else UNSET,
+        )
+    except ValueError:
+        raise Problem("the form names what is not there") from None
+    first = await opened_already(ask, body)
+    if first is not None:
+        return redirect(f"/incidents/{first}")
+    try:
+        made = await api.create(replace(ask, body=body))
+    except Refused as refused:
+        if not refused.field:
+            raise
+        faulty = replace(typed, field=refused.field, fault=refused.message)
+        return await _page(ask, IncidentsQuery(), faulty)
+    return redirect(f"/incidents/{made.id}")
+
+
+async def _page(ask: Ask, query: IncidentsQuery, typed: Typed) -> Reply:
+    org, project = org_of(ask), project_of(ask)
+    at = min(max(query.page, 1), PAGES_MOST)
+    async with ask.context.pool.transaction("console_incidents", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        tally = await select_tally(tx, org, project)
+        rows = await _select_rows(tx, org, project, query.show, tally.open, (at - 1) * PAGE_ROWS)
+        monitors = await select_names(tx, org, project, MONITORS_MOST)
+        now = tx.now
+    return page(
+        "incidents/console/incident_list.html",
+        status=400 if typed.fault else 200,
+        frame=frame,
+        mark=mark_of(Status.INVESTIGATING, tally.worst) if tally.open else "up",
+        sentence=first_line(tally),
+        under=under(tally, now),
+        groups=_groups(rows[:PAGE_ROWS], now),
+        show=query.show,
+        page=at,
+        more=len(rows) > PAGE_ROWS and at < PAGES_MOST,
+        typed=typed,
+        monitors=monitors,
+        statuses=list(Status),
+        impacts=list(Impact),
+        title_longest=TITLE_LONGEST,
+        body_longest=number(BODY_LONGEST),
+    )
+
+
+async def _select_rows(
+    tx: Tx, org: int, project: int, show_: str, open_now: int, skipped: int
+) -> list[Listed]:
+    """Those of a page and one more, if there is one: open ones first, and of each the newest."""
+    most = PAGE_ROWS + 1
+    rows: list[Listed] = []
+    if show_ != "resolved":
+        rows = await select_open(tx, org, project, most, skipped)
+    if show_ != "open" and len(rows) < most:
+        before = open_now if show_ == "all" else 0
+        rest = max(skipped - before, 0)
+        rows += await select_resolved(tx, org, project, most - len(rows), rest)
+    return rows
+
+
+def first_line(tally: Tally) -> str:
+    if tally.open:
+        return f"{count(tally.open, 'incident')} {'is' if tally.open == 1 else 'are'} open"
+    return "No incidents yet" if tally.newest_resolved_at is None else "No incident is open"
+
+
+def under(tally: Tally, now: Instant) -> str:
+    if tally.open:
+        if not tally.unanswered:
+            return "All of them are acknowledged." if tally.open > 1 else "It is acknowledged."
+        if tally.open == 1:
+            return "Nobody has acknowledged it."
+        if tally.unanswered == tally.open:
+            return "Nobody has acknowledged any of them."
+        verb = "is" if tally.unanswered == 1 else "are"
+        return f"{number(tally.unanswered)} of them {verb} not acknowledged yet."
+    if tally.newest_resolved_at is not None:
+        return f"The newest one was resolved {ago(tally.newest_resolved_at, now).text}."
+    return "One is opened when a monitor goes down, by an alert of another system, or here by hand."
+
+
+def _groups(rows: Sequence[Listed], now: Instant) -> list[tuple[str, list[Line]]]:
+    lines = [(row.status == Status.RESOLVED, _line(row, now)) for row in rows]
+    groups = [
+        ("Open", [line for over, line in lines if not over]),
+        ("Resolved", [line for over, line in lines if over]),
+    ]
+    return [group for group in groups if group[1]]
+
+
+def _line(row: Listed, now: Instant) -> Line:
+    return Line(
+        row.uid,
+        mark_of(row.status, row.impact),
+        row.title,
+        row.status,
+        row.impact,
+        moment(row.started_at, now),
+        lasted(row.started_at, row.resolved_at, now),
+        row.acknowledged_label if row.acknowledged_at is not None else "nobody",
+    )
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/incidents",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="A project's incidents.",
+        query=IncidentsQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/projects/{projectID}/incidents",
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=open_one,
+        summary="Opens an incident.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

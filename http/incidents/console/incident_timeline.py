@@ -1,0 +1,141 @@
+"""All that was said and done of an incident, the newest first, and what became of telling of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ....storage.core.instant import Instant
+from ....storage.incidents.queries.console_incidents import Delivery, Paged, ToSubscribers
+from ....storage.incidents.rules.incident import Status
+from ....storage.incidents.tables.incident_escalations import OWN_CHANNELS
+from ....storage.incidents.tables.incident_updates import UpdateRow
+from ....storage.incidents.tables.incidents import IncidentRow
+from ....storage.incidents.tables.postmortems import PostmortemRow
+from ...ui.formatting import Moment, count, duration, moment, number
+from .incident_mark import mark_of
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`who` is empty where Leadline did it; `public` is None where that is not asked."""
+
+    at: Instant
+    when: Moment
+    mark: str
+    what: str
+    who: str
+    text: str
+    public: bool | None
+    # To tell events of one instant apart: what came of another stands above it.
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    mark: str
+    name: str
+    state: str
+    note: str
+
+
+def timeline(
+    row: IncidentRow,
+    updates: Sequence[UpdateRow],
+    pages: Sequence[Paged],
+    postmortem: PostmortemRow | None,
+    now: Instant,
+) -> list[Event]:
+    events = [_update(row, update, now) for update in updates]
+    events += [_page(paged, now) for paged in pages]
+    if row.acknowledged_at is not None:
+        at, who = row.acknowledged_at, row.acknowledged_label
+        took = f"{duration(at - row.started_at)} after it began."
+        events.append(Event(at, moment(at, now), "pending", "Acknowledged", who, took, None, 2))
+    if postmortem is not None:
+        at, who = postmortem.published_at, postmortem.author_label
+        events.append(
+            Event(at, moment(at, now), "pending", "Postmortem published", who, "", None, 3)
+        )
+    return sorted(events, key=lambda event: (event.at, event.rank), reverse=True)
+
+
+def chosen(events: Sequence[Event], show: str) -> list[Event]:
+    """All, what the public may read, or who was paged and who took it up."""
+    match show:
+        case "public":
+            return [event for event in events if event.public]
+        case "pages":
+            return [event for event in events if event.public is None]
+        case _:
+            return list(events)
+
+
+def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> Event:
+    if update.seq == 1:
+        what = "Opened" if update.status != Status.RESOLVED else "Opened as resolved"
+    else:
+        what = "Note" if update.status is None else update.status.capitalize()
+    mark = "pending" if update.status is None else mark_of(update.status, row.impact)
+    return Event(
+        update.created_at,
+        moment(update.created_at, now),
+        mark,
+        what,
+        update.author_label,
+        update.body,
+        update.public,
+        0 if update.seq == 1 else 4,
+    )
+
+
+def _page(paged: Paged, now: Instant) -> Event:
+    lost = f"Not reached: {', '.join(paged.unreachable)}." if paged.unreachable else ""
+    step = "the monitor's channels" if paged.step == OWN_CHANNELS else f"step {paged.step}"
+    what = f"Paged {', '.join(paged.paged)}" if paged.paged else "Nobody could be paged"
+    mark = "degraded" if lost or not paged.paged else "pending"
+    text = f"{step[:1].upper()}{step[1:]}. {lost}".strip()
+    return Event(paged.at, moment(paged.at, now), mark, what, "", text, None, 1)
+
+
+def told(deliveries: Sequence[Delivery], now: Instant) -> list[Told]:
+    """A line for each channel and webhook, worded by the first event that is not delivered."""
+    return [_told(delivery, now) for delivery in deliveries]
+
+
+def told_readers(pages: Sequence[ToSubscribers]) -> list[Told]:
+    """A line for each status page whose subscribers were told."""
+    return [_told_readers(page) for page in pages]
+
+
+def _told_readers(page: ToSubscribers) -> Told:
+    name = f"Subscribers of {page.page}"
+    parts = [f"{count(page.refused, 'address', 'addresses')} refused." if page.refused else ""]
+    parts.append(f"{count(page.dead, 'message')} given up." if page.dead else "")
+    note = " ".join(part for part in parts if part)
+    if page.pending:
+        return Told(
+            "pending", name, f"{number(page.told)} told, {number(page.pending)} to go", note
+        )
+    return Told("down" if page.dead else "up", name, f"{number(page.told)} told", note)
+
+
+def _told(delivery: Delivery, now: Instant) -> Told:
+    # An address may hold what lets one in: only its host is shown.
+    name = delivery.channel or f"Webhook, {urlsplit(delivery.webhook_url).hostname}"
+    undelivered = delivery.pending + delivery.dead
+    if not undelivered:
+        return Told("up", name, f"{delivery.delivered} delivered", "")
+    waiting = f" {count(undelivered - 1, 'event')} behind it." if undelivered > 1 else ""
+    why = f": {delivery.last_error}" if delivery.last_error else ""
+    if delivery.first_status == "dead":
+        tries = count(delivery.attempts or 0, "try", "tries")
+        return Told("down", name, "given up", f"After {tries}{why}.{waiting}")
+    if not delivery.enabled:
+        return Told("paused", name, "off", f"Nothing is sent while it is off.{waiting}")
+    rests_us = 0 if delivery.due_at is None else delivery.due_at - now
+    again = f"in {duration(rests_us)}" if rests_us > 0 else "soon"
+    if not delivery.attempts:
+        return Told("pending", name, "waiting", f"Not tried yet, first try {again}.{waiting}")
+    tries = count(delivery.attempts, "try", "tries")
+    note = f"{tries} failed{why}. Next try {again}.{waiting}" if why else f"Being sent.{waiting}"
+    return Told("degraded" if why else "pending", name, "retrying" if why else "sending", note)

@@ -1,0 +1,41 @@
+"""The changes that came before an incident, the newest first. That they came first is all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.changes.queries.preceding_changes import Preceding
+from ....storage.changes.rules.change import last_told
+from ....storage.changes.rules.change_precedence import Role
+from ...ui.change_text import OUTCOMES, Sign, before, name_of, outcome_of, short, sign_of
+
+SHOWN_MOST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`of` is the service where it is another than the incident's."""
+
+    uid: UUID
+    service: UUID
+    of: str
+    sign: Sign
+    name: str
+    outcome: str
+    before: str
+
+
+def changes_before(found: Sequence[Preceding]) -> list[Line]:
+    return [
+        Line(
+            uid=one.phases[0].uid,
+            service=one.service,
+            of=one.service_name if one.role is Role.UPSTREAM else "",
+            sign=sign_of(one.change.kind, one.phases),
+            name=short(name_of(one.change, last_told([phase.ref for phase in one.phases]))),
+            outcome=OUTCOMES[outcome_of(one.phases)],
+            before=before(one.lag_seconds),
+        )
+        for one in found[:SHOWN_MOST]
+    ]

@@ -1,0 +1,157 @@
+"""What people outside will read of an update that is being written, and where.
+
+The words are made by what makes them for the pages and for their subscribers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.rules.incident import (
+    Impact,
+    Source,
+    Status,
+    body_fault,
+    normal_lines,
+    says_nothing,
+    status_refusal,
+)
+from ....storage.incidents.tables.incidents import IncidentRow
+from ....storage.status_pages.queries.incident_status_pages import select_pages_showing
+from ....storage.status_pages.queries.status_page_subscribers import count_confirmed
+from ....storage.status_pages.queries.status_pages import select_frame, select_page
+from ....storage.status_pages.rules.status_page import Incident, Update, Visibility
+from ....storage.status_pages.rules.subscription import notice_of
+from ...status_pages.public.emails import notice_subject
+from ...status_pages.public.page_text import listed, open_mark, update_word
+from ...ui.formatting import count
+
+PAGES_MOST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One page and what it says; `who` are those who can open it."""
+
+    uid: UUID
+    page: str
+    who: str
+    is_outside: bool
+    title: str
+    mark: str
+    word: str
+    about: str
+    subject: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """`why` says that nobody outside reads it, where that is so."""
+
+    body: str
+    readings: Sequence[Reading]
+    further: bool
+    why: str
+
+
+_WHO: Final = {
+    Visibility.LISTED: "Anybody can open it.",
+    Visibility.UNLISTED: "Whoever has the address can open it.",
+    Visibility.INTERNAL: "Only members can open it.",
+}
+
+
+def expect_sayable(row: IncidentRow, status: Status | None, body: str) -> None:
+    """As writing it would. Refused invalid, status_backward, incident_resolved."""
+    fault = body_fault(normal_lines(body))
+    if fault is not None:
+        raise Refused("invalid", "body", fault)
+    refusal = status_refusal(Status(row.status), status)
+    if refusal is not None:
+        raise Refused(refusal)
+    if says_nothing(Status(row.status), status, body):
+        raise Refused("invalid", "body", "must say something where no new status does")
+
+
+async def read_outside(
+    tx: Tx, row: IncidentRow, status: Status | None, body: str, *, public: bool
+) -> Outside:
+    text = normal_lines(body)
+    if not public:
+        return Outside(text, (), further=False, why="It is for the team: nobody outside reads it.")
+    uids = await select_pages_showing(tx, row, PAGES_MOST + 1)
+    incident = _with(row, status, text, tx)
+    found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
+    readings = [one for one in found if one is not None]
+    why = ""
+    if not readings:
+        why = "No status page shows this incident: nobody outside reads it."
+    elif not any(one.is_outside for one in readings):
+        why = "Only internal pages show it: nobody outside reads it."
+    return Outside(text, readings, len(uids) > PAGES_MOST, why)
+
+
+async def _reading(tx: Tx, uid: UUID, incident: Incident) -> Reading | None:
+    page = await select_page(tx, uid)
+    if page is None:
+        return None
+    notice = notice_of(await select_frame(tx, page), incident, incident.seq)
+    if notice is None:
+        return None
+    visibility = Visibility(page.visibility)
+    is_outside = visibility is not Visibility.INTERNAL
+    many = await count_confirmed(tx, page.org, page.id) if is_outside else 0
+    over = notice.status is Status.RESOLVED
+    return Reading(
+        uid=page.uid,
+        page=page.title,
+        who=_WHO[visibility],
+        is_outside=is_outside,
+        title=notice.title,
+        mark="up" if over else open_mark(incident),
+        word=update_word(notice.status),
+        about=f"It is about {listed(notice.components)}." if notice.components else "",
+        subject=notice_subject(page.title, notice.title),
+        told=f"Up to {count(many, 'subscriber')} will be told." if many else "",
+    )
+
+
+def _with(row: IncidentRow, status: Status | None, body: str, tx: Tx) -> Incident:
+    """The incident as it is once that was said of it by a person, and nothing else."""
+    update = Update(
+        uid=None,
+        seq=row.seq + 1,
+        status=status,
+        body=body,
+        public=True,
+        author="",
+        by_person=True,
+        created_at=tx.now,
+    )
+    return Incident(
+        uid=row.uid,
+        project=row.project_uid,
+        monitor=row.monitor_uid,
+        service=row.service_uid,
+        external_key=row.external_key,
+        seq=update.seq,
+        title=row.title,
+        status=status or Status(row.status),
+        impact=Impact(row.impact),
+        source=Source(row.source),
+        started_at=row.started_at,
+        resolved_at=row.resolved_at,
+        acknowledged_at=None,
+        acknowledged_by=None,
+        acknowledged_label="",
+        escalation_step=None,
+        last_escalated_at=None,
+        created_at=row.created_at,
+        updated_at=tx.now,
+        updates=[update],
+        postmortem=None,
+    )

@@ -1,0 +1,1 @@
+"""Routes of incidents: handlers, and functions from row to schema."""

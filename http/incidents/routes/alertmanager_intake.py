@@ -1,0 +1,112 @@
+"""Alerts of other systems: firing ones open incidents, resolved ones end them, by fingerprint.
+
+An alert is taken in a transaction of its own: what was taken stays taken if a later one fails, and
+the sender's next try finds it done. Those that would change nothing cost one look.
+"""
+
+import logging
+from collections import Counter
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant, from_text
+from ....storage.incidents.rules.alertmanager_alert import (
+    Alert,
+    Verdict,
+    key_fault,
+    read_alert,
+    verdict,
+)
+from ....storage.incidents.tables.incidents import select_open_of_alerts
+from ....storage.incidents.transactions.ingest_alert import take_alert
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import AlertmanagerAlert, AlertmanagerPayload, AlertsTaken
+
+log = logging.getLogger("leadline.alertmanager_intake")
+
+
+async def take_alertmanager(ask: Ask) -> AlertsTaken:
+    """In the order in which they are given, so that one that is told twice is taken twice."""
+    payload: AlertmanagerPayload = ask.body
+    alerts = [
+        _alert(f"alerts[{place}]", alert, ask.context.clock())
+        for place, alert in enumerate(payload.alerts)
+    ]
+    keys = list({alert.key for alert in alerts})
+    async with ask.context.pool.transaction("look_at_alerts", read_only=True) as tx:
+        since = await select_open_of_alerts(tx, org_of(ask), project_of(ask), keys)
+    counts: Counter[Verdict] = Counter()
+    for alert in alerts:
+        what = verdict(alert, since.get(alert.key))
+        if what is not Verdict.IGNORED:
+            what = await _take(ask, alert)
+            _follow(since, alert, what)
+        counts[what] += 1
+    if payload.truncated_alerts:
+        log.warning(
+            "part of a group of alerts was left out by its sender",
+            extra={"project": str(ask.ids["projectID"]), "left_out": payload.truncated_alerts},
+        )
+    return AlertsTaken(
+        opened=counts[Verdict.OPENS],
+        resolved=counts[Verdict.RESOLVES],
+        ignored=counts[Verdict.IGNORED],
+        truncated=payload.truncated_alerts or 0,
+    )
+
+
+async def _take(ask: Ask, alert: Alert) -> Verdict:
+    async with ask.context.pool.transaction("take_alert") as tx:
+        what = await take_alert(tx, ask.who, ask.ids["projectID"], alert)
+    if what is not Verdict.IGNORED:
+        ask.context.on_told()
+    return what
+
+
+def _follow(since: dict[str, Instant], alert: Alert, what: Verdict) -> None:
+    """What is open now, for an alert of the same fingerprint further down."""
+    if what is Verdict.RESOLVES or (what is Verdict.IGNORED and not alert.firing):
+        since.pop(alert.key, None)
+    else:
+        since[alert.key] = alert.started_at
+
+
+def _alert(place: str, given: AlertmanagerAlert, now: Instant) -> Alert:
+    fault = key_fault(given.fingerprint)
+    if fault is not None:
+        raise Problem(f"{place}.fingerprint: {fault}")
+    return read_alert(
+        given.fingerprint,
+        given.status == "firing",
+        given.labels or {},
+        given.annotations or {},
+        _instant(f"{place}.startsAt", given.starts_at),
+        _instant(f"{place}.endsAt", given.ends_at),
+        now,
+    )
+
+
+def _instant(field: str, text: str | None) -> Instant | None:
+    if not text:
+        return None
+    try:
+        return from_text(text)
+    except (ValueError, OverflowError):
+        raise Problem(f"{field}: must be an RFC 3339 instant") from None
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/api/v1/projects/{projectID}/alerts/alertmanager",
+        action=Action(Need.EDITOR),
+        scope=("project", "projectID"),
+        handler=take_alertmanager,
+        summary="Take a notification of Alertmanager: firing opens incidents, resolved ends them.",
+        tag="alerts",
+        body=AlertmanagerPayload,
+        answer=AlertsTaken,
+    ),
+)

@@ -1,0 +1,85 @@
+"""What is on, to come and over of a project's maintenance, as its page tells and lists it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.core.instant import Instant
+from ....storage.maintenance.tables.maintenances import MaintenanceRow
+from ...ui.formatting import duration, number
+from .maintenance_weeks import edges, exact, name_of
+
+PAST_MOST: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    name: str
+    monitor: UUID | None
+    span: str
+    length: str
+    reason: str
+    mark: str
+    # What may be done with it: the act, and what its button says.
+    acts: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    mark: str
+    text: str
+    under: str
+
+
+def first_line(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant) -> First:
+    """What is on, else what comes next."""
+    on = sorted(
+        (row for row in rows if row.starts_at <= now < row.over_at), key=lambda row: row.over_at
+    )
+    coming = min((row.starts_at for row in rows if row.starts_at > now), default=None)
+    follows = "" if coming is None else f"The next begins {exact(coming)}, UTC."
+    if not on:
+        text = "No maintenance is on"
+        none = "Nothing is planned. What is measured counts."
+        return First("", text, follows or none)
+    counts = "What is measured meanwhile counts neither as up nor as down."
+    if len(on) == 1:
+        name = name_of(on[0], names)
+        text = f"{name} is in maintenance until {exact(on[0].over_at)}"
+    else:
+        text = f"{number(len(on))} maintenances are on"
+        counts = f"The first ends {exact(on[0].over_at)}, UTC. {counts}"
+    return First("maint", text, f"{counts} {follows}".strip())
+
+
+def groups(
+    rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
+) -> list[tuple[str, list[Line]]]:
+    since, _ = edges(now)
+    on = [row for row in rows if row.starts_at <= now < row.over_at]
+    to_come = sorted((row for row in rows if row.starts_at > now), key=lambda row: row.starts_at)
+    over = [row for row in rows if since < row.over_at <= now]
+    found = [("On now", on), ("To come", to_come), ("Over", over[:PAST_MOST])]
+    return [(title, [_line(row, names, now) for row in lines]) for title, lines in found if lines]
+
+
+def _line(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> Line:
+    if row.starts_at > now:
+        mark, acts = "pending", [("end", "Take back")]
+    elif row.over_at > now:
+        mark, acts = "maint", [("end", "End now"), ("annul", "Annul")]
+    else:
+        mark, acts = "up", [("annul", "Annul")]
+    cut = ", ended early" if row.over_at < row.ends_at else ""
+    return Line(
+        row.uid,
+        name_of(row, names),
+        row.monitor_uid,
+        f"{exact(row.starts_at)} to {exact(row.over_at)}{cut}",
+        duration(row.over_at - row.starts_at),
+        row.reason,
+        mark,
+        acts,
+    )

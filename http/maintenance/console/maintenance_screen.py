@@ -1,0 +1,304 @@
+"""The page of a project's maintenance: what is on and what is planned, drawn and as a list, and the
+form that plans more. What begins before now is shown with what it changes before it is done.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import MINUTE, Instant, from_text
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.incidents.queries.console_incidents import MONITORS_MOST
+from ....storage.maintenance.tables.maintenance_series import select_series_of
+from ....storage.maintenance.tables.maintenances import (
+    MaintenanceRow,
+    select_maintenance,
+    select_maintenances_of,
+)
+from ....storage.maintenance.transactions.extend_series import begin_series, end_series
+from ....storage.maintenance.transactions.plan_maintenance import (
+    TO_COME_MOST,
+    Plan,
+    Preview,
+    announce,
+    annul,
+    end,
+    preview_announcement,
+    preview_annulment,
+)
+from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.scheduling.rules.maintenance_window import (
+    AHEAD_MOST_US,
+    LONGEST_US,
+    REASON_LONGEST,
+)
+from ...ui.formatting import clock, number, setting
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...ui.time_inputs import instant_typed
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+from ..routes.maintenance import LISTED_MOST
+from .maintenance_list import first_line, groups
+from .maintenance_weeks import drawn, exact, name_of
+from .preview_table import service_lines
+from .series_panel import CHOICES, is_there, series_lines, series_plan
+
+_ZONE: Final = ZoneInfo("UTC")
+_LABELS: Final = {
+    "starts_at": "Begins",
+    "ends_at": "Ends",
+    "reason": "Reason",
+    "monitor_id": "What",
+    "timezone": "Time zone",
+    "duration_seconds": "Ends",
+    "rrule": "Comes again",
+}
+_SAID: Final = {
+    "maintenance_quota": f"A project has at most {number(TO_COME_MOST)} that are not over.",
+    "preview_stale": "What was shown is ten minutes old or was acted on. Look again.",
+    "preview_required": "It is over meanwhile: what is past is annulled, after a look.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What the form gave, with its fault; the empty form by default."""
+
+    monitor: str = ""
+    starts: str = ""
+    ends: str = ""
+    reason: str = ""
+    again: str = ""
+    zone: str = ""
+    field: str = ""
+    fault: str = ""
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, Typed())
+
+
+async def act(ask: Ask) -> Reply:
+    typed = Typed(
+        *(_first(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
+    )
+    try:
+        done = await _do(ask, _first(ask, "act"), typed)
+    except Refused as refused:
+        if refused.code in ("forbidden", "not_found"):
+            raise
+        label = _LABELS.get(refused.field, "")
+        said = _SAID.get(refused.code) or f"{label}: {refused.message}."
+        for name, word in _LABELS.items():
+            said = said.replace(name, word)
+        return await _page(ask, replace(typed, field=refused.field, fault=said))
+    return done or redirect(f"/projects/{ask.ids['projectID']}/maintenance")
+
+
+async def _do(ask: Ask, what: str, typed: Typed) -> Reply | None:
+    match what:
+        case "plan" if typed.again:
+            await _repeat(ask, typed)
+            return None
+        case "plan" | "confirm":
+            return await _plan(ask, typed)
+        case "end-series":
+            series = await _series_named(ask)
+            async with ask.context.pool.transaction("console_end_series") as tx:
+                await end_series(tx, ask.who, series)
+            return None
+        case "end":
+            row = await _named(ask)
+            async with ask.context.pool.transaction("console_end_maintenance") as tx:
+                await end(tx, ask.who, row.uid)
+            return None
+        case "annul":
+            return await _annul(ask)
+        case _:
+            raise Problem("the form names nothing to do")
+
+
+async def _plan(ask: Ask, typed: Typed) -> Reply | None:
+    """Announces it; what begins before now only once its preview was seen."""
+    days, project = ask.context.options.heartbeat_days, ask.ids["projectID"]
+    preview = _uuid(_first(ask, "preview"))
+    async with ask.context.pool.transaction("console_announce_maintenance") as tx:
+        plan = _plan_of(typed, tx.now)
+        if await _is_there(ask, tx, plan):
+            return None
+        if plan.starts_at >= tx.now or preview is not None:
+            await announce(tx, ask.who, project, plan, preview, days)
+            return None
+        made = await preview_announcement(tx, ask.who, project, plan, days)
+        frame = await frame_of(ask, tx)
+        names = dict(await select_names(tx, org_of(ask), project_of(ask), MONITORS_MOST))
+    name = "The whole project" if plan.monitor is None else names.get(plan.monitor, "A monitor")
+    hidden = {
+        "act": "confirm",
+        "monitor": typed.monitor,
+        "starts": typed.starts,
+        "ends": typed.ends,
+        "reason": typed.reason,
+    }
+    span = f"{exact(plan.starts_at)} to {exact(plan.ends_at)}, UTC"
+    return _confirm(frame, made, hidden, f"{name}, {span}", annuls=False)
+
+
+async def _annul(ask: Ask) -> Reply | None:
+    days, row = ask.context.options.heartbeat_days, await _named(ask)
+    preview = _uuid(_first(ask, "preview"))
+    async with ask.context.pool.transaction("console_annul_maintenance") as tx:
+        if row.starts_at >= tx.now or preview is not None:
+            await annul(tx, ask.who, row.uid, preview, days)
+            return None
+        made = await preview_annulment(tx, ask.who, ask.ids["projectID"], row.uid, days)
+        frame = await frame_of(ask, tx)
+        names = dict(await select_names(tx, row.org, row.project, MONITORS_MOST))
+    hidden = {"act": "annul", "maintenance": str(row.uid)}
+    span = f"{exact(row.starts_at)} to {exact(row.over_at)}, UTC"
+    return _confirm(frame, made, hidden, f"{name_of(row, names)}, {span}", annuls=True)
+
+
+def _confirm(
+    frame: Frame, made: Preview, hidden: Mapping[str, str], what: str, *, annuls: bool
+) -> Reply:
+    lines = service_lines(made.services)
+    return page(
+        "maintenance/console/preview_table.html",
+        frame=frame,
+        annuls=annuls,
+        what=what,
+        hidden={**hidden, "preview": str(made.uid)},
+        services=lines,
+        changed=sum(line.changes for line in lines),
+        until=clock(made.expires_at),
+    )
+
+
+async def _repeat(ask: Ask, typed: Typed) -> None:
+    async with ask.context.pool.transaction("console_begin_series") as tx:
+        plan = series_plan(_plan_of(typed, tx.now), typed.again, typed.zone, tx.now)
+        if not is_there(await select_series_of(tx, org_of(ask), project_of(ask)), plan):
+            await begin_series(tx, ask.who, ask.ids["projectID"], plan)
+
+
+async def _series_named(ask: Ask) -> UUID:
+    """The series that the form names, which must be the project's own."""
+    uid = _uuid(_first(ask, "series"))
+    async with ask.context.pool.transaction("console_series_named", read_only=True) as tx:
+        rows = await select_series_of(tx, org_of(ask), project_of(ask))
+    if uid is None or uid not in {row.uid for row in rows}:
+        raise Problem("not_found")
+    return uid
+
+
+def _plan_of(typed: Typed, now: Instant) -> Plan:
+    """What begins at no time begins now."""
+    monitor = _uuid(typed.monitor) if typed.monitor else None
+    if typed.monitor and monitor is None:
+        raise Problem("the form names no monitor")
+    return Plan(
+        monitor=monitor,
+        starts_at=_instant("starts_at", typed.starts) if typed.starts else now,
+        ends_at=_instant("ends_at", typed.ends),
+        reason=typed.reason,
+    )
+
+
+def _instant(field: str, text: str) -> Instant:
+    return from_text(instant_typed(field, text, _ZONE))
+
+
+async def _is_there(ask: Ask, tx: Tx, plan: Plan) -> bool:
+    """The same again is a second click; of what begins now so is what began a moment ago."""
+    rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
+    moment_us = MINUTE if plan.starts_at == tx.now else 0
+    return any(
+        (row.monitor_uid, row.ends_at, row.reason) == (plan.monitor, plan.ends_at, plan.reason)
+        and 0 <= plan.starts_at - row.starts_at <= moment_us
+        and row.cancel_effective_at is None
+        for row in rows
+    )
+
+
+async def _named(ask: Ask) -> MaintenanceRow:
+    """The maintenance that the form names, which must be the project's own."""
+    uid = _uuid(_first(ask, "maintenance"))
+    if uid is None:
+        raise Problem("not_found")
+    async with ask.context.pool.transaction("console_maintenance_named", read_only=True) as tx:
+        row = await select_maintenance(tx, uid)
+    if row is None or (row.org, row.project) != (org_of(ask), project_of(ask)):
+        raise Problem("not_found")
+    return row
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0].strip()
+
+
+async def _page(ask: Ask, typed: Typed) -> Reply:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_maintenance", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        rows = await select_maintenances_of(tx, org, project, LISTED_MOST)
+        monitors = await select_names(tx, org, project, MONITORS_MOST)
+        series = await select_series_of(tx, org, project)
+        now = tx.now
+    names = dict(monitors)
+    return page(
+        "maintenance/console/maintenance_screen.html",
+        status=400 if typed.fault else 200,
+        frame=frame,
+        first=first_line(rows, names, now),
+        drawn=drawn(rows, names, now),
+        groups=groups(rows, names, now),
+        series=series_lines(series, names),
+        choices=list(CHOICES.items()),
+        monitors=monitors,
+        typed=typed,
+        reason_longest=REASON_LONGEST,
+        longest=setting(LONGEST_US // 1_000_000),
+        ahead=setting(AHEAD_MOST_US // 1_000_000),
+    )
+
+
+_PROJECT: Final = ("project", "projectID")
+_PATH: Final = "/projects/{projectID}/maintenance"
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_PATH,
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="The maintenance of a project.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=_PATH,
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=act,
+        summary="Plans, ends or annuls maintenance.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

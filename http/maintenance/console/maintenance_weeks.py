@@ -1,0 +1,95 @@
+"""Weeks of announced maintenance as they are drawn and told: the past two, this one, and the four
+after it, in UTC.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from markupsafe import Markup
+
+from ....storage.core.instant import DAY, Instant, to_datetime
+from ....storage.maintenance.tables.maintenances import MaintenanceRow
+from ...ui.formatting import count, day
+from ...ui.plots.maintenance_calendar import Span, Week, windows
+
+BEFORE, AFTER = 2, 4
+TABLE_MOST = 60
+_WEEK = 7 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+    further: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    plot: Markup
+    table: Table
+
+
+def drawn(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant) -> Drawn:
+    """Of what is not over sooner than the first of the weeks. By when it begins."""
+    first, after = edges(now)
+    order = sorted(rows, key=lambda row: (row.starts_at, row.id))
+    seen = [row for row in order if row.starts_at < after and row.over_at > first]
+    weeks = [_week(Instant(at), seen, names, now) for at in range(first, after, _WEEK)]
+    said = f"Seven weeks from {day(first)}: {count(len(seen), 'maintenance', 'maintenances')}"
+    table = Table(
+        "Maintenance of seven weeks",
+        ["From, UTC", "To", "Of", "Reason"],
+        [
+            [exact(row.starts_at), exact(row.over_at), name_of(row, names), row.reason]
+            for row in seen[:TABLE_MOST]
+        ],
+        max(len(seen) - TABLE_MOST, 0),
+    )
+    return Drawn(windows(weeks, said), table)
+
+
+def edges(now: Instant) -> tuple[Instant, Instant]:
+    """Mondays: where what is drawn begins and ends."""
+    midnight = now - now % DAY
+    monday = midnight - to_datetime(now).weekday() * DAY
+    return Instant(monday - BEFORE * _WEEK), Instant(monday + (AFTER + 1) * _WEEK)
+
+
+def name_of(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:
+    if row.monitor_uid is None:
+        return "The whole project"
+    return names.get(row.monitor_uid, "A monitor")
+
+
+def exact(at: Instant) -> str:
+    moment = to_datetime(at)
+    return f"{moment:%a} {moment.day} {moment:%B} {moment:%H:%M}"
+
+
+def _week(
+    start: Instant, rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
+) -> Week:
+    end = Instant(start + _WEEK)
+
+    def share(at: Instant) -> float:
+        return (min(max(at, start), end) - start) / _WEEK
+
+    spans = [
+        Span(share(row.starts_at), share(row.over_at), name_of(row, names), _said(row, names))
+        for row in rows
+        if row.starts_at < end and row.over_at > start
+    ]
+    moments = [to_datetime(Instant(start + n * DAY)) for n in range(7)]
+    days = [
+        f"{at.day} {at:%B}" if n == 0 or at.day == 1 else str(at.day)
+        for n, at in enumerate(moments)
+    ]
+    return Week(days, spans, share(now) if start <= now < end else None)
+
+
+def _said(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:
+    reason = f": {row.reason}" if row.reason else ""
+    return f"{name_of(row, names)}, {exact(row.starts_at)} to {exact(row.over_at)}{reason}"

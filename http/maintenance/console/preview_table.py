@@ -1,0 +1,71 @@
+"""What a preview shows of each service: its time in the range as it is told now, and as it would be
+told afterwards.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ....storage.core.instant import MINUTE
+from ....storage.maintenance.transactions.preview_services import Previewed, Unknown
+from ....storage.services.rules.service_health import Durations
+from ...ui.formatting import NOTHING, coverage, duration, percent
+
+_WHY = {
+    Unknown.RANGE_TOO_LONG: "the range is too long to be made again for a look",
+    Unknown.WALL_BUDGET: "making it again for a look takes too long",
+    Unknown.EVIDENCE_GONE: "some of the results of the range are no longer kept",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One side of a service's time in the range."""
+
+    availability: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLine:
+    uid: UUID
+    name: str
+    before: Told
+    # Withheld where it could not be made for a look; `why` says why.
+    after: Told | None
+    why: str
+    changes: bool
+
+
+def service_lines(found: Sequence[Previewed]) -> list[ServiceLine]:
+    """Those that change first."""
+    lines = [_line(each) for each in found]
+    return sorted(lines, key=lambda line: (not line.changes, line.name.lower()))
+
+
+def _line(each: Previewed) -> ServiceLine:
+    why = "" if each.reason is None else _WHY[each.reason]
+    if each.projected:
+        why = f"{why}, " if why else ""
+        why += "only what is sealed of it is shown"
+    changes = each.reason is not None or each.before != each.after
+    after = None if each.reason is not None else told(each.after)
+    return ServiceLine(each.service, each.name, told(each.before), after, why, changes)
+
+
+def told(durations: Durations) -> Told:
+    split = durations.split
+    ratio = split.availability()
+    parts = [
+        f"{word} {duration(us)}"
+        for word, us in (
+            ("down", split.bad_us),
+            ("not known", split.unknown_us),
+            ("in maintenance", split.excluded_us),
+        )
+        if us
+    ]
+    if ratio is None:
+        return Told(NOTHING, ", ".join(["nothing measured", *parts]))
+    known = f"coverage {coverage(split.coverage())}"
+    return Told(percent(ratio, split.measured_us // MINUTE), ", ".join([known, *parts]))

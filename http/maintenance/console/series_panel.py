@@ -1,0 +1,73 @@
+"""Maintenance that comes again: the rules that the form offers, and those there are, in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.core.instant import SECOND, Instant
+from ....storage.core.refusal import Refused
+from ....storage.maintenance.rules import Recurrence
+from ....storage.maintenance.tables.maintenance_series import SeriesRow
+from ....storage.maintenance.transactions.extend_series import SeriesPlan
+from ....storage.maintenance.transactions.plan_maintenance import Plan
+from ...ui.formatting import setting
+from ...wire.errors import Problem
+from .maintenance_weeks import exact
+
+CHOICES: Final = {
+    "": "no",
+    "FREQ=DAILY": "every day",
+    "FREQ=WEEKLY": "every week",
+    "FREQ=MONTHLY": "every month, on that day",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`rule` is the rule itself where the form has no words for it."""
+
+    uid: UUID
+    name: str
+    words: str
+    rule: str
+    note: str
+
+
+def series_plan(plan: Plan, rule: str, zone: str, now: Instant) -> SeriesPlan:
+    """What is planned once, again and again. Refused where it begins before now."""
+    if rule not in CHOICES:
+        raise Problem("the form names no such rule")
+    if plan.starts_at < now:
+        raise Refused("invalid", "starts_at", "must not be before now where it comes again")
+    length = plan.ends_at - plan.starts_at
+    return SeriesPlan(
+        recurrence=Recurrence(rule, plan.starts_at, length - length % SECOND, zone),
+        monitor=plan.monitor,
+        reason=plan.reason,
+    )
+
+
+def is_there(rows: Sequence[SeriesRow], plan: SeriesPlan) -> bool:
+    """The same again is a second click."""
+    return any(
+        (row.recurrence, row.monitor_uid, row.reason)
+        == (plan.recurrence, plan.monitor, plan.reason)
+        for row in rows
+    )
+
+
+def series_lines(rows: Sequence[SeriesRow], names: Mapping[UUID, str]) -> list[Line]:
+    return [_line(row, names) for row in rows]
+
+
+def _line(row: SeriesRow, names: Mapping[UUID, str]) -> Line:
+    name = "The whole project"
+    if row.monitor_uid is not None:
+        name = names.get(row.monitor_uid, "A monitor")
+    known = CHOICES.get(row.rrule, "")
+    zone = row.timezone or "UTC"
+    note = f"for {setting(row.duration_seconds)}, since {exact(row.starts_at)} UTC, by {zone}"
+    if row.reason:
+        note += f". {row.reason}"
+    return Line(row.uid, name, known, "" if known else row.rrule, note)

@@ -1,0 +1,1 @@
+"""Routes of maintenance: handlers, and functions from row to schema."""

@@ -1,0 +1,203 @@
+"""Maintenance of a project: announced, ended early, annulled; the past only after a preview."""
+
+from typing import Final
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import to_text
+from ....storage.maintenance.tables.maintenances import MaintenanceRow, select_maintenances_of
+from ....storage.maintenance.transactions.plan_maintenance import (
+    Plan,
+    Preview,
+    announce,
+    annul,
+    end,
+    preview_announcement,
+    preview_annulment,
+)
+from ....storage.maintenance.transactions.preview_services import Previewed
+from ....storage.services.rules.service_health import Durations
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import given, known
+from ...wire.scope_keys import org_of, project_of
+from ...wire.time_params import instant_given
+from ..schemas import (
+    AnnulMaintenance,
+    CreateMaintenance,
+    MaintenancePreview,
+    MaintenanceWindow,
+    PreviewedService,
+    PreviewMaintenance,
+    ReliabilitySplit,
+)
+
+_ALL: Final = "/api/v1/projects/{projectID}/maintenance"
+_ONE: Final = "/api/v1/maintenance/{maintenanceID}"
+LISTED_MOST: Final = 1_000
+
+
+def _shape(row: MaintenanceRow) -> MaintenanceWindow:
+    cut = row.cancel_effective_at
+    return MaintenanceWindow(
+        id=row.uid,
+        project_id=row.project_uid,
+        monitor_id=known(row.monitor_uid),
+        starts_at=to_text(row.starts_at),
+        ends_at=to_text(row.ends_at),
+        reason=row.reason,
+        created_at=to_text(row.created_at),
+        cancel_effective_at=known(None if cut is None else to_text(cut)),
+        series_id=known(row.series_uid),
+    )
+
+
+def _plan(body: CreateMaintenance | PreviewMaintenance) -> Plan:
+    return Plan(
+        monitor=given(body.monitor_id),
+        starts_at=instant_given("starts_at", body.starts_at),
+        ends_at=instant_given("ends_at", body.ends_at),
+        reason=body.reason if isinstance(body, CreateMaintenance) else "",
+    )
+
+
+async def list_maintenance(ask: Ask) -> list[MaintenanceWindow]:
+    async with ask.context.pool.transaction("list_maintenance", read_only=True) as tx:
+        rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
+    return [_shape(row) for row in rows]
+
+
+async def create(ask: Ask) -> MaintenanceWindow:
+    body = ask.body
+    async with ask.context.pool.transaction("announce_maintenance") as tx:
+        row = await announce(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            _plan(body),
+            given(body.preview_id),
+            ask.context.options.heartbeat_days,
+        )
+    return _shape(row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("end_maintenance") as tx:
+        await end(tx, ask.who, ask.ids["maintenanceID"])
+
+
+async def annul_one(ask: Ask) -> None:
+    async with ask.context.pool.transaction("annul_maintenance") as tx:
+        await annul(
+            tx,
+            ask.who,
+            ask.ids["maintenanceID"],
+            given(ask.body.preview_id),
+            ask.context.options.heartbeat_days,
+        )
+
+
+async def preview(ask: Ask) -> MaintenancePreview:
+    body, days = ask.body, ask.context.options.heartbeat_days
+    maintenance = given(body.maintenance_id)
+    if (body.mutation == "annul") is (maintenance is None):
+        raise Problem("maintenance_id: names what is annulled, and nothing else")
+    plan = _plan(body)
+    async with ask.context.pool.transaction("preview_maintenance") as tx:
+        if maintenance is None:
+            made = await preview_announcement(tx, ask.who, ask.ids["projectID"], plan, days)
+        else:
+            made = await preview_annulment(tx, ask.who, ask.ids["projectID"], maintenance, days)
+    return _preview(made)
+
+
+def _preview(made: Preview) -> MaintenancePreview:
+    return MaintenancePreview(
+        preview_id=made.uid,
+        expires_at=to_text(made.expires_at),
+        coverage="approximate" if made.is_approximate else "complete",
+        earliest_repairable=to_text(made.earliest_repairable),
+        services=[_previewed(each) for each in made.services],
+    )
+
+
+def _previewed(each: Previewed) -> PreviewedService:
+    return PreviewedService(
+        service_id=each.service,
+        before=_split(each.before),
+        after=_split(each.after),
+        projected=each.projected,
+        reason=known(each.reason.value if each.reason is not None else None),
+    )
+
+
+def _split(durations: Durations) -> ReliabilitySplit:
+    return ReliabilitySplit(**msgspec.structs.asdict(durations))
+
+
+_READ: Final = Action(Need.VIEWER)
+_WRITE: Final = Action(Need.EDITOR)
+_IN_PROJECT: Final = ("project", "projectID")
+_MAINTENANCE: Final = ("maintenance", "maintenanceID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_READ,
+        scope=_IN_PROJECT,
+        handler=list_maintenance,
+        summary="Announced maintenance of the project, the latest first.",
+        tag="maintenance",
+        answer=list[MaintenanceWindow],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_WRITE,
+        scope=_IN_PROJECT,
+        handler=create,
+        summary="Announce maintenance; what begins before now needs a preview.",
+        tag="maintenance",
+        body=CreateMaintenance,
+        answer=MaintenanceWindow,
+        status=201,
+        also=(409, 422),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ALL}/preview",
+        action=_WRITE,
+        scope=_IN_PROJECT,
+        handler=preview,
+        summary="What announcing or annulling would change of the past; good for ten minutes.",
+        tag="maintenance",
+        body=PreviewMaintenance,
+        answer=MaintenancePreview,
+        also=(422,),
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_WRITE,
+        scope=_MAINTENANCE,
+        handler=delete,
+        summary="Take back maintenance that is to come; end now what is on.",
+        tag="maintenance",
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/annul",
+        action=_WRITE,
+        scope=_MAINTENANCE,
+        handler=annul_one,
+        summary="As if it had never been announced; what has begun needs a preview.",
+        tag="maintenance",
+        body=AnnulMaintenance,
+        status=204,
+        also=(409, 422),
+    ),
+)

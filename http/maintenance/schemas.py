@@ -1,0 +1,102 @@
+"""Bodies of announced maintenance, and of what is shown before the past is changed."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ...storage.maintenance.rules import DURATION_SECONDS, RRULE_LONGEST
+from ...storage.scheduling.rules.maintenance_window import REASON_LONGEST
+from ..wire.schema import Given, InstantText, Shape
+
+Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]
+
+
+class MaintenanceWindow(Shape, frozen=True, kw_only=True):
+    """Without a monitor it is of the whole project. `cancel_effective_at` is where it was ended
+    before its time."""
+
+    id: UUID
+    project_id: UUID
+    monitor_id: UUID | UnsetType = UNSET
+    starts_at: InstantText
+    ends_at: InstantText
+    reason: str
+    created_at: InstantText
+    cancel_effective_at: InstantText | UnsetType = UNSET
+    series_id: UUID | UnsetType = UNSET
+
+
+class CreateMaintenance(Given, frozen=True, kw_only=True):
+    """`preview_id` is needed where it begins before now."""
+
+    monitor_id: UUID | UnsetType = UNSET
+    starts_at: InstantText
+    ends_at: InstantText
+    reason: Reason = ""
+    preview_id: UUID | UnsetType = UNSET
+
+
+class MaintenanceSeries(Shape, frozen=True, kw_only=True):
+    """Windows of the same length that begin by an RRULE (RFC 5545), at the local times of its zone;
+    an empty zone is UTC."""
+
+    id: UUID
+    project_id: UUID
+    monitor_id: UUID | UnsetType = UNSET
+    rrule: str
+    starts_at: InstantText
+    duration_seconds: int
+    timezone: str
+    reason: str
+    created_at: InstantText
+
+
+class CreateMaintenanceSeries(Given, frozen=True, kw_only=True):
+    monitor_id: UUID | UnsetType = UNSET
+    rrule: Annotated[str, Meta(max_length=RRULE_LONGEST)]
+    starts_at: InstantText
+    duration_seconds: Annotated[int, Meta(ge=DURATION_SECONDS[0], le=DURATION_SECONDS[1])]
+    timezone: Annotated[str, Meta(max_length=64)] = ""
+    reason: Reason = ""
+
+
+class AnnulMaintenance(Given, frozen=True, kw_only=True):
+    preview_id: UUID | UnsetType = UNSET
+
+
+class PreviewMaintenance(Given, frozen=True, kw_only=True):
+    """What annulling changes is named by `maintenance_id`; its instants are its own."""
+
+    monitor_id: UUID | UnsetType = UNSET
+    mutation: Literal["create", "annul"] = "create"
+    maintenance_id: UUID | UnsetType = UNSET
+    starts_at: InstantText
+    ends_at: InstantText
+
+
+class ReliabilitySplit(Shape, frozen=True, kw_only=True):
+    good_us: int
+    bad_us: int
+    unknown_us: int
+    excluded_us: int
+    healthy_us: int
+    degraded_us: int
+    down_us: int
+    health_unknown_us: int
+
+
+class PreviewedService(Shape, frozen=True, kw_only=True):
+    service_id: UUID
+    before: ReliabilitySplit
+    after: ReliabilitySplit
+    projected: bool
+    reason: Literal["range_too_long", "wall_budget", "evidence_gone"] | UnsetType = UNSET
+
+
+class MaintenancePreview(Shape, frozen=True, kw_only=True):
+    preview_id: UUID
+    expires_at: InstantText
+    coverage: Literal["complete", "approximate"]
+    earliest_repairable: InstantText
+    services: list[PreviewedService]

@@ -1,0 +1,1 @@
+"""Routes and screens of monitors."""

@@ -1,0 +1,60 @@
+"""One sentence on whether people know that the monitor is down, and why not where they do not."""
+
+from dataclasses import dataclass
+
+from ....storage.alerting.queries.console_outages import OpenOutage
+from ....storage.alerting.rules.suppression import HeldBy
+from ....storage.core.instant import Instant
+from ...ui.formatting import dated
+
+_HELD = {
+    HeldBy.WAITING: "Nobody is told yet: {causes} checked once more first.",
+    HeldBy.RECHECKING: "Nobody is told yet: what it depends on is back, and it is checked again.",
+    HeldBy.DEPENDENCY: "Nobody is told: the cause is sought in what it depends on, {names}.",
+    HeldBy.MAINTENANCE: "Nobody is told: it is in maintenance.",
+    HeldBy.PAUSED: "Nobody is told: it is paused.",
+    HeldBy.DELEGATED: "It tells nobody by itself: a service speaks for it.",
+    HeldBy.SILENCED: "Nobody is told: all alerts are silenced.",
+    HeldBy.UNKNOWN: "Nobody is told: no result that holds says that it is down.",
+}
+_NAMES_MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """`link` is the incident's page, empty where there is none."""
+
+    text: str
+    link: str = ""
+
+
+def told(outage: OpenOutage | None, now: Instant) -> Told | None:
+    if outage is None:
+        return None
+    if outage.announced_at is not None:
+        return _announced(outage, outage.announced_at, now)
+    if outage.held_by is None:
+        return None
+    names = _listed(outage.depends_on)
+    causes = f"{names} {'are' if len(outage.depends_on) > 1 else 'is'}"
+    return Told(_HELD[HeldBy(outage.held_by)].format(names=names, causes=causes))
+
+
+def _announced(outage: OpenOutage, at: Instant, now: Instant) -> Told:
+    if outage.incident is None:
+        return Told(f"Its channels were told at {dated(at, now)}.")
+    link = f"/incidents/{outage.incident}"
+    if outage.is_resolved:
+        return Told("Its incident was resolved by hand.", link)
+    if outage.acknowledged_at is not None:
+        who = outage.acknowledged_label
+        return Told(f"Acknowledged at {dated(outage.acknowledged_at, now)} by {who}.", link)
+    return Told(
+        f"An incident was opened at {dated(at, now)}, and nobody has acknowledged it.", link
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = names[:_NAMES_MOST]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

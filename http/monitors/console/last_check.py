@@ -1,0 +1,156 @@
+"""The last check beside the last good one: which phases were finished, and where it stopped.
+
+What is stored of a check is a class, a host and the finished phases: where a phase has no figure,
+it was not reached, was not needed, or is the one in which the check ended. The class decides.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ....probes.check.result import FailureClass
+from ....storage.core.instant import MILLISECOND
+from ....storage.results.queries.results import HeartbeatRow
+from ...ui.failure_help import explain_failure, is_refusal, number_name
+from ...ui.formatting import GAP, NOTHING, milliseconds, number
+from ...ui.plots.phase_bars import Part, phases
+
+NAMES = ("dns", "connect", "tls", "first byte")
+REST = "rest"
+# The phase in which a check of this class ended; for others it is the first one without a figure.
+_ENDED_IN = {
+    FailureClass.DNS_ERROR: "dns",
+    FailureClass.CONNECT_REFUSED: "connect",
+    FailureClass.CONNECT_TIMEOUT: "connect",
+    FailureClass.CONNECT_ERROR: "connect",
+    FailureClass.TLS_ERROR: "tls",
+}
+# Here the target answered, and the answer was not what was asked for.
+_ANSWERED = frozenset(
+    {
+        FailureClass.HTTP_STATUS,
+        FailureClass.CONDITION_FAILED,
+        FailureClass.AUTH_FAILED,
+        FailureClass.TLS_EXPIRING,
+        FailureClass.RESPONSE_TOO_LARGE,
+        FailureClass.PROTOCOL_ERROR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    name: str
+    drawn: Markup
+    total: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    good: bool
+    verdict: str
+    # Of a failure, what its class means.
+    explained: str
+    bars: list[Bar]
+    # name, last check, last good
+    rows: list[tuple[str, str, str]]
+
+
+def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) -> CheckView:
+    if not last.up and is_refusal(class_of(last)):
+        # There is no time of which a part could be told.
+        return CheckView(False, verdict(last, kind), explain_failure(class_of(last)), [], [])
+    bars = [_bar("Last check", last)]
+    compared = last_good if last_good is not None and last_good.ts != last.ts else None
+    if compared is not None:
+        bars.append(_bar("Last good", compared))
+    rows = [(name, _cell(last, name), _cell(compared, name) if compared else "") for name in NAMES]
+    rows.append(("rest", _rest(last), _rest(compared) if compared else ""))
+    rows = [row for row in rows if any(cell not in ("", NOTHING) for cell in row[1:])]
+    total = milliseconds(last.latency_ms)
+    good = milliseconds(compared.latency_ms) if compared else ""
+    explained = "" if last.up else explain_failure(class_of(last))
+    return CheckView(last.up, verdict(last, kind), explained, bars, [*rows, ("total", total, good)])
+
+
+def verdict(beat: HeartbeatRow, kind: str) -> str:
+    answered = f"Answered with {_number(beat.code, kind)}" if beat.code is not None else ""
+    if beat.up:
+        return answered or "Answered"
+    if is_refusal(class_of(beat)):
+        return "Was not run"
+    ended = ended_in(beat)
+    return f"Failed in {ended}" if ended else answered or "Failed after the answer"
+
+
+def _number(code: int, kind: str) -> str:
+    return f"{number_name(kind)} {code}".strip()
+
+
+def ended_in(beat: HeartbeatRow) -> str:
+    """The phase that did not finish; empty where all did."""
+    if beat.up:
+        return ""
+    failure = class_of(beat)
+    if failure in _ANSWERED or is_refusal(failure):
+        return ""
+    if failure in _ENDED_IN:
+        return _ENDED_IN[FailureClass(failure)]
+    return "first byte" if beat.connect_us is not None else "connect"
+
+
+def class_of(beat: HeartbeatRow) -> str:
+    return beat.msg.partition(" ")[0]
+
+
+def where_of(beat: HeartbeatRow, kind: str) -> str:
+    """The host, and the number where the protocol gave one."""
+    host = beat.msg.partition(" ")[2]
+    code = f"{number_name(kind) or 'code'} {beat.code}" if beat.code is not None else ""
+    return ", ".join(part for part in (host, code) if part)
+
+
+def parts_of(beat: HeartbeatRow) -> list[Part]:
+    """What adds up to the whole of the check's time."""
+    spent = _spent(beat)
+    ended = ended_in(beat)
+    total_us = max(beat.latency_ms * MILLISECOND, sum(us for _, us in spent), 1)
+    parts = [Part(name, us) for name, us in spent if name != ended]
+    left_us = total_us - sum(part.us for part in parts)
+    if ended:
+        parts.append(Part(ended, max(left_us, 1), failed=True))
+    elif left_us > 0:
+        parts.append(Part(REST, left_us))
+    return parts
+
+
+def _bar(name: str, beat: HeartbeatRow) -> Bar:
+    return Bar(name, phases(parts_of(beat), name), milliseconds(beat.latency_ms))
+
+
+def _spent(beat: HeartbeatRow) -> Sequence[tuple[str, int]]:
+    figures = (beat.dns_us, beat.connect_us, beat.tls_us, beat.first_byte_us)
+    return [(name, us) for name, us in zip(NAMES, figures, strict=True) if us is not None]
+
+
+def _rest(beat: HeartbeatRow) -> str:
+    """What no phase accounts for: sending, reading the answer, judging it."""
+    left = [part.us for part in parts_of(beat) if part.name == REST]
+    return _short(left[0]) if left else NOTHING
+
+
+def _cell(beat: HeartbeatRow, name: str) -> str:
+    spent = dict(_spent(beat))
+    if name == ended_in(beat):
+        return "did not finish"
+    if name in spent:
+        return _short(spent[name])
+    return NOTHING
+
+
+def _short(us: int) -> str:
+    """Tenths of a millisecond while they matter."""
+    if us < 100:
+        return f"< 0.1{GAP}ms"
+    return f"{us / 1000:.1f}{GAP}ms" if us < 10_000 else f"{number(us // 1000)}{GAP}ms"

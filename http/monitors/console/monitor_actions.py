@@ -1,0 +1,73 @@
+"""What buttons do to a monitor, by the very handlers of the API: its rules are the only ones."""
+
+from dataclasses import replace
+
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.console_monitors import select_shown_monitor
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ..routes import monitors as api
+from ..schemas.monitors import UpdateMonitor
+
+_IN_USE = "Another monitor waits for it, or a service is declared with it. Change that first."
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons; a form that names none changes nothing."""
+    here = f"/monitors/{ask.ids['monitorID']}"
+    match ask.form.get("act"):
+        case ["pause"]:
+            await api.update(replace(ask, body=UpdateMonitor(enabled=False)))
+        case ["resume"]:
+            await api.update(replace(ask, body=UpdateMonitor(enabled=True)))
+        case ["check"]:
+            return await _check(ask, here)
+        case ["token"]:
+            await api.new_push_token(ask)
+        case _:
+            raise Problem("the form names nothing to do")
+    return redirect(here)
+
+
+async def _check(ask: Ask, here: str) -> Reply:
+    try:
+        await api.check_now(ask)
+    except Refused as refused:
+        if refused.code != "in_use":
+            raise
+        return redirect(f"{here}?said=waiting")
+    return redirect(f"{here}?said=asked")
+
+
+async def ask_to_delete(ask: Ask) -> Reply:
+    return await _asked(ask)
+
+
+async def delete(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_delete", read_only=True) as tx:
+        row = await select_shown_monitor(tx, ask.ids["monitorID"])
+    try:
+        await api.delete(ask)
+    except Refused as refused:
+        if refused.code != "in_use":
+            raise
+        return await _asked(ask, error=_IN_USE)
+    assert row is not None, "what was deleted was there"
+    return redirect(f"/projects/{row.project_uid}")
+
+
+async def _asked(ask: Ask, error: str = "") -> Reply:
+    async with ask.context.pool.transaction("console_delete", read_only=True) as tx:
+        row = await select_shown_monitor(tx, ask.ids["monitorID"])
+        if row is None:
+            raise Refused("not_found")
+        frame = await frame_of(ask, tx)
+    return page(
+        "monitors/console/delete_monitor.html",
+        status=409 if error else 200,
+        frame=frame,
+        row=row,
+        error=error,
+    )

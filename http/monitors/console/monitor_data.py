@@ -1,0 +1,172 @@
+"""Everything that a monitor's page shows, read in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ....storage.alerting.queries.alerting_state import Delegation, select_delegations
+from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
+from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from ....storage.core.refusal import Refused
+from ....storage.core.time_span import Span
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import Days, select_days, select_windows
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.monitors.queries.console_monitors import select_shown_monitor
+from ....storage.monitors.queries.monitors import (
+    Standing,
+    select_standings,
+    select_uids,
+    still_troubled,
+)
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.tables.probe_errors import select_troubles
+from ....storage.results.queries.console_results import (
+    Course,
+    LatencyBin,
+    select_courses,
+    select_latency_bins,
+    select_maintenance,
+)
+from ....storage.results.queries.results import (
+    HeartbeatRow,
+    RunRow,
+    select_failures,
+    select_heartbeats,
+    select_last_good,
+    select_ledger,
+)
+from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
+from ...ui.monitor_status import Shown, shown
+from ...ui.page_layout import Frame, frame_of
+from ...ui.time_slots import Axis
+from ...wire.route import Ask
+
+DAYS = 90
+FAILURES = 10
+SLOTS_MOST = 240
+# A row of the ledger a slot, and what stands a moment ahead.
+RUNS_MOST = 2_000
+# Range → (length, the finest step worth drawing).
+RANGES = {
+    "1h": (HOUR, MINUTE),
+    "24h": (DAY, 5 * MINUTE),
+    "7d": (7 * DAY, 30 * MINUTE),
+    "30d": (30 * DAY, 2 * HOUR),
+}
+_COURSES = ((HOUR, 10 * MINUTE), (DAY, 4 * HOUR), (14 * DAY, 0))
+_STEPS = tuple(n * MINUTE for n in (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880))
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorFacts:
+    frame: Frame
+    row: MonitorRow
+    standing: Standing | None
+    state: Shown
+    now: Instant
+    next_due: Instant | None
+    axis: Axis
+    course: Course
+    runs: Sequence[RunRow]
+    range_name: str
+    latency_axis: Axis
+    bins: Sequence[LatencyBin]
+    maintenance: Sequence[Span]
+    day: Sequence[LatencyBin]
+    window_24h: Measured
+    days: Days
+    last: HeartbeatRow | None
+    last_good: HeartbeatRow | None
+    failures: Sequence[HeartbeatRow]
+    waits_for: Sequence[UUID]
+    heartbeat_days: int
+    # Why no check could be made of it since the last result.
+    trouble: str
+    outage: OpenOutage | None
+    # Who pages for it.
+    delegation: Delegation
+
+
+async def select_facts(ask: Ask, range_name: str) -> MonitorFacts:
+    async with ask.context.pool.transaction("console_monitor", read_only=True) as tx:
+        row = await select_shown_monitor(tx, ask.ids["monitorID"])
+        if row is None:
+            raise Refused("not_found")
+        return await _facts(ask, tx, row, range_name)
+
+
+async def _facts(ask: Ask, tx: Tx, row: MonitorRow, range_name: str) -> MonitorFacts:
+    key, now = (row.org, row.id), tx.now
+    axis = course_axis(row, now)
+    course = (await select_courses(tx, [key], axis.from_at, axis.until, axis.step_us))[key]
+    standing = (await select_standings(tx, [key])).get(key)
+    latency_axis = axis_of_latency(row, range_name, now)
+    maintenance = await select_maintenance(tx, [key], latency_axis.from_at)
+    troubled = (await select_troubles(tx, [key])).get(key)
+    trouble = still_troubled(troubled, standing)
+    newest = await select_heartbeats(tx, key, 1)
+    uids = await select_uids(tx, row.org, row.depends_on) if row.depends_on else {}
+    window = next_window(course.terms, now) if row.enabled else None
+    types = {key: row.type}
+    return MonitorFacts(
+        frame=await frame_of(ask, tx),
+        row=row,
+        standing=standing,
+        state=shown(row, standing, course.maintenance, now),
+        now=now,
+        next_due=window.due if window else None,
+        axis=axis,
+        course=course,
+        runs=await select_ledger(tx, key, axis.from_at, axis.until, None, RUNS_MOST),
+        range_name=range_name,
+        latency_axis=latency_axis,
+        bins=await select_latency_bins(
+            tx, key, latency_axis.from_at, latency_axis.until, latency_axis.step_us
+        ),
+        maintenance=maintenance.get(key, ()),
+        day=await select_latency_bins(tx, key, Instant(now - DAY), Instant(now + 1), 2 * DAY),
+        window_24h=(await select_windows(tx, types, [DAY]))[key][0],
+        days=(await select_days(tx, types, now, DAYS))[key],
+        last=newest[0] if newest else None,
+        last_good=await select_last_good(tx, key),
+        failures=await select_failures(tx, key, FAILURES),
+        waits_for=[uids[other] for other in row.depends_on if other in uids],
+        heartbeat_days=ask.context.options.heartbeat_days,
+        trouble=trouble.reason if trouble is not None else "",
+        outage=await select_open_outage(tx, *key),
+        delegation=(await select_delegations(tx, [key], now))[key],
+    )
+
+
+def course_axis(row: MonitorRow, now: Instant) -> Axis:
+    """Slots of one run each, or of as few as fit, over a range that holds several of them.
+
+    They begin where runs are due, so that a run and its result stand in the same slot.
+    """
+    interval_us = row.interval_seconds * SECOND
+    length_us = next(length for length, least in _COURSES if interval_us <= least or not least)
+    together = -(-length_us // (SLOTS_MOST * interval_us))
+    step_us = interval_us * together
+    many = max(length_us // step_us, 1)
+    until = now + step_us - (now - _anchor(row, now)) % step_us
+    return Axis(Instant(until - many * step_us), step_us, many)
+
+
+def _anchor(row: MonitorRow, now: Instant) -> Instant:
+    return anchor_for(row.uid, row.interval_seconds * SECOND, now)
+
+
+def axis_of_latency(row: MonitorRow, range_name: str, now: Instant) -> Axis:
+    """Steps that hold two runs at least, so that an empty one is a gap and no accident."""
+    length_us, finest_us = RANGES[range_name]
+    least_us = max(finest_us, 2 * row.interval_seconds * SECOND)
+    step_us = next((step for step in _STEPS if step >= least_us), _STEPS[-1])
+    many = max(length_us // step_us, 1)
+    until = now - now % step_us + step_us
+    return Axis(Instant(until - many * step_us), step_us, many)
+
+
+def is_probed(row: MonitorRow) -> bool:
+    return row.type not in (MonitorType.PUSH, MonitorType.COMPOSITE)

@@ -1,0 +1,293 @@
+"""The plots of a monitor's page, each with the table that stands behind it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
+from ....storage.core.sli import Split
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.results.queries.console_results import LatencyBin
+from ....storage.scheduling.rules.maintenance_window import is_in_maintenance
+from ....storage.scheduling.rules.run_schedule import term_at
+from ...home.console.overview_data import held_us
+from ...ui.failure_help import REFUSALS
+from ...ui.formatting import (
+    GAP,
+    NOTHING,
+    clock,
+    coverage,
+    dated,
+    duration,
+    number,
+    percent,
+    setting,
+)
+from ...ui.plots.expected_runs_strip import SAID, Run, ledger, worst
+from ...ui.plots.heartbeat_strip import Beat, said_of, stretches, strip
+from ...ui.plots.latency import Point, Step, Tick, latency
+from ...ui.plots.uptime_days import Day, days, has_gap
+from ...ui.time_slots import Axis, beats
+from .monitor_data import MonitorFacts
+
+ROWS_MOST = 60
+_VERDICTS = {
+    "covered": Run.COVERED,
+    "covered_late": Run.COVERED_LATE,
+    "missed": Run.MISSED,
+    "withheld": Run.WITHHELD,
+    "reserved": Run.RESERVED,
+}
+_COURSE = {HOUR: "The last hour", DAY: "The last day"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    # How many further rows were left out.
+    further: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    drawn: Markup
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class CoursePlot:
+    """Heartbeats over expected runs on one axis."""
+
+    title: str
+    note: str
+    beats: Markup
+    runs: Markup
+    times: Sequence[str]
+    totals: Sequence[tuple[Run, str]]
+    table: Table
+    # Of the runs that were refused: the reason, and what it means.
+    refused: Sequence[tuple[str, str]]
+
+
+def course_plot(facts: MonitorFacts) -> CoursePlot:
+    axis, now = facts.axis, facts.now
+    interval_us = facts.row.interval_seconds * SECOND
+    is_push = facts.row.type == MonitorType.PUSH
+    shown = beats(
+        facts.course,
+        axis,
+        now,
+        held_us=held_us(facts.row) if is_push else 0,
+        patience_us=facts.row.timeout_seconds * SECOND + 2 * SECOND,
+    )
+    runs, reasons, totals = _runs(facts)
+
+    def beat_title(beat: Beat, first: int, after: int) -> str:
+        return f"{said_of(beat, after - first)}, {_between(axis, first, after)}"
+
+    def run_title(run: Run, first: int, after: int) -> str:
+        why = ", ".join(sorted({r for slot in range(first, after) for r in reasons[slot]}))
+        said = f"{after - first} {SAID[run]}, {_between(axis, first, after)}"
+        return f"{said}: {why}" if why else said
+
+    length_us = axis.many * axis.step_us
+    together = axis.step_us // interval_us
+    each = f", {together} runs a slot" if together > 1 else ""
+    title = _COURSE.get(-(-length_us // HOUR) * HOUR, f"The last {duration(length_us)}")
+    return CoursePlot(
+        title,
+        f"every {setting(facts.row.interval_seconds)}{each}{_sealed_to(facts)}",
+        strip(shown, "Heartbeats", beat_title),
+        ledger(runs, totals, run_title),
+        _times(axis),
+        [(run, number(totals[run])) for run in SAID if totals.get(run)],
+        _course_table(facts),
+        _refused(facts),
+    )
+
+
+def _refused(facts: MonitorFacts) -> list[tuple[str, str]]:
+    many = Counter(row.reason for row in facts.runs)
+    return [
+        (f"{number(many[reason])} {reason.replace('_', ' ')}", said)
+        for reason, said in REFUSALS.items()
+        if many[reason]
+    ]
+
+
+def _sealed_to(facts: MonitorFacts) -> str:
+    mark = facts.days.watermark
+    return f", sealed to {dated(mark, facts.now)}" if mark is not None else ""
+
+
+def _runs(facts: MonitorFacts) -> tuple[list[Run], list[set[str]], dict[Run, int]]:
+    found: list[list[Run]] = [[] for _ in range(facts.axis.many)]
+    reasons: list[set[str]] = [set() for _ in range(facts.axis.many)]
+    totals: Counter[Run] = Counter()
+    for row in facts.runs:
+        slot = facts.axis.slot(row.due_at)
+        run = _VERDICTS[row.verdict]
+        if 0 <= slot < facts.axis.many:
+            totals[run] += 1
+            found[slot].append(run)
+            if row.reason:
+                reasons[slot].add(row.reason)
+    return [worst(slot) for slot in found], reasons, totals
+
+
+def _between(axis: Axis, first: int, after: int) -> str:
+    if axis.step_us * axis.many > DAY:
+        return f"{dated(axis.start(first), axis.until)} to {dated(axis.start(after), axis.until)}"
+    return f"{clock(axis.start(first))} to {clock(axis.start(after))}"
+
+
+def _times(axis: Axis) -> list[str]:
+    whole = axis.step_us * axis.many
+    at = [Instant(axis.from_at + n * whole // 4) for n in range(5)]
+    if whole > DAY:
+        return [f"{to_datetime(x).day} {to_datetime(x):%b}" for x in at]
+    return [clock(x, seconds=False) for x in at]
+
+
+def _course_table(facts: MonitorFacts) -> Table:
+    """Runs that were not simply covered come first; equal ones in a row are one line."""
+    lines: list[tuple[bool, Instant, list[str]]] = []
+    order = sorted(facts.runs, key=lambda row: row.due_at)
+    at = 0
+    while at < len(order):
+        end = at
+        same = (order[at].verdict, order[at].reason)
+        while end < len(order) and (order[end].verdict, order[end].reason) == same:
+            end += 1
+        first, last = order[at].due_at, order[end - 1].due_at
+        when = dated(first, facts.now)
+        if end - at > 1:
+            when += f" to {dated(last, facts.now)}"
+        verdict = same[0].replace("_", " ")
+        line = [when, verdict, str(end - at), (same[1] or "").replace("_", " ")]
+        lines.append((same[0] == "covered", Instant(-first), line))
+        at = end
+    lines.sort(key=lambda item: item[:2])
+    rows = [line for _, _, line in lines]
+    heads = ("Due, UTC", "Verdict", "Runs", "Reason")
+    caption = "Expected runs, exceptions first"
+    return Table(caption, heads, rows[:ROWS_MOST], max(len(rows) - ROWS_MOST, 0))
+
+
+def latency_plot(facts: MonitorFacts) -> Plot:
+    axis = facts.latency_axis
+    bins = {axis.slot(item.start): item for item in facts.bins}
+    points = [_point(facts, axis, slot, bins.get(slot)) for slot in range(axis.many)]
+    drawn = latency(points, _ticks(axis), f"Latency, {_long(facts.range_name)}.")
+    return Plot(drawn, _latency_table(facts, axis, points))
+
+
+def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) -> Point:
+    start = axis.start(slot)
+    end = min(axis.start(slot + 1), facts.now)
+    middle = Instant((start + end) // 2)
+    if item is not None and item.p50_ms is not None and item.p95_ms is not None:
+        if is_in_maintenance(middle, facts.maintenance):
+            return Point(Step.MAINTENANCE)
+        return Point(Step.POINT, item.p50_ms, item.p95_ms)
+    if is_in_maintenance(middle, facts.maintenance):
+        return Point(Step.MAINTENANCE)
+    if item is not None and item.bad:
+        return Point(Step.DOWN)
+    begun = term_at(facts.course.terms, Instant(end))
+    unfinished = axis.start(slot + 1) > facts.now
+    return Point(Step.AWAY if begun is None or unfinished else Step.GAP)
+
+
+def _long(name: str) -> str:
+    return {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}[name]
+
+
+def _ticks(axis: Axis) -> list[Tick]:
+    """On round times, so many that neighbours do not touch; every third stays on a phone."""
+    length_us = axis.many * axis.step_us
+    apart_us = next(
+        (us for us in (10 * MINUTE, 2 * HOUR, 3 * HOUR, DAY, 3 * DAY) if length_us <= 12 * us),
+        7 * DAY,
+    )
+    first = axis.from_at + apart_us - axis.from_at % apart_us
+    found = []
+    for number_, at in enumerate(range(first, axis.until, apart_us)):
+        share = (at - axis.from_at) / length_us
+        if 0.03 < share < 0.97:
+            moment = to_datetime(Instant(at))
+            midnight = at % DAY == 0
+            text = f"{moment.day} {moment:%b}" if midnight else f"{moment:%H:%M}"
+            found.append(Tick(share, text, minor=number_ % 3 != 1))
+    return found
+
+
+def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[Point]) -> Table:
+    bins = {axis.slot(item.start): item for item in facts.bins}
+    rows: list[list[str]] = []
+    quiet: list[list[str]] = []
+    for kind, first, after in stretches([point.kind for point in points]):
+        if kind in (Step.GAP, Step.DOWN, Step.MAINTENANCE):
+            word = "no data" if kind is Step.GAP else kind.value
+            rows.append([_between(axis, first, after), NOTHING, NOTHING, word])
+            continue
+        for slot in range(first, after):
+            item = bins.get(slot)
+            if item is not None and kind is Step.POINT:
+                p50, p95 = points[slot].p50, points[slot].p95
+                line = [clock(axis.start(slot), seconds=False)]
+                if axis.many * axis.step_us > DAY:
+                    line = [dated(axis.start(slot), facts.now)]
+                quiet.append([*line, number(p50), number(p95), f"{item.good} good"])
+    quiet.reverse()
+    every = rows[::-1] + quiet
+    heads = ("From, UTC", f"p50,{GAP}ms", f"p95,{GAP}ms", "Results")
+    caption = f"Latency in steps of {duration(axis.step_us)}, exceptions first"
+    return Table(caption, heads, every[:ROWS_MOST], max(len(every) - ROWS_MOST, 0))
+
+
+def days_plot(facts: MonitorFacts) -> Plot:
+    last = len(facts.days.days) - 1
+    bars = [
+        Day(_day_name(start, today=at == last), measured.split, _said(measured))
+        for at, (start, measured) in enumerate(facts.days.days)
+    ]
+    rows = [
+        [_day_name(start, today=at == last), *_day_cells(measured)]
+        for at, (start, measured) in enumerate(facts.days.days)
+        if measured.split.range_us and _is_exception(measured.split)
+    ]
+    heads = ("Day", "Availability", "Coverage", "Down")
+    caption = "Days with time down, with maintenance or without full data"
+    return Plot(days(bars, "Availability by day"), Table(caption, heads, rows[::-1]))
+
+
+def _is_exception(split: Split) -> bool:
+    return split.bad_us > 0 or split.excluded_us > 0 or has_gap(split)
+
+
+def _day_name(start: Instant, *, today: bool) -> str:
+    moment = to_datetime(start)
+    return "Today, so far" if today else f"{moment.day} {moment:%B}"
+
+
+def _said(measured: Measured) -> str:
+    if not measured.split.range_us:
+        return "no data"
+    available, covered, down = _day_cells(measured)
+    said = f"{available}, coverage {covered}"
+    return f"{said}, down {down}" if measured.split.bad_us else said
+
+
+def _day_cells(measured: Measured) -> list[str]:
+    ratio = measured.split.availability()
+    return [
+        percent(ratio, measured.total) if ratio is not None else NOTHING,
+        coverage(measured.split.coverage()),
+        duration(measured.split.bad_us) if measured.split.bad_us else "",
+    ]

@@ -1,0 +1,204 @@
+"""A monitor's page: its first line says whether it is fine, the one under it since when and why."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ....probes.check.result import UnknownReason
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_state import Status
+from ...ui.bundle_notice import managed
+from ...ui.failure_help import explain_failure, explain_trouble, is_refusal
+from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment
+from ...ui.monitor_status import Shown, sentence
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from ..routes.monitors import push_token_of, push_url
+from . import monitor_actions as acts
+from .alert_status import told
+from .last_check import check_view, class_of, where_of
+from .monitor_data import RANGES, MonitorFacts, is_probed, select_facts
+from .monitor_plots import course_plot, days_plot, latency_plot
+from .monitor_stats import figures
+from .paging_owner import voices
+from .settings_table import settings
+
+NAMES_MOST: Final = 2_000
+RANGE_WORDS: Final = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d"}
+
+
+class MonitorQuery(msgspec.Struct, frozen=True):
+    range: Literal["1h", "24h", "7d", "30d"] = "24h"
+    said: Literal["", "asked", "waiting"] = ""
+
+
+async def show(ask: Ask) -> Reply:
+    facts = await select_facts(ask, ask.query.range)
+    names: dict[Any, str] = {}
+    if facts.waits_for or facts.row.type == MonitorType.COMPOSITE:
+        async with ask.context.pool.transaction("console_names", read_only=True) as tx:
+            known = await select_names(tx, facts.row.org, facts.row.project, NAMES_MOST)
+        names = dict(known)
+    probed = is_probed(facts.row)
+    return page(
+        "monitors/console/monitor_screen.html",
+        frame=facts.frame,
+        row=facts.row,
+        state=facts.state,
+        sentence=sentence(facts.row.name, facts.state),
+        since=_since(facts),
+        why=why(facts),
+        upcoming=_upcoming(facts),
+        told=told(facts.outage, facts.now),
+        voices=voices(facts.delegation),
+        said=ask.query.said,
+        probed=probed,
+        figures=figures(facts.window_24h, facts.days, facts.day, facts.now, probed=probed),
+        latency=latency_plot(facts) if probed else None,
+        ranges=[(name, RANGE_WORDS[name]) for name in RANGES],
+        range_name=facts.range_name,
+        course=course_plot(facts),
+        days=days_plot(facts),
+        first_day=facts.days.days[0][0],
+        check=check_view(facts.last, facts.last_good, facts.row.type)
+        if facts.last and probed
+        else None,
+        checked=ago(facts.last.ts, facts.now) if facts.last else None,
+        good_at=moment(facts.last_good.ts, facts.now).text if facts.last_good else "",
+        settings=settings(facts.row, {str(uid): name for uid, name in names.items()}),
+        waits_for=[(uid, names[uid]) for uid in facts.waits_for if uid in names],
+        failures=_failures(facts),
+        heartbeat_days=facts.heartbeat_days,
+        push_url=_push_url(ask, facts),
+        replaced=_replaced(facts),
+        managed=(of_bundle := managed(facts.row)),
+        may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),
+    )
+
+
+def _since(facts: MonitorFacts) -> Moment | None:
+    standing = facts.standing
+    if standing is None or standing.last_at is None:
+        return None
+    if facts.state in (Shown.UP, Shown.DOWN):
+        return ago(standing.since, facts.now)
+    if facts.state is Shown.UNKNOWN:
+        return ago(standing.last_at, facts.now)
+    return None
+
+
+def why(facts: MonitorFacts) -> str:
+    """What follows on "since": for a fine monitor the newest figure, else the reason."""
+    standing = facts.standing
+    if facts.trouble and facts.state not in (Shown.PAUSED, Shown.MAINTENANCE):
+        told = explain_trouble(UnknownReason(facts.trouble))
+        return f"It cannot be checked: {told}. This says nothing about the target."
+    match facts.state:
+        case Shown.DOWN if standing is not None:
+            said = f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
+            failure = standing.msg or ""
+            return f"{said} {explain_failure(failure)}" if is_refusal(failure) else said
+        case Shown.UP if standing is not None:
+            if not standing.last_up:
+                need = facts.row.failure_threshold
+                return f"The newest check failed: {standing.msg}. {need} in a row make it down."
+            if is_probed(facts.row) and standing.latency_ms is not None:
+                return f"The newest check took {milliseconds(standing.latency_ms)}."
+            return ""
+        case Shown.UNKNOWN if standing is not None:
+            if standing.status == Status.PENDING and not standing.last_up:
+                need = facts.row.failure_threshold
+                return f"{standing.msg}. {need} failures in a row make it down."
+            return "The newest result holds no longer. This says nothing about the target."
+        case Shown.PENDING:
+            return "Until there is a result, nothing is known."
+        case Shown.PAUSED:
+            return "Nobody looks, on purpose. The time counts neither as up nor as down."
+        case _:
+            return "What is measured meanwhile counts neither as up nor as down."
+
+
+def _upcoming(facts: MonitorFacts) -> str:
+    if facts.next_due is None:
+        return ""
+    word = "Next check" if is_probed(facts.row) else "Next report expected"
+    return f"{word} at {clock(Instant(facts.next_due))}."
+
+
+def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
+    return [
+        (
+            moment(beat.ts, facts.now),
+            class_of(beat),
+            where_of(beat, facts.row.type),
+            milliseconds(beat.latency_ms) if was_run else "",
+        )
+        for beat in facts.failures
+        for was_run in [is_probed(facts.row) and not is_refusal(class_of(beat))]
+    ]
+
+
+def _replaced(facts: MonitorFacts) -> str:
+    """Whether a service stands in its place, and since when it is retired for it."""
+    row = facts.row
+    if row.retired_at is not None:
+        return f"It is retired since {moment(row.retired_at, facts.now).text}."
+    return "" if row.superseded_by is None else "A service stands in its place."
+
+
+def _push_url(ask: Ask, facts: MonitorFacts) -> str:
+    """For those who could write the monitor; whoever has it can speak for the target."""
+    token = push_token_of(ask, facts.row) if facts.frame.may_write else None
+    return push_url(ask, token) if token else ""
+
+
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/monitors/{monitorID}",
+        action=Action(Need.VIEWER),
+        scope=_MONITOR,
+        handler=show,
+        summary="A monitor's page.",
+        query=MonitorQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/monitors/{monitorID}",
+        action=Action(Need.EDITOR),
+        scope=_MONITOR,
+        handler=acts.act,
+        summary="Pauses, resumes or checks a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/monitors/{monitorID}/delete",
+        action=Action(Need.EDITOR),
+        scope=_MONITOR,
+        handler=acts.ask_to_delete,
+        summary="Asks whether to delete a monitor.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/monitors/{monitorID}/delete",
+        action=Action(Need.EDITOR),
+        scope=_MONITOR,
+        handler=acts.delete,
+        summary="Deletes a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,28 @@
+"""Who pages for a monitor: itself, or a service that it is a part of, and why that one does not."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from ....storage.alerting.queries.alerting_state import Delegation
+from ....storage.alerting.rules.paging_delegation import SignalReason
+from ...services.console.alerting_summary import reason_words
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """`owners` are linked before the text, each by id and name."""
+
+    owners: list[tuple[UUID, str]]
+    text: str
+
+
+def voices(found: Delegation) -> Voices | None:
+    """None where no service owns its paging: that it speaks for itself is how it always is."""
+    live = found.live
+    if live.delegated:
+        owners = [(owner.uid, owner.name) for owner in live.owners]
+        return Voices(owners, "speaks for it" if len(owners) == 1 else "speak for it")
+    if live.reason is None or live.reason is SignalReason.NO_OWNING_SERVICE:
+        return None
+    why = reason_words(live.reason)
+    return Voices([], f"A service owns its paging and cannot speak: {why}. It speaks for itself.")

@@ -1,0 +1,137 @@
+"""A project's secrets: their names and who refers to them, for everybody; writing, for editors.
+
+What is typed as a value is never shown again, not even when the rest of the form is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
+from ....storage.monitors.rules.secret import SECRETS_OF_PROJECT_MOST, VALUE_BYTES_MOST
+from ...ui.formatting import Moment, count, moment
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+from ..routes import secrets as api
+from ..schemas.secrets import CreateSecretRequest, UpdateSecretRequest
+
+_SAID: Final = {
+    "secret_exists": "A secret of that name is there already: replace its value instead.",
+    "secret_quota": f"A project holds at most {SECRETS_OF_PROJECT_MOST} secrets.",
+    "secret_in_use": "Monitors refer to it. Change those first.",
+    "encryption_key_missing": "No encryption key is configured, so a secret cannot be kept.",
+    "not_found": "It is not there any more.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    used: str
+    in_use: bool
+    made: Moment
+    replaced: Moment | None
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    # A browser sends line breaks of its own, whatever was typed.
+    name, value = _first(ask, "name").strip(), _first(ask, "value").replace("\r\n", "\n")
+    try:
+        match _first(ask, "act"):
+            case "add":
+                await api.create(replace(ask, body=CreateSecretRequest(name=name, value=value)))
+            case "replace":
+                body = UpdateSecretRequest(value=value)
+                await api.update(replace(ask, words={"name": name}, body=body))
+            case "delete":
+                await api.delete(replace(ask, words={"name": name}))
+            case _:
+                raise Problem("the form names nothing to do")
+    except Refused as refused:
+        if refused.code == "forbidden":
+            raise
+        said = _SAID.get(refused.code) or f"{refused.field.capitalize()} {refused.message}."
+        return await _page(ask, typed=name, error=said)
+    return redirect(f"/projects/{ask.ids['projectID']}/secrets")
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _page(ask: Ask, *, typed: str = "", error: str = "") -> Reply:
+    async with ask.context.pool.transaction("console_secrets", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        rows = await select_secrets(tx, org_of(ask), project_of(ask))
+        now = tx.now
+    is_new = typed not in {row.name for row in rows}
+    return page(
+        "monitors/console/secrets.html",
+        status=400 if error else 200,
+        frame=frame,
+        lines=_lines(rows, now),
+        first=_first_line(rows),
+        typed=typed if is_new else "",
+        error=error,
+        bytes_most=VALUE_BYTES_MOST,
+    )
+
+
+def _first_line(rows: Sequence[ListedSecret]) -> str:
+    if not rows:
+        return "No secrets yet"
+    unused = sum(1 for row in rows if not row.used_by)
+    if not unused:
+        return f"{count(len(rows), 'secret')}, all in use"
+    return f"{count(len(rows), 'secret')}, {unused} that nothing refers to"
+
+
+def _lines(rows: Sequence[ListedSecret], now: Instant) -> list[Line]:
+    return [
+        Line(
+            row.name,
+            count(row.used_by, "monitor") if row.used_by else "nothing",
+            row.used_by > 0,
+            moment(row.created_at, now),
+            None if row.rotated_at is None else moment(row.rotated_at, now),
+        )
+        for row in rows
+    ]
+
+
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/secrets",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="A project's secrets.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/projects/{projectID}/secrets",
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=act,
+        summary="Adds, replaces or deletes a secret.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,70 @@
+"""How a monitor is set, for reading: what is secret is not there, whoever looks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ....probes.check.monitor_spec import FieldType, is_credential_header
+from ....probes.kinds import spec_of
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.tables.monitors import MonitorRow
+from ...ui.formatting import count, label, setting
+
+Line = tuple[str, str, bool]
+_UNCONFIRMED = (MonitorType.PUSH, MonitorType.COMPOSITE, MonitorType.ASYNC_CANARY)
+
+
+def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
+    """(name, value, whether a machine reads it). `names` are those of the project's monitors."""
+    found: list[Line] = [("Kind", row.type, True)]
+    if row.target:
+        found.append(("Target", row.target, True))
+    spec = spec_of(row.type)
+    if spec is not None and spec.methods:
+        found.append(("Method", row.method, True))
+    found += _schedule(row)
+    found += [("Condition", text, True) for text in row.conditions]
+    if spec is not None:
+        config: dict[str, Any] = msgspec.json.decode(row.config)
+        for field in spec.fields:
+            value = config.get(field.name)
+            if field.type is FieldType.IDS:
+                told = [names.get(uid, uid) for uid in value or ()]
+                found.append((label(field.name), ", ".join(told), False))
+            elif value not in (None, "", {}) and value != field.default and not field.secret:
+                found.append((label(field.name), _text(value), True))
+            elif field.type is FieldType.HEADERS and isinstance(value, dict):
+                shown = [f"{k}: {v}" for k, v in value.items() if not is_credential_header(k)]
+                found += [(label(field.name), text, True) for text in shown]
+        for name in spec.bindings_of(config).values():
+            found.append((label(name), str(config[name]), True))
+    found.append(("Region", row.region, False))
+    if row.tags:
+        found.append(("Tags", ", ".join(row.tags), False))
+    return found
+
+
+def _schedule(row: MonitorRow) -> list[Line]:
+    every = setting(row.interval_seconds)
+    if row.type == MonitorType.PUSH:
+        found = [("Expected every", f"{every}, grace {setting(row.grace_seconds)}", False)]
+    elif row.type == MonitorType.COMPOSITE:
+        found = [("Every", every, False)]
+    else:
+        found = [("Every", f"{every}, time-out {setting(row.timeout_seconds)}", False)]
+        if row.retries:
+            found.append(("Retries", f"{row.retries} inside one check", False))
+    down = count(row.failure_threshold, "failure")
+    in_a_row = " in a row" if row.failure_threshold > 1 else ""
+    found.append(("Down after", f"{down}{in_a_row}", False))
+    is_confirmed = row.type not in _UNCONFIRMED
+    if row.failure_threshold > 1 and row.confirm_interval_seconds and is_confirmed:
+        found.append(("Confirmed after", setting(row.confirm_interval_seconds), False))
+    return found
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

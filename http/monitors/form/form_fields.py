@@ -1,0 +1,442 @@
+"""Rows of the form: label, unit, default and bound of each field, with what was typed in it.
+
+The common bounds are those of rules/monitor, the others those of the kind's SPEC; a form that
+explains itself repeats no number of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ....probes.check.monitor_spec import (
+    HEADERS_MOST,
+    Field,
+    FieldType,
+    MonitorType,
+    Spec,
+    TargetForm,
+)
+from ....storage.monitors.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
+from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ...ui.formatting import label, number
+from .examples import EXAMPLES
+
+Typed = Mapping[str, list[str]]
+CONFIG = "config."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`control` is one of input, number, password, lines, select, check, several."""
+
+    name: str
+    label: str
+    control: str = "input"
+    value: str = ""
+    hint: str = ""
+    unit: str = ""
+    error: str = ""
+    required: bool = False
+    checked: bool = False
+    mono: bool = False
+    tall: bool = False
+    # There is a document to start from, and nothing stands here yet.
+    example: bool = False
+    placeholder: str = ""
+    # (value, text, whether it is chosen)
+    choices: Sequence[tuple[str, str, bool]] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    title: str
+    rows: Sequence[Row]
+    # Closed at first, unless something in it was set or is wrong.
+    folded: bool = False
+
+
+_UNITS = {"interval_seconds": "s", "timeout_seconds": "s", "grace_seconds": "s"}
+_UNITS["confirm_interval_seconds"] = "s"
+_LABELS = {
+    "interval_seconds": "Every",
+    "timeout_seconds": "Time-out",
+    "grace_seconds": "Grace",
+    "failure_threshold": "Down after",
+    "confirm_interval_seconds": "Confirm after",
+    "retries": "Retries",
+}
+_NOTES = {
+    "timeout_seconds": "never above the interval",
+    "grace_seconds": "how much later than its interval a report may come",
+    "failure_threshold": "failures in a row",
+    "confirm_interval_seconds": "how soon a failure below that is looked at again; 0 is off",
+    "retries": "further attempts inside one check; the last counts",
+}
+# A run of a canary is a transaction: it takes long, and costs somebody something.
+_CANARY_NOTES = {
+    "interval_seconds": "each run is a transaction at the service, and one at a time: "
+    "what is due while one is under way is refused, and counts as a failure",
+    "timeout_seconds": "for all of it, from the submission to the verified end; "
+    "never above the interval",
+    "retries": "further transactions inside one check, all by one key; the last counts",
+}
+_TARGETS = {
+    TargetForm.URL: ("Address", ""),
+    TargetForm.HOST_PORT: ("Address", "host:port, an IPv6 address in brackets"),
+    TargetForm.HOST: ("Host", "a name or an address"),
+    TargetForm.NAME: ("Name to look up", ""),
+}
+
+
+def first(typed: Typed, name: str) -> str:
+    return (typed.get(name) or [""])[0]
+
+
+def own_fields(spec: Spec, typed: Typed) -> list[Field]:
+    """The kind's own, and one for each secret that a document declares."""
+    documents = {
+        item.name: first(typed, CONFIG + item.name)
+        for item in spec.fields
+        if item.type is FieldType.DOCUMENT
+    }
+    declared = spec.declared(spec.read(documents)[0]) if documents else []
+    return [*spec.fields, *declared]
+
+
+def sections(
+    spec: Spec,
+    typed: Typed,
+    errors: Mapping[str, str],
+    *,
+    regions: Sequence[str],
+    others: Sequence[tuple[UUID, str]],
+    stored: frozenset[str],
+    secrets: Sequence[str] = (),
+    ladders: Sequence[tuple[UUID, str]] = (),
+    channels: Sequence[tuple[UUID, str]] = (),
+    defaults: MonitorDefaults = BUILT_IN,
+) -> list[Section]:
+    """`others` are the project's other monitors; `stored` names the settings whose secret value is
+    kept, `secrets` the project's own that may be referred to; `ladders` and `channels` are those
+    of the project."""
+    fields = own_fields(spec, typed)
+    about = [
+        *_target(spec, typed, errors),
+        _name(typed, errors),
+        *_schedule(spec, typed, errors, defaults),
+    ]
+    own = [
+        _choosing(item, typed, errors, others, secrets) or _own(spec, item, typed, errors, stored)
+        for item in fields
+    ]
+    found = [Section(title="", rows=about)]
+    if spec.placeholders:
+        rows = [_conditions(spec, typed, errors)]
+        found.append(Section(title="What has to hold", rows=rows))
+    if own:
+        needed = any(item.required for item in fields)
+        touched = any(_is_set(item, typed) for item in fields) or any(row.error for row in own)
+        title = f"What is particular to {spec.type}"
+        section = Section(title=title, rows=own, folded=not (touched or needed))
+        # What a kind cannot do without comes before what may be left out.
+        found.insert(1 if needed else len(found), section)
+    alerts = _alerts(typed, errors, ladders, channels)
+    told = any(row.value not in ("", "0") or row.error for row in alerts)
+    told = told or any(chosen for row in alerts for value, _, chosen in row.choices if value)
+    told = told or not alerts[0].checked
+    found.append(Section(title="When it is down", rows=alerts, folded=not told))
+    more = _more(typed, errors, regions, others)
+    set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
+    chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
+    found.append(Section(title="More", rows=more, folded=not (set_ or chosen)))
+    return found
+
+
+def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
+    rows = []
+    if spec.target is not TargetForm.NONE:
+        called, hint = _TARGETS[spec.target]
+        if spec.target is TargetForm.URL:
+            hint = " or ".join(f"{scheme}://" for scheme in spec.schemes)
+        rows.append(
+            Row(
+                name="target",
+                label=called,
+                value=first(typed, "target"),
+                hint=hint,
+                error=errors.get("target", ""),
+                required=True,
+                mono=True,
+            )
+        )
+    if spec.methods:
+        rows.append(_select("method", "Method", spec.methods, first(typed, "method"), errors))
+    return rows
+
+
+def _name(typed: Typed, errors: Mapping[str, str]) -> Row:
+    return Row(
+        name="name",
+        label="Name",
+        value=first(typed, "name"),
+        hint=f"at most {TEXTS['name'].most} characters",
+        error=errors.get("name", ""),
+        required=True,
+    )
+
+
+def _schedule(
+    spec: Spec, typed: Typed, errors: Mapping[str, str], defaults: MonitorDefaults
+) -> list[Row]:
+    values_of = {"name": "", "type": str(spec.type)}
+    usual = MonitorDraft(**completed(values_of, spec.type, defaults))
+    push = spec.type == MonitorType.PUSH
+    names = ["interval_seconds", *(["grace_seconds"] if push else [])]
+    names += ["timeout_seconds"] if spec.probed else []
+    names.append("failure_threshold")
+    canary = spec.type == MonitorType.ASYNC_CANARY
+    # Nothing is run to confirm a canary's failure, whatever is stored of it.
+    names += ["confirm_interval_seconds"] if spec.probed and not canary else []
+    names += ["retries"] if spec.probed else []
+    notes = _NOTES | _CANARY_NOTES if canary else _NOTES
+    rows = []
+    for name in names:
+        bound = CANARY_TIMEOUT if canary and name == "timeout_seconds" else NUMBERS[name]
+        default = getattr(usual, name)
+        told = f"{_bounds(bound)}, default {default}"
+        hint = f"{notes[name]}; {told}" if name in notes else told
+        rows.append(
+            Row(
+                name=name,
+                label="Expected every" if push and name == "interval_seconds" else _LABELS[name],
+                control="number",
+                value=first(typed, name),
+                hint=hint,
+                unit=_UNITS.get(name, ""),
+                error=errors.get(name, ""),
+            )
+        )
+    return rows
+
+
+def _bounds(bound: Bound) -> str:
+    zero = "0 or " if bound.or_zero else ""
+    return f"{zero}{number(bound.least)} to {number(bound.most)}"
+
+
+def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> Row:
+    known = ", ".join(f"[{name}]" for name in sorted(spec.placeholders))
+    return Row(
+        name="conditions",
+        label="Conditions",
+        control="lines",
+        value=first(typed, "conditions"),
+        hint=f"one a line, all must hold, such as [RESPONSE_TIME] < 500. Known here: {known}",
+        error=errors.get("conditions", ""),
+        mono=True,
+    )
+
+
+def _own(
+    spec: Spec, item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]
+) -> Row:
+    name = CONFIG + item.name
+    value = first(typed, name)
+    error = errors.get(name, "")
+    common = {"name": name, "label": label(item.name), "hint": _hint(item), "error": error}
+    match item.type:
+        case FieldType.BOOLEAN:
+            return Row(control="check", checked=value == "true", **common)  # type: ignore[arg-type]
+        case FieldType.CHOICE:
+            row = _select(
+                name, label(item.name), item.choices, value or spelt_default(item), errors
+            )
+            return Row(control="select", choices=row.choices, **common)  # type: ignore[arg-type]
+        case FieldType.INTEGER:
+            return Row(control="number", value=value, **common)  # type: ignore[arg-type]
+        case FieldType.DOCUMENT:
+            required = item.required and item.name not in stored
+            return Row(
+                control="lines",
+                value=value,
+                mono=True,
+                tall=True,
+                example=required and not value.strip() and (spec.type, item.name) in EXAMPLES,
+                required=required,
+                **common,  # type: ignore[arg-type]
+            )
+        case FieldType.HEADERS:
+            return Row(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
+        case _ if item.secret:
+            kept = "stored; leave blank to keep it" if item.name in stored else ""
+            return Row(control="password", placeholder=kept, **common)  # type: ignore[arg-type]
+        case _:
+            control = "lines" if item.multiline else "input"
+            required = item.required
+            return Row(control=control, value=value, mono=True, required=required, **common)  # type: ignore[arg-type]
+
+
+def _choosing(
+    item: Field,
+    typed: Typed,
+    errors: Mapping[str, str],
+    others: Sequence[tuple[UUID, str]],
+    secrets: Sequence[str],
+) -> Row | None:
+    """Of a field whose values are the project's own: what may be chosen, and what was."""
+    name = CONFIG + item.name
+    chosen = [value for value in typed.get(name, ()) if value]
+    common = {
+        "name": name,
+        "label": label(item.name),
+        "hint": _hint(item),
+        "error": errors.get(name, ""),
+        "required": item.required,
+    }
+    if item.type is FieldType.IDS:
+        offered = [(str(uid), text, str(uid) in chosen) for uid, text in others]
+        return Row(control="several", choices=offered, **common)  # type: ignore[arg-type]
+    if item.type is FieldType.SECRET_NAME:
+        names = sorted({*secrets, *chosen})
+        offered = [("", "none", not chosen), *((n, n, n in chosen) for n in names)]
+        return Row(control="select", choices=offered, **common)  # type: ignore[arg-type]
+    return None
+
+
+def _hint(item: Field) -> str:
+    told = [item.help.rstrip(".")]
+    match item.type:
+        case FieldType.INTEGER:
+            told.append(f"{number(item.least)} to {number(item.most)}")
+        case FieldType.HEADERS:
+            told.append(f"Name: value, one a line, at most {HEADERS_MOST}")
+            told.append("a stored credential is not shown; a blank one keeps it")
+        case FieldType.TEXT:
+            told.append(f"at most {number(item.longest)} characters")
+        case _:
+            pass
+    if item.default is not None and item.type is not FieldType.CHOICE:
+        default = {True: "on", False: "off"}.get(item.default is True, "")
+        told.append(f"default {default if item.type is FieldType.BOOLEAN else item.default}")
+    return "; ".join(told)
+
+
+def spelt_default(item: Field) -> str:
+    return "" if item.default is None else str(item.default)
+
+
+def _is_set(item: Field, typed: Typed) -> bool:
+    value = first(typed, CONFIG + item.name)
+    if item.type is FieldType.BOOLEAN:
+        return (value == "true") != (item.default is True)
+    return value not in ("", spelt_default(item))
+
+
+def _select(
+    name: str, label: str, values: Sequence[str], chosen: str, errors: Mapping[str, str]
+) -> Row:
+    return Row(
+        name=name,
+        label=label,
+        control="select",
+        error=errors.get(name, ""),
+        choices=[(str(value), str(value), str(value) == chosen) for value in values],
+    )
+
+
+def _alerts(
+    typed: Typed,
+    errors: Mapping[str, str],
+    ladders: Sequence[tuple[UUID, str]],
+    channels: Sequence[tuple[UUID, str]],
+) -> list[Row]:
+    """Who is told, and how often."""
+    rows = [
+        Row(
+            name="auto_incident",
+            label="Opens an incident",
+            control="check",
+            checked=first(typed, "auto_incident") == "true",
+            hint="and resolves it when it is up again",
+            error=errors.get("auto_incident", ""),
+        ),
+        Row(
+            name="renotify_seconds",
+            label="Remind every",
+            control="number",
+            value=first(typed, "renotify_seconds"),
+            hint=f"while it is down and nobody has acknowledged; "
+            f"{_bounds(NUMBERS['renotify_seconds'])}, 0 is off",
+            unit="s",
+            error=errors.get("renotify_seconds", ""),
+        ),
+    ]
+    if ladders:
+        chosen = first(typed, "escalation_policy_id")
+        offered = [("", "none", not chosen)]
+        offered += [(str(uid), text, str(uid) == chosen) for uid, text in ladders]
+        rows.append(
+            Row(
+                name="escalation_policy_id",
+                label="Ladder",
+                control="select",
+                hint="whom its incidents page, step after step",
+                error=errors.get("escalation_policy_id", ""),
+                choices=offered,
+            )
+        )
+    if channels:
+        tells = set(typed.get("channels", ()))
+        rows.append(
+            Row(
+                name="channels",
+                label="Tells",
+                control="several",
+                hint="at once, and again when it is up; besides the ladder",
+                error=errors.get("channels", ""),
+                choices=[(str(uid), text, str(uid) in tells) for uid, text in channels],
+            )
+        )
+    return rows
+
+
+def _more(
+    typed: Typed,
+    errors: Mapping[str, str],
+    regions: Sequence[str],
+    others: Sequence[tuple[UUID, str]],
+) -> list[Row]:
+    rows = [
+        Row(
+            name="tags",
+            label="Tags",
+            value=first(typed, "tags"),
+            hint=f"comma-separated; the first one groups the overview; at most {TAGS.most} "
+            f"of {TAG.most} characters",
+            error=errors.get("tags", ""),
+        ),
+        Row(
+            name="description",
+            label="Description",
+            control="lines",
+            value=first(typed, "description"),
+            hint=f"at most {TEXTS['description'].most} characters",
+            error=errors.get("description", ""),
+        ),
+    ]
+    if len(regions) > 1:
+        rows.append(_select("region", "Region", regions, first(typed, "region"), errors))
+    if others:
+        chosen = set(typed.get("depends_on", ()))
+        rows.append(
+            Row(
+                name="depends_on",
+                label="Waits for",
+                control="several",
+                hint="while one of these is down, this one gives no alert",
+                error=errors.get("depends_on", ""),
+                choices=[(str(uid), text, str(uid) in chosen) for uid, text in others],
+            )
+        )
+    return rows

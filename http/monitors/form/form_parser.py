@@ -1,0 +1,213 @@
+"""From what was typed to a monitor, and from a monitor to what stands in the form.
+
+Every fault is told at once, each at its field, and nothing that was typed is lost.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check.check import validate
+from ....probes.check.monitor_spec import Field, FieldType, Spec
+from ....probes.kinds import FILES, spec_of
+from ....storage.monitors.rules import monitor as monitor_rule
+from ....storage.monitors.rules.monitor import NUMBERS, MonitorType
+from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from .form_fields import CONFIG, Typed, first, own_fields, spelt_default
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_TEXTS = ("name", "target", "description")
+
+
+@dataclass(slots=True)
+class Read:
+    """`values` are fields of MonitorDraft; `errors` are by the name of the form's field."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def kinds() -> list[Spec]:
+    """Those that this build has, in the order of the probes' own list."""
+    return [spec for kind in FILES if (spec := spec_of(kind)) is not None]
+
+
+def fresh(
+    spec: Spec, typed: Typed | None = None, defaults: MonitorDefaults = BUILT_IN
+) -> dict[str, list[str]]:
+    """The form of a new monitor: defaults, under what was typed for another kind already."""
+    values_of = {"name": "", "type": str(spec.type)}
+    draft = MonitorDraft(**completed(values_of, spec.type, defaults))
+    values = {name: [str(getattr(draft, name))] for name in NUMBERS}
+    values["method"] = [draft.method]
+    values["region"] = [draft.region]
+    values["auto_incident"] = ["true"] if draft.auto_incident else []
+    for item in spec.fields:
+        values[CONFIG + item.name] = [_spelt(item, item.default)]
+    kept = {k: v for k, v in (typed or {}).items() if not k.startswith(CONFIG)}
+    if typed is not None and "fields" in typed:
+        # A box that was left open is not sent, and was open all the same.
+        values["auto_incident"] = []
+    return {**values, **kept}
+
+
+def of_row(
+    row: MonitorRow, spec: Spec, waits_for: list[UUID], config: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """The form of a monitor that is there. `config` is what those who may write it see of its
+    settings: what is secret stays blank."""
+    values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
+    values["conditions"] = ["\n".join(row.conditions)]
+    values["tags"] = [", ".join(row.tags)]
+    values["auto_incident"] = ["true"] if row.auto_incident else []
+    values["depends_on"] = [str(uid) for uid in waits_for]
+    for item in spec.fields:
+        value = config.get(item.name, item.default)
+        values[CONFIG + item.name] = (
+            id_list(value) if item.type is FieldType.IDS else [_spelt(item, value)]
+        )
+    for name in spec.bindings_of(config).values():
+        values[CONFIG + name] = [str(config[name])]
+    return values
+
+
+def id_list(value: object) -> list[str]:
+    """Of a list, or of one text with commas, as both may be stored."""
+    given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    return [str(item).strip().lower() for item in given]
+
+
+def stored_secrets(row: MonitorRow, spec: Spec) -> frozenset[str]:
+    """A secret that is kept leaves a blank under its name."""
+    config = msgspec.json.decode(row.config)
+    kept = {item.name for item in spec.fields if item.secret and config.get(item.name) == ""}
+    return frozenset(kept)
+
+
+def read(
+    spec: Spec,
+    typed: Typed,
+    stored: frozenset[str] = frozenset(),
+    defaults: MonitorDefaults = BUILT_IN,
+) -> Read:
+    found = Read()
+    values = found.values
+    # What a project's secret takes the place of is not kept by its blank.
+    stored = frozenset(n for n in stored if not first(typed, f"{CONFIG}{n}_ref").strip())
+    for name in _TEXTS:
+        values[name] = first(typed, name).replace("\r\n", "\n").strip()
+    if spec.methods:
+        values["method"] = first(typed, "method") or spec.methods[0]
+    _read_numbers(typed, found, defaults)
+    values["conditions"] = [line.strip() for line in _lines(first(typed, "conditions"))]
+    values["tags"] = [tag.strip() for tag in first(typed, "tags").split(",") if tag.strip()]
+    values["auto_incident"] = first(typed, "auto_incident") == "true"
+    if "escalation_policy_id" in typed:
+        values["escalation_policy_id"] = first(typed, "escalation_policy_id") or None
+    if first(typed, "region"):
+        values["region"] = first(typed, "region")
+    _read_dependencies(typed, found)
+    values["config"] = {}
+    for item in own_fields(spec, typed):
+        if item.type is FieldType.IDS:
+            chosen = [uid for uid in typed.get(CONFIG + item.name, ()) if uid]
+            values["config"] |= {item.name: chosen} if chosen else {}
+        else:
+            _read_own(item, first(typed, CONFIG + item.name), found, stored)
+    for name, message in _faults(spec, found.values, stored):
+        found.errors.setdefault(name, message)
+    return found
+
+
+def _read_numbers(typed: Typed, found: Read, defaults: MonitorDefaults) -> None:
+    for name in NUMBERS:
+        text = first(typed, name).strip()
+        if _WHOLE.fullmatch(text):
+            found.values[name] = int(text)
+        elif text or name == "interval_seconds":
+            found.errors[name] = "must be a whole number"
+    if "timeout_seconds" not in found.values and "timeout_seconds" not in found.errors:
+        found.values["timeout_seconds"] = completed(found.values, "", defaults)["timeout_seconds"]
+
+
+def _read_dependencies(typed: Typed, found: Read) -> None:
+    try:
+        found.values["depends_on"] = [UUID(text) for text in typed.get("depends_on", ())]
+    except ValueError:
+        found.errors["depends_on"] = "names what is no monitor of this project"
+
+
+def _read_own(item: Field, text: str, found: Read, stored: frozenset[str]) -> None:
+    config: dict[str, Any] = found.values["config"]
+    match item.type:
+        case FieldType.BOOLEAN:
+            value = text == "true"
+            if value != (item.default is True):
+                config[item.name] = value
+        case FieldType.HEADERS:
+            headers, wrong = _headers(text)
+            if headers:
+                config[item.name] = headers
+            if wrong:
+                found.errors[CONFIG + item.name] = wrong
+        case _:
+            text = text.replace("\r\n", "\n")
+            if item.type is not FieldType.TEXT:
+                text = text.strip()
+            kept = item.secret and item.name in stored
+            if kept or (text and text != spelt_default(item)):
+                config[item.name] = text
+
+
+def _headers(text: str) -> tuple[dict[str, str], str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(_lines(text), 1):
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            return found, f"line {number} is not of the form Name: value"
+        if name.strip() in found:
+            return found, f"line {number} names a header again"
+        found[name.strip()] = value.strip()
+    return found, ""
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+
+
+def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> list[tuple[str, str]]:
+    """Of the rules that concern the form's fields; the transaction asks them all again."""
+    apart = ("config", "auto_incident", "escalation_policy_id")
+    given = {k: v for k, v in values.items() if k not in apart}
+    # A stored secret is there, though the form does not hold it.
+    config = {k: v or ("stored" if k in stored else v) for k, v in values["config"].items()}
+    found = [
+        (fault.field, fault.rule)
+        for fault in monitor_rule.faults(
+            monitor_rule.Draft(type=MonitorType(str(spec.type)), **given)
+        )
+    ]
+    found += [
+        (fault.field, fault.message)
+        for fault in validate(
+            spec.type, values["target"], values.get("method"), config, values["conditions"]
+        )
+    ]
+    return found
+
+
+def _spelt(item: Field, value: object) -> str:
+    if item.type is FieldType.BOOLEAN:
+        return "true" if value is True else ""
+    if item.type is FieldType.HEADERS and isinstance(value, Mapping):
+        return "\n".join(f"{name}: {text}" for name, text in value.items())
+    if item.type is FieldType.DOCUMENT:
+        return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+    return "" if value is None or item.secret else str(value)

@@ -1,0 +1,307 @@
+"""Adding and editing a monitor: buttons on one form, to save, to test, to change the kind, and to
+start from an example.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check.monitor_spec import Spec
+from ....probes.kinds import spec_of
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ....storage.monitors.queries.monitors import select_uids
+from ....storage.monitors.queries.secret_list import select_secrets
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
+from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.transactions.edit_monitor import with_stored_secrets
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ....storage.notifications.tables.channels import select_channels_of, select_channels_of_monitor
+from ....storage.oncall.tables.escalation_policies import select_policies_of
+from ...notifications.routes import channels as channels_api
+from ...notifications.schemas.notifications import AttachChannel
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ..routes import monitors as api
+from ..schemas.monitors import CreateMonitor, UpdateMonitor
+from .examples import with_examples
+from .form_fields import Typed, first, sections
+from .form_parser import Read, fresh, kinds, of_row, read, stored_secrets
+from .form_test import Trial, is_testable, trial_of
+
+OTHERS_MOST: Final = 500
+# What no field of the form is named by stands above all of them.
+_WHOLE: Final = ""
+
+
+class NewQuery(msgspec.Struct, frozen=True):
+    type: str = "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the form stands on: where, which monitor if one is there, and the others."""
+
+    frame: Frame
+    row: MonitorRow | None
+    waits_for: list[UUID]
+    others: Sequence[tuple[UUID, str]]
+    regions: Sequence[str]
+    secrets: Sequence[str]
+    ladders: Sequence[tuple[UUID, str]]
+    channels: Sequence[tuple[UUID, str]]
+    # What the monitor has of them.
+    ladder: UUID | None
+    tells: list[UUID]
+    # What a new one has where nothing else is typed.
+    defaults: MonitorDefaults
+
+
+async def show_new(ask: Ask) -> Reply:
+    spec = _spec(ask.query.type)
+    ground = await _ground(ask)
+    return _form(ground, spec, fresh(spec, defaults=ground.defaults))
+
+
+async def show_edit(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    assert ground.row is not None
+    spec = _spec(ground.row.type)
+    config = api.visible_config(ground.row, ask.context.keyring, may_write=True)
+    typed = of_row(ground.row, spec, ground.waits_for, config)
+    typed["escalation_policy_id"] = [str(ground.ladder or "")]
+    typed["channels"] = [str(uid) for uid in ground.tells]
+    return _form(ground, spec, typed)
+
+
+async def send_new(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    spec = _spec(first(ask.form, "type"))
+    act = first(ask.form, "act")
+    if act == "kind" or first(ask.form, "fields") != spec.type:
+        return _form(ground, spec, fresh(spec, ask.form, ground.defaults))
+    return await _send(ask, ground, spec, act)
+
+
+async def send_edit(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    assert ground.row is not None
+    return await _send(ask, ground, _spec(ground.row.type), first(ask.form, "act"))
+
+
+async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
+    stored = stored_secrets(ground.row, spec) if ground.row else frozenset()
+    if act == "example":
+        return _form(ground, spec, with_examples(spec.type, ask.form))
+    found = read(spec, ask.form, stored, ground.defaults)
+    trial = None
+    if not found.errors:
+        try:
+            if act != "test":
+                saved = await _save(ask, ground, spec, found)
+                await _follow_channels(ask, ground, saved)
+                return redirect(f"/monitors/{saved}")
+            if is_testable(spec):
+                trial = await trial_of(ask, _draft(ask, ground, spec, found))
+        except Refused as refused:
+            found.errors[_field(refused.field)] = _said(refused)
+        except Problem as problem:
+            if problem.status != 400:
+                raise
+            found.errors[_WHOLE] = problem.code
+    return _form(ground, spec, ask.form, found.errors, trial)
+
+
+def _draft(ask: Ask, ground: Ground, spec: Spec, found: Read) -> MonitorDraft:
+    """What is tried is what would be probed with: a blank keeps the stored secret here too."""
+    draft = MonitorDraft(type=spec.type, **found.values)
+    if ground.row is None:
+        return draft
+    return with_stored_secrets(ground.row, draft, ask.context.keyring)
+
+
+async def _save(ask: Ask, ground: Ground, spec: Spec, found: Read) -> UUID:
+    if ground.row is None:
+        draft = CreateMonitor(type=MonitorType(str(spec.type)), **found.values)
+        made = await api.create(replace(ask, body=draft))
+        uid: UUID = made.body.id
+        return uid
+    await api.update(replace(ask, body=UpdateMonitor(**found.values)))
+    return ground.row.uid
+
+
+async def _follow_channels(ask: Ask, ground: Ground, monitor: UUID) -> None:
+    """Attaches and detaches what was chosen otherwise, of those that the form offered. The monitor
+    is saved by now: what is gone meanwhile is passed over."""
+    offered = {str(uid): uid for uid, _ in ground.channels}
+    chosen = {offered[text] for text in ask.form.get("channels", ()) if text in offered}
+    for uid in sorted(chosen ^ set(ground.tells)):
+        ids = {**ask.ids, "monitorID": monitor, "channelID": uid}
+        try:
+            if uid in chosen:
+                await channels_api.attach(replace(ask, ids=ids, body=AttachChannel(channel_id=uid)))
+            else:
+                await channels_api.detach(replace(ask, ids=ids))
+        except Refused as refused:
+            if refused.code not in ("invalid", "not_found"):
+                raise
+
+
+def _field(name: str) -> str:
+    """The form's field of a fault: a single header's is the headers' own."""
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "config" else name
+
+
+def _said(refused: Refused) -> str:
+    if refused.code in ("not_found", "forbidden"):
+        raise refused
+    if refused.code == "encryption_key_missing":
+        return "No encryption key is configured, so a secret cannot be kept."
+    return refused.message or refused.code.replace("_", " ")
+
+
+async def _ground(ask: Ask) -> Ground:
+    async with ask.context.pool.transaction("console_form", read_only=True) as tx:
+        row, waits_for = None, list[UUID]()
+        if "monitorID" in ask.ids:
+            row = await select_shown_monitor(tx, ask.ids["monitorID"])
+            if row is None:
+                raise Refused("not_found")
+            waits_for = await _waits_for(tx, row)
+        assert ask.scope is not None
+        org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+        names = await select_names(tx, org, project, OTHERS_MOST)
+        others = [item for item in names if row is None or item[0] != row.uid]
+        kept = {row.region} if row is not None else set()
+        regions = sorted(await api.usable_regions(ask, tx) | kept)
+        secrets = [secret.name for secret in await select_secrets(tx, org, project)]
+        ladder, tells = None, list[UUID]()
+        if row is not None:
+            tells = [one.uid for one in await select_channels_of_monitor(tx, org, row.id)]
+        rows = await select_policies_of(tx, org, project)
+        if row is not None and row.escalation_policy is not None:
+            ladder = next((one.uid for one in rows if one.id == row.escalation_policy), None)
+        channels = await select_channels_of(tx, org, project)
+        return Ground(
+            frame=await frame_of(ask, tx),
+            row=row,
+            waits_for=waits_for,
+            others=others,
+            regions=regions,
+            secrets=secrets,
+            ladders=[(one.uid, one.name) for one in rows],
+            channels=[(one.uid, f"{one.name}, {one.type}") for one in channels],
+            ladder=ladder,
+            tells=tells,
+            defaults=await monitor_defaults_in_force(tx),
+        )
+
+
+async def _waits_for(tx: Tx, row: MonitorRow) -> list[UUID]:
+    if not row.depends_on:
+        return []
+    uids = await select_uids(tx, row.org, row.depends_on)
+    return [uids[key] for key in row.depends_on if key in uids]
+
+
+def _spec(kind: str) -> Spec:
+    spec = spec_of(kind)
+    if spec is None:
+        raise Problem("not_found")
+    return spec
+
+
+def _form(
+    ground: Ground,
+    spec: Spec,
+    typed: Typed,
+    errors: Mapping[str, str] | None = None,
+    trial: Trial | None = None,
+) -> Reply:
+    errors = errors or {}
+    row = ground.row
+    found = sections(
+        spec,
+        typed,
+        errors,
+        regions=ground.regions,
+        others=ground.others,
+        stored=stored_secrets(row, spec) if row else frozenset(),
+        secrets=ground.secrets,
+        ladders=ground.ladders,
+        channels=ground.channels,
+        defaults=ground.defaults,
+    )
+    told = {item.name for section in found for item in section.rows}
+    values: dict[str, Any] = {
+        "frame": ground.frame,
+        "row": row,
+        "spec": spec,
+        "kinds": kinds(),
+        "sections": found,
+        # What concerns no field that is shown is told above them all.
+        "wrong": [f"{n}: {m}" if n else m for n, m in errors.items() if n not in told],
+        "faulty": len(errors),
+        "trial": trial,
+        "testable": is_testable(spec),
+    }
+    return page("monitors/form/form_screen.html", status=400 if errors else 200, **values)
+
+
+_EDIT: Final = Action(Need.EDITOR)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/monitors/new",
+        action=_EDIT,
+        scope=("project", "projectID"),
+        handler=show_new,
+        summary="The form of a new monitor.",
+        query=NewQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/projects/{projectID}/monitors/new",
+        action=_EDIT,
+        scope=("project", "projectID"),
+        handler=send_new,
+        summary="Adds or tests a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path="/monitors/{monitorID}/edit",
+        action=_EDIT,
+        scope=("monitor", "monitorID"),
+        handler=show_edit,
+        summary="The form of a monitor.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/monitors/{monitorID}/edit",
+        action=_EDIT,
+        scope=("monitor", "monitorID"),
+        handler=send_edit,
+        summary="Changes or tests a monitor.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

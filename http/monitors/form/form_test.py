@@ -1,0 +1,57 @@
+"""One check of what stands in the form, without storing anything, and where its time went."""
+
+from dataclasses import dataclass
+
+from ....probes.check.monitor_spec import Spec
+from ....probes.check.result import Outcome, Result
+from ....storage.core.instant import Instant
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ....storage.results.queries.results import HeartbeatRow
+from ...ui.failure_help import explain_trouble
+from ...ui.formatting import milliseconds
+from ...wire.route import Ask
+from ..console.last_check import Bar, check_view
+from ..routes.check_test import try_out
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`mark` is up, down or unknown: our own trouble is told as ours."""
+
+    mark: str
+    said: str
+    explained: str
+    bars: list[Bar]
+    rows: list[tuple[str, str, str]]
+
+
+async def trial_of(ask: Ask, draft: MonitorDraft) -> Trial:
+    """Refused where the draft may not be."""
+    assert ask.scope is not None
+    return _trial(await try_out(ask.context, draft, ask.scope), draft.type)
+
+
+def is_testable(spec: Spec) -> bool:
+    return spec.probed
+
+
+def _trial(result: Result, kind: str) -> Trial:
+    phases = result.phases
+    beat = HeartbeatRow(
+        ts=Instant(result.started_at),
+        up=result.outcome is Outcome.UP,
+        latency_ms=result.latency_ms,
+        code=result.code,
+        msg=result.msg,
+        dns_us=phases.dns_us,
+        connect_us=phases.connect_us,
+        tls_us=phases.tls_us,
+        first_byte_us=phases.first_byte_us,
+    )
+    if result.outcome is Outcome.UNKNOWN:
+        why = f"This is no fault of the target's: {explain_trouble(result.unknown_reason)}."
+        return Trial("unknown", "Could not be tried", why, [], [])
+    view = check_view(beat, None, kind)
+    took = milliseconds(result.latency_ms)
+    said = f"{view.verdict}, {took}" if view.good else f"{view.verdict}: {result.msg}, {took}"
+    return Trial("up" if view.good else "down", said, view.explained, view.bars, view.rows)

@@ -1,0 +1,1 @@
+"""Routes of monitors: handlers, and functions from row to schema."""

@@ -1,0 +1,103 @@
+"""A check before it is saved: run once, from where its monitor would be, and stored nowhere.
+
+Where this process does not probe in the region, a worker that does is asked; where there is none,
+the answer says that this is no fault of the target's.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import trio
+from uuid_utils.compat import uuid7
+
+from ....probes.check.check import make_check, target_host
+from ....probes.check.result import Result, UnknownReason, unobtained
+from ....probes.kinds import spec_of
+from ....probes.runner import run
+from ....storage.accounts.rules.access import Scope
+from ....storage.core.instant import SECOND, Instant
+from ....storage.core.refusal import Refused, Unavailable
+from ....storage.monitors.tables import check_tests as trials
+from ....storage.monitors.transactions.check_test_document import close_document, document_of
+from ....storage.monitors.transactions.lock_references import open_references
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ....storage.scheduling.queries.region_list import select_usable_regions
+from ....storage.scheduling.queries.region_workers import has_worker
+from ...wire.app_context import Context
+
+# How long a worker of the region may take to begin, and how often we look for what it found.
+BEGIN_SECONDS: Final = 10
+LOOK_SECONDS: Final = 0.25
+# No answer takes longer than this, whatever the check's own time-out: requests have a bound.
+ANSWER_SECONDS_MOST: Final = 50
+
+
+def _refuse_bindings(draft: MonitorDraft) -> None:
+    """Before it is saved nobody has decided that a document may use those secrets."""
+    spec = spec_of(draft.type)
+    assert spec is not None, "the draft was held against it"
+    bindings = sorted(spec.bindings_of(draft.config))
+    if bindings:
+        fault = f"declares the binding {bindings[0]}: it is tested once it is saved"
+        raise Refused("invalid", f"config.{spec.bindings}_{bindings[0]}_ref", fault)
+
+
+async def try_out(context: Context, draft: MonitorDraft, home: Scope) -> Result:
+    """Refused where the draft may not be; waits for one of the permits that tests have.
+
+    `home` is the project whose secrets the draft may refer to: its editors may use them all.
+    """
+    options = context.options
+    org, project = int(str(home.organization)), int(str(home.project))
+    async with context.pool.transaction("open_references", read_only=True) as tx:
+        regions = await select_usable_regions(tx, org, options.regions, options.reserved)
+        check_draft(draft, regions)
+        _refuse_bindings(draft)
+        values = await open_references(tx, org, project, draft.config, context.keyring)
+    if draft.region not in context.options.probed_here:
+        async with context.test_permits:
+            return await _try_elsewhere(context, draft, values)
+    check = make_check(
+        draft.type,
+        draft.target,
+        draft.method,
+        draft.config,
+        draft.conditions,
+        retries=draft.retries,
+        timeout_seconds=draft.timeout_seconds,
+        interval_seconds=draft.interval_seconds,
+        secrets=values,
+    )
+    async with context.test_permits:
+        return await run(check, context.reach, context.clock)
+
+
+async def _try_elsewhere(context: Context, draft: MonitorDraft, values: dict[str, str]) -> Result:
+    uid = uuid7()
+    text, sealed = close_document(document_of(draft, values), context.keyring, uid)
+    async with context.pool.transaction("ask_for_trial") as tx:
+        if not await has_worker(tx, draft.region):
+            return _nobody(context, draft)
+        until = Instant(tx.now + BEGIN_SECONDS * SECOND)
+        await trials.insert_trial(tx, uid, draft.region, text, sealed, until)
+    try:
+        seconds = min(BEGIN_SECONDS + draft.timeout_seconds, ANSWER_SECONDS_MOST)
+        with trio.move_on_after(seconds):
+            while True:
+                await trio.sleep(LOOK_SECONDS)
+                async with context.pool.statement("take_trial_answer") as tx:
+                    found = await trials.take_answer(tx, uid)
+                if found is not None:
+                    return msgspec.json.decode(found, type=Result)
+        return _nobody(context, draft)
+    finally:
+        # Whoever keeps house finds it too: what was found is not lost for a row that stays.
+        with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
+            async with context.pool.statement("forget_trial") as tx:
+                await trials.delete_trial(tx, uid)
+
+
+def _nobody(context: Context, draft: MonitorDraft) -> Result:
+    host = target_host(draft.type, draft.target)
+    return unobtained(context.clock(), host, UnknownReason.NO_WORKER)

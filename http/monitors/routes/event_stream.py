@@ -1,0 +1,129 @@
+"""The event stream (Server-Sent Events, WHATWG HTML 9.2): status changes of what the caller sees.
+
+It keeps true: a stream never outlives the credential that opened it, as both are looked at again at
+each ping; a reader that is too slow is cut off and not skipped over; a stop ends all streams first.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+import msgspec
+import trio
+from msgspec import Meta
+from quart import Response
+
+from ....storage.accounts.rules.access import Action, Need, Principal, Sight, sight
+from ....storage.core.instant import to_text
+from ....storage.core.refusal import Unavailable
+from ....storage.results.event_bus import Listener, StatusEvent, TooManyListeners
+from ...wire.authenticate import identify_asking
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+
+PING_SECONDS: Final = 25.0
+_PING: Final = b"event: ping\ndata: {}\n\n"
+# A proxy that buffers would hold events back.
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class EventsQuery(msgspec.Struct, frozen=True):
+    """`every=result` also sends results that change no status, for a live picture."""
+
+    every: Annotated[str, Meta(pattern="^(change|result)$")] = "change"
+
+
+class StatusData(msgspec.Struct, frozen=True):
+    type: str
+    monitor_id: str
+    project_id: str
+    status: str
+    latency_ms: int
+    ts: str
+    up: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+async def events(ask: Ask) -> Response:
+    if ask.method == "HEAD":
+        return Response(b"", content_type="text/event-stream")
+    try:
+        listener = ask.context.bus.listen()
+    except TooManyListeners as error:
+        raise Problem("not_ready", headers={"Retry-After": "5"}) from error
+    response = Response(_stream(ask, listener), content_type="text/event-stream")
+    response.timeout = None
+    response.headers.update(_HEADERS)
+    return response
+
+
+async def _stream(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
+    # No context manager: the collector may end this generator, and cleaning up awaits nothing.
+    try:
+        yield b": connected\n\n"
+        async for chunk in _events(ask, listener):
+            yield chunk
+    finally:
+        ask.context.bus.hang_up(listener)
+
+
+async def _events(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
+    seen = sight(ask.who)
+    ping_at = trio.current_time() + PING_SECONDS
+    while not ask.context.stopping.is_set():
+        event: StatusEvent | None = None
+        with trio.move_on_at(ping_at) as waiting:
+            event = await listener.next()
+            if event is None:
+                return
+        if waiting.cancelled_caught:
+            principal = await _still(ask)
+            if principal is None:
+                return
+            seen = sight(principal)
+            ping_at = trio.current_time() + PING_SECONDS
+            yield _PING
+        elif event is not None and _is_wanted(event, seen, ask.query):
+            yield _encode(event, full=ask.query.every == "result")
+
+
+async def _still(ask: Ask) -> Principal | None:
+    """The principal as it is now; None where the credential has ended."""
+    try:
+        found = await identify_asking(ask.context, ask.headers)
+    except (Unavailable, Problem):
+        # Our own trouble ends no stream; the next ping asks again.
+        return ask.principal
+    return found.principal if found else None
+
+
+def _is_wanted(event: StatusEvent, seen: Sight, query: EventsQuery) -> bool:
+    if not event.changed and query.every != "result":
+        return False
+    return seen.everything or event.org in seen.organizations or event.project in seen.projects
+
+
+def _encode(event: StatusEvent, *, full: bool) -> bytes:
+    data = StatusData(
+        type="status",
+        monitor_id=str(event.monitor_uid),
+        project_id=str(event.project_uid),
+        status=event.status.value,
+        latency_ms=event.latency_ms,
+        ts=to_text(event.ts),
+        up=event.up if full else msgspec.UNSET,
+    )
+    return b"event: status\ndata: " + msgspec.json.encode(data) + b"\n\n"
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/events",
+        action=Action(Need.ANYONE),
+        handler=events,
+        summary="Status changes as Server-Sent Events.",
+        tag="stream",
+        query=EventsQuery,
+        answer=str,
+        content_type="text/event-stream",
+    ),
+)

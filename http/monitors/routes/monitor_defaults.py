@@ -1,0 +1,69 @@
+"""What new monitors have where nobody says otherwise: read by whoever makes one, set by global
+admins."""
+
+from typing import Final
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.monitors.queries.monitor_defaults import select_monitor_defaults
+from ....storage.monitors.rules.monitor_defaults import BUILT_IN
+from ....storage.monitors.rules.monitor_defaults import MonitorDefaults as Defaults
+from ....storage.monitors.transactions.put_monitor_defaults import put_monitor_defaults
+from ...accounts.schemas.settings import MonitorDefaults, PutMonitorDefaults
+from ...wire.route import Ask, Route
+
+_OWN: Final = "/api/v1/settings/monitor-defaults"
+
+
+async def read(ask: Ask) -> MonitorDefaults:
+    async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
+        found = await select_monitor_defaults(tx)
+    return _shape(found or BUILT_IN, configured=found is not None)
+
+
+async def put(ask: Ask) -> MonitorDefaults:
+    given = msgspec.structs.asdict(ask.body)
+    del given["configured"]
+    defaults = Defaults(**given)
+    async with ask.context.pool.transaction("put_monitor_defaults") as tx:
+        await put_monitor_defaults(tx, ask.who, defaults)
+    return _shape(defaults, configured=True)
+
+
+def _shape(found: Defaults, *, configured: bool) -> MonitorDefaults:
+    return MonitorDefaults(configured=configured, **msgspec.structs.asdict(found))
+
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/monitor-defaults",
+        action=Action(Need.ANYONE),
+        handler=read,
+        summary="What a new monitor has where nobody says otherwise.",
+        tag="monitor_defaults",
+        answer=MonitorDefaults,
+    ),
+    Route(
+        method="GET",
+        path=_OWN,
+        action=_ADMIN,
+        handler=read,
+        summary="The defaults of new monitors, and whether anybody has set them.",
+        tag="monitor_defaults",
+        answer=MonitorDefaults,
+    ),
+    Route(
+        method="PUT",
+        path=_OWN,
+        action=_ADMIN,
+        handler=put,
+        summary="Set the defaults of new monitors, all of them.",
+        tag="monitor_defaults",
+        body=PutMonitorDefaults,
+        answer=MonitorDefaults,
+    ),
+)

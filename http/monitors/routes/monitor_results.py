@@ -1,0 +1,258 @@
+"""What was measured of a monitor: heartbeats, latency, availability, and the ledger of its runs."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.availability import figure
+from ....storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, from_text, to_text
+from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import Days, select_days
+from ....storage.monitors.tables.monitors import MonitorRow, select_monitor
+from ....storage.results.queries.results import (
+    RunRow,
+    select_heartbeats,
+    select_latency,
+    select_ledger,
+)
+from ...wire.cursor import page_limit, read_cursor, write_cursor
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import known
+from ..schemas.monitors import (
+    DailyAvailability,
+    ExpectedRun,
+    ExpectedRuns,
+    Heartbeat,
+    Latency,
+    LatencyPoint,
+    VerdictWord,
+)
+
+HEARTBEATS_MOST: Final = 1_000
+POINTS_MOST: Final = 500
+DAYS_MOST: Final = 365
+_STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
+
+
+class HeartbeatsQuery(msgspec.Struct, frozen=True):
+    limit: Annotated[int, Meta(ge=1)] = 100
+
+
+class DaysQuery(msgspec.Struct, frozen=True):
+    days: Annotated[int, Meta(ge=1, le=DAYS_MOST)] = 90
+
+
+class LatencyQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    from_: str | None = None
+    to: str | None = None
+    step: Literal["minute", "hour", "day"] | None = None
+
+
+class RunsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    from_: str | None = None
+    to: str | None = None
+    verdict: list[VerdictWord] = []
+    cursor: str | None = None
+    limit: str = "50"
+
+
+async def heartbeats(ask: Ask) -> list[Heartbeat]:
+    async with ask.context.pool.transaction("heartbeats", read_only=True) as tx:
+        row = await _monitor(ask, tx)
+        most = min(ask.query.limit, HEARTBEATS_MOST)
+        found = await select_heartbeats(tx, (row.org, row.id), most)
+    return [
+        Heartbeat(
+            monitor_id=row.uid,
+            ts=to_text(beat.ts),
+            up=beat.up,
+            latency_ms=beat.latency_ms,
+            code=known(beat.code),
+            msg=beat.msg,
+        )
+        for beat in found
+    ]
+
+
+async def latency(ask: Ask) -> Latency:
+    from_at, to_at = _demand_range(ask.query.from_, ask.query.to)
+    step = ask.query.step or _step_for(to_at - from_at)
+    if (to_at - from_at) // _STEPS[step] > POINTS_MOST:
+        raise Problem("range_too_wide")
+    async with ask.context.pool.transaction("latency", read_only=True) as tx:
+        row = await _monitor(ask, tx)
+        found = await select_latency(tx, (row.org, row.id), from_at, to_at, _STEPS[step])
+    return Latency(
+        from_=to_text(from_at),
+        to=to_text(to_at),
+        step=step,
+        points=[
+            LatencyPoint(
+                start=to_text(point.start),
+                count=point.count,
+                p50_ms=point.p50_ms,
+                p95_ms=point.p95_ms,
+            )
+            for point in found
+        ],
+    )
+
+
+async def availability(ask: Ask) -> list[DailyAvailability]:
+    async with ask.context.pool.transaction("availability", read_only=True) as tx:
+        row = await _monitor(ask, tx)
+        key = (row.org, row.id)
+        found = (await select_days(tx, {key: row.type}, tx.now, ask.query.days))[key]
+        now = tx.now
+    kept_from = Instant(now - ask.context.options.heartbeat_days * DAY)
+    return daily(found, kept_from)
+
+
+def daily(found: Days, latency_kept_from: Instant) -> list[DailyAvailability]:
+    """One item a day; the first says from when there is data, where that is later."""
+    items = []
+    for n, (day, measured) in enumerate(found.days):
+        said = figure(measured.split)
+        data_from = latency_from = None
+        if n == 0 and found.begun is not None:
+            data_from = found.begun if found.begun > day else None
+            kept = max(found.begun, latency_kept_from)
+            latency_from = kept if kept > day else None
+        items.append(
+            DailyAvailability(
+                day=to_text(day),
+                up=measured.up,
+                total=measured.total,
+                uptime_percent=said.uptime_percent,
+                coverage=said.coverage,
+                data_from=known(to_text(data_from) if data_from else None),
+                latency_from=known(to_text(latency_from) if latency_from else None),
+            )
+        )
+    return items
+
+
+async def expected_runs(ask: Ask) -> ExpectedRuns:
+    limit = page_limit(ask.query.limit)
+    from_at = _instant("from", ask.query.from_) or Instant(0)
+    to_at = _instant("to", ask.query.to) or LATEST
+    if to_at <= from_at:
+        raise Problem("range_invalid")
+    bound = ("expected-runs", str(ask.ids["monitorID"]), from_at, to_at, *ask.query.verdict)
+    before = read_cursor(ask.query.cursor, bound, 1)
+    async with ask.context.pool.transaction("expected_runs", read_only=True) as tx:
+        row = await _monitor(ask, tx)
+        if row.project_uid != ask.ids["projectID"]:
+            raise Refused("not_found")
+        ledger_from = max(row.created_at, Instant(tx.now - ask.context.options.ledger_days * DAY))
+        found = await select_ledger(
+            tx,
+            (row.org, row.id),
+            max(from_at, ledger_from),
+            # Windows are reserved a moment ahead; what is not due yet is no run that was due.
+            min(to_at, Instant(max(before[0], 0)) if before else to_at, Instant(tx.now + 1)),
+            ask.query.verdict or None,
+            limit + 1,
+        )
+    more = len(found) > limit
+    page = found[:limit]
+    return ExpectedRuns(
+        ledger_from=to_text(ledger_from),
+        items=[_run(item) for item in page],
+        next_cursor=write_cursor([page[-1].due_at], bound) if more else None,
+    )
+
+
+def _run(item: RunRow) -> ExpectedRun:
+    return ExpectedRun(
+        due_at=to_text(item.due_at),
+        verdict=item.verdict,  # type: ignore[arg-type]
+        reason=known(item.reason),
+        settled_at=to_text(item.settled_at) if item.settled_at is not None else None,
+    )
+
+
+async def _monitor(ask: Ask, tx: Tx) -> MonitorRow:
+    row = await select_monitor(tx, ask.ids["monitorID"])
+    if row is None:
+        raise Refused("not_found")
+    return row
+
+
+def _instant(field: str, text: str | None) -> Instant | None:
+    if text is None:
+        return None
+    try:
+        return from_text(text)
+    except (ValueError, OverflowError):
+        raise Problem(f"{field}: must be an RFC 3339 instant") from None
+
+
+def _demand_range(from_text_: str | None, to_text_: str | None) -> tuple[Instant, Instant]:
+    from_at, to_at = _instant("from", from_text_), _instant("to", to_text_)
+    if from_at is None or to_at is None:
+        raise Problem("range_required")
+    if to_at <= from_at:
+        raise Problem("range_invalid")
+    return from_at, to_at
+
+
+def _step_for(range_us: int) -> Literal["minute", "hour", "day"]:
+    if range_us // MINUTE <= POINTS_MOST:
+        return "minute"
+    return "hour" if range_us // HOUR <= POINTS_MOST else "day"
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/monitors/{monitorID}/heartbeats",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=heartbeats,
+        summary="The newest results, newest first; at most 1 000.",
+        tag="results",
+        query=HeartbeatsQuery,
+        answer=list[Heartbeat],
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/monitors/{monitorID}/latency",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=latency,
+        summary="Latency of good results by step; at most 500 points.",
+        tag="results",
+        query=LatencyQuery,
+        answer=Latency,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/monitors/{monitorID}/availability",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=availability,
+        summary="Availability by day in UTC, oldest first.",
+        tag="results",
+        query=DaysQuery,
+        answer=list[DailyAvailability],
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/projects/{projectID}/monitors/{monitorID}/expected-runs",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=expected_runs,
+        summary="Every run that was due, newest first, with what became of it.",
+        tag="results",
+        query=RunsQuery,
+        answer=ExpectedRuns,
+    ),
+)

@@ -1,0 +1,416 @@
+"""Monitors: read, written, tested, and asked for their results."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from ....probes.check.result import Outcome
+from ....storage.accounts.rules.access import Action, Need, may_see_secrets_of_a_monitor
+from ....storage.alerting.queries.alerting_state import (
+    Delegation,
+    SignalDelegation,
+    select_delegations,
+)
+from ....storage.core.instant import Instant, to_text
+from ....storage.core.refusal import Refused
+from ....storage.engine.keyring import CannotOpen, Keyring
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ....storage.monitors.queries.monitors import (
+    Standing,
+    select_monitors_of_project,
+    select_standings,
+    select_uids,
+    status_of,
+    still_troubled,
+)
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
+from ....storage.monitors.tables.monitors import MonitorRow, select_monitor
+from ....storage.monitors.tables.probe_errors import Trouble, TroubleRow, select_troubles
+from ....storage.monitors.transactions.config_secrets import readable, unseal
+from ....storage.monitors.transactions.create_monitor import create_monitor, push_token_place
+from ....storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ....storage.monitors.transactions.run_now import renew_push_token, run_now
+from ....storage.oncall.tables.escalation_policies import select_policy_uids
+from ....storage.scheduling.queries.region_list import select_usable_regions
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.schema import instant_text, known
+from ...wire.scope_keys import org_of
+from ..schemas.monitors import (
+    CreateMonitor,
+    JobAsked,
+    Monitor,
+    MonitorDelegation,
+    MonitorManagement,
+    MonitorSignalDelegation,
+    OwningService,
+    PushToken,
+    TestResult,
+    UpdateMonitor,
+)
+from .check_test import try_out
+
+PUSH_PATH: Final = "/api/v1/public/push/"
+
+
+async def list_monitors(ask: Ask) -> list[Monitor]:
+    assert ask.scope is not None
+    org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+    async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
+        rows = await select_monitors_of_project(tx, org, project)
+        return await shapes_of_monitors(ask, tx, rows)
+
+
+async def show_monitor(ask: Ask) -> Monitor:
+    async with ask.context.pool.transaction("show_monitor", read_only=True) as tx:
+        row = await select_monitor(tx, ask.ids["monitorID"])
+        if row is None:
+            raise Refused("not_found")
+        return (await shapes_of_monitors(ask, tx, [row]))[0]
+
+
+async def create(ask: Ask) -> Reply:
+    context = ask.context
+    async with context.pool.transaction("create_monitor") as tx:
+        draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
+        regions = await usable_regions(ask, tx)
+        row = await create_monitor(
+            tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
+        )
+        shape = (await shapes_of_monitors(ask, tx, [row]))[0]
+    context.on_edit()
+    return Reply(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
+
+
+async def update(ask: Ask) -> Monitor:
+    context = ask.context
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(ask.body).items()
+        if value is not msgspec.UNSET
+    }
+
+    async def edit(tx: Tx) -> tuple[MonitorRow, Monitor]:
+        row = await edit_monitor(
+            tx,
+            ask.who,
+            ask.ids["monitorID"],
+            given,
+            context.keyring,
+            await usable_regions(ask, tx),
+        )
+        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
+
+    # Again after a conflict: a composite may be evaluated while it is edited.
+    row, shape = await context.pool.transact("edit_monitor", edit)
+    context.recorder.forget((row.org, row.id))
+    context.on_edit()
+    return shape
+
+
+async def usable_regions(ask: Ask, tx: Tx) -> frozenset[str]:
+    """Those that monitors of the scope's organization may be put into."""
+    options = ask.context.options
+    return await select_usable_regions(tx, org_of(ask), options.regions, options.reserved)
+
+
+async def delete(ask: Ask) -> None:
+    context = ask.context
+    async with context.pool.transaction("delete_monitor") as tx:
+        row = await delete_monitor(tx, ask.who, ask.ids["monitorID"])
+    context.recorder.forget((row.org, row.id))
+
+
+async def test(ask: Ask) -> TestResult:
+    """Runs a check that is not stored, once, from this process."""
+    async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
+        draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
+    if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
+        raise Problem(f"type: {draft.type} has nothing to test")
+    assert ask.scope is not None
+    result = await try_out(ask.context, draft, ask.scope)
+    return TestResult(
+        up=result.outcome is Outcome.UP,
+        latency_ms=result.latency_ms,
+        code=known(result.code),
+        msg=result.msg,
+    )
+
+
+async def check_now(ask: Ask) -> JobAsked:
+    context = ask.context
+    async with context.pool.transaction("run_now") as tx:
+        asked = await run_now(tx, ask.who, ask.ids["monitorID"])
+    if asked.type == MonitorType.COMPOSITE:
+        # There is nothing to wait for: its members' states are there.
+        await context.evaluate_composite(asked.key)
+    context.on_edit()
+    return JobAsked(job_id=asked.job)
+
+
+async def new_push_token(ask: Ask) -> PushToken:
+    async with ask.context.pool.transaction("renew_push_token") as tx:
+        token = await renew_push_token(tx, ask.who, ask.ids["monitorID"], ask.context.keyring)
+    # What this process knew of the old one ends at once; another knows it 2 s longer.
+    ask.context.push_targets.clear()
+    return PushToken(push_token=token, push_url=push_url(ask, token))
+
+
+def draft_of(body: CreateMonitor, defaults: MonitorDefaults) -> MonitorDraft:
+    """The draft of a request, with the defaults of what it leaves out."""
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(body).items()
+        if value is not msgspec.UNSET
+    }
+    given["type"] = kind = str(given["type"])
+    return MonitorDraft(**completed(given, kind, defaults))
+
+
+def push_url(ask: Ask, token: str) -> str:
+    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
+    return f"{base}{PUSH_PATH}{token}"
+
+
+async def shapes_of_monitors(ask: Ask, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
+    """As they stand, for whoever asks; all are of one organization."""
+    standings = await select_standings(tx, [(row.org, row.id) for row in rows])
+    wanted = sorted({key for row in rows for key in row.depends_on})
+    uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
+    climbed = {row.escalation_policy for row in rows if row.escalation_policy is not None}
+    policies = await select_policy_uids(tx, rows[0].org, climbed) if climbed else {}
+    may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
+    troubles = await select_troubles(tx, [(row.org, row.id) for row in rows])
+    delegations = await select_delegations(tx, [(row.org, row.id) for row in rows], tx.now)
+    return [
+        _shape(
+            ask,
+            row,
+            standings.get((row.org, row.id)),
+            troubles.get((row.org, row.id)),
+            uids,
+            policies.get(row.escalation_policy or 0),
+            delegations[row.org, row.id],
+            tx.now,
+            may_write=may_write,
+        )
+        for row in rows
+    ]
+
+
+def _shape(
+    ask: Ask,
+    row: MonitorRow,
+    standing: Standing | None,
+    trouble: TroubleRow | None,
+    uids: dict[int, Any],
+    policy: UUID | None,
+    delegation: Delegation,
+    now: Instant,
+    *,
+    may_write: bool,
+) -> Monitor:
+    token = push_token_of(ask, row) if may_write else None
+    trouble = still_troubled(trouble, standing)
+    return Monitor(
+        id=row.uid,
+        project_id=row.project_uid,
+        name=row.name,
+        description=row.description,
+        slug=row.slug,
+        type=MonitorType(row.type),
+        target=row.target,
+        method=row.method,  # type: ignore[arg-type]
+        interval_seconds=row.interval_seconds,
+        timeout_seconds=row.timeout_seconds,
+        retries=row.retries,
+        failure_threshold=row.failure_threshold,
+        confirm_interval_seconds=row.confirm_interval_seconds,
+        depends_on=[uids[key] for key in row.depends_on if key in uids],
+        consecutive_failures=standing.failures_in_row if standing else 0,
+        renotify_seconds=row.renotify_seconds,
+        grace_seconds=row.grace_seconds,
+        conditions=row.conditions,
+        tags=row.tags,
+        region=row.region,
+        config=visible_config(row, ask.context.keyring, may_write=may_write),
+        enabled=row.enabled,
+        auto_incident=row.auto_incident,
+        escalation_policy_id=known(policy),
+        status=status_of(standing, row.type, now).value,
+        push_token=known(token),
+        push_url=known(push_url(ask, token) if token else None),
+        last_probe_error_reason=known(Trouble(trouble.reason) if trouble else None),
+        last_probe_error_at=instant_text(trouble.at if trouble else None),
+        management=_management(row),
+        delegation=_delegation(delegation),
+        superseded_by_service_id=known(row.superseded_by_uid),
+        retired_at=instant_text(row.retired_at),
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+def _management(row: MonitorRow) -> MonitorManagement:
+    if not row.managed_by:
+        return MonitorManagement(source="ui", read_only=False)
+    return MonitorManagement(
+        source="file",
+        provider=row.managed_by,
+        uid=known(row.bundle_uid),
+        path=known(row.bundle_path or None),
+        read_only=row.orphaned_at is None,
+    )
+
+
+def _delegation(delegation: Delegation) -> MonitorDelegation:
+    return MonitorDelegation(live=_signal(delegation.live), burn=_signal(delegation.burn))
+
+
+def _signal(signal: SignalDelegation) -> MonitorSignalDelegation:
+    owners = [OwningService(id=one.uid, slug=one.slug, name=one.name) for one in signal.owners]
+    return MonitorSignalDelegation(
+        delegated=signal.delegated,
+        owners=known(owners or None),
+        reason=known(signal.reason),
+    )
+
+
+def visible_config(row: MonitorRow, keyring: Keyring, *, may_write: bool) -> dict[str, Any]:
+    """The config without its secrets, but for the documents that those who may write it read back;
+    viewers do not even learn that there are some."""
+    if row.config == "{}":
+        return {}
+    config: dict[str, Any] = msgspec.json.decode(row.config)
+    if may_write:
+        return readable(row.type, config, partial(_unsealed, row, keyring))
+    plain = {name: value for name, value in config.items() if value != ""}
+    headers = plain.get("headers")
+    if isinstance(headers, dict):
+        plain["headers"] = {name: value for name, value in headers.items() if value != ""}
+    return plain
+
+
+def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
+    """Empty where the ring does not open them: then a document is a blank, as any secret is."""
+    try:
+        return unseal(keyring, row.config_sealed, row.uid)
+    except CannotOpen:
+        return {}
+
+
+def push_token_of(ask: Ask, row: MonitorRow) -> str | None:
+    """For those who may write the monitor; None where there is none, or it does not open."""
+    if row.push_token_sealed is None:
+        return None
+    try:
+        opened = ask.context.keyring.open(row.push_token_sealed, push_token_place(row.uid))
+    except CannotOpen:
+        return None
+    return opened.decode()
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_EDIT: Final = Action(Need.EDITOR)
+_PROJECT: Final = ("project", "projectID")
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/projects/{projectID}/monitors",
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=list_monitors,
+        summary="The project's monitors.",
+        tag="monitors",
+        answer=list[Monitor],
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/projects/{projectID}/monitors",
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=create,
+        summary="Creates a monitor.",
+        tag="monitors",
+        body=CreateMonitor,
+        answer=Monitor,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/projects/{projectID}/monitors/test",
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=test,
+        summary="Runs a check once, without storing anything.",
+        tag="monitors",
+        body=CreateMonitor,
+        answer=TestResult,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/monitors/{monitorID}",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=show_monitor,
+        summary="One monitor.",
+        tag="monitors",
+        answer=Monitor,
+    ),
+    Route(
+        method="PATCH",
+        path="/api/v1/monitors/{monitorID}",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=update,
+        summary="Changes what is given of a monitor.",
+        tag="monitors",
+        body=UpdateMonitor,
+        answer=Monitor,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path="/api/v1/monitors/{monitorID}",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=delete,
+        summary="Deletes a monitor.",
+        tag="monitors",
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/monitors/{monitorID}/check",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=check_now,
+        summary="Asks for an extra run now.",
+        tag="monitors",
+        answer=JobAsked,
+        status=202,
+        also=(400, 409),
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/monitors/{monitorID}/push-token",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=new_push_token,
+        summary="Gives a push monitor a new token; the old one ends.",
+        tag="monitors",
+        answer=PushToken,
+        status=201,
+        also=(400,),
+    ),
+)

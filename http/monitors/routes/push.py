@@ -1,0 +1,107 @@
+"""Push heartbeats: the target reports in. Committed before it is answered."""
+
+from typing import Final
+
+import msgspec
+import trio
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.core.token import TokenKind, digest, kind_of
+from ....storage.results.queries.push_targets import PushTarget, select_push_target
+from ....storage.results.rules.incoming_result import Arrival, Fate, Source
+from ....storage.results.rules.push_request import BadPush, Push, read_push
+from ....storage.results.tables.push_events import insert_mark
+from ...wire.app_context import Context
+from ...wire.errors import Problem
+from ...wire.route import PUBLIC_BODY_LARGEST, Ask, Route
+from ..schemas.monitors import PushAnswer
+
+# How long a process may go on by what it knew of a token: then it looks again.
+KNOWN_SECONDS: Final = 2.0
+KNOWN_MOST: Final = 50_000
+# What we write ourselves for a deadline that was missed; a sender's word must not pass for it.
+_OURS: Final = "push_missed"
+
+
+class PushQuery(msgspec.Struct, frozen=True):
+    status: str | None = None
+    msg: str | None = None
+    ping: str | None = None
+
+
+async def _find(context: Context, token: str) -> PushTarget:
+    """Problem not_found for a token that is none."""
+    if kind_of(token) is not TokenKind.PUSH:
+        raise Problem("not_found")
+    key, now, known = digest(token), trio.current_time(), context.push_targets
+    if key in known and now < known[key][0]:
+        return known[key][1]
+    async with context.pool.statement("find_push_target") as tx:
+        found = await select_push_target(tx, key)
+    if found is None:
+        known.pop(key, None)
+        raise Problem("not_found")
+    if len(known) >= KNOWN_MOST:
+        known.clear()
+    known[key] = (now + KNOWN_SECONDS, found)
+    return found
+
+
+async def push(ask: Ask) -> PushAnswer:
+    # The instant is that of the receipt; until the answer we do not claim to have heard past it.
+    with ask.context.recorder.hearing() as received:
+        query = ask.query
+        said = read_push(ask.words.get("suffix", ""), query.status, query.msg, query.ping)
+        if isinstance(said, BadPush):
+            raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
+        target = await _find(ask.context, ask.words["token"])
+        if target.enabled and said.covers:
+            await _record(ask.context, target, said, received)
+        elif target.enabled:
+            async with ask.context.pool.transaction("mark_push") as tx:
+                await insert_mark(tx, target.org, target.monitor, said.mark, said.message)
+    return PushAnswer(ok=True, monitor_id=target.uid, up=said.up)
+
+
+async def _record(context: Context, target: PushTarget, said: Push, received: Instant) -> None:
+    message = f"{_OURS} (sent)" if said.message == _OURS else said.message
+    recorded = await context.recorder.record(
+        Arrival(
+            org=target.org,
+            monitor=target.monitor,
+            shard=target.shard,
+            ts=received,
+            up=said.up,
+            latency_ms=said.ping_ms or 0,
+            code=said.code,
+            msg=message,
+            source=Source.PUSH,
+        )
+    )
+    if recorded.fate is Fate.IGNORED:
+        raise Problem("not_found")
+    if recorded.fate not in (Fate.LIVE, Fate.HISTORY, Fate.PAUSED):
+        raise Problem("not_ready", headers={"Retry-After": "1"})
+
+
+def _routes() -> tuple[Route, ...]:
+    return tuple(
+        Route(
+            method=method,
+            path=f"/api/v1/public/push/{{token}}{suffix}",
+            action=Action(Need.NOBODY),
+            handler=push,
+            summary="A heartbeat of a push monitor." if not suffix else "A heartbeat by its path.",
+            tag="push",
+            query=PushQuery,
+            answer=PushAnswer,
+            body_ignored=True,
+            body_largest=PUBLIC_BODY_LARGEST,
+        )
+        for method in ("POST", "GET")
+        for suffix in ("", "/{suffix}")
+    )
+
+
+ROUTES: Final = _routes()

@@ -1,0 +1,120 @@
+"""Secrets of a project: written by editors, used by its monitors, shown to nobody."""
+
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import to_text
+from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
+from ....storage.monitors.transactions.edit_secrets import create_secret, delete_secret, edit_secret
+from ...wire.route import Ask, Route
+from ...wire.schema import given
+from ...wire.scope_keys import org_of, project_of
+from ..schemas.secrets import (
+    CreatedSecret,
+    CreateSecretRequest,
+    ProjectSecret,
+    UpdateSecretRequest,
+    UsedBy,
+)
+
+_ALL: Final = "/api/v1/projects/{projectID}/secrets"
+_ONE: Final = f"{_ALL}/{{name}}"
+_IN_PROJECT: Final = ("project", "projectID")
+
+
+def _shape(row: ListedSecret) -> ProjectSecret:
+    return ProjectSecret(
+        id=row.uid,
+        name=row.name,
+        created_at=to_text(row.created_at),
+        rotated_at=None if row.rotated_at is None else to_text(row.rotated_at),
+        # No monitor is managed by a file yet.
+        used_by=UsedBy(total=row.used_by, file_managed=0),
+    )
+
+
+async def list_secrets(ask: Ask) -> list[ProjectSecret]:
+    async with ask.context.pool.transaction("list_secrets", read_only=True) as tx:
+        return [_shape(row) for row in await select_secrets(tx, org_of(ask), project_of(ask))]
+
+
+async def create(ask: Ask) -> CreatedSecret:
+    context, body = ask.context, ask.body
+    async with context.pool.transaction("create_secret") as tx:
+        row = await create_secret(
+            tx, ask.who, ask.ids["projectID"], body.name, body.value, context.keyring
+        )
+    context.on_edit()
+    return CreatedSecret(id=row.uid, name=row.name, created_at=to_text(row.created_at))
+
+
+async def update(ask: Ask) -> None:
+    context, body = ask.context, ask.body
+    async with context.pool.transaction("edit_secret") as tx:
+        await edit_secret(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            ask.words["name"],
+            given(body.name),
+            given(body.value),
+            context.keyring,
+        )
+    context.on_edit()
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_secret") as tx:
+        await delete_secret(tx, ask.who, ask.ids["projectID"], ask.words["name"])
+
+
+_EDIT: Final = Action(Need.EDITOR)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=Action(Need.VIEWER),
+        scope=_IN_PROJECT,
+        handler=list_secrets,
+        summary="The project's secrets, by name, and how many monitors refer to each.",
+        tag="secrets",
+        answer=list[ProjectSecret],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_EDIT,
+        scope=_IN_PROJECT,
+        handler=create,
+        summary="Stores a secret; its value is never returned.",
+        tag="secrets",
+        body=CreateSecretRequest,
+        answer=CreatedSecret,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=_EDIT,
+        scope=_IN_PROJECT,
+        handler=update,
+        summary="Replaces a secret's value, or renames one that no monitor refers to.",
+        tag="secrets",
+        body=UpdateSecretRequest,
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_EDIT,
+        scope=_IN_PROJECT,
+        handler=delete,
+        summary="Deletes a secret that no monitor refers to.",
+        tag="secrets",
+        status=204,
+        also=(409,),
+    ),
+)

@@ -1,0 +1,209 @@
+"""Bodies of monitors, their results and their ledger."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from ....storage.alerting.rules.paging_delegation import SignalReason
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.tables.probe_errors import Trouble
+from ...wire.schema import Given, InstantText, Shape
+
+Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
+Status = Literal["pending", "up", "down"]
+VerdictWord = Literal["reserved", "covered", "covered_late", "missed", "withheld"]
+
+
+class CreateMonitor(Given, frozen=True, kw_only=True):
+    """Bounds stand in the documentation of the fields; a value outside names its field."""
+
+    name: str
+    type: MonitorType
+    description: str = ""
+    slug: str | UnsetType = UNSET
+    target: str = ""
+    method: Method = "GET"
+    interval_seconds: int | UnsetType = UNSET
+    timeout_seconds: int | UnsetType = UNSET
+    retries: int | UnsetType = UNSET
+    failure_threshold: int | UnsetType = UNSET
+    confirm_interval_seconds: int = 10
+    depends_on: list[UUID] = []
+    renotify_seconds: int | UnsetType = UNSET
+    grace_seconds: int = 60
+    conditions: list[str] = []
+    tags: list[str] = []
+    region: str = "core"
+    config: dict[str, Any] = {}
+    enabled: bool = True
+    auto_incident: bool | UnsetType = UNSET
+    escalation_policy_id: str | UnsetType | None = UNSET
+
+
+class UpdateMonitor(Given, frozen=True, kw_only=True):
+    """What is left out stays as it is."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    target: str | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    interval_seconds: int | UnsetType = UNSET
+    timeout_seconds: int | UnsetType = UNSET
+    retries: int | UnsetType = UNSET
+    failure_threshold: int | UnsetType = UNSET
+    confirm_interval_seconds: int | UnsetType = UNSET
+    depends_on: list[UUID] | UnsetType = UNSET
+    renotify_seconds: int | UnsetType = UNSET
+    grace_seconds: int | UnsetType = UNSET
+    conditions: list[str] | UnsetType = UNSET
+    tags: list[str] | UnsetType = UNSET
+    region: str | UnsetType = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+    enabled: bool | UnsetType = UNSET
+    auto_incident: bool | UnsetType = UNSET
+    escalation_policy_id: str | UnsetType | None = UNSET
+
+
+class MonitorManagement(Shape, frozen=True, kw_only=True):
+    """Of one that comes from a bundle the provider, what the bundle calls it, and the file's path;
+    it is read only while the bundle names it."""
+
+    source: Literal["ui", "file"]
+    provider: str | UnsetType = UNSET
+    uid: str | UnsetType = UNSET
+    path: str | UnsetType = UNSET
+    read_only: bool
+
+
+class OwningService(Shape, frozen=True, kw_only=True):
+    id: UUID
+    slug: str
+    name: str
+
+
+class MonitorSignalDelegation(Shape, frozen=True, kw_only=True):
+    """Whether services speak for the monitor, and which; where not, why it speaks for itself."""
+
+    delegated: bool
+    owners: list[OwningService] | UnsetType = UNSET
+    reason: SignalReason | UnsetType = UNSET
+
+
+class MonitorDelegation(Shape, frozen=True, kw_only=True):
+    live: MonitorSignalDelegation
+    burn: MonitorSignalDelegation
+
+
+class Monitor(Shape, frozen=True, kw_only=True):
+    """`push_token` and `push_url` are for those who may write the monitor.
+
+    `last_probe_error_reason` is there while no result is newer: why the monitor could not even be
+    made ready to run.
+    """
+
+    id: UUID
+    project_id: UUID
+    name: str
+    description: str
+    slug: str
+    type: MonitorType
+    target: str
+    method: Method
+    interval_seconds: int
+    timeout_seconds: int
+    retries: int
+    failure_threshold: int
+    confirm_interval_seconds: int
+    depends_on: list[UUID]
+    consecutive_failures: int
+    renotify_seconds: int
+    grace_seconds: int
+    conditions: list[str]
+    tags: list[str]
+    region: str
+    config: dict[str, Any]
+    enabled: bool
+    auto_incident: bool
+    escalation_policy_id: UUID | UnsetType = UNSET
+    status: Status
+    push_token: str | UnsetType = UNSET
+    push_url: str | UnsetType = UNSET
+    last_probe_error_reason: Trouble | UnsetType = UNSET
+    last_probe_error_at: InstantText | UnsetType = UNSET
+    management: MonitorManagement
+    delegation: MonitorDelegation
+    superseded_by_service_id: UUID | UnsetType = UNSET
+    retired_at: InstantText | UnsetType = UNSET
+    created_at: InstantText
+    updated_at: InstantText
+
+
+class TestResult(Shape, frozen=True, kw_only=True):
+    up: bool
+    latency_ms: int
+    code: int | UnsetType = UNSET
+    msg: str
+
+
+class Heartbeat(Shape, frozen=True, kw_only=True):
+    monitor_id: UUID
+    ts: InstantText
+    up: bool
+    latency_ms: int
+    code: int | UnsetType = UNSET
+    msg: str
+
+
+class LatencyPoint(Shape, frozen=True, kw_only=True):
+    start: InstantText
+    count: int
+    p50_ms: float
+    p95_ms: float
+
+
+class Latency(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+    from_: InstantText
+    to: InstantText
+    step: Literal["minute", "hour", "day"]
+    points: list[LatencyPoint]
+
+
+class DailyAvailability(Shape, frozen=True, kw_only=True):
+    """`data_from` stands on the first item, where data starts later than the window."""
+
+    day: InstantText
+    up: int
+    total: int
+    uptime_percent: float | None
+    coverage: float
+    data_from: InstantText | UnsetType = UNSET
+    latency_from: InstantText | UnsetType = UNSET
+
+
+class ExpectedRun(Shape, frozen=True, kw_only=True):
+    due_at: InstantText
+    verdict: VerdictWord
+    reason: str | UnsetType = UNSET
+    settled_at: InstantText | None
+
+
+class ExpectedRuns(Shape, frozen=True, kw_only=True):
+    ledger_from: InstantText | None
+    items: list[ExpectedRun]
+    next_cursor: str | None
+
+
+class JobAsked(Shape, frozen=True, kw_only=True):
+    job_id: UUID
+
+
+class PushToken(Shape, frozen=True, kw_only=True):
+    push_token: str
+    push_url: str
+
+
+class PushAnswer(Shape, frozen=True, kw_only=True):
+    ok: bool
+    monitor_id: UUID
+    up: bool

@@ -1,0 +1,209 @@
+"""A project's channels: what each is, for everybody; adding, trying and changing, for editors.
+
+A secret that was typed is never shown again, not even when the rest of the form is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from msgspec import UNSET
+
+from ....probes.senders import SPECS
+from ....probes.senders.channel_spec import ChannelSpec
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.refusal import Refused
+from ....storage.notifications.tables.channels import ChannelRow, select_channel, select_channels_of
+from ....storage.notifications.transactions.channel_secrets import shown
+from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
+from ...ui.formatting import count
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+from ..routes import channels as api
+from ..schemas.notifications import CreateNotificationChannel, PatchNotificationChannel
+
+# What the form gives a setting is named so, apart from its own fields.
+_PREFIX: Final = "config."
+_SAID: Final = {
+    "channel_quota": f"A project has at most {CHANNELS_OF_PROJECT_MOST} channels.",
+    "encryption_key_missing": "No encryption key is configured, so its secrets cannot be kept.",
+    "not_found": "It is not there any more.",
+    "in_use": "A ladder, a schedule or an override counts on it, so it stays: see On-call.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A setting as the form asks for it. `value` is empty for a secret; `kept` says one is set."""
+
+    name: str
+    label: str
+    help: str
+    is_secret: bool
+    required: bool
+    value: str
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    name: str
+    type: str
+    enabled: bool
+    inputs: list[Input]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What stands above the list: how a test went, or what is wrong."""
+
+    text: str = ""
+    is_wrong: bool = False
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    try:
+        done = await _do(ask, _first(ask, "act"))
+    except Refused as refused:
+        if refused.code == "forbidden":
+            raise
+        field = refused.field.removeprefix(_PREFIX).replace("_", " ").capitalize()
+        said = _SAID.get(refused.code) or f"{field}: {refused.message}."
+        return await _page(ask, Said(said, is_wrong=True))
+    if done is not None:
+        return await _page(ask, done)
+    return redirect(f"/projects/{ask.ids['projectID']}/channels")
+
+
+async def _do(ask: Ask, what: str) -> Said | None:
+    if what == "add":
+        kind, name = _first(ask, "type"), _first(ask, "name").strip()
+        body = CreateNotificationChannel(type=_known(kind), name=name, config=_config(ask))  # type: ignore[arg-type]
+        await api.create(replace(ask, body=body))
+        return None
+    ask = await _of_channel(ask)
+    match what:
+        case "save":
+            body_ = PatchNotificationChannel(name=_first(ask, "name").strip(), config=_config(ask))
+            await api.update(replace(ask, body=body_))
+        case "enable" | "disable":
+            await api.update(replace(ask, body=PatchNotificationChannel(enabled=what == "enable")))
+        case "delete":
+            await api.delete(ask)
+        case "test":
+            tested = await api.test(ask)
+            why = "" if tested.reason is UNSET else f": {tested.reason}"
+            if tested.ok:
+                return Said(f"The test was taken{why}.")
+            return Said(f"The test was not delivered{why}.", is_wrong=True)
+        case _:
+            raise Problem("the form names nothing to do")
+    return None
+
+
+async def _of_channel(ask: Ask) -> Ask:
+    """The same, about the channel that the form names, which must be the project's own."""
+    try:
+        uid = UUID(_first(ask, "channel"))
+    except ValueError:
+        raise Problem("not_found") from None
+    async with ask.context.pool.transaction("console_channel", read_only=True) as tx:
+        row = await select_channel(tx, uid)
+    if row is None or row.org != org_of(ask) or row.project != project_of(ask):
+        raise Problem("not_found")
+    return replace(ask, ids={**ask.ids, "channelID": uid})
+
+
+def _known(kind: str) -> str:
+    if kind not in SPECS:
+        raise Refused("invalid", "type", "is no type of channel")
+    return kind
+
+
+def _config(ask: Ask) -> dict[str, str]:
+    return {
+        name.removeprefix(_PREFIX): values[0].strip()
+        for name, values in ask.form.items()
+        if name.startswith(_PREFIX)
+    }
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _page(ask: Ask, said: Said = Said()) -> Reply:
+    async with ask.context.pool.transaction("console_channels", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        rows = await select_channels_of(tx, org_of(ask), project_of(ask))
+    kind = _first(ask, "type")
+    return page(
+        "notifications/console/channels.html",
+        status=400 if said.is_wrong else 200,
+        frame=frame,
+        lines=[_line(row) for row in rows],
+        first=count(len(rows), "notification channel") if rows else "No notification channels yet",
+        said=said,
+        kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
+        opened=kind if kind in SPECS and said.is_wrong else "",
+        typed=_first(ask, "name"),
+    )
+
+
+def _line(row: ChannelRow) -> Line:
+    config = shown(row)
+    return Line(
+        row.uid, row.name, row.type, row.enabled, _inputs(SPECS[row.type], config, set(config))
+    )
+
+
+def _inputs(spec: ChannelSpec, config: Mapping[str, str], kept: set[str]) -> list[Input]:
+    return [
+        Input(
+            s.name,
+            s.name.replace("_", " ").capitalize(),
+            s.help,
+            s.secret,
+            s.required and not (s.secret and s.name in kept),
+            "" if s.secret else config.get(s.name, s.default),
+            s.secret and s.name in kept,
+        )
+        for s in spec.settings
+    ]
+
+
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/channels",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="A project's notification channels.",
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path="/projects/{projectID}/channels",
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=act,
+        summary="Adds, changes, tests or deletes a channel.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

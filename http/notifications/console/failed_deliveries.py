@@ -1,0 +1,160 @@
+"""What could not be delivered: what, where to, why, since when, and how much waits behind it.
+
+It belongs to the installation and stands in no project.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from ....storage.core.instant import Instant
+from ....storage.core.refusal import Refused
+from ....storage.notifications.queries.dead_letter_list import (
+    DeadLetter,
+    count_dead,
+    select_dead_letters,
+)
+from ....storage.notifications.rules.notification import Topic
+from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT
+from ...ui.form_routes import admin_route
+from ...ui.formatting import Moment, count, moment, number
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ..routes import outbox as api
+
+PATH: Final = "/admin/dead-letters"
+LINES_MOST: Final = 200
+_EVENTS: Final = {
+    "incident.opened": "Incident opened",
+    "incident.updated": "Incident updated",
+    "incident.escalated": "Incident escalated",
+    "incident.reminder": "Reminder of an incident",
+    "incident.resolved": "Incident resolved",
+    "monitor.down": "Monitor down",
+    "monitor.reminder": "Reminder of a monitor that is down",
+    "monitor.recovered": "Monitor recovered",
+    NOTICE_EVENT: "Incident on a status page",
+    CONFIRM_EVENT: "Question whether to subscribe",
+}
+_REASONS: Final = {
+    "lease_lost": "The last try ended without anybody knowing how.",
+    "decrypt_failed": "No configured key opens its secrets.",
+    "bad_payload": "It cannot be read.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    what: str
+    title: str
+    # Where it can be read about, empty where that has no page.
+    link: str
+    where: str
+    place: str
+    # Empty where the project is gone.
+    place_link: str
+    reason: str
+    reason_words: str
+    tries: str
+    told: Moment
+    died: Moment
+    behind: str
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    try:
+        match ask.form.get("act", [""])[0]:
+            case "replay":
+                event = _event(ask.form.get("event", [""])[0])
+                await api.replay(replace(ask, ids={"eventID": event}))
+            case "replay-all":
+                await api.replay_all(ask)
+            case _:
+                raise Problem("the form names nothing to do")
+    except Refused as refused:
+        if refused.code != "not_found":
+            raise
+        return await _page(ask, error="It is not there any more, or it is on its way already.")
+    return redirect(PATH)
+
+
+def _event(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Refused("not_found") from None
+
+
+async def _page(ask: Ask, *, error: str = "") -> Reply:
+    async with ask.context.pool.transaction("console_dead_letters", read_only=True) as tx:
+        letters = await select_dead_letters(tx, LINES_MOST)
+        dead = len(letters) if len(letters) < LINES_MOST else await count_dead(tx)
+        now = tx.now
+    return page(
+        "notifications/console/failed_deliveries.html",
+        status=400 if error else 200,
+        first=_first_line(dead),
+        dead=dead,
+        further=number(dead - len(letters)) if dead > len(letters) else "",
+        lines=_lines(letters, now),
+        error=error,
+        path=PATH,
+    )
+
+
+def _first_line(dead: int) -> str:
+    if not dead:
+        return "Nothing was given up"
+    return f"{count(dead, 'delivery', 'deliveries')} given up"
+
+
+def _lines(letters: Sequence[DeadLetter], now: Instant) -> list[Line]:
+    return [_line(letter, now) for letter in letters]
+
+
+def _line(letter: DeadLetter, now: Instant) -> Line:
+    is_there = letter.project is not None
+    is_incident = is_there and letter.topic == Topic.INCIDENT
+    return Line(
+        uid=letter.uid,
+        what=_EVENTS.get(letter.event, letter.event),
+        title=letter.title or "",
+        link=f"/incidents/{letter.stream}" if is_incident else "",
+        where=_where(letter),
+        place=_place(letter),
+        place_link=f"/projects/{letter.project_uid}" if is_there else "",
+        reason=letter.last_error,
+        reason_words=_REASONS.get(letter.last_error, ""),
+        tries=count(letter.attempts, "try", "tries"),
+        told=moment(letter.created_at, now),
+        died=moment(letter.died_at, now),
+        behind=count(letter.behind, "waits", "wait") if letter.behind else "nothing",
+    )
+
+
+def _where(letter: DeadLetter) -> str:
+    if letter.channel_type:
+        return f"{letter.channel} ({letter.channel_type})"
+    if letter.status_page is not None:
+        return f"Subscribers of {letter.status_page}"
+    return f"Webhook to {letter.host or 'an unreadable URL'}"
+
+
+def _place(letter: DeadLetter) -> str:
+    if letter.of_no_project:
+        return letter.organization
+    return f"{letter.project or 'a project that is gone'}, {letter.organization}"
+
+
+ROUTES: Final = (
+    admin_route("GET", PATH, show, "Deliveries that were given up."),
+    admin_route("POST", PATH, act, "Tries one delivery again, or all."),
+)

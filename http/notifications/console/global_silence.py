@@ -1,0 +1,88 @@
+"""Whether people are told of anything new: a form over the setting of the API. It stands in no
+project."""
+
+from dataclasses import replace
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import UNSET
+
+from ....storage.core.instant import DAY, Instant, from_text
+from ....storage.core.refusal import Refused
+from ....storage.notifications.rules.global_silence import LONGEST_US
+from ...accounts.schemas.settings import Alerting, GivenGlobalSilence, PutAlerting
+from ...ui.form_routes import admin_route
+from ...ui.formatting import dated
+from ...ui.render import page, redirect
+from ...ui.time_inputs import instant_typed, spelt_local
+from ...wire.route import Ask, Reply, Route
+from ..routes import global_silence as api
+
+PATH: Final = "/admin/silence"
+_ZONE: Final = ZoneInfo("UTC")
+
+
+class SilenceQuery(msgspec.Struct, frozen=True):
+    """`saved` is there after it was."""
+
+    saved: str = ""
+
+
+async def show(ask: Ask) -> Reply:
+    return _page(await api.read(ask), ask.context.clock(), saved=bool(ask.query.saved))
+
+
+async def act(ask: Ask) -> Reply:
+    """What was typed into a form that is refused stands in it again."""
+    until = _first(ask, "until")
+    try:
+        given = GivenGlobalSilence()
+        if _first(ask, "act") != "lift":
+            given = GivenGlobalSilence(
+                enabled=True,
+                until=instant_typed("until", until, _ZONE) if until else UNSET,
+            )
+        await api.put(replace(ask, body=PutAlerting(global_silence=given)))
+    except Refused as refused:
+        if refused.code == "forbidden":
+            raise
+        said = f"The end of the silence {refused.message}."
+        return _page(await api.read(ask), ask.context.clock(), typed=until, wrong=said, status=400)
+    return redirect(f"{PATH}?saved=yes")
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0].strip()
+
+
+def _page(
+    found: Alerting,
+    now: Instant,
+    *,
+    typed: str | None = None,
+    wrong: str = "",
+    saved: bool = False,
+    status: int = 200,
+) -> Reply:
+    silence = found.global_silence
+    until = None if silence.until is UNSET else from_text(silence.until)
+    if typed is None:
+        typed = spelt_local(until, _ZONE) if silence.enabled and until is not None else ""
+    return page(
+        "notifications/console/global_silence.html",
+        status=status,
+        path=PATH,
+        in_force=silence.enabled,
+        until="" if until is None else dated(until, now),
+        typed=typed,
+        wrong=wrong,
+        saved=saved,
+        longest_days=LONGEST_US // DAY,
+    )
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    admin_route("GET", PATH, show, "Whether all alerts are silenced.", SilenceQuery),
+    admin_route("POST", PATH, act, "Silences all alerts, or lifts that."),
+)

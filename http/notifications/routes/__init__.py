@@ -1,0 +1,1 @@
+"""Routes of notifications: handlers, and functions from row to schema."""

@@ -1,0 +1,247 @@
+"""Channels of a project, a test message to one, and which monitors tell which."""
+
+from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from ....probes.senders import Message, NotDelivered, deliver
+from ....probes.senders.message import Status
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import to_text
+from ....storage.engine.keyring import CannotOpen
+from ....storage.monitors.tables.monitors import select_monitor
+from ....storage.notifications.tables.channels import (
+    ChannelRow,
+    select_channel,
+    select_channels_of,
+    select_channels_of_monitor,
+)
+from ....storage.notifications.transactions.channel_secrets import opened, shown
+from ....storage.notifications.transactions.edit_channels import (
+    attach_channel,
+    create_channel,
+    delete_channel,
+    detach_channel,
+    edit_channel,
+)
+from ...wire.errors import Problem
+from ...wire.mail_config import mailing_in
+from ...wire.route import Ask, Route
+from ...wire.schema import given
+from ...wire.scope_keys import org_of, project_of
+from ..schemas.notifications import (
+    AttachChannel,
+    CreateNotificationChannel,
+    NotificationChannel,
+    PatchNotificationChannel,
+    Tested,
+)
+
+_ALL: Final = "/api/v1/projects/{projectID}/notification-channels"
+_ONE: Final = "/api/v1/notification-channels/{channelID}"
+_OF_MONITOR: Final = "/api/v1/monitors/{monitorID}/notifications"
+
+
+def _shape(row: ChannelRow) -> NotificationChannel:
+    return NotificationChannel(
+        id=row.uid,
+        project_id=row.project_uid,
+        type=row.type,
+        name=row.name,
+        config=shown(row),
+        enabled=row.enabled,
+        created_at=to_text(row.created_at),
+    )
+
+
+async def list_channels(ask: Ask) -> list[NotificationChannel]:
+    async with ask.context.pool.transaction("list_channels", read_only=True) as tx:
+        return [_shape(row) for row in await select_channels_of(tx, org_of(ask), project_of(ask))]
+
+
+async def create(ask: Ask) -> NotificationChannel:
+    body = ask.body
+    async with ask.context.pool.transaction("create_channel") as tx:
+        row = await create_channel(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            body.type,
+            body.name,
+            body.config,
+            ask.context.keyring,
+            enabled=body.enabled,
+        )
+    return _shape(row)
+
+
+async def update(ask: Ask) -> NotificationChannel:
+    body = ask.body
+    async with ask.context.pool.transaction("edit_channel") as tx:
+        row = await edit_channel(
+            tx,
+            ask.who,
+            ask.ids["channelID"],
+            given(body.name),
+            given(body.config),
+            given(body.enabled),
+            ask.context.keyring,
+        )
+    return _shape(row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_channel") as tx:
+        await delete_channel(tx, ask.who, ask.ids["channelID"])
+
+
+async def test(ask: Ask) -> Tested:
+    """One attempt, to a disabled channel too: that is when one would try it."""
+    context = ask.context
+    async with context.pool.transaction("test_channel", read_only=True) as tx:
+        row = await select_channel(tx, ask.ids["channelID"])
+        mailing = await mailing_in(tx, context)
+    if row is None:
+        raise Problem("not_found")
+    try:
+        config = opened(row, context.keyring)
+    except CannotOpen:
+        return Tested(ok=False, reason="decrypt_failed")
+    async with context.test_permits:
+        try:
+            message = _test_message(row.name, mailing.base_url)
+            done = await deliver(row.type, message, config, mailing.means)
+        except NotDelivered as why:
+            return Tested(ok=False, reason=why.reason)
+    return Tested(ok=True, reason=done.note) if done.note else Tested(ok=True)
+
+
+def _test_message(name: str, link: str) -> Message:
+    uid = str(uuid7())
+    return Message(
+        id=uid,
+        key=uid,
+        event="channel.test",
+        status=Status.TEST,
+        title="A test of Leadline",
+        lines=(f"This is how the channel {name} would be told.", "Nothing is wrong."),
+        link=link,
+    )
+
+
+async def list_of_monitor(ask: Ask) -> list[NotificationChannel]:
+    async with ask.context.pool.transaction("list_monitor_channels", read_only=True) as tx:
+        monitor = await select_monitor(tx, ask.ids["monitorID"])
+        if monitor is None:
+            raise Problem("not_found")
+        return [
+            _shape(row) for row in await select_channels_of_monitor(tx, monitor.org, monitor.id)
+        ]
+
+
+async def attach(ask: Ask) -> None:
+    channel: UUID = ask.body.channel_id
+    async with ask.context.pool.transaction("attach_channel") as tx:
+        await attach_channel(tx, ask.who, ask.ids["monitorID"], channel)
+
+
+async def detach(ask: Ask) -> None:
+    async with ask.context.pool.transaction("detach_channel") as tx:
+        await detach_channel(tx, ask.who, ask.ids["monitorID"], ask.ids["channelID"])
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_EDIT: Final = Action(Need.EDITOR)
+_PROJECT: Final = ("project", "projectID")
+_CHANNEL: Final = ("channel", "channelID")
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=list_channels,
+        summary="The project's notification channels, their secrets masked.",
+        tag="channels",
+        answer=list[NotificationChannel],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=create,
+        summary="Make a notification channel.",
+        tag="channels",
+        body=CreateNotificationChannel,
+        answer=NotificationChannel,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=_EDIT,
+        scope=_CHANNEL,
+        handler=update,
+        summary="Change a channel; a secret that is blank or the mask keeps its stored value.",
+        tag="channels",
+        body=PatchNotificationChannel,
+        answer=NotificationChannel,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_EDIT,
+        scope=_CHANNEL,
+        handler=delete,
+        summary="Remove a channel that no ladder or schedule names; monitors tell it no more.",
+        tag="channels",
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/test",
+        action=_EDIT,
+        scope=_CHANNEL,
+        handler=test,
+        summary="Send a test message to a channel, once.",
+        tag="channels",
+        answer=Tested,
+    ),
+    Route(
+        method="GET",
+        path=_OF_MONITOR,
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=list_of_monitor,
+        summary="The channels that a monitor tells.",
+        tag="channels",
+        answer=list[NotificationChannel],
+    ),
+    Route(
+        method="POST",
+        path=_OF_MONITOR,
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=attach,
+        summary="Have a monitor tell a channel of its project.",
+        tag="channels",
+        body=AttachChannel,
+        status=204,
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_OF_MONITOR}/{{channelID}}",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=detach,
+        summary="Have a monitor tell a channel no longer.",
+        tag="channels",
+        status=204,
+    ),
+)

@@ -1,0 +1,77 @@
+"""Whether people are told of anything new just now, set by global admins."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import Instant
+from ....storage.notifications.queries.global_silence import select_global_silence
+from ....storage.notifications.rules.global_silence import NO_SILENCE
+from ....storage.notifications.rules.global_silence import GlobalSilence as Silence
+from ....storage.notifications.transactions.put_global_silence import put_global_silence
+from ...accounts.schemas.settings import Alerting, GlobalSilence, PutAlerting
+from ...wire.route import Ask, Route
+from ...wire.schema import instant_text
+from ...wire.time_params import instant_given
+
+_OWN: Final = "/api/v1/settings/alerting"
+
+
+async def read(ask: Ask) -> Alerting:
+    async with ask.context.pool.transaction("read_alerting", read_only=True) as tx:
+        found = await select_global_silence(tx)
+        return _shape(found, tx.now)
+
+
+async def put(ask: Ask) -> Alerting:
+    silence = _given(ask.body)
+    async with ask.context.pool.transaction("put_alerting") as tx:
+        await put_global_silence(tx, ask.who, silence)
+        now = tx.now
+    return _shape(silence, now)
+
+
+def _given(body: PutAlerting) -> Silence:
+    given = body.global_silence
+    if given is UNSET:
+        return NO_SILENCE
+    until = None
+    if given.until is not UNSET:
+        until = instant_given("global_silence.until", given.until)
+    return Silence(enabled=given.enabled, until=until)
+
+
+def _shape(found: Silence | None, now: Instant) -> Alerting:
+    silence = found or NO_SILENCE
+    return Alerting(
+        configured=found is not None,
+        global_silence=GlobalSilence(
+            enabled=silence.is_in_force(now), until=instant_text(silence.until)
+        ),
+    )
+
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_OWN,
+        action=_ADMIN,
+        handler=read,
+        summary="Whether all alerts are silenced, and until when.",
+        tag="alerting",
+        answer=Alerting,
+    ),
+    Route(
+        method="PUT",
+        path=_OWN,
+        action=_ADMIN,
+        handler=put,
+        summary="Silence all alerts, or lift that.",
+        tag="alerting",
+        body=PutAlerting,
+        answer=Alerting,
+    ),
+)

@@ -1,0 +1,88 @@
+"""By which server letters of this installation go, and where their links lead: set by global
+admins, and in force with the next letter."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from ....probes.senders.mail_settings import MailSettings
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.notifications.queries.mail_settings import select_mail_shown
+from ....storage.notifications.transactions.put_mail import put_mail
+from ...accounts.schemas.settings import MailSettingsView, SetMailSettings
+from ...wire.app_context import Context
+from ...wire.mail_config import mailing_in
+from ...wire.route import Ask, Route
+from ...wire.schema import given
+
+_OWN: Final = "/api/v1/settings/mail"
+
+
+async def read(ask: Ask) -> MailSettingsView:
+    return await _view(ask.context)
+
+
+async def put(ask: Ask) -> MailSettingsView:
+    context, configured = ask.context, ask.context.options.mail
+    settings = _settings(ask.body, configured)
+    password = given(ask.body.smtp_password)
+    async with context.pool.transaction("put_mail") as tx:
+        await put_mail(tx, ask.who, settings, password, configured, context.keyring)
+    return await _view(context)
+
+
+def _settings(body: SetMailSettings, configured: MailSettings) -> MailSettings:
+    host, port, username = body.smtp_host, body.smtp_port, body.smtp_username
+    base = body.public_base_url
+    return MailSettings(
+        enabled=body.enabled,
+        smtp_host=configured.smtp_host if host is UNSET else host.strip(),
+        smtp_port=configured.smtp_port if port is UNSET else port,
+        smtp_username=configured.smtp_username if username is UNSET else username,
+        from_=configured.from_ if body.from_ is UNSET else body.from_.strip(),
+        public_base_url=configured.public_base_url if base is UNSET else base.strip().rstrip("/"),
+    )
+
+
+async def _view(context: Context) -> MailSettingsView:
+    configured = context.options.mail
+    async with context.pool.transaction("read_mail_settings", read_only=True) as tx:
+        set_here = await select_mail_shown(tx)
+        mailing = await mailing_in(tx, context)
+    found, has_password = set_here or (configured, bool(configured.smtp_password))
+    return MailSettingsView(
+        configured=set_here is not None,
+        enabled=found.enabled,
+        smtp_host=found.smtp_host,
+        smtp_port=found.smtp_port,
+        smtp_username=found.smtp_username,
+        smtp_password_set=has_password,
+        from_=found.from_,
+        public_base_url=found.public_base_url,
+        deliverable=mailing.can_mail,
+    )
+
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_OWN,
+        action=_ADMIN,
+        handler=read,
+        summary="By which server letters go, and where their links lead.",
+        tag="mail_settings",
+        answer=MailSettingsView,
+    ),
+    Route(
+        method="PUT",
+        path=_OWN,
+        action=_ADMIN,
+        handler=put,
+        summary="Set by which server letters go; it holds from the next letter on.",
+        tag="mail_settings",
+        body=SetMailSettings,
+        answer=MailSettingsView,
+    ),
+)

@@ -1,0 +1,110 @@
+"""What could not be delivered, for those who run the installation: to read, and to try again."""
+
+from typing import Any, Final
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import to_text
+from ....storage.core.refusal import Refused
+from ....storage.notifications.queries.dead_letter_list import DeadEvent, select_dead_events
+from ....storage.notifications.rules.notification import Topic
+from ....storage.notifications.transactions.replay_dead import replay_batch, replay_dead
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ..schemas.outbox import OutboxEvent, Replayed
+
+_DEAD: Final = "/api/v1/admin/outbox/dead"
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+
+
+class DeadQuery(msgspec.Struct, frozen=True):
+    """More than 500 are not given at once."""
+
+    limit: int = 100
+
+
+def _shape(row: DeadEvent) -> OutboxEvent:
+    payload: Any = msgspec.json.decode(row.payload)
+    return msgspec.convert(
+        {
+            "id": row.uid,
+            **({} if row.topic == Topic.SUBSCRIPTION else {"topic": row.topic}),
+            "status": row.status,
+            "attempts": row.attempts,
+            **({"last_error": row.last_error} if row.last_error else {}),
+            # What is no object was never ours, and is told as it is.
+            "payload": payload if isinstance(payload, dict) else {"": payload},
+            "created_at": to_text(row.created_at),
+            "updated_at": to_text(row.updated_at),
+        },
+        OutboxEvent,
+    )
+
+
+async def list_dead(ask: Ask) -> list[OutboxEvent]:
+    if ask.query.limit < 1:
+        raise Problem("limit_invalid")
+    async with ask.context.pool.transaction("list_dead_letters", read_only=True) as tx:
+        return [_shape(row) for row in await select_dead_events(tx, ask.query.limit)]
+
+
+async def replay(ask: Ask) -> None:
+    event = ask.ids["eventID"]
+    await ask.context.pool.transact("replay_dead", lambda tx: replay_dead(tx, ask.who, event))
+    ask.context.on_told()
+
+
+async def replay_all(ask: Ask) -> Replayed:
+    """In batches, each a transaction of its own; what somebody held meanwhile is waited for."""
+    pool, replayed = ask.context.pool, 0
+    busy: list[Any] = []
+    last: int | None = 0
+    while last is not None:
+        after = last
+        batch = await pool.transact("replay_all", lambda tx: replay_batch(tx, ask.who, after))  # noqa: B023
+        replayed, last = replayed + batch.replayed, batch.last
+        busy += batch.busy
+    for event in busy:
+        try:
+            await pool.transact("replay_dead", lambda tx: replay_dead(tx, ask.who, event))  # noqa: B023
+        except Refused as refused:
+            # It went, or somebody else was faster.
+            if refused.code != "not_found":
+                raise
+        else:
+            replayed += 1
+    ask.context.on_told()
+    return Replayed(replayed=replayed)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_DEAD,
+        action=_ADMIN,
+        handler=list_dead,
+        summary="Deliveries that were given up, the latest first.",
+        tag="outbox",
+        query=DeadQuery,
+        answer=list[OutboxEvent],
+    ),
+    Route(
+        method="POST",
+        path=f"{_DEAD}/replay-all",
+        action=_ADMIN,
+        handler=replay_all,
+        summary="Try everything again that was given up.",
+        tag="outbox",
+        answer=Replayed,
+    ),
+    Route(
+        method="POST",
+        path=f"{_DEAD}/{{eventID}}/replay",
+        action=_ADMIN,
+        handler=replay,
+        summary="Try one delivery again that was given up.",
+        tag="outbox",
+        status=204,
+    ),
+)

@@ -1,0 +1,163 @@
+"""Webhooks of an organization. The secret is in the answer to its making, and nowhere else."""
+
+import os
+from typing import Final
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from ....probes.senders import NotDelivered, deliver_signed
+from ....probes.senders.webhook import secret_from
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import to_text
+from ....storage.engine.keyring import CannotOpen
+from ....storage.notifications.tables.webhooks import WebhookRow, select_webhook, select_webhooks_of
+from ....storage.notifications.transactions.edit_webhooks import (
+    create_webhook,
+    delete_webhook,
+    enable_webhook,
+    opened,
+)
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import given, known
+from ...wire.scope_keys import org_of
+from ..schemas.notifications import CreateWebhook, Tested, ToggleEnabled, Webhook
+
+_ALL: Final = "/api/v1/organizations/{orgID}/webhooks"
+_ONE: Final = "/api/v1/webhooks/{webhookID}"
+# Of a secret that we make; the specification asks for 24 to 64.
+_RANDOM_BYTES: Final = 32
+_TEST_EVENT: Final = "webhook.test"
+
+
+def _shape(row: WebhookRow, secret: str | None = None) -> Webhook:
+    return Webhook(
+        id=row.uid,
+        org_id=row.org_uid,
+        project_id=known(row.project_uid),
+        url=row.url,
+        secret=known(secret),
+        enabled=row.enabled,
+        created_by=known(row.creator_uid),
+        created_by_email=known(row.creator_email),
+        created_at=to_text(row.created_at),
+    )
+
+
+async def list_webhooks(ask: Ask) -> list[Webhook]:
+    async with ask.context.pool.transaction("list_webhooks", read_only=True) as tx:
+        return [_shape(row) for row in await select_webhooks_of(tx, org_of(ask))]
+
+
+async def create(ask: Ask) -> Webhook:
+    body = ask.body
+    secret = given(body.secret)
+    if secret is None:
+        secret = secret_from(os.urandom(_RANDOM_BYTES))
+    async with ask.context.pool.transaction("create_webhook") as tx:
+        row = await create_webhook(
+            tx,
+            ask.who,
+            ask.ids["orgID"],
+            body.url,
+            secret,
+            given(body.project_id),
+            ask.context.keyring,
+            enabled=body.enabled,
+        )
+    return _shape(row, secret)
+
+
+async def update(ask: Ask) -> Webhook:
+    async with ask.context.pool.transaction("enable_webhook") as tx:
+        return _shape(
+            await enable_webhook(tx, ask.who, ask.ids["webhookID"], enabled=ask.body.enabled)
+        )
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_webhook") as tx:
+        await delete_webhook(tx, ask.who, ask.ids["webhookID"])
+
+
+async def test(ask: Ask) -> Tested:
+    """One attempt, to a disabled webhook too."""
+    context = ask.context
+    async with context.pool.transaction("test_webhook", read_only=True) as tx:
+        row = await select_webhook(tx, ask.ids["webhookID"])
+    if row is None:
+        raise Problem("not_found")
+    try:
+        secret = opened(row, context.keyring)
+    except CannotOpen:
+        return Tested(ok=False, reason="decrypt_failed")
+    body = msgspec.json.encode({"event": _TEST_EVENT, "webhook_id": row.uid})
+    async with context.test_permits:
+        try:
+            await deliver_signed(row.url, secret, _TEST_EVENT, str(uuid7()), body, context.means)
+        except NotDelivered as why:
+            return Tested(ok=False, reason=why.reason)
+    return Tested(ok=True)
+
+
+_OWN: Final = Action(Need.ORG_ADMIN)
+_IN_ORG: Final = ("organization", "orgID")
+_WEBHOOK: Final = ("webhook", "webhookID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_OWN,
+        scope=_IN_ORG,
+        handler=list_webhooks,
+        summary="The organization's webhooks, without their secrets.",
+        tag="webhooks",
+        answer=list[Webhook],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_OWN,
+        scope=_IN_ORG,
+        handler=create,
+        summary="Make a webhook; the secret that signs its deliveries is shown this once.",
+        tag="webhooks",
+        body=CreateWebhook,
+        answer=Webhook,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=_OWN,
+        scope=_WEBHOOK,
+        handler=update,
+        summary="Turn a webhook on or off.",
+        tag="webhooks",
+        body=ToggleEnabled,
+        answer=Webhook,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_OWN,
+        scope=_WEBHOOK,
+        handler=delete,
+        summary="Remove a webhook.",
+        tag="webhooks",
+        status=204,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/test",
+        action=_OWN,
+        scope=_WEBHOOK,
+        handler=test,
+        summary="Send a signed test event to a webhook, once.",
+        tag="webhooks",
+        answer=Tested,
+    ),
+)

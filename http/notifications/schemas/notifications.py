@@ -1,0 +1,87 @@
+"""Bodies of channels and webhooks. Secrets come in; out goes a mask, or a new secret once."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ...wire.schema import Given, InstantText, Name, SecretText, Shape
+
+ChannelType = Literal[
+    "webhook",
+    "email",
+    "slack",
+    "discord",
+    "teams",
+    "telegram",
+    "ntfy",
+    "pagerduty",
+    "opsgenie",
+    "apprise",
+]
+# What each type takes, and how long a value may be, its sender says.
+Config = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_length=16)]
+UrlText = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "uri"})]
+
+
+class NotificationChannel(Shape, frozen=True, kw_only=True):
+    """Secret values of `config` are masked."""
+
+    id: UUID
+    project_id: UUID
+    type: str
+    name: str
+    config: dict[str, str]
+    enabled: bool
+    created_at: InstantText
+
+
+class CreateNotificationChannel(Given, frozen=True, kw_only=True):
+    type: ChannelType
+    name: Name
+    config: Config
+    enabled: bool = True
+
+
+class PatchNotificationChannel(Given, frozen=True, kw_only=True):
+    """A setting that is left out stays, and so does a secret that is blank or the mask."""
+
+    name: Name | UnsetType = UNSET
+    config: Config | UnsetType = UNSET
+    enabled: bool | UnsetType = UNSET
+
+
+class AttachChannel(Given, frozen=True, kw_only=True):
+    channel_id: UUID
+
+
+class Tested(Shape, frozen=True, kw_only=True):
+    """`reason` is one of a bounded set, perhaps with a status; it may stand beside ok too."""
+
+    ok: bool
+    reason: str | UnsetType = UNSET
+
+
+class Webhook(Shape, frozen=True, kw_only=True):
+    """`secret` stands in the answer to its making only."""
+
+    id: UUID
+    org_id: UUID
+    project_id: UUID | UnsetType = UNSET
+    url: str
+    secret: str | UnsetType = UNSET
+    enabled: bool
+    created_by: UUID | UnsetType = UNSET
+    created_by_email: str | UnsetType = UNSET
+    created_at: InstantText
+
+
+class CreateWebhook(Given, frozen=True, kw_only=True):
+    url: UrlText
+    secret: SecretText | UnsetType = UNSET
+    project_id: UUID | UnsetType = UNSET
+    enabled: bool = True
+
+
+class ToggleEnabled(Given, frozen=True, kw_only=True):
+    enabled: bool

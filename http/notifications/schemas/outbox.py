@@ -1,0 +1,27 @@
+"""Bodies of the outbox's dead letters."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from ...wire.schema import InstantText, Shape
+
+
+class OutboxEvent(Shape, frozen=True, kw_only=True):
+    """One event for one destination. `payload` is what a webhook is sent, or what people are told
+    before a service's own words are made of it. What asks somebody to confirm a subscription has no
+    topic."""
+
+    id: UUID
+    topic: Literal["incident_event", "monitor_transition"] | UnsetType = UNSET
+    status: Literal["pending", "delivered", "dead"]
+    attempts: int
+    last_error: str | UnsetType = UNSET
+    payload: dict[str, Any]
+    created_at: InstantText
+    updated_at: InstantText
+
+
+class Replayed(Shape, frozen=True, kw_only=True):
+    replayed: int

@@ -1,0 +1,239 @@
+"""The forms of what is aimed at for a service, with its burn rules, and of how it speaks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from ....storage.alerting.rules.alert_episode import CONFIRM_MOST
+from ....storage.alerting.tables.service_alertings import select_alerting
+from ....storage.alerting.transactions.edit_alerting import (
+    RENOTIFY_LEAST,
+    RENOTIFY_MOST,
+    AlertingEdit,
+    edit_alerting,
+)
+from ....storage.core.instant import MINUTE, SECOND
+from ....storage.core.refusal import Refused
+from ....storage.objectives.rules import (
+    DEFAULT_RULES,
+    LONG_LONGEST_US,
+    RULES_MOST,
+    Rule,
+    Severity,
+    threshold_of,
+)
+from ....storage.objectives.tables.burn_rules import select_rules_of_services
+from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.objectives.transactions.set_service_objective import put_burn_alerting, put_target
+from ....storage.oncall.tables.escalation_policies import PolicyRow, select_policies_of
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import ServiceRow, select_service
+from ....storage.services.transactions.set_paging_target import put_escalation_policy
+from ...ui.form_inputs import NONE, Fault, decimal, fault_of, first, typed_of, whole
+from ...ui.form_routes import form_route
+from ...ui.formatting import setting
+from ...ui.page_layout import Frame, frame_of
+from ...ui.reliability_text import LABELS, objective_text, window_shown
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+
+
+class WindowQuery(msgspec.Struct, frozen=True):
+    window: Literal["", "24h", "7d", "30d", "90d"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    frame: Frame
+    row: ServiceRow
+    aimed: Sequence[str]
+    window: str
+    typed: Mapping[str, str]
+
+
+async def show_objective(ask: Ask) -> Reply:
+    aim = await _aim(ask, ask.query.window)
+    return _objective(aim, aim.typed)
+
+
+async def send_objective(ask: Ask) -> Reply:
+    window = first(ask, "window")
+    if window not in WINDOWS:
+        raise Problem("the form names no window")
+    aim = await _aim(ask, window)
+    row = aim.row
+    try:
+        objective = decimal("objective", first(ask, "objective"))
+        rules = _rules(ask)
+        enabled = "burn" in ask.form
+        async with ask.context.pool.transaction("console_aim") as tx:
+            await put_target(tx, ask.who, row.project_uid, row.uid, window, objective)
+            await put_burn_alerting(
+                tx, ask.who, row.project_uid, row.uid, window, rules, enabled=enabled
+            )
+    except Refused as refused:
+        return _objective(aim, typed_of(ask), fault_of(refused))
+    return redirect(f"/services/{row.uid}?window={window}")
+
+
+def _rules(ask: Ask) -> list[Rule]:
+    """Of the rows that are filled; one without a threshold is none."""
+    found = []
+    for n in range(RULES_MOST):
+        threshold = first(ask, f"threshold-{n}")
+        if not threshold:
+            continue
+        field = f"burn_rules[{n}]"
+        try:
+            severity = Severity(first(ask, f"severity-{n}"))
+        except ValueError:
+            raise Problem("the form names no severity") from None
+        long = whole(field, first(ask, f"long-{n}")) * MINUTE
+        short = whole(field, first(ask, f"short-{n}")) * MINUTE
+        found.append(Rule(long, short, threshold_of(decimal(field, threshold)), severity))
+    return found
+
+
+async def _aim(ask: Ask, wanted: str) -> Aim:
+    async with ask.context.pool.transaction("console_objective", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+        targets = (await select_service_targets(tx, [row.key]))[row.key]
+        window = wanted or window_shown(targets)
+        kept = (await select_rules_of_services(tx, [row.key])).get(row.key, {}).get(window, [])
+    target = targets.get(window)
+    typed = {} if target is None else {"objective": objective_text(target.objective)[:-2]}
+    if target is not None and target.burn_enabled:
+        typed["burn"] = "on"
+    rules = [one.rule for one in kept] or list(DEFAULT_RULES)
+    for n, rule in enumerate(rules):
+        typed[f"long-{n}"] = str(rule.long_us // MINUTE)
+        typed[f"short-{n}"] = str(rule.short_us // MINUTE)
+        typed[f"threshold-{n}"] = f"{float(rule.threshold):g}"
+        typed[f"severity-{n}"] = rule.severity.value
+    return Aim(frame, row, list(targets), window, typed)
+
+
+def _objective(aim: Aim, typed: Mapping[str, str], fault: Fault = NONE) -> Reply:
+    names = ("long", "short", "threshold", "severity")
+    return page(
+        "objectives/console/objective_form.html",
+        status=400 if fault.text else 200,
+        frame=aim.frame,
+        row=aim.row,
+        window=aim.window,
+        windows=list(LABELS.items()),
+        aimed=aim.aimed,
+        objective=typed.get("objective", ""),
+        burn="burn" in typed,
+        rules=[{name: typed.get(f"{name}-{n}", "") for name in names} for n in range(RULES_MOST)],
+        severities=[one.value for one in Severity],
+        longest=setting(LONG_LONGEST_US // SECOND),
+        fault=fault,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    frame: Frame
+    row: ServiceRow
+    policies: Sequence[PolicyRow]
+    typed: Mapping[str, str]
+
+
+async def show_alerting(ask: Ask) -> Reply:
+    voice = await _voice(ask)
+    return _alerting(voice, voice.typed)
+
+
+async def send_alerting(ask: Ask) -> Reply:
+    voice = await _voice(ask)
+    row = voice.row
+    try:
+        edit = AlertingEdit(
+            owns_paging="owns" in ask.form,
+            page_on=frozenset(one for one in ("down", "degraded") if one in ask.form),
+            page_on_unknown="unknown" in ask.form,
+            confirm_evaluations=whole("confirm_evaluations", first(ask, "confirm")),
+            renotify_seconds=whole("renotify_seconds", first(ask, "renotify") or "0"),
+        )
+        async with ask.context.pool.transaction("console_edit_alerting") as tx:
+            await edit_alerting(tx, ask.who, row.project_uid, row.uid, edit)
+            await put_escalation_policy(tx, ask.who, row.project_uid, row.uid, first(ask, "policy"))
+    except Refused as refused:
+        return _alerting(voice, typed_of(ask), fault_of(refused))
+    return redirect(f"/services/{row.uid}")
+
+
+async def _voice(ask: Ask) -> Voice:
+    async with ask.context.pool.transaction("console_alerting", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+        policies = await select_policies_of(tx, row.org, row.project)
+        alerting = await select_alerting(tx, row.key)
+    typed = {"confirm": "2", "renotify": "0", "down": "on"}
+    if alerting is not None:
+        typed = {
+            "confirm": str(alerting.confirm_evaluations),
+            "renotify": str(alerting.renotify_seconds),
+            **dict.fromkeys(alerting.page_on, "on"),
+        }
+        if alerting.owns_paging:
+            typed["owns"] = "on"
+        if alerting.page_on_unknown:
+            typed["unknown"] = "on"
+    typed["policy"] = str(row.escalation_policy_uid or "")
+    return Voice(frame, row, policies, typed)
+
+
+def _alerting(voice: Voice, typed: Mapping[str, str], fault: Fault = NONE) -> Reply:
+    return page(
+        "alerting/console.html",
+        status=400 if fault.text else 200,
+        frame=voice.frame,
+        row=voice.row,
+        policies=voice.policies,
+        ticked={name for name in ("owns", "down", "degraded", "unknown") if name in typed},
+        typed={name: typed.get(name, "") for name in ("confirm", "renotify", "policy")},
+        confirm_most=CONFIRM_MOST,
+        renotify_least=RENOTIFY_LEAST,
+        renotify_most=RENOTIFY_MOST,
+        fault=fault,
+    )
+
+
+_OBJECTIVE: Final = "/services/{serviceID}/objective"
+_ALERTING: Final = "/services/{serviceID}/alerting"
+_SERVICE: Final = ("service", "serviceID")
+
+ROUTES: Final = (
+    form_route(
+        "GET",
+        _OBJECTIVE,
+        _SERVICE,
+        show_objective,
+        "The form of what is aimed at for a service.",
+        WindowQuery,
+    ),
+    form_route(
+        "POST",
+        _OBJECTIVE,
+        _SERVICE,
+        send_objective,
+        "Aims at an objective, with its burn rules.",
+        WindowQuery,
+    ),
+    form_route(
+        "GET", _ALERTING, _SERVICE, show_alerting, "The form of how a service speaks.", WindowQuery
+    ),
+    form_route(
+        "POST", _ALERTING, _SERVICE, send_alerting, "Says how a service speaks.", WindowQuery
+    ),
+)

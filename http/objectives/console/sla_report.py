@@ -1,0 +1,256 @@
+"""The report of a project: what was aimed at and what was kept, by service and by monitor, over the
+four windows. Made to be printed: what is withheld says why on paper too.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.availability import Budget, Withheld, budget, figure
+from ....storage.core.instant import Instant
+from ....storage.engine.pools import Tx
+from ....storage.figures.queries.availability import Days, select_days
+from ....storage.figures.queries.availability import select_windows as select_monitor_windows
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.project_availability import select_end, select_project_windows
+from ....storage.monitors.queries.monitors import select_monitors_of_project
+from ....storage.objectives.tables.monitor_targets import MonitorTarget, select_monitor_targets
+from ....storage.objectives.tables.project_targets import ProjectTarget, select_project_targets
+from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.services.queries.service_reports import select_windows
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import select_services_of_project
+from ...ui.formatting import NOTHING, count, coverage, day, number, percent
+from ...ui.page_layout import Frame, frame_of
+from ...ui.reliability_text import (
+    LABELS,
+    Told,
+    availability,
+    budget_left,
+    budget_of,
+    judged,
+    objective_text,
+    why,
+    window_shown,
+)
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+
+SERVICES_MOST: Final = 60
+# Each reads its hours of ninety days.
+MONITORS_MOST: Final = 25
+
+
+class ReportQuery(msgspec.Struct, frozen=True):
+    show: Literal["services", "monitors"] = "services"
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A window of somebody: `met` says whether what was aimed at was kept; empty where nothing was
+    aimed at or it cannot be told."""
+
+    told: Told
+    objective: str
+    met: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    path: str
+    cells: Sequence[Cell]
+    left: Told
+    over: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    lines: Sequence[Line]
+    pages: int
+    at: int
+
+
+async def show(ask: Ask) -> Reply:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_sla", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        services = await _services(tx, org, project)
+        if ask.query.show == "services":
+            listed = _paged(services, ask.query.page)
+        else:
+            listed = await _monitors(tx, org, project, ask.query.page)
+        whole = await _whole(tx, org, project)
+    return _reply(frame, ask.query.show, services, listed, whole)
+
+
+def _reply(
+    frame: Frame, which: str, services: Sequence[Line], listed: Listed, whole: Sequence[Cell]
+) -> Reply:
+    mark, sentence = first_line([cell.met for line in services for cell in line.cells])
+    return page(
+        "objectives/console/sla_report.html",
+        frame=frame,
+        mark=mark,
+        sentence=sentence,
+        windows=list(LABELS.values()),
+        whole=list(zip(LABELS.values(), whole, strict=True)),
+        which=which,
+        lines=listed.lines,
+        page=listed.at,
+        pages=listed.pages,
+    )
+
+
+def first_line(met: Sequence[str]) -> tuple[str, str]:
+    """Of the objectives of services, of which one that cannot be judged is not called met."""
+    tally = Counter(met)
+    missed, kept, open_ = tally["missed"], tally["met"], tally["not judged"]
+    total = missed + kept + open_
+    if not total:
+        return "", "No service has an objective yet"
+    if missed:
+        verb = "is" if missed == 1 else "are"
+        return "down", f"{number(missed)} of {count(total, 'objective')} {verb} missed"
+    if not kept:
+        return "unknown", "No objective can be judged yet"
+    if open_:
+        return "unknown", f"{count(kept, 'objective')} met, {number(open_)} cannot be judged"
+    return "up", "The objective is met" if total == 1 else f"All {number(total)} objectives are met"
+
+
+async def _services(tx: Tx, org: int, project: int) -> list[Line]:
+    rows = await select_services_of_project(tx, org, project)
+    targets = await select_service_targets(tx, [row.key for row in rows])
+    windows = {name: await select_windows(tx, rows, name) for name in WINDOWS}
+    found = []
+    for row in sorted(rows, key=lambda one: one.name.lower()):
+        mine = {name: target.objective for name, target in targets[row.key].items()}
+        over = window_shown(targets[row.key])
+        cells = []
+        for name in WINDOWS:
+            window = windows[name][row.key]
+            met = judged(window, mine.get(name)).removeprefix("objective ")
+            cells.append(_cell(availability(window), mine.get(name), met))
+        left = budget_left(windows[over][row.key], mine.get(over))
+        found.append(Line(row.name, f"/services/{row.uid}", cells, left, LABELS[over]))
+    return found
+
+
+def _cell(told: Told, objective: int | None, met: str) -> Cell:
+    if objective is None:
+        return Cell(told, "", "")
+    return Cell(told, objective_text(objective), met or "not judged")
+
+
+def _paged(lines: Sequence[Line], wanted: int) -> Listed:
+    pages = max(-(-len(lines) // SERVICES_MOST), 1)
+    at = min(max(wanted, 1), pages)
+    return Listed(lines[(at - 1) * SERVICES_MOST : at * SERVICES_MOST], pages, at)
+
+
+async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> Listed:
+    rows = await select_monitors_of_project(tx, org, project)
+    rows.sort(key=lambda one: one.name.lower())
+    pages = max(-(-len(rows) // MONITORS_MOST), 1)
+    at = min(max(wanted, 1), pages)
+    shown = rows[(at - 1) * MONITORS_MOST : at * MONITORS_MOST]
+    types = {(row.org, row.id): row.type for row in shown}
+    if not types:
+        return Listed((), pages, at)
+    measured = await select_monitor_windows(tx, types, list(WINDOWS.values()))
+    days = await select_days(tx, types, tx.now, 1)
+    targets = await select_monitor_targets(tx, list(types))
+    lines = []
+    for row in shown:
+        key = (row.org, row.id)
+        mine = targets.get(key, {})
+        lines.append(_monitor(row.name, row.uid, measured[key], days[key], mine))
+    return Listed(lines, pages, at)
+
+
+def _monitor(
+    name: str,
+    uid: UUID,
+    measured: Sequence[Measured],
+    days: Days,
+    targets: Mapping[str, MonitorTarget],
+) -> Line:
+    mark, begun = days.watermark, days.begun
+    sealed = mark is not None and begun is not None and mark > begun
+    objectives = {window: target.objective for window, target in targets.items()}
+    over = window_shown(objectives)
+    cells = [
+        _of_measured(
+            one,
+            objectives.get(window),
+            sealed=sealed,
+            begun=begun if begun and mark and begun > mark - WINDOWS[window] else None,
+        )
+        for window, one in zip(WINDOWS, measured, strict=True)
+    ]
+    split = dict(zip(WINDOWS, measured, strict=True))[over].split
+    left = budget_of(split, objectives.get(over)) if sealed else Told("", "")
+    return Line(name, f"/monitors/{uid}", cells, left, LABELS[over])
+
+
+def _of_measured(
+    one: Measured, objective: int | None, *, sealed: bool, begun: Instant | None = None
+) -> Cell:
+    said = figure(one.split, sealed=sealed)
+    ratio = one.split.availability()
+    if said.withheld_reason is not None or ratio is None:
+        reason = said.withheld_reason or Withheld.NOTHING_MEASURED
+        return _cell(Told(NOTHING, f"withheld: {why(reason)}", withheld=True), objective, "")
+    note = f"coverage {coverage(one.split.coverage())}"
+    if begun is not None:
+        note += f", since {day(begun)}"
+    met = ""
+    if objective is not None:
+        found = budget(one.split, objective)
+        if isinstance(found, Budget):
+            met = "met" if found.met else "missed"
+    return _cell(Told(percent(ratio, one.total), note), objective, met)
+
+
+async def _whole(tx: Tx, org: int, project: int) -> list[Cell]:
+    """All monitors of the project together."""
+    end = await select_end(tx, org, project)
+    targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)
+    if end.figured is None:
+        measured = [Measured.nothing()] * len(WINDOWS)
+    else:
+        lengths = list(WINDOWS.values())
+        measured = await select_project_windows(tx, org, project, end.figured, lengths)
+    return [
+        _of_measured(
+            one,
+            None if (target := targets.get(window)) is None else target.objective,
+            sealed=one.split.range_us > 0,
+        )
+        for window, one in zip(WINDOWS, measured, strict=True)
+    ]
+
+
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/sla",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="What a project aims at, and what it kept.",
+        query=ReportQuery,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Routes of objectives: handlers, and functions from row to schema."""

@@ -1,0 +1,237 @@
+"""Availability over windows against what is aimed at: of a monitor, and of a project's together."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import UNSET
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.availability import OBJECTIVE_SCALE, Budget, budget, figure
+from ....storage.core.instant import DAY, SECOND, Instant, to_text
+from ....storage.core.refusal import Refused
+from ....storage.figures.queries.availability import Days, select_days, select_windows
+from ....storage.figures.queries.latency_windows import LatencyWindow, select_latency_windows
+from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.project_availability import (
+    ProjectEnd,
+    select_end,
+    select_project_days,
+    select_project_windows,
+)
+from ....storage.monitors.queries.monitors import select_standings, status_of
+from ....storage.monitors.tables.monitors import select_monitor
+from ....storage.objectives.tables import burn_rules, monitor_targets, project_targets
+from ....storage.objectives.tables.burn_rules import BurnRuleRow
+from ....storage.objectives.tables.monitor_targets import MonitorTarget
+from ....storage.objectives.tables.project_targets import ProjectTarget
+from ....storage.scheduling.tables.shards import select_maintenances
+from ....storage.services.rules.service_report import WINDOWS
+from ...monitors.routes.monitor_results import DaysQuery, daily
+from ...monitors.schemas.monitors import DailyAvailability
+from ...wire.route import Ask, Route
+from ...wire.schema import known
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import BurnRule, ErrorBudget, MonitorSLA, ProjectSLA, WindowSLA
+
+
+async def monitor_sla(ask: Ask) -> MonitorSLA:
+    async with ask.context.pool.transaction("monitor_sla", read_only=True) as tx:
+        row = await select_monitor(tx, ask.ids["monitorID"])
+        if row is None:
+            raise Refused("not_found")
+        key = (row.org, row.id)
+        measured = (await select_windows(tx, {key: row.type}, list(WINDOWS.values())))[key]
+        days = (await select_days(tx, {key: row.type}, tx.now, 1))[key]
+        until = days.watermark or tx.now
+        sinces = [Instant(until - length) for length in WINDOWS.values()]
+        latency = await select_latency_windows(tx, key, sinces, until)
+        targets = (await monitor_targets.select_monitor_targets(tx, [key])).get(key, {})
+        rules = (await burn_rules.select_rules_of_monitors(tx, [key])).get(key, {})
+        standing = (await select_standings(tx, [key], counted=False)).get(key)
+        spans = (await select_maintenances(tx, tx.now, monitors=[row.id])).get(row.id, ())
+        status = status_of(standing, row.type, tx.now, spans)
+        kept_from = Instant(tx.now - ask.context.options.heartbeat_days * DAY)
+    return MonitorSLA(
+        monitor_id=row.uid,
+        status=status.value,
+        windows=[
+            _of_monitor(window, measured[n], days, latency[n], sinces[n], kept_from, target, owned)
+            for n, window in enumerate(WINDOWS)
+            for target, owned in [(targets.get(window), rules.get(window, ()))]
+        ],
+    )
+
+
+def _of_monitor(
+    window: str,
+    measured: Measured,
+    days: Days,
+    latency: LatencyWindow | None,
+    since: Instant,
+    kept_from: Instant,
+    target: MonitorTarget | None,
+    rules: Sequence[BurnRuleRow],
+) -> WindowSLA:
+    begun = days.begun
+    sealed = days.watermark is not None and begun is not None and days.watermark > begun
+    latency_from = kept_from if begun is None else max(begun, kept_from)
+    return _window(
+        window,
+        measured,
+        sealed=sealed,
+        objective=None if target is None else target.objective,
+        burn=target is not None and target.burn_enabled,
+        rules=rules,
+        latency=latency,
+        data_from=begun if begun is not None and begun > since else None,
+        latency_from=latency_from if latency_from > since else None,
+    )
+
+
+def _window(
+    window: str,
+    measured: Measured,
+    *,
+    sealed: bool,
+    objective: int | None,
+    burn: bool = False,
+    rules: Sequence[BurnRuleRow] = (),
+    latency: LatencyWindow | None = None,
+    data_from: Instant | None = None,
+    latency_from: Instant | None = None,
+) -> WindowSLA:
+    said = figure(measured.split, sealed=sealed)
+    error_budget = None
+    reason = said.withheld_reason
+    if objective is not None and sealed:
+        found = budget(measured.split, objective)
+        error_budget = _budget(found) if isinstance(found, Budget) else None
+        # Of a budget that cannot be had, though the figure can.
+        reason = reason or (None if isinstance(found, Budget) else found)
+    return WindowSLA(
+        window=window,  # type: ignore[arg-type]
+        total=measured.total,
+        up=measured.up,
+        uptime_percent=said.uptime_percent,
+        coverage=said.coverage,
+        withheld_reason=known(reason.value if reason is not None else None),
+        avg_latency_ms=UNSET if latency is None else latency.avg_ms,
+        p95_latency_ms=UNSET if latency is None else latency.p95_ms,
+        objective=UNSET if objective is None else objective / OBJECTIVE_SCALE,
+        error_budget=known(error_budget),
+        burn_alert=burn,
+        burn_firing=any(row.firing for row in rules),
+        burn_rules=[rule_shape(row) for row in rules],
+        data_from=known(to_text(data_from) if data_from is not None else None),
+        latency_from=known(to_text(latency_from) if latency_from is not None else None),
+    )
+
+
+def _budget(found: Budget) -> ErrorBudget:
+    return ErrorBudget(
+        objective=found.objective,
+        allowed_downtime_ratio=found.allowed_downtime_ratio,
+        actual_downtime_ratio=found.actual_downtime_ratio,
+        remaining_ratio=found.remaining_ratio,
+        burned_percent=found.burned_percent,
+        met=found.met,
+    )
+
+
+def rule_shape(row: BurnRuleRow) -> BurnRule:
+    return BurnRule(
+        long_window_seconds=row.rule.long_us // SECOND,
+        short_window_seconds=row.rule.short_us // SECOND,
+        threshold=float(row.rule.threshold),
+        severity=row.rule.severity.value,
+        firing=row.firing,
+    )
+
+
+async def project_sla(ask: Ask) -> ProjectSLA:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("project_sla", read_only=True) as tx:
+        end = await select_end(tx, org, project)
+        measured = []
+        if end.figured is not None:
+            lengths = list(WINDOWS.values())
+            measured = await select_project_windows(tx, org, project, end.figured, lengths)
+        targets = await project_targets.select_project_targets(tx, org, project)
+        weekly = await project_targets.is_reported_weekly(tx, org, project)
+    return ProjectSLA(
+        project_id=ask.ids["projectID"],
+        windows=[
+            _of_project(window, measured[n] if measured else Measured.nothing(), end, target)
+            for n, window in enumerate(WINDOWS)
+            for target in [targets.get(window)]
+        ],
+        sla_report_weekly=weekly,
+    )
+
+
+def _of_project(
+    window: str, measured: Measured, end: ProjectEnd, target: ProjectTarget | None
+) -> WindowSLA:
+    since = None if end.figured is None else Instant(end.figured - WINDOWS[window])
+    late = end.begun is not None and since is not None and end.begun > since
+    return _window(
+        window,
+        measured,
+        sealed=measured.split.range_us > 0,
+        objective=None if target is None else target.objective,
+        data_from=end.begun if late else None,
+    )
+
+
+async def project_availability(ask: Ask) -> list[DailyAvailability]:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("project_availability", read_only=True) as tx:
+        today = Instant(tx.now - tx.now % DAY)
+        first = Instant(today - (ask.query.days - 1) * DAY)
+        end = await select_end(tx, org, project)
+        found = {}
+        if end.figured is not None:
+            found = await select_project_days(tx, org, project, end.figured, first)
+        order = [Instant(first + n * DAY) for n in range(ask.query.days)]
+        kept_from = Instant(tx.now - ask.context.options.heartbeat_days * DAY)
+    days = [(day, found.get(day, Measured.nothing())) for day in order]
+    return daily(Days(days, end.begun, end.figured), kept_from)
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_MONITOR: Final = ("monitor", "monitorID")
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/monitors/{monitorID}/sla",
+        action=_VIEW,
+        scope=_MONITOR,
+        handler=monitor_sla,
+        summary="Availability of a monitor over four windows, with latency and error budgets.",
+        tag="sla",
+        answer=MonitorSLA,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/projects/{projectID}/sla",
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=project_sla,
+        summary="Availability of a project's monitors together, from hours and days.",
+        tag="sla",
+        answer=ProjectSLA,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/projects/{projectID}/availability",
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=project_availability,
+        summary="Availability of a project's monitors together by day in UTC, oldest first.",
+        tag="sla",
+        query=DaysQuery,
+        answer=list[DailyAvailability],
+    ),
+)

@@ -1,0 +1,197 @@
+"""What is aimed at for a monitor and for a project over a window, and whether a report is sent."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.availability import OBJECTIVE_SCALE
+from ....storage.core.instant import SECOND, to_text
+from ....storage.engine.pools import Tx
+from ....storage.monitors.tables.monitors import select_monitor
+from ....storage.objectives.rules import DEFAULT_RULES, Rule, Severity
+from ....storage.objectives.tables import burn_rules, project_targets
+from ....storage.objectives.tables.project_targets import ProjectTarget
+from ....storage.objectives.transactions.set_monitor_objective import (
+    aim_for_monitor,
+    aim_for_project,
+    aim_no_more,
+    report_weekly,
+)
+from ...services.schemas.services import WindowName
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import given
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import (
+    GivenBurnRule,
+    ReportedWeekly,
+    ReportWeekly,
+    SetMonitorTarget,
+    SetProjectTarget,
+    SLATarget,
+)
+from .sla import rule_shape
+
+
+class WindowQuery(msgspec.Struct, frozen=True):
+    window: WindowName = "30d"
+
+
+async def put_monitor_target(ask: Ask) -> SLATarget:
+    body: SetMonitorTarget = ask.body
+    rules = given(body.burn_rules)
+    async with ask.context.pool.transaction("aim_for_monitor") as tx:
+        target = await aim_for_monitor(
+            tx,
+            ask.who,
+            ask.ids["monitorID"],
+            body.window,
+            body.objective,
+            await _rules_or_usual(ask, tx, body) if rules is None else _rules(rules),
+            burn_enabled=body.burn_alert,
+        )
+        key = (target.org, target.monitor)
+        owned = (await burn_rules.select_rules_of_monitors(tx, [key])).get(key, {})
+    return SLATarget(
+        id=target.uid,
+        monitor_id=ask.ids["monitorID"],
+        objective=target.objective / OBJECTIVE_SCALE,
+        window=body.window,
+        burn_alert_enabled=target.burn_enabled,
+        burn_rules=[rule_shape(row) for row in owned.get(body.window, ())],
+        created_at=to_text(target.created_at),
+        updated_at=to_text(target.updated_at),
+    )
+
+
+async def _rules_or_usual(ask: Ask, tx: Tx, body: SetMonitorTarget) -> Sequence[Rule] | None:
+    """Those that are there stay; who wants to be told and has none is told by the usual ones."""
+    row = await select_monitor(tx, ask.ids["monitorID"])
+    if row is None or not body.burn_alert:
+        return None
+    key = (row.org, row.id)
+    owned = (await burn_rules.select_rules_of_monitors(tx, [key])).get(key, {})
+    return None if owned.get(body.window) else DEFAULT_RULES
+
+
+def _rules(rules: Sequence[GivenBurnRule]) -> list[Rule]:
+    return [
+        Rule(
+            rule.long_window_seconds * SECOND,
+            rule.short_window_seconds * SECOND,
+            Fraction(str(rule.threshold)),
+            Severity(rule.severity),
+        )
+        for rule in rules
+    ]
+
+
+async def read_project_target(ask: Ask) -> SLATarget:
+    async with ask.context.pool.transaction("project_target", read_only=True) as tx:
+        found = await project_targets.select_project_targets(tx, org_of(ask), project_of(ask))
+    if ask.query.window not in found:
+        raise Problem("not_found")
+    return _project_target(ask, found[ask.query.window])
+
+
+async def put_project_target(ask: Ask) -> SLATarget:
+    """The window stands in the body, else in the query."""
+    window = given(ask.body.window) or ask.query.window
+    async with ask.context.pool.transaction("aim_for_project") as tx:
+        target = await aim_for_project(
+            tx, ask.who, ask.ids["projectID"], window, ask.body.objective
+        )
+    return _project_target(ask, target)
+
+
+async def delete_project_target(ask: Ask) -> None:
+    async with ask.context.pool.transaction("aim_no_more") as tx:
+        await aim_no_more(tx, ask.who, ask.ids["projectID"], ask.query.window)
+
+
+async def put_report(ask: Ask) -> ReportedWeekly:
+    async with ask.context.pool.transaction("report_weekly") as tx:
+        await report_weekly(tx, ask.who, ask.ids["projectID"], enabled=ask.body.enabled)
+    return ReportedWeekly(sla_report_weekly=ask.body.enabled)
+
+
+def _project_target(ask: Ask, target: ProjectTarget) -> SLATarget:
+    return SLATarget(
+        id=target.uid,
+        project_id=ask.ids["projectID"],
+        objective=target.objective / OBJECTIVE_SCALE,
+        window=target.window,  # type: ignore[arg-type]
+        burn_alert_enabled=False,
+        burn_rules=[],
+        created_at=to_text(target.created_at),
+        updated_at=to_text(target.updated_at),
+    )
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_EDIT: Final = Action(Need.EDITOR)
+_MONITOR: Final = ("monitor", "monitorID")
+_PROJECT: Final = ("project", "projectID")
+_TARGET: Final = "/api/v1/projects/{projectID}/sla-target"
+
+ROUTES: Final = (
+    Route(
+        method="PUT",
+        path="/api/v1/monitors/{monitorID}/sla-target",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=put_monitor_target,
+        summary="Aim at an availability over a window, and say who is told when it burns too fast.",
+        tag="sla_targets",
+        body=SetMonitorTarget,
+        answer=SLATarget,
+    ),
+    Route(
+        method="GET",
+        path=_TARGET,
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=read_project_target,
+        summary="What is aimed at for the project over a window.",
+        tag="sla_targets",
+        query=WindowQuery,
+        answer=SLATarget,
+    ),
+    Route(
+        method="PUT",
+        path=_TARGET,
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=put_project_target,
+        summary="Aim at an availability of the project over a window.",
+        tag="sla_targets",
+        query=WindowQuery,
+        body=SetProjectTarget,
+        answer=SLATarget,
+    ),
+    Route(
+        method="DELETE",
+        path=_TARGET,
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=delete_project_target,
+        summary="Aim at nothing over a window.",
+        tag="sla_targets",
+        query=WindowQuery,
+        status=204,
+    ),
+    Route(
+        method="PUT",
+        path="/api/v1/projects/{projectID}/sla-report",
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=put_report,
+        summary="Whether the weekly report of the project is sent.",
+        tag="sla_targets",
+        body=ReportWeekly,
+        answer=ReportedWeekly,
+    ),
+)

@@ -1,0 +1,112 @@
+"""Bodies of availability over windows, of objectives and of error budgets."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ...storage.objectives.rules import RULES_MOST
+from ..services.schemas.services import WindowName
+from ..wire.schema import Given, InstantText, Shape
+
+Seconds = Annotated[int, Meta(ge=1)]
+Objective = Annotated[float, Meta(gt=0, lt=100)]
+
+
+class BurnRule(Shape, frozen=True, kw_only=True):
+    """`firing` only where somebody is told by it."""
+
+    long_window_seconds: int
+    short_window_seconds: int
+    threshold: float
+    severity: Literal["page", "ticket"]
+    firing: bool | UnsetType = UNSET
+
+
+class GivenBurnRule(Given, frozen=True, kw_only=True):
+    long_window_seconds: Seconds
+    short_window_seconds: Seconds
+    threshold: Annotated[float, Meta(gt=0, le=100_000)]
+    severity: Literal["page", "ticket"]
+    # What was read may be given back.
+    firing: bool | UnsetType = UNSET
+
+
+class ErrorBudget(Shape, frozen=True, kw_only=True):
+    """Ratios are shares of the measured time."""
+
+    objective: float
+    allowed_downtime_ratio: float
+    actual_downtime_ratio: float
+    remaining_ratio: float
+    burned_percent: float
+    met: bool
+
+
+class WindowSLA(Shape, frozen=True, kw_only=True):
+    """`total` and `up` count results; the percent is by time, and null where the reason says why.
+    `data_from` and `latency_from` stand where data begins later than the window."""
+
+    window: WindowName
+    total: int
+    up: int
+    uptime_percent: float | None
+    coverage: float
+    withheld_reason: str | UnsetType = UNSET
+    avg_latency_ms: float | UnsetType = UNSET
+    p95_latency_ms: float | UnsetType = UNSET
+    objective: float | UnsetType = UNSET
+    error_budget: ErrorBudget | UnsetType = UNSET
+    burn_alert: bool
+    burn_firing: bool
+    burn_rules: list[BurnRule]
+    data_from: InstantText | UnsetType = UNSET
+    latency_from: InstantText | UnsetType = UNSET
+
+
+class MonitorSLA(Shape, frozen=True, kw_only=True):
+    monitor_id: UUID
+    status: Literal["pending", "up", "down"]
+    windows: list[WindowSLA]
+
+
+class ProjectSLA(Shape, frozen=True, kw_only=True):
+    project_id: UUID
+    windows: list[WindowSLA]
+    sla_report_weekly: bool
+
+
+class SLATarget(Shape, frozen=True, kw_only=True):
+    """Of a monitor, or of a project."""
+
+    id: UUID
+    monitor_id: UUID | UnsetType = UNSET
+    project_id: UUID | UnsetType = UNSET
+    objective: float
+    window: WindowName
+    burn_alert_enabled: bool
+    burn_rules: list[BurnRule]
+    created_at: InstantText
+    updated_at: InstantText
+
+
+class SetMonitorTarget(Given, frozen=True, kw_only=True):
+    """Rules that are left out stay; where there are none, the usual ones."""
+
+    objective: Objective
+    window: WindowName = "30d"
+    burn_alert: bool = False
+    burn_rules: Annotated[list[GivenBurnRule], Meta(max_length=RULES_MOST)] | UnsetType = UNSET
+
+
+class SetProjectTarget(Given, frozen=True, kw_only=True):
+    objective: Objective
+    window: WindowName | UnsetType = UNSET
+
+
+class ReportWeekly(Given, frozen=True, kw_only=True):
+    enabled: bool
+
+
+class ReportedWeekly(Shape, frozen=True, kw_only=True):
+    sla_report_weekly: bool

@@ -1,0 +1,36 @@
+"""Can everyone be reached? Each channel that is counted on, with how its latest message went: one
+that was never delivered to is not called fine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....storage.core.instant import Instant
+from ....storage.notifications.queries.channel_health import Reach
+from ...ui.formatting import Moment, count, moment
+
+
+@dataclass(frozen=True, slots=True)
+class ReachLine:
+    name: str
+    type: str
+    last: Moment | None
+    mark: str
+    word: str
+
+
+def reach_lines(found: Sequence[Reach], now: Instant) -> list[ReachLine]:
+    return [_line(one, now) for one in found]
+
+
+def _line(one: Reach, now: Instant) -> ReachLine:
+    last = None if one.delivered_at is None else moment(one.delivered_at, now)
+    if not one.enabled:
+        mark, word = "paused", "turned off"
+    elif one.failures:
+        mark, word = "down", f"{count(one.failures, 'failure')} in a row"
+    elif last is not None:
+        mark, word = "up", "delivered"
+    else:
+        mark, word = "unknown", "not proved"
+    return ReachLine(one.name, one.type, last, mark, word)

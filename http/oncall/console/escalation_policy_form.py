@@ -1,0 +1,172 @@
+"""The form of a ladder: step under step, each with whom it pages. What was typed stays."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ....storage.core.refusal import Refused
+from ....storage.notifications.tables.channels import select_channels_of
+from ....storage.oncall.rules.escalation import STEPS
+from ....storage.oncall.tables.escalation_policies import PolicyRow, select_policy, select_targets
+from ....storage.oncall.tables.oncall_schedules import select_schedules_of
+from ....storage.oncall.transactions.edit_escalation_policies import POLICIES_OF_PROJECT_MOST
+from ...ui.form_routes import form_route
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...ui.time_inputs import length_typed
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ...wire.scope_keys import org_of, project_of
+from ..routes import escalation_policies as api
+from ..schemas import CreateEscalationPolicy, GivenStep, GivenTarget
+
+# Steps that are offered beyond those that are filled.
+_SPARE: Final = 2
+_SAID: Final = {
+    "policy_quota": f"A project has at most {POLICIES_OF_PROJECT_MOST} ladders.",
+    "in_use": "A monitor or a service names it, so it stays: choose another ladder there first.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """`targets` are spelt channel:id or schedule:id."""
+
+    after: str
+    targets: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """`choices` are what a step may name, and what it is called."""
+
+    frame: Frame
+    row: PolicyRow | None
+    choices: list[tuple[str, str]]
+    steps: list[StepRow]
+
+
+async def show(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    row = ground.row
+    if row is None:
+        return _form(ground, "", ground.steps, repeat_last=False)
+    return _form(ground, row.name, ground.steps, repeat_last=row.repeat_last)
+
+
+async def send(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    name = ask.form.get("name", [""])[0].strip()
+    repeats = "repeat_last" in ask.form
+    steps = _typed_steps(ask)
+    what = ask.form.get("act", [""])[0]
+    if what == "more":
+        return _form(ground, name, steps, repeat_last=repeats)
+    try:
+        if what == "delete" and ground.row is not None:
+            await api.delete(ask)
+        else:
+            await _save(ask, ground, name, steps, repeat_last=repeats)
+    except Refused as refused:
+        if refused.code in ("forbidden", "not_found"):
+            raise
+        wrong = _SAID.get(refused.code) or _words(refused)
+        return _form(ground, name, steps, repeat_last=repeats, wrong=wrong, field=refused.field)
+    return redirect(f"/projects/{ground.frame.place.uid}/on-call")
+
+
+def _words(refused: Refused) -> str:
+    """The rule with the step counted as people do."""
+    head, _, tail = refused.field.partition("]")
+    what = {".after_seconds": "After", ".targets": "Whom"}.get(tail.partition("[")[0], "")
+    if head.startswith("steps["):
+        return f"Step {int(head[6:]) + 1}, {what or 'Whom'}: {refused.message}."
+    return f"{refused.field.capitalize()}: {refused.message}."
+
+
+def _typed_steps(ask: Ask) -> list[StepRow]:
+    """Rows in which something is; those that were left blank are no steps."""
+    found = []
+    for number in range(STEPS[1]):
+        after = ask.form.get(f"after-{number}", [""])[0].strip()
+        targets = [text for text in ask.form.get(f"targets-{number}", []) if text]
+        if after or targets:
+            found.append(StepRow(after, targets))
+    return found
+
+
+async def _save(
+    ask: Ask, ground: Ground, name: str, steps: list[StepRow], *, repeat_last: bool
+) -> None:
+    given = [
+        GivenStep(
+            after_seconds=length_typed(f"steps[{n}].after_seconds", step.after or "0", "seconds"),
+            targets=[_target(n, text) for text in step.targets],
+        )
+        for n, step in enumerate(steps)
+    ]
+    body = CreateEscalationPolicy(name=name, repeat_last=repeat_last, steps=given)
+    if ground.row is None:
+        await api.create(replace(ask, body=body))
+    else:
+        await api.replace(replace(ask, body=body))
+
+
+def _target(step: int, text: str) -> GivenTarget:
+    kind, _, uid = text.partition(":")
+    if kind not in ("channel", "schedule"):
+        raise Refused("invalid", f"steps[{step}].targets", "must be chosen from the list")
+    return GivenTarget(type=kind, id=uid)  # type: ignore[arg-type]
+
+
+async def _ground(ask: Ask) -> Ground:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_ladder_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        schedules = await select_schedules_of(tx, org, project)
+        channels = await select_channels_of(tx, org, project)
+        row, steps = None, list[StepRow]()
+        if "policyID" in ask.ids:
+            row = await select_policy(tx, ask.ids["policyID"])
+            if row is None:
+                raise Problem("not_found")
+            steps = [StepRow(str(after), []) for after in row.after_seconds]
+            for target in await select_targets(tx, org, [row.id]):
+                kind = "channel" if target.channel is not None else "schedule"
+                steps[target.step - 1].targets.append(f"{kind}:{target.uid}")
+    choices = [(f"schedule:{one.uid}", f"Who is on call by {one.name}") for one in schedules]
+    choices += [(f"channel:{one.uid}", f"{one.name}, {one.type}") for one in channels]
+    return Ground(frame, row, choices, steps)
+
+
+def _form(
+    ground: Ground,
+    name: str,
+    steps: list[StepRow],
+    *,
+    repeat_last: bool,
+    wrong: str = "",
+    field: str = "",
+) -> Reply:
+    return page(
+        "oncall/console/escalation_policy_form.html",
+        status=400 if wrong else 200,
+        frame=ground.frame,
+        row=ground.row,
+        name=name,
+        repeat_last=repeat_last,
+        steps=[*steps, *[StepRow("", []) for _ in range(_SPARE)]][: STEPS[1]],
+        choices=ground.choices,
+        wrong=wrong,
+        field=field,
+    )
+
+
+_NEW: Final = ("/projects/{projectID}/escalation-policies/new", ("project", "projectID"))
+_ONE: Final = ("/escalation-policies/{policyID}/edit", ("policy", "policyID"))
+
+ROUTES: Final = (
+    form_route("GET", *_NEW, show, "The form of a new ladder."),
+    form_route("POST", *_NEW, send, "Adds a ladder."),
+    form_route("GET", *_ONE, show, "The form of a ladder."),
+    form_route("POST", *_ONE, send, "Changes or deletes a ladder."),
+)

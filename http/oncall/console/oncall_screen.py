@@ -1,0 +1,291 @@
+"""The page of who is on call in a project: until when, by whose turn, and what pages whom."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import EARLIEST, LATEST, Instant
+from ....storage.core.refusal import Refused
+from ....storage.notifications.queries.channel_health import select_reach
+from ....storage.notifications.tables.channels import ChannelRow, select_channels_of
+from ....storage.oncall.queries.oncall_schedules import Standing, select_rosters
+from ....storage.oncall.rules.oncall_schedule import stretch
+from ....storage.oncall.tables.escalation_policies import (
+    PolicyRow,
+    TargetRow,
+    select_policies_of,
+    select_targets,
+)
+from ....storage.oncall.tables.oncall_overrides import select_override
+from ....storage.oncall.tables.oncall_schedules import ScheduleRow, select_schedules_of
+from ....storage.oncall.transactions.edit_overrides import COMING_MOST
+from ...ui.formatting import NOTHING, setting
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...ui.time_inputs import instant_typed, zone_named
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+from ..routes import oncall as api
+from ..schemas import CreateOnCallOverride
+from .channel_health_table import reach_lines
+from .oncall_weeks import drawn, told, zone_of
+
+EARLIEST_WEEK, LATEST_WEEK = -4, 48
+_FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
+_LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Who takes over"}
+
+
+class OnCallQuery(msgspec.Struct, frozen=True):
+    schedule: str = ""
+    weeks: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    text: str = ""
+    is_wrong: bool = False
+    # The address of a calendar, shown once.
+    url: str = ""
+    # The form's field that it is said at, where there is one.
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first line: a mark, a sentence, and what follows."""
+
+    mark: str
+    text: str
+    under: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    whom: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class LadderLine:
+    uid: UUID
+    name: str
+    steps: list[StepLine]
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideLine:
+    uid: UUID
+    who: str
+    span: str
+    is_now: bool
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, ask.query.schedule, ask.query.weeks)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons, by the very handlers of the API."""
+    schedule = _first(ask, "schedule")
+    try:
+        done = await _do(ask, _first(ask, "act"))
+    except Refused as refused:
+        if refused.code in ("forbidden", "not_found"):
+            raise
+        field = _FIELDS.get(refused.field, "")
+        said = Said(_words(refused), is_wrong=True, field=field)
+        return await _page(ask, schedule, "0", said)
+    if done is not None:
+        return await _page(ask, schedule, "0", done)
+    return redirect(f"/projects/{ask.ids['projectID']}/on-call?schedule={schedule}")
+
+
+def _words(refused: Refused) -> str:
+    if refused.code == "override_quota":
+        return f"A schedule has at most {COMING_MOST} overrides that are not over."
+    rule = refused.message.replace("starts_at", "From")
+    return f"{_LABELS.get(refused.field, refused.field)}: {rule}."
+
+
+async def _do(ask: Ask, what: str) -> Said | None:
+    if what == "take-back":
+        uid = _uuid(_first(ask, "override"))
+        async with ask.context.pool.transaction("console_override", read_only=True) as tx:
+            row = await select_override(tx, uid)
+        if row is None or row.org != org_of(ask) or row.project != project_of(ask):
+            raise Problem("not_found")
+        await api.end_override(replace(ask, ids={**ask.ids, "overrideID": uid}))
+        return None
+    schedule = await _schedule_of(ask)
+    named = replace(ask, ids={**ask.ids, "scheduleID": schedule.uid})
+    if what == "override":
+        zone = zone_named(schedule.timezone)
+        body = CreateOnCallOverride(
+            channel_id=_first(ask, "channel"),
+            starts_at=instant_typed("starts_at", _first(ask, "from"), zone),
+            ends_at=instant_typed("ends_at", _first(ask, "to"), zone),
+        )
+        await api.override(replace(named, body=body))
+        return None
+    if what == "calendar":
+        made = await api.new_calendar_token(named)
+        return Said(
+            "The calendar has a new address, shown only now. The one before ended.", url=made.url
+        )
+    raise Problem("the form names nothing to do")
+
+
+async def _schedule_of(ask: Ask) -> ScheduleRow:
+    """The schedule that the form names, which must be the project's own."""
+    uid = _uuid(_first(ask, "schedule"))
+    async with ask.context.pool.transaction("console_schedule", read_only=True) as tx:
+        rows = await select_schedules_of(tx, org_of(ask), project_of(ask))
+    for row in rows:
+        if row.uid == uid:
+            return row
+    raise Problem("not_found")
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Problem("not_found") from None
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0].strip()
+
+
+async def _page(ask: Ask, chosen: str, weeks: str, said: Said = Said()) -> Reply:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_oncall", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        schedules = await select_schedules_of(tx, org, project)
+        channels = await select_channels_of(tx, org, project)
+        ladders = await select_policies_of(tx, org, project)
+        targets = await select_targets(tx, org, [row.id for row in ladders])
+        reach = await select_reach(tx, org, project)
+        row = next((one for one in schedules if str(one.uid) == chosen), None)
+        row = row or (schedules[0] if schedules else None)
+        standing = None
+        if row is not None:
+            (standing,) = await select_rosters(tx, org, [row], EARLIEST, LATEST)
+        now = tx.now
+    on = _weeks(weeks)
+    return page(
+        "oncall/console/oncall_screen.html",
+        status=400 if said.is_wrong else 200,
+        frame=frame,
+        said=said,
+        first=_first_line(standing, channels, now) if standing else None,
+        schedules=schedules,
+        row=row,
+        zone=zone_of(standing).key if standing else "UTC",
+        drawn=drawn(standing, now, on) if standing else None,
+        overrides=_override_lines(standing, now) if standing else [],
+        weeks=on,
+        tabs=_tabs(on),
+        channels=channels,
+        typed={name: _first(ask, name) for name in ("channel", "from", "to")},
+        ladders=_ladder_lines(ladders, targets),
+        reach=reach_lines(reach, now),
+    )
+
+
+def _tabs(on: int) -> list[tuple[str, int, bool]]:
+    """A name, where it leads, and whether one is there."""
+    return [
+        ("Earlier", max(on - 4, EARLIEST_WEEK), False),
+        ("Now", 0, on == 0),
+        ("Later", min(on + 4, LATEST_WEEK), False),
+    ]
+
+
+def _weeks(text: str) -> int:
+    try:
+        return min(max(int(text[:4]), EARLIEST_WEEK), LATEST_WEEK)
+    except ValueError:
+        return 0
+
+
+def _first_line(standing: Standing, channels: list[ChannelRow], now: Instant) -> First:
+    duty = stretch(standing.roster, standing.overrides, now)
+    zone = zone_of(standing)
+    who, until = standing.name_of(duty.channel), told(duty.until, zone, now)
+    after = stretch(standing.roster, standing.overrides, duty.until)
+    next_ = standing.name_of(after.channel)
+    follows = f"{next_} follows." if next_ != who else f"{who} goes on after that."
+    how = "By an override. " if duty.override else ""
+    under = f"{how}{follows} Times are {zone.key}."
+    if any(one.id == duty.channel and not one.enabled for one in channels):
+        text = f"{who} is on call until {until}, and the channel is turned off"
+        return First("down", text, f"Nobody would be told. {under}")
+    return First("up", f"{who} is on call, until {until}", under)
+
+
+def _override_lines(standing: Standing, now: Instant) -> list[OverrideLine]:
+    zone = zone_of(standing)
+    return [
+        OverrideLine(
+            row.uid,
+            row.channel_name,
+            f"{told(row.starts_at, zone, now)} to {told(row.ends_at, zone, now)}",
+            row.starts_at <= now,
+        )
+        for row in sorted(standing.override_rows, key=lambda one: (one.starts_at, one.id))
+        if row.ends_at > now
+    ]
+
+
+def _ladder_lines(rows: list[PolicyRow], targets: list[TargetRow]) -> list[LadderLine]:
+    return [LadderLine(row.uid, row.name, _steps(row, targets)) for row in rows]
+
+
+def _steps(row: PolicyRow, targets: list[TargetRow]) -> list[StepLine]:
+    steps = []
+    for number, after in enumerate(row.after_seconds, 1):
+        named = [
+            target.name if target.channel is not None else f"who is on call by {target.name}"
+            for target in targets
+            if (target.policy, target.step) == (row.id, number)
+        ]
+        whom = ", ".join(named) or NOTHING
+        last = number == len(row.after_seconds)
+        if last and row.repeat_last:
+            whom += "; then again until somebody acknowledges"
+        steps.append(StepLine(whom, f"after {setting(after)}" if after else "at once"))
+    return steps
+
+
+_PROJECT: Final = ("project", "projectID")
+_PATH: Final = "/projects/{projectID}/on-call"
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_PATH,
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="Who is on call in a project.",
+        query=OnCallQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=_PATH,
+        action=Action(Need.EDITOR),
+        scope=_PROJECT,
+        handler=act,
+        summary="Adds or takes back an override, or renews a calendar's address.",
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+)

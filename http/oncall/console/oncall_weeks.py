@@ -1,0 +1,156 @@
+"""Four weeks of a schedule as they are drawn and told: in its own zone, day by day as clocks there
+show them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup
+
+from ....storage.core.instant import Instant, from_datetime, to_datetime
+from ....storage.oncall.queries.oncall_schedules import Standing
+from ....storage.oncall.rules.oncall_schedule import Duty, stretch
+from ...ui.plots.oncall_calendar import Span, Week, calendar, tint
+
+WEEKS = 4
+# Above that many turns neither words nor ticks have room.
+DENSE = 120
+TABLE_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+    further: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """`people` are told beside the plot where names have no room in it: a tint's class, and who."""
+
+    plot: Markup
+    table: Table
+    people: list[tuple[str, str]]
+
+
+def zone_of(standing: Standing) -> ZoneInfo:
+    return ZoneInfo(standing.schedule.timezone or "UTC")
+
+
+def drawn(standing: Standing, now: Instant, weeks_on: int) -> Drawn:
+    """From the Monday of the week that lies so many after this one."""
+    zone = zone_of(standing)
+    today = to_datetime(now).astimezone(zone)
+    monday = today.date() - timedelta(days=today.weekday()) + timedelta(weeks=weeks_on)
+    edges = [_midnight(monday + timedelta(days=n), zone) for n in range(7 * WEEKS + 1)]
+    held = list(_walk(standing, edges[0], edges[-1], overridden=True))
+    turns = held
+    if standing.overrides:
+        turns = list(_walk(standing, edges[0], edges[-1], overridden=False))
+    people = list(dict.fromkeys(standing.name_of(c) for c in standing.roster.participants))
+    weeks = []
+    for number in range(WEEKS):
+        days = edges[7 * number : 7 * number + 8]
+        weeks.append(_week(standing, days, turns, held, people, zone, now))
+    said = _said(standing, held, monday)
+    dense = len(turns) > DENSE
+    key = [(tint(person), name) for person, name in enumerate(people)] if dense else []
+    return Drawn(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
+
+
+def told(at: Instant, zone: ZoneInfo, now: Instant) -> str:
+    """A weekday and a time while that is plain, else the day too."""
+    local = to_datetime(at).astimezone(zone)
+    if timedelta(0) <= local - to_datetime(now).astimezone(zone) < timedelta(days=6):
+        return f"{local:%A %H:%M}"
+    year = "" if local.year == to_datetime(now).astimezone(zone).year else f" {local.year}"
+    return f"{local:%A} {local.day} {local:%B}{year}, {local:%H:%M}"
+
+
+def _midnight(day: date, zone: ZoneInfo) -> Instant:
+    """Where clocks skip midnight, when they have."""
+    return from_datetime(datetime.combine(day, time(), tzinfo=zone).astimezone(UTC))
+
+
+def _walk(
+    standing: Standing, from_at: Instant, until: Instant, *, overridden: bool
+) -> Iterator[Duty]:
+    roster, overrides = standing.roster, standing.overrides if overridden else []
+    at = from_at
+    while at < until:
+        duty = stretch(roster, overrides, at)
+        yield duty
+        at = duty.until
+
+
+def _week(
+    standing: Standing,
+    days: list[Instant],
+    turns: list[Duty],
+    held: list[Duty],
+    people: list[str],
+    zone: ZoneInfo,
+    now: Instant,
+) -> Week:
+    start, end = days[0], days[-1]
+
+    def share(at: Instant) -> float:
+        return (min(max(at, start), end) - start) / (end - start)
+
+    # Where nothing is overridden, what is seen are the turns: hundreds, where shifts are short.
+    @cache
+    def span(duty: Duty) -> Span:
+        name = standing.name_of(duty.channel)
+        person = people.index(name) if name in people else len(people)
+        how = "Override: " if duty.override else ""
+        said = f"{how}{name}, {_exact(duty.from_at, zone)} to {_exact(duty.until, zone)}"
+        from_, to = share(duty.from_at), share(duty.until)
+        return Span(from_=from_, to=to, name=name, person=person, said=said)
+
+    def here(duties: list[Duty]) -> list[Duty]:
+        return [duty for duty in duties if duty.from_at < end and duty.until > start]
+
+    return Week(
+        days=[(share(day), _day(day, zone, first=day == start)) for day in days[:-1]],
+        turns=[span(duty) for duty in here(turns)],
+        seen=[span(duty) for duty in here(held) if not duty.override],
+        overrides=[span(duty) for duty in here(held) if duty.override],
+        hand_offs=[share(duty.from_at) for duty in here(turns) if duty.from_at >= start],
+        now=share(now) if start <= now < end else None,
+    )
+
+
+def _day(at: Instant, zone: ZoneInfo, *, first: bool) -> str:
+    local = to_datetime(at).astimezone(zone)
+    return f"{local.day} {local:%B}" if first or local.day == 1 else str(local.day)
+
+
+def _exact(at: Instant, zone: ZoneInfo) -> str:
+    local = to_datetime(at).astimezone(zone)
+    return f"{local:%a} {local.day} {local:%B} {local:%H:%M}"
+
+
+def _said(standing: Standing, held: list[Duty], monday: object) -> str:
+    names = list(dict.fromkeys(standing.name_of(duty.channel) for duty in held))
+    many = sum(duty.override is not None for duty in held)
+    by = f"; {many} by an override" if many else ""
+    return f"Four weeks from {monday}: {', '.join(names)}; {len(held)} duties{by}"
+
+
+def _table(standing: Standing, held: list[Duty], zone: ZoneInfo) -> Table:
+    rows = [
+        [
+            _exact(duty.from_at, zone),
+            _exact(duty.until, zone),
+            standing.name_of(duty.channel),
+            "override" if duty.override else "in turn",
+        ]
+        for duty in held[:TABLE_MOST]
+    ]
+    heads = [f"From, {zone.key}", "To", "Who", "How"]
+    return Table("Who is on call, four weeks", heads, rows, max(len(held) - TABLE_MOST, 0))

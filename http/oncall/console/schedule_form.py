@@ -1,0 +1,149 @@
+"""The form of a schedule: shifts, from when, and who takes turns. What was typed stays."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ....storage.core.refusal import Refused
+from ....storage.notifications.tables.channels import ChannelRow, select_channels_of
+from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
+from ....storage.oncall.tables.oncall_schedules import (
+    ScheduleRow,
+    select_participants,
+    select_schedule,
+)
+from ....storage.oncall.transactions.edit_schedules import SCHEDULES_OF_PROJECT_MOST
+from ...ui.form_routes import form_route
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...ui.time_inputs import (
+    UNITS,
+    instant_typed,
+    length_typed,
+    spelt_length,
+    spelt_local,
+    zone_named,
+)
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ...wire.scope_keys import org_of, project_of
+from ..routes import oncall as api
+from ..schemas import CreateOnCallSchedule
+
+# Rows that are offered beyond those that are filled.
+_SPARE: Final = 3
+_SAID: Final = {
+    "schedule_quota": f"A project has at most {SCHEDULES_OF_PROJECT_MOST} schedules.",
+    "in_use": "A ladder or a service names it, so it stays: take it out there first.",
+}
+_LABELS: Final = {
+    "name": "Name",
+    "shift_seconds": "Shift",
+    "anchor_at": "First hand-off",
+    "timezone": "Time zone",
+    "participants": "Who takes turns",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    frame: Frame
+    row: ScheduleRow | None
+    channels: list[ChannelRow]
+    participants: list[str]
+
+
+async def show(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    row = ground.row
+    if row is None:
+        return _form(ground, {"shift": "1", "unit": "weeks"}, [])
+    shift, unit = spelt_length(row.shift_seconds)
+    typed = {"name": row.name, "shift": shift, "unit": unit, "timezone": row.timezone}
+    typed["anchor"] = spelt_local(row.anchor_at, zone_named(row.timezone))
+    return _form(ground, typed, ground.participants)
+
+
+async def send(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    typed = {name: values[0].strip() for name, values in ask.form.items()}
+    chosen = [uid for uid in ask.form.get("participant", []) if uid]
+    what = typed.get("act", "")
+    if what == "more":
+        return _form(ground, typed, chosen)
+    try:
+        if what == "delete" and ground.row is not None:
+            await api.delete(ask)
+        else:
+            await _save(ask, ground, typed, chosen)
+    except Refused as refused:
+        if refused.code in ("forbidden", "not_found"):
+            raise
+        field = refused.field.partition("[")[0]
+        message = _SAID.get(refused.code) or f"{_LABELS.get(field, field)}: {refused.message}."
+        return _form(ground, typed, chosen, wrong=message, field=field)
+    except Problem as problem:
+        if problem.status != 400:
+            raise
+        return _form(ground, typed, chosen, wrong=problem.code)
+    return redirect(f"/projects/{ground.frame.place.uid}/on-call")
+
+
+async def _save(ask: Ask, ground: Ground, typed: dict[str, str], chosen: list[str]) -> None:
+    zone = typed.get("timezone", "")
+    body = CreateOnCallSchedule(
+        name=typed.get("name", ""),
+        shift_seconds=length_typed("shift_seconds", typed.get("shift", ""), typed.get("unit", "")),
+        anchor_at=instant_typed("anchor_at", typed.get("anchor", ""), zone_named(zone)),
+        timezone=zone,
+        participants=chosen,
+    )
+    if ground.row is None:
+        await api.create(replace(ask, body=body))
+    else:
+        await api.replace(replace(ask, body=body))
+
+
+async def _ground(ask: Ask) -> Ground:
+    org = org_of(ask)
+    async with ask.context.pool.transaction("console_schedule_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        channels = await select_channels_of(tx, org, project_of(ask))
+        row, participants = None, list[str]()
+        if "scheduleID" in ask.ids:
+            row = await select_schedule(tx, ask.ids["scheduleID"])
+            if row is None:
+                raise Problem("not_found")
+            people = await select_participants(tx, org, [row.id])
+            participants = [str(person.uid) for person in people[row.id]]
+    return Ground(frame, row, channels, participants)
+
+
+def _form(
+    ground: Ground, typed: dict[str, str], chosen: list[str], wrong: str = "", field: str = ""
+) -> Reply:
+    rows = (chosen + [""] * _SPARE)[: PARTICIPANTS[1]]
+    return page(
+        "oncall/console/schedule_form.html",
+        status=400 if wrong else 200,
+        frame=ground.frame,
+        row=ground.row,
+        channels=ground.channels,
+        typed={
+            name: typed.get(name, "") for name in ("name", "shift", "unit", "anchor", "timezone")
+        },
+        turns=rows,
+        units=list(UNITS),
+        wrong=wrong,
+        field=field,
+    )
+
+
+_NEW: Final = ("/projects/{projectID}/oncall-schedules/new", ("project", "projectID"))
+_ONE: Final = ("/oncall-schedules/{scheduleID}/edit", ("schedule", "scheduleID"))
+
+ROUTES: Final = (
+    form_route("GET", *_NEW, show, "The form of a new schedule."),
+    form_route("POST", *_NEW, send, "Adds a schedule."),
+    form_route("GET", *_ONE, show, "The form of a schedule."),
+    form_route("POST", *_ONE, send, "Changes or deletes a schedule."),
+)

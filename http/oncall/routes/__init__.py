@@ -1,0 +1,1 @@
+"""Routes of oncall: handlers, and functions from row to schema."""

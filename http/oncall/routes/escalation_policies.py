@@ -1,0 +1,138 @@
+"""Escalation policies of a project: whom an incident pages, and when. A PUT replaces the whole."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.instant import to_text
+from ....storage.engine.pools import Tx
+from ....storage.oncall.rules.escalation import TargetKind
+from ....storage.oncall.tables.escalation_policies import (
+    PolicyRow,
+    select_policies_of,
+    select_targets,
+)
+from ....storage.oncall.transactions.edit_escalation_policies import (
+    PolicyDraft,
+    StepDraft,
+    create_policy,
+    delete_policy,
+    replace_policy,
+)
+from ...wire.route import Ask, Route
+from ...wire.scope_keys import org_of, project_of
+from ..schemas import CreateEscalationPolicy, EscalationPolicy, EscalationStep, EscalationTarget
+
+_ALL: Final = "/api/v1/projects/{projectID}/escalation-policies"
+_ONE: Final = "/api/v1/escalation-policies/{policyID}"
+
+
+async def shapes_of(tx: Tx, org: int, rows: Sequence[PolicyRow]) -> list[EscalationPolicy]:
+    steps = {
+        row.id: [EscalationStep(after_seconds=s, targets=[]) for s in row.after_seconds]
+        for row in rows
+    }
+    for target in await select_targets(tx, org, list(steps)):
+        kind = TargetKind.CHANNEL if target.channel is not None else TargetKind.SCHEDULE
+        steps[target.policy][target.step - 1].targets.append(
+            EscalationTarget(type=kind.value, id=str(target.uid))
+        )
+    return [
+        EscalationPolicy(
+            id=row.uid,
+            project_id=row.project_uid,
+            name=row.name,
+            repeat_last=row.repeat_last,
+            steps=steps[row.id],
+            created_at=to_text(row.created_at),
+            updated_at=to_text(row.updated_at),
+        )
+        for row in rows
+    ]
+
+
+def _draft(body: CreateEscalationPolicy) -> PolicyDraft:
+    steps = [
+        StepDraft(step.after_seconds, [(TargetKind(t.type), t.id) for t in step.targets])
+        for step in body.steps
+    ]
+    return PolicyDraft(body.name, steps, body.repeat_last)
+
+
+async def list_policies(ask: Ask) -> list[EscalationPolicy]:
+    async with ask.context.pool.transaction("list_policies", read_only=True) as tx:
+        rows = await select_policies_of(tx, org_of(ask), project_of(ask))
+        return await shapes_of(tx, org_of(ask), rows)
+
+
+async def create(ask: Ask) -> EscalationPolicy:
+    async with ask.context.pool.transaction("create_policy") as tx:
+        row = await create_policy(tx, ask.who, ask.ids["projectID"], _draft(ask.body))
+        (shape,) = await shapes_of(tx, row.org, [row])
+    return shape
+
+
+async def replace(ask: Ask) -> EscalationPolicy:
+    async with ask.context.pool.transaction("replace_policy") as tx:
+        row = await replace_policy(tx, ask.who, ask.ids["policyID"], _draft(ask.body))
+        (shape,) = await shapes_of(tx, row.org, [row])
+    return shape
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_policy") as tx:
+        await delete_policy(tx, ask.who, ask.ids["policyID"])
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_EDIT: Final = Action(Need.EDITOR)
+_PROJECT: Final = ("project", "projectID")
+_POLICY: Final = ("policy", "policyID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_VIEW,
+        scope=_PROJECT,
+        handler=list_policies,
+        summary="The project's escalation policies.",
+        tag="escalation_policies",
+        answer=list[EscalationPolicy],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=_EDIT,
+        scope=_PROJECT,
+        handler=create,
+        summary="Make an escalation policy.",
+        tag="escalation_policies",
+        body=CreateEscalationPolicy,
+        answer=EscalationPolicy,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PUT",
+        path=_ONE,
+        action=_EDIT,
+        scope=_POLICY,
+        handler=replace,
+        summary="Replace an escalation policy; open incidents go on by the new one.",
+        tag="escalation_policies",
+        body=CreateEscalationPolicy,
+        answer=EscalationPolicy,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=_EDIT,
+        scope=_POLICY,
+        handler=delete,
+        summary="Remove an escalation policy that no monitor names.",
+        tag="escalation_policies",
+        status=204,
+        also=(409,),
+    ),
+)

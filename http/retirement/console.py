@@ -1,0 +1,146 @@
+"""A service takes a monitor's place, and the monitor is retired: forms over the API's routes."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...storage.core.refusal import Refused
+from ...storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.monitors.tables.monitors import MonitorRow
+from ...storage.services.tables.services import ServiceRow, select_services_of_project
+from ..ui.bundle_notice import Managed, managed
+from ..ui.form_routes import form_route
+from ..ui.formatting import Moment, moment
+from ..ui.page_layout import Frame, frame_of
+from ..ui.render import page, redirect
+from ..wire.errors import Problem, problem_of
+from ..wire.route import Ask, Reply
+from . import routes as api
+from .schemas import ConvertComposite, SetSuccessor
+
+SERVICES_MOST: Final = 1_000
+_NAMES_MOST: Final = 2_000
+_SAID: Final = {
+    "not_superseded": "No service stands in its place yet.",
+    "retired": "It is retired: reactivate it before nobody stands in its place.",
+    "not_retired": "It is not retired any more.",
+    "in_use": "A composite, another monitor or a service counts on it. Change that first.",
+    "managed_by_file": "It comes from a bundle, and is changed there.",
+    "service_quota": "The project has as many services as it may have.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    frame: Frame
+    row: MonitorRow
+    services: Sequence[ServiceRow]
+    children: Sequence[tuple[UUID, str]]
+    managed: Managed | None
+    retired: Moment | None
+
+
+async def show(ask: Ask) -> Reply:
+    return _page(await _ground(ask), ask)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons; a form that names none changes nothing."""
+    done = _ACTS.get(_first(ask, "act"))
+    if done is None:
+        raise Problem("the form names nothing to do")
+    try:
+        await done(ask)
+    except Refused as refused:
+        if refused.code not in _SAID and not refused.message:
+            raise
+        said = _SAID.get(refused.code) or f"{refused.field}: {refused.message}."
+        status = problem_of(refused).status
+        return _page(await _ground(ask), ask, wrong=said, status=status)
+    return redirect(f"/monitors/{ask.ids['monitorID']}/successor")
+
+
+async def _succeed(ask: Ask) -> None:
+    chosen = _first(ask, "service")
+    service = _uuids("service_id", [chosen])[0] if chosen else None
+    await api.write_successor(replace(ask, body=SetSuccessor(service_id=service)))
+
+
+async def _convert(ask: Ask) -> None:
+    sli = _uuids("sli", ask.form.get("sli", []))
+    await api.convert(replace(ask, body=ConvertComposite(sli=sli)))
+
+
+_ACTS: Final[Mapping[str, Callable[[Ask], Awaitable[object]]]] = {
+    "succeed": _succeed,
+    "convert": _convert,
+    "retire": api.retire_it,
+    "reactivate": api.reactivate_it,
+}
+
+
+def _uuids(field: str, texts: Sequence[str]) -> list[UUID]:
+    try:
+        return [UUID(text) for text in texts]
+    except ValueError:
+        raise Refused("invalid", field, "must be one of those named") from None
+
+
+def _first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0]
+
+
+async def _ground(ask: Ask) -> _Ground:
+    async with ask.context.pool.transaction("console_succession", read_only=True) as tx:
+        row = await select_shown_monitor(tx, ask.ids["monitorID"])
+        if row is None:
+            raise Refused("not_found")
+        frame = await frame_of(ask, tx)
+        services = await select_services_of_project(tx, row.org, row.project)
+        names = dict(await select_names(tx, row.org, row.project, _NAMES_MOST))
+        now = tx.now
+    return _Ground(
+        frame,
+        row,
+        sorted(services, key=lambda one: one.name.lower())[:SERVICES_MOST],
+        [(uid, names.get(uid, str(uid))) for uid in _children(row)],
+        managed(row),
+        None if row.retired_at is None else moment(row.retired_at, now),
+    )
+
+
+def _children(row: MonitorRow) -> list[UUID]:
+    if row.type != MonitorType.COMPOSITE:
+        return []
+    return [UUID(text) for text in msgspec.json.decode(row.config)["children"]]
+
+
+def _page(ground: _Ground, ask: Ask, *, wrong: str = "", status: int = 200) -> Reply:
+    ticked = set(ask.form.get("sli", ())) or {str(uid) for uid, _ in ground.children}
+    successor = [one for one in ground.services if one.uid == ground.row.superseded_by_uid]
+    return page(
+        "retirement/console.html",
+        status=status,
+        frame=ground.frame,
+        row=ground.row,
+        services=ground.services,
+        successor=successor[0] if successor else None,
+        children=ground.children,
+        ticked=ticked,
+        managed=ground.managed,
+        retired=ground.retired,
+        wrong=wrong,
+    )
+
+
+_PATH: Final = "/monitors/{monitorID}/successor"
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    form_route("GET", _PATH, _MONITOR, show, "Which service stands in a monitor's place."),
+    form_route("POST", _PATH, _MONITOR, act, "Says which does, retires, reactivates, converts."),
+)

@@ -1,0 +1,125 @@
+"""A service takes the place of a monitor, which may be retired for it."""
+
+from typing import Final
+
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.engine.pools import Tx
+from ...storage.monitors.tables.monitors import MonitorRow
+from ...storage.retirement.transactions.convert_composite import Converted, convert_composite
+from ...storage.retirement.transactions.set_successor import reactivate, retire, set_successor
+from ..monitors.routes.monitors import shapes_of_monitors, usable_regions
+from ..monitors.schemas.monitors import Monitor
+from ..services.routes.service_json import shape_of_service
+from ..wire.route import Ask, Reply, Route
+from ..wire.schema import given
+from .schemas import CompositeConversion, ConvertComposite, SetSuccessor
+
+ONE: Final = "/api/v1/monitors/{monitorID}"
+
+
+async def write_successor(ask: Ask) -> Monitor:
+    body: SetSuccessor = ask.body
+    async with ask.context.pool.transaction("set_successor") as tx:
+        row = await set_successor(tx, ask.who, ask.ids["monitorID"], given(body.service_id))
+        return (await shapes_of_monitors(ask, tx, [row]))[0]
+
+
+async def retire_it(ask: Ask) -> Monitor:
+    async def work(tx: Tx) -> tuple[MonitorRow, Monitor]:
+        row = await retire(tx, ask.who, ask.ids["monitorID"])
+        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
+
+    return _edited(ask, *await ask.context.pool.transact("retire_monitor", work))
+
+
+async def reactivate_it(ask: Ask) -> Monitor:
+    context = ask.context
+
+    async def work(tx: Tx) -> tuple[MonitorRow, Monitor]:
+        regions = await usable_regions(ask, tx)
+        row = await reactivate(tx, ask.who, ask.ids["monitorID"], context.keyring, regions)
+        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
+
+    return _edited(ask, *await context.pool.transact("reactivate_monitor", work))
+
+
+def _edited(ask: Ask, row: MonitorRow, shape: Monitor) -> Monitor:
+    """What this process knew of the monitor is old."""
+    ask.context.recorder.forget((row.org, row.id))
+    ask.context.on_edit()
+    return shape
+
+
+async def convert(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("convert_composite") as tx:
+        done = await convert_composite(
+            tx,
+            ask.who,
+            ask.ids["monitorID"],
+            ask.body.sli,
+            ask.context.options.heartbeat_days,
+        )
+        shape = await _shape(ask, tx, done)
+    return Reply(status=200 if done.already else 201, body=shape)
+
+
+async def _shape(ask: Ask, tx: Tx, done: Converted) -> CompositeConversion:
+    return CompositeConversion(
+        service=shape_of_service(done.service),
+        monitor=(await shapes_of_monitors(ask, tx, [done.monitor]))[0],
+        already_converted=done.already,
+    )
+
+
+_EDIT: Final = Action(Need.EDITOR)
+_MONITOR: Final = ("monitor", "monitorID")
+
+ROUTES: Final = (
+    Route(
+        method="PUT",
+        path=f"{ONE}/successor",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=write_successor,
+        summary="Which service stands in its place.",
+        tag="succession",
+        body=SetSuccessor,
+        answer=Monitor,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{ONE}/retire",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=retire_it,
+        summary="It runs no more, as a service stands in its place; what was recorded stays.",
+        tag="succession",
+        answer=Monitor,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{ONE}/reactivate",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=reactivate_it,
+        summary="One that was retired runs again.",
+        tag="succession",
+        answer=Monitor,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{ONE}/convert-to-service",
+        action=_EDIT,
+        scope=_MONITOR,
+        handler=convert,
+        summary="Makes a service of a composite, which says the same of the same members.",
+        tag="succession",
+        body=ConvertComposite,
+        answer=CompositeConversion,
+        status=201,
+        also=(200, 409),
+    ),
+)

@@ -1,1 +1,0 @@
-"""The route tables: what can be asked, by whom, and what answers."""

@@ -1,0 +1,1 @@
+"""Route table, request pipeline, app, ASGI middleware, OpenAPI, Hypercorn."""

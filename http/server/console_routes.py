@@ -1,0 +1,95 @@
+"""Every page of the console, for the one table of routes."""
+
+from typing import Final
+
+from ..accounts.console import audit_log as audit
+from ..accounts.console import oidc_settings as sign_on
+from ..accounts.console import organization, profile, sign_in_policy, signed_out
+from ..accounts.console import password_reset as reset
+from ..accounts.console import signin_screen as signin
+from ..accounts.console import users as accounts
+from ..agents.console import fleet_screen as fleet
+from ..bundles import console as bundle
+from ..changes.console import change_detail as change
+from ..changes.console import change_list as changes
+from ..gate.console import decision_list as gate_ledger
+from ..gate.console import gate_screen as gate
+from ..gate.console import policy_form as gate_policy_form
+from ..home.console import overview_screen as overview
+from ..incidents.console import incident_detail as incident
+from ..incidents.console import incident_list as incidents
+from ..maintenance.console import maintenance_screen as maintenance
+from ..monitors.console import monitor_defaults, secrets
+from ..monitors.console import monitor_screen as monitor
+from ..monitors.form import form_screen as monitor_form
+from ..notifications.console import channels, mail_settings
+from ..notifications.console import failed_deliveries as dead_letters
+from ..notifications.console import global_silence as silence
+from ..objectives.console import objective_form as service_promise
+from ..objectives.console import sla_report as sla
+from ..oncall.console import escalation_policy_form as ladder_form
+from ..oncall.console import oncall_screen as oncall
+from ..oncall.console import schedule_form
+from ..retirement import console as succession
+from ..services.console import service_list as services
+from ..services.console import service_screen as service
+from ..services.form import declaration_form as service_declare
+from ..services.form import dependency_form as service_edges
+from ..status_pages.console import branding
+from ..status_pages.console import delete_page as status_page_removal
+from ..status_pages.console import new_page as status_page_make
+from ..status_pages.console import page_editor as status_page
+from ..status_pages.console import page_list as status_pages
+from ..status_pages.console import page_preview as status_page_preview
+from ..status_pages.console import subscriber_list as status_page_followers
+from ..ui import static_files as assets
+from ..wire.route import Route
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *signin.ROUTES,
+    *reset.ROUTES,
+    *signed_out.ROUTES,
+    *overview.ROUTES,
+    *monitor.ROUTES,
+    *monitor_form.ROUTES,
+    *incidents.ROUTES,
+    *incident.ROUTES,
+    *secrets.ROUTES,
+    *bundle.ROUTES,
+    *organization.ROUTES,
+    *audit.ROUTES,
+    *accounts.ROUTES,
+    *channels.ROUTES,
+    *services.ROUTES,
+    *service_declare.ROUTES,
+    *service.ROUTES,
+    *service_edges.ROUTES,
+    *service_promise.ROUTES,
+    *changes.ROUTES,
+    *change.ROUTES,
+    *gate.ROUTES,
+    *gate_policy_form.ROUTES,
+    *gate_ledger.ROUTES,
+    *sla.ROUTES,
+    *maintenance.ROUTES,
+    *oncall.ROUTES,
+    *schedule_form.ROUTES,
+    *ladder_form.ROUTES,
+    *status_pages.ROUTES,
+    *status_page_make.ROUTES,
+    *status_page.ROUTES,
+    *status_page_followers.ROUTES,
+    *status_page_removal.ROUTES,
+    *status_page_preview.ROUTES,
+    *profile.ROUTES,
+    *succession.ROUTES,
+    *silence.ROUTES,
+    *monitor_defaults.ROUTES,
+    *branding.ROUTES,
+    *sign_in_policy.ROUTES,
+    *mail_settings.ROUTES,
+    *sign_on.ROUTES,
+    *dead_letters.ROUTES,
+    *fleet.ROUTES,
+    *assets.ROUTES,
+)

@@ -1,0 +1,273 @@
+"""An OpenAPI 3.1 document of a table of routes, from the very types that decode and encode.
+
+Needs neither a database nor a configuration. Agent routes are no part of it: they say so.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+
+from ...storage.accounts.rules import access
+from ...storage.accounts.rules.access import Action, Need
+from ...storage.bundles.rules import file_provider
+from ...storage.changes.rules import change_comparison as comparison
+from ...storage.changes.rules import change_precedence as precedence
+from ...storage.core import availability as figure
+from ...storage.gate.rules import gate_override as override
+from ...storage.gate.rules import gate_policy
+from ...storage.incidents.queries import incident_impacts
+from ...storage.incidents.rules import incident
+from ...storage.services.rules import service_report as report
+from ...storage.status_pages.rules import status_page as page
+from ..wire.route import NoQuery, Route
+from ..wire.schema import Error
+
+Json = dict[str, Any]
+
+_REF: Final = "#/components/schemas/{name}"
+_COOKIE: Final[Json] = {"session": []}
+_BEARER: Final[Json] = {"bearer": []}
+# Those that only a person who signed in may call.
+_PERSONAL: Final = frozenset({Need.SESSION, Need.GLOBAL_ADMIN})
+_WITH_RETRY: Final = frozenset({429, 503})
+_WHO: Final = {
+    Need.NOBODY: "Asks for no credential.",
+    Need.ANYONE: "For any credential.",
+    Need.VIEWER: "For viewers and up.",
+    Need.EDITOR: "For editors and up.",
+    Need.PROJECT_ADMIN: "For project admins and up.",
+    Need.ORG_ADMIN: "For org admins.",
+    Need.GLOBAL_ADMIN: "For global admins, signed in.",
+    Need.SESSION: "For a person's session.",
+    Need.AGENT: "For agents.",
+}
+
+
+# Names of components that several types share, stated here so that the document stays the same when
+# a type moves to another module.
+_COMPONENTS: Final = {
+    f"{kind.__module__}.{kind.__qualname__}": name
+    for kind, name in (
+        (access.Role, "AccessRole"),
+        (comparison.Withheld, "ComparisonWithheld"),
+        (figure.Withheld, "FigureWithheld"),
+        (file_provider.Status, "FileProviderStatus"),
+        (gate_policy.Source, "GatePolicySource"),
+        (incident.Source, "IncidentSource"),
+        (incident.Status, "IncidentStatus"),
+        (incident_impacts.Role, "IncidentImpactsRole"),
+        (override.Status, "OverrideStatus"),
+        (page.Source, "PageSource"),
+        (page.Status, "PageStatus"),
+        (precedence.Role, "PrecedenceRole"),
+        (report.Status, "ReportStatus"),
+    )
+}
+_BY_TOKEN: Final = " Open to whoever gives its own token, without a credential."
+
+
+def describe(routes: Iterable[Route]) -> Json:
+    """The document; of routes that are in it, each exactly once."""
+    told = [route for route in routes if route.in_document]
+    schemas, components = _schemas(told)
+    paths: dict[str, Json] = {}
+    for route in told:
+        item = paths.setdefault(route.path, _path_item(route))
+        item[route.method.lower()] = _operation(route, schemas, components)
+    # Query structs are told as parameters; as schemas nothing refers to them.
+    for query in {route.query for route in told}:
+        components.pop(_component_name(schemas[query]), None)
+    return {
+        "openapi": "3.1.0",
+        "info": _info(),
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {_response_name(status): _refusal(status) for status in _refusals(told)},
+            "securitySchemes": _SECURITY_SCHEMES,
+        },
+    }
+
+
+_SECURITY_SCHEMES: Final[Json] = {
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "leadline_session",
+        "description": "Set by signing in. The cookie's name may be configured.",
+    },
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token, or a JWT of the configured OpenID Connect issuer.",
+    },
+}
+
+
+def _info() -> Json:
+    return {
+        "title": "Leadline",
+        "version": version("leadline"),
+        "description": "Every refusal is a JSON object with exactly one field, `error`.",
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    }
+
+
+def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]:
+    """The schema of each body, answer and query, and the components that they refer to."""
+    types: list[Any] = [Error]
+    for route in routes:
+        types += [t for t in (route.body, route.answer, route.query) if t is not None]
+    unique = list(dict.fromkeys(types))
+    made, dotted = msgspec.json.schema_components(unique, ref_template=_REF)
+    schemas, components = _with_plain_names([*made], dotted)
+    return dict(zip(unique, schemas, strict=True)), components
+
+
+def _with_plain_names(
+    schemas: list[Json], components: dict[str, Json]
+) -> tuple[list[Json], dict[str, Json]]:
+    """Replaces the dotted names that msgspec gives to types of the same name.
+
+    Generators of clients cannot read the dots.
+    """
+    text = msgspec.json.encode([schemas, components])
+    plain = {name: _plain_name(name) for name in components if "." in name}
+    names = [plain.get(name, name) for name in components]
+    assert len(set(names)) == len(names), "plain names are each of one type"
+    for name, better in plain.items():
+        before, after = (_REF.format(name=each).encode() for each in (name, better))
+        text = text.replace(b'"%s"' % before, b'"%s"' % after)
+    renamed_schemas, renamed = msgspec.json.decode(text, type=tuple[list[Json], dict[str, Json]])
+    for name, better in plain.items():
+        renamed[better] = {**renamed.pop(name), "title": better}
+    return renamed_schemas, renamed
+
+
+def _plain_name(dotted: str) -> str:
+    """Returns the component's name of a type whose name others share.
+
+    A struct of query parameters is in no document, so its name only has to be its own.
+    """
+    *_, module, name = dotted.split(".")
+    return _COMPONENTS.get(dotted) or "".join(word.title() for word in module.split("_")) + name
+
+
+def _path_item(route: Route) -> Json:
+    parameters = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", **({"format": "uuid"} if name.endswith("ID") else {})},
+        }
+        for name in route.parameters
+    ]
+    return {"parameters": parameters} if parameters else {}
+
+
+def _operation(route: Route, schemas: Mapping[Any, Json], components: Mapping[str, Json]) -> Json:
+    operation: Json = {
+        "operationId": operation_id(route),
+        "summary": route.summary,
+        "description": _who(route.action) + (_BY_TOKEN if route.token_opens else ""),
+        "tags": [route.tag],
+        "security": [*_security(route.action.need), *([{}] if route.token_opens else [])],
+    }
+    if route.query is not NoQuery:
+        operation["parameters"] = _query_parameters(
+            components[_component_name(schemas[route.query])]
+        )
+    if route.body is not None:
+        content = {"application/json": {"schema": schemas[route.body]}}
+        operation["requestBody"] = {"required": not route.body_optional, "content": content}
+    operation["responses"] = {
+        str(status): _answer(route, status, schemas)
+        for status in (route.status, *route.statuses_too)
+    } | {
+        str(status): {"$ref": f"#/components/responses/{_response_name(status)}"}
+        for status in refusals_of(route)
+    }
+    return operation
+
+
+def operation_id(route: Route) -> str:
+    """A name for the operation that stays as long as its method and path do."""
+    words = re.findall(r"\w+", route.path.removeprefix("/api/v1"))
+    return "_".join([route.method.lower(), *words])
+
+
+def _who(action: Action) -> str:
+    said = _WHO[action.need]
+    if action.grant is not None:
+        said += f" Open to tokens narrowed to `{action.grant}`."
+    if action.tokenless:
+        said += " Not for tokens."
+    return said
+
+
+def _security(need: Need) -> list[Json]:
+    if need is Need.NOBODY:
+        return []
+    return [_COOKIE] if need in _PERSONAL else [_COOKIE, _BEARER]
+
+
+def _component_name(reference: Json) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]
+
+
+def _query_parameters(schema: Json) -> list[Json]:
+    required = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": kind}
+        for name, kind in schema["properties"].items()
+    ]
+
+
+def _answer(route: Route, status: int, schemas: Mapping[Any, Json]) -> Json:
+    answer: Json = {"description": HTTPStatus(status).phrase}
+    if route.answer is not None:
+        answer["content"] = {route.content_type: {"schema": schemas[route.answer]}}
+        answer["content"] |= {kind: {} for kind in route.content_types_too}
+    if status == 302:
+        answer["headers"] = {"Location": {"schema": {"type": "string"}}}
+    return answer
+
+
+def refusals_of(route: Route) -> list[int]:
+    """The statuses with which a route may refuse."""
+    statuses = set(route.also)
+    if route.body is not None:
+        statuses |= {400, 413, 415}
+    if route.query is not NoQuery:
+        statuses.add(400)
+    if route.action.need is not Need.NOBODY:
+        statuses |= {401, 403}
+    if route.parameters:
+        statuses.add(404)
+    return sorted(statuses - {route.status})
+
+
+def _refusals(routes: Iterable[Route]) -> list[int]:
+    return sorted({status for route in routes for status in refusals_of(route)})
+
+
+def _response_name(status: int) -> str:
+    """By number: phrases differ between versions of Python."""
+    return f"Refused{status}"
+
+
+def _refusal(status: int) -> Json:
+    response: Json = {
+        "description": HTTPStatus(status).phrase,
+        "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}},
+    }
+    if status in _WITH_RETRY:
+        seconds = {"description": "Whole seconds.", "schema": {"type": "integer", "minimum": 1}}
+        response["headers"] = {"Retry-After": seconds}
+    return response

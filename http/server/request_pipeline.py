@@ -1,0 +1,304 @@
+"""From a request to an answer, with refusals in the one order that reveals nothing too early:
+credential, cross-site, tenancy, role, media type, size, body, and then what the handler says.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import UUID
+
+import msgspec
+from msgspec import structs
+from quart import Request, Response
+
+from ...storage.accounts.queries.resource_scopes import select_scope
+from ...storage.accounts.rules.access import Answer, Need, Principal, Scope, may
+from ...storage.core.refusal import Refused, Unavailable
+from ..accounts.console.profile import PATH as PROFILE
+from ..auth.csrf import is_cross_site
+from ..ui.error_pages import problem_page
+from ..ui.render import redirect
+from ..wire.agent_credential import AgentCredential, identify_agent
+from ..wire.app_context import Context
+from ..wire.authenticate import identify_asking
+from ..wire.client_address import client_address
+from ..wire.errors import INVALID_BODY, Problem, body_of, fault_in_words, fault_of_body, problem_of
+from ..wire.local_credentials import Identified
+from ..wire.route import FORM_FIELDS_MOST, Ask, NoQuery, Reply, Route
+
+log = logging.getLogger("leadline.http")
+
+# Of pages only: it leads to where a second factor is set up.
+SECOND_FACTOR_OWED = "second_factor_owed"
+
+_NUL = b"\\u0000"
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_encode = msgspec.json.Encoder().encode
+
+
+async def answer(
+    route: Route, context: Context, request: Request, parameters: Mapping[str, str]
+) -> Response:
+    """Answers a request; every refusal is one field, and nothing else leaves."""
+    try:
+        ask = await _admit(route, context, request, parameters)
+        found = await route.handler(ask)
+        if route.method != "GET" and ask.principal is not None:
+            # Whoever wrote something reads it on the public pages at once.
+            context.forget()
+            context.on_written()
+        return _respond(route, found)
+    except Problem as caught:
+        problem = caught
+    except Refused as refused:
+        problem = problem_of(refused)
+    except Unavailable as error:
+        log.warning("the store is away", extra={"route": route.path, "cause": str(error)})
+        problem = Problem("not_ready", headers={"Retry-After": "1"})
+    except Exception:
+        # Logged before anything is awaited: a client that went away would take the error with it.
+        log.exception("a request failed", extra={"route": route.path, "method": route.method})
+        problem = Problem("internal_error")
+    if route.page and problem.code == SECOND_FACTOR_OWED:
+        return _respond(route, redirect(PROFILE))
+    if route.page:
+        return _respond(route, problem_page(problem, request.full_path.rstrip("?")))
+    return _refuse(problem)
+
+
+async def _admit(
+    route: Route, context: Context, request: Request, parameters: Mapping[str, str]
+) -> Ask:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    identified: Identified | None = None
+    agent: AgentCredential | None = None
+    scope: Scope | None = None
+    ids, words, malformed = _read_parameters(parameters)
+    by_token = route.token_opens and bool(request.args.get("token"))
+    if route.action.need is Need.AGENT:
+        agent = await _demand_agent(context, headers)
+    elif route.action.need is not Need.NOBODY and not by_token:
+        identified = await _demand_credential(context, headers, request.method)
+        scope = await _demand_access(context, route, identified.principal, ids, malformed)
+    elif malformed:
+        raise Problem("not_found")
+    return Ask(
+        context=context,
+        principal=identified.principal if identified else None,
+        agent=agent,
+        scope=scope,
+        ids=ids,
+        words=words,
+        body=await _read_body(route, request),
+        query=_read_query(route, request),
+        method=request.method,
+        client=client_address(_peer(request), headers, context.options.trusted_proxies),
+        session_hash=identified.session_hash if identified else None,
+        headers=headers,
+        path=request.path,
+        form=await _read_form(route, request),
+    )
+
+
+async def _demand_credential(
+    context: Context, headers: Mapping[str, str], method: str
+) -> Identified:
+    identified = await identify_asking(context, headers)
+    if identified is None:
+        raise Problem("unauthorized")
+    if identified.by_cookie and is_cross_site(method, headers, context.options.public_base_url):
+        raise Problem("forbidden")
+    return identified
+
+
+async def _demand_agent(context: Context, headers: Mapping[str, str]) -> AgentCredential:
+    found = await identify_agent(context.pool, headers, context.options.agents)
+    if found is None:
+        raise Problem("unauthorized")
+    return found
+
+
+async def _demand_access(
+    context: Context,
+    route: Route,
+    principal: Principal,
+    ids: Mapping[str, UUID],
+    malformed: bool,
+) -> Scope | None:
+    if malformed:
+        raise Problem("not_found")
+    scope = None
+    if route.scope is not None:
+        kind, parameter = route.scope
+        async with context.pool.statement("find_scope") as tx:
+            scope = await select_scope(tx, kind, ids[parameter])
+        if scope is None:
+            raise Problem("not_found")
+    match may(principal, route.action, scope):
+        case Answer.HIDDEN:
+            raise Problem("not_found")
+        case Answer.REFUSED if route.page and principal.owes_second_factor:
+            raise Problem(SECOND_FACTOR_OWED, status=403)
+        case Answer.REFUSED:
+            raise Problem("forbidden")
+        case Answer.ALLOWED:
+            return scope
+
+
+def _read_parameters(
+    parameters: Mapping[str, str],
+) -> tuple[dict[str, UUID], dict[str, str], bool]:
+    """Ids, other words, and whether an id is none."""
+    ids: dict[str, UUID] = {}
+    words: dict[str, str] = {}
+    malformed = False
+    for name, text in parameters.items():
+        if not name.endswith("ID"):
+            words[name] = text
+            continue
+        try:
+            ids[name] = UUID(text)
+            malformed = malformed or len(text) != 36
+        except ValueError:
+            malformed = True
+    return ids, words, malformed
+
+
+async def _read_body(route: Route, request: Request) -> Any:
+    if route.body_ignored and await read_limited(request, route.body_largest) is None:
+        raise Problem("body_too_large")
+    if route.body is None:
+        return None
+    media_type = request.mimetype
+    data = await read_limited(request, route.body_largest)
+    if data == b"" and route.body_optional:
+        return None
+    if media_type != "application/json":
+        raise Problem("unsupported_media_type")
+    if data is None:
+        raise Problem("body_too_large")
+    if _NUL in data:
+        raise Problem(INVALID_BODY)
+    decoder = _decoders.get(route.body)
+    if decoder is None:
+        decoder = _decoders[route.body] = msgspec.json.Decoder(route.body)
+    try:
+        body = decoder.decode(data)
+        if route.names_once:
+            # Only the names are looked at: what stands behind them was read above.
+            json.loads(data, object_pairs_hook=_expect_once, parse_int=str, parse_float=str)
+        return body
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise fault_of_body(error) from error
+
+
+def _expect_once(pairs: list[tuple[str, Any]]) -> None:
+    """The pairs of one object, inner ones first."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise Problem(f"{name[:64]}: is given twice")
+        seen.add(name)
+
+
+async def _read_form(route: Route, request: Request) -> dict[str, list[str]]:
+    if not route.form:
+        return {}
+    if request.mimetype != "application/x-www-form-urlencoded":
+        raise Problem("unsupported_media_type")
+    data = await read_limited(request, route.form_largest)
+    if data is None:
+        raise Problem("body_too_large")
+    try:
+        given = parse_qs(
+            data.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS_MOST, errors="strict"
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise Problem("the form cannot be read") from None
+    if any("\x00" in value for values in given.values() for value in values):
+        raise Problem("the form cannot be read")
+    return given
+
+
+async def read_limited(request: Request, most: int) -> bytes | None:
+    """The body, or None where it is larger."""
+    if (request.content_length or 0) > most:
+        return None
+    data = bytearray()
+    async for chunk in request.body:
+        data += chunk
+        if len(data) > most:
+            return None
+    return bytes(data)
+
+
+def _read_query(route: Route, request: Request) -> Any:
+    """Unknown parameters are ignored; one that is given twice is refused unless it is a list."""
+    if route.query is NoQuery:
+        return None
+    given: dict[str, Any] = {}
+    for name, is_list in _query_fields(route.query):
+        values = request.args.getlist(name)
+        if not values:
+            continue
+        if is_list:
+            given[name] = values
+        elif len(values) > 1:
+            raise Problem(f"{name}: is given more than once")
+        else:
+            given[name] = values[0]
+    try:
+        return msgspec.convert(given, route.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(fault_in_words(str(error))) from error
+
+
+@cache
+def _query_fields(query: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
+    """Each parameter's name, and whether it may be given more than once."""
+    return tuple((field.encode_name, _is_list(field.type)) for field in structs.fields(query))
+
+
+def _is_list(kind: Any) -> bool:
+    return isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.ListType)
+
+
+def _peer(request: Request) -> str:
+    client = request.scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _respond(route: Route, found: Any) -> Response:
+    if isinstance(found, Response):
+        return found
+    return as_response(found if isinstance(found, Reply) else Reply(body=found), route.status)
+
+
+def as_response(reply: Reply, status: int = 200) -> Response:
+    """`status` holds where the reply has none of its own."""
+    status = reply.status or status
+    if reply.body is None or status == 204:
+        response = Response(b"", status=status)
+        response.headers.pop("Content-Type", None)
+    else:
+        body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
+        response = Response(body, status=status, content_type=reply.content_type)
+    response.headers["Cache-Control"] = "no-store"
+    for name, value in reply.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def _refuse(problem: Problem) -> Response:
+    response = Response(
+        body_of(problem.code), status=problem.status, content_type="application/json"
+    )
+    response.headers["Cache-Control"] = "no-store"
+    for name, value in problem.headers.items():
+        response.headers[name] = value
+    if problem.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response

@@ -1,0 +1,145 @@
+"""The one table of routes: the app, the OpenAPI document and the access matrix are made of it."""
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from ...storage.accounts.rules.access import Action, Need
+from ..accounts.routes import (
+    audit,
+    auth_policy,
+    me,
+    members,
+    organizations,
+    password_resets,
+    projects,
+    tokens,
+)
+from ..accounts.routes import (
+    local_login as signin,
+)
+from ..accounts.routes import (
+    oidc_login as single_sign_on,
+)
+from ..accounts.routes import (
+    oidc_settings as sign_on_settings,
+)
+from ..accounts.routes import (
+    users as people,
+)
+from ..agents.routes import agent, agent_tokens, fleet
+from ..alerting import routes as service_alerting
+from ..bundles.routes import bundles, file_providers
+from ..changes.routes import changes
+from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
+from ..home.routes import search, version
+from ..incidents.routes import alertmanager_intake as alerts
+from ..incidents.routes import incidents
+from ..maintenance.routes import maintenance, maintenance_series
+from ..monitors.routes import event_stream as stream
+from ..monitors.routes import monitor_defaults, monitors, push, secrets
+from ..monitors.routes import monitor_results as results
+from ..notifications.routes import (
+    channels,
+    mail_settings,
+    outbox,
+    webhooks,
+)
+from ..notifications.routes import (
+    global_silence as alerting,
+)
+from ..objectives.routes import sla, sla_targets
+from ..oncall.routes import escalation_policies, oncall
+from ..retirement import routes as succession
+from ..services.routes import service_reliability, services
+from ..status_pages.public.html_routes import ROUTES as PUBLIC_PAGES
+from ..status_pages.public.subscription_forms import ROUTES as SUBSCRIBING
+from ..status_pages.routes import (
+    branding,
+    public_pages,
+    status_pages,
+)
+from ..status_pages.routes import (
+    page_subscriptions as subscriptions,
+)
+from ..wire.route import Ask, Reply, Route
+from .console_routes import ROUTES as PAGES
+from .openapi_builder import describe
+
+
+@cache
+def _document() -> bytes:
+    return msgspec.json.encode(describe(ROUTES))
+
+
+async def _read_document(_ask: Ask) -> Reply:
+    """Stands here and in no room of routes, as it tells of all of them."""
+    return Reply(body=_document())
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *signin.ROUTES,
+    *me.ROUTES,
+    *version.ROUTES,
+    *organizations.ROUTES,
+    *members.ROUTES,
+    *projects.ROUTES,
+    *tokens.ROUTES,
+    *agent_tokens.ROUTES,
+    *monitors.ROUTES,
+    *bundles.ROUTES,
+    *file_providers.ROUTES,
+    *secrets.ROUTES,
+    *channels.ROUTES,
+    *escalation_policies.ROUTES,
+    *oncall.ROUTES,
+    *webhooks.ROUTES,
+    *incidents.ROUTES,
+    *alerts.ROUTES,
+    *maintenance.ROUTES,
+    *maintenance_series.ROUTES,
+    *status_pages.ROUTES,
+    *subscriptions.ROUTES,
+    *public_pages.ROUTES,
+    *branding.ROUTES,
+    *alerting.ROUTES,
+    *auth_policy.ROUTES,
+    *mail_settings.ROUTES,
+    *sign_on_settings.ROUTES,
+    *single_sign_on.ROUTES,
+    *password_resets.ROUTES,
+    *monitor_defaults.ROUTES,
+    *services.ROUTES,
+    *service_reliability.ROUTES,
+    *service_alerting.ROUTES,
+    *succession.ROUTES,
+    *gate.ROUTES,
+    *gate_overrides.ROUTES,
+    *gate_ledger.ROUTES,
+    *gate_replay.ROUTES,
+    *changes.ROUTES,
+    *results.ROUTES,
+    *sla.ROUTES,
+    *sla_targets.ROUTES,
+    *push.ROUTES,
+    *agent.ROUTES,
+    *search.ROUTES,
+    *stream.ROUTES,
+    *audit.ROUTES,
+    *outbox.ROUTES,
+    *fleet.ROUTES,
+    *people.ROUTES,
+    Route(
+        method="GET",
+        path="/api/v1/openapi.json",
+        action=Action(Need.ANYONE),
+        handler=_read_document,
+        summary="This document.",
+        tag="table",
+        answer=dict[str, Any],
+    ),
+    *PUBLIC_PAGES,
+    *SUBSCRIBING,
+    *PAGES,
+)

@@ -1,0 +1,94 @@
+"""Who tells people that something is wrong: the service, or its members for themselves, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ....storage.alerting.queries.alerting_state import SignalState
+from ....storage.alerting.tables.service_alertings import AlertingRow
+from ....storage.core.instant import Instant
+from ...ui.formatting import count, duration, setting
+from .service_data import ServiceFacts
+
+REASONS: Final = {
+    "no_owning_service": "it does not own their paging",
+    "no_governing_revision": "nothing is declared that governs now",
+    "policy_pages_nothing": "it is set to tell of nothing, or names nobody to tell",
+    "state_not_pageable": "what it is now is none of what it pages on",
+    "never_evaluated": "it was never looked at yet",
+    "generation_changed": "its alerting was edited, and it was not looked at since",
+    "revision_changed": "its declaration was edited, and it was not looked at since",
+    "evaluation_error": "the last look at it failed",
+    "stale_lease": "nobody has looked at it lately",
+    "no_enabled_target": "every channel that it would page is turned off",
+    "held": "it holds its page back",
+    "rule_unevaluated": "a burn rule cannot be decided",
+    "unroutable": "its ladder or schedule leads to nobody",
+    "onset_pending": "it has seen the trouble and not told of it yet",
+    "onset_undelivered": "its page did not arrive",
+    "latch_inconsistent": "what it remembers of the trouble does not fit together",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """`lines` say it in sentences; `settings` is how it is set."""
+
+    mark: str
+    text: str
+    lines: Sequence[str]
+    settings: Sequence[tuple[str, str]]
+
+
+def spoken(facts: ServiceFacts) -> Spoken:
+    row, state = facts.alerting, facts.alerting_state
+    if row is None or not row.owns_paging:
+        return Spoken(
+            "pending",
+            "Its members speak for themselves",
+            ["Each monitor that goes down tells its own channels. The service tells nobody."],
+            [] if row is None else _settings(row),
+        )
+    if state.live.armed:
+        lines = [
+            "A member that goes down stays quiet: one page tells of the service instead."
+            f"{_looked(state.live, facts.now)}"
+        ]
+        found = Spoken("up", "The service speaks for its members", lines, _settings(row))
+    else:
+        why = reason_words(state.live.reason)
+        lines = [f"The service owns their paging and cannot speak: {why}.{_failed(state.live)}"]
+        text = "Its members speak for themselves, until the service can"
+        found = Spoken("degraded", text, lines, _settings(row))
+    if state.burn.armed:
+        return replace(found, lines=[*lines, "It tells when its budget burns too fast, too."])
+    why = reason_words(state.burn.reason)
+    said = f"Of a budget that burns too fast it does not tell: {why}.{_failed(state.burn)}"
+    return replace(found, lines=[*lines, said])
+
+
+def _looked(signal: SignalState, now: Instant) -> str:
+    if signal.evaluated_at is None:
+        return ""
+    return f" It was last looked at {duration(now - signal.evaluated_at)} ago."
+
+
+def _failed(signal: SignalState) -> str:
+    return f" The last look said: {signal.last_error}." if signal.last_error else ""
+
+
+def reason_words(reason: str | None) -> str:
+    if reason is None:
+        return "nobody knows why"
+    return REASONS.get(reason, reason.replace("_", " "))
+
+
+def _settings(row: AlertingRow) -> list[tuple[str, str]]:
+    on = [*row.page_on, *(["unknown"] if row.page_on_unknown else [])]
+    again = setting(row.renotify_seconds) if row.renotify_seconds else "never"
+    looks = count(row.confirm_evaluations, "look")
+    return [
+        ("Pages on", " and ".join(on) or "nothing"),
+        ("Confirmed by", f"{looks}, half a minute apart"),
+        ("Told again every", again),
+    ]

@@ -1,0 +1,182 @@
+"""The burn-down of a service's budget: from what is sealed by hour or by day to steps and words.
+
+The last step ends at what the figure beside the plot says; each one before lies higher by what was
+down after it, so that figure and plot cannot disagree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from ....storage.core.availability import Withheld, allowed_us
+from ....storage.core.instant import DAY, HOUR, Instant, to_datetime
+from ....storage.services.rules.service_report import Window
+from ...maintenance.console.maintenance_weeks import Table, exact
+from ...ui.formatting import COVERAGE_SAMPLE, clock, duration, percent
+from ...ui.plots.burndown import Kind, Step, burndown
+from ...ui.plots.latency import Tick
+from ...ui.reliability_text import LABELS, precisely
+from .service_data import Bucket
+
+TABLE_MOST = 60
+# A fall of so much of the budget is written beside it.
+_WRITTEN = Fraction(1, 20)
+_TICKS = 4
+_STEPS = (1, 2, 5, 15)
+_LABELS_MOST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    drawn: Markup
+    table: Table
+    has_gaps: bool
+    has_maintenance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What of the window a bucket is, with what was down in it."""
+
+    from_: Instant
+    to: Instant
+    kind: Kind
+    bad_us: int
+
+
+def plot(window: Window, objective: int, buckets: Sequence[Bucket], unit: int) -> Plot | None:
+    """None where the budget is withheld: then there is nothing to burn down."""
+    if isinstance(window.budget(objective), Withheld) or window.to <= window.from_:
+        return None
+    parts = _parts(window, buckets, unit)
+    allowed = allowed_us(window.durations.split, objective)
+    steps = _steps(window, parts, allowed)
+    label = f"Error budget left over {LABELS[window.window]}."
+    return Plot(
+        burndown(steps, ticks(window.from_, window.to), label),
+        _table(parts, allowed, window.durations.bad_us),
+        any(part.kind in (Kind.GAP, Kind.PARTLY) for part in parts),
+        any(part.kind is Kind.MAINTENANCE for part in parts),
+    )
+
+
+def _parts(window: Window, buckets: Sequence[Bucket], unit: int) -> list[_Part]:
+    """Each unit of the window in order, those of which nothing is sealed too."""
+    known = {bucket.start: bucket for bucket in buckets}
+    found = []
+    for start in range(window.from_ - window.from_ % unit, window.to, unit):
+        from_, to = max(Instant(start), window.from_), min(Instant(start + unit), window.to)
+        bucket = known.get(Instant(start))
+        bad = 0 if bucket is None else bucket.durations.bad_us
+        found.append(_Part(from_, to, kind_of(bucket), bad))
+    return found
+
+
+def kind_of(bucket: Bucket | None) -> Kind:
+    if bucket is None:
+        return Kind.GAP
+    split = bucket.durations.split
+    if not split.measured_us:
+        return Kind.MAINTENANCE if split.excluded_us and not split.unknown_us else Kind.GAP
+    return Kind.PARTLY if 100 * split.unknown_us > split.range_us else Kind.MEASURED
+
+
+def _steps(window: Window, parts: Sequence[_Part], allowed: Fraction) -> list[Step]:
+    length = window.to - window.from_
+    after = 0
+    found: list[Step] = []
+    for part in reversed(parts):
+        # The first may reach back before the window: what was down there is not its.
+        left = (allowed - max(window.durations.bad_us - after, 0)) / allowed
+        share = Fraction(part.bad_us) / allowed
+        cost = f"\u2212{duration(part.bad_us)}" if share >= _WRITTEN else ""
+        found.append(
+            Step(
+                (part.from_ - window.from_) / length,
+                (part.to - window.from_) / length,
+                part.kind,
+                float(left),
+                cost,
+            )
+        )
+        after += part.bad_us
+    return found[::-1]
+
+
+def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> Table:
+    """What used the budget and what is not known, the newest first; neighbours are merged."""
+    rows: list[list[str]] = []
+    after = 0
+    for part, to in _merged(parts):
+        if part.kind in (Kind.GAP, Kind.MAINTENANCE):
+            word = "not measured" if part.kind is Kind.GAP else "maintenance"
+            rows.append([_span(part.from_, to), word, "—"])
+        elif part.bad_us:
+            left = (allowed - max(bad_us - after, 0)) / allowed
+            said = percent(left, COVERAGE_SAMPLE) if left > 0 else "nothing"
+            rows.append([_span(part.from_, to), f"down {precisely(part.bad_us)}", said])
+        after += part.bad_us
+    heads = ["When, UTC", "What", "Budget left after"]
+    return Table("What used the budget", heads, rows[:TABLE_MOST], max(len(rows) - TABLE_MOST, 0))
+
+
+def _merged(parts: Sequence[_Part]) -> list[tuple[_Part, Instant]]:
+    """The newest first, equal neighbours as one with the instant where it ends."""
+    found: list[tuple[_Part, Instant]] = []
+    for part in reversed(parts):
+        if found and _is_one(part, found[-1][0]):
+            later, to = found[-1]
+            found[-1] = (_Part(part.from_, later.to, part.kind, part.bad_us + later.bad_us), to)
+        else:
+            found.append((part, part.to))
+    return found
+
+
+def _is_one(part: _Part, later: _Part) -> bool:
+    if part.kind in (Kind.GAP, Kind.MAINTENANCE):
+        return part.kind is later.kind
+    measured = later.kind in (Kind.MEASURED, Kind.PARTLY)
+    return measured and bool(part.bad_us) == bool(later.bad_us)
+
+
+def _span(from_: Instant, to: Instant) -> str:
+    same = to_datetime(from_).date() == to_datetime(Instant(to - 1)).date()
+    return f"{exact(from_)} to {clock(to, seconds=False) if same else exact(to)}"
+
+
+def ticks(from_: Instant, to: Instant) -> list[Tick]:
+    """Midnights evenly apart, named by their days; times where the stretch is short. A phone has
+    room for half of them."""
+    length = to - from_
+    if length <= 3 * DAY:
+        ats = [Instant(from_ + length * n // _TICKS) for n in range(_TICKS + 1)]
+        named = [(at, f"{exact(at)[:3]} {clock(at, seconds=False)}") for at in ats]
+    else:
+        step = next(days for days in _STEPS if length <= _LABELS_MOST * days * DAY) * DAY
+        last = to - to % DAY
+        days = range(last - (last - from_) // step * step, last + 1, step)
+        named = [(Instant(at), _short(Instant(at))) for at in days]
+    many = len(named) - 1
+    return [
+        Tick((at - from_) / length, text, minor=(many - n) % 2 == 1)
+        for n, (at, text) in enumerate(named)
+    ]
+
+
+def _short(at: Instant) -> str:
+    moment = to_datetime(at)
+    return f"{moment.day} {moment:%b}"
+
+
+def unit_of(window: str) -> int:
+    return DAY if window == "90d" else HOUR
+
+
+def sealed_note(sealed_through: Instant | None, now: Instant) -> str:
+    if sealed_through is None:
+        return "nothing is sealed yet"
+    if to_datetime(sealed_through).date() == to_datetime(now).date():
+        return f"sealed to {clock(sealed_through, seconds=False)}"
+    return f"sealed to {exact(sealed_through)}"

@@ -1,0 +1,112 @@
+"""The members that a service is made of, each with how it is now and how its last day went, and by
+which policies they make the service what it is, in words.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from markupsafe import Markup
+
+from ....storage.core.instant import SECOND
+from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.services.queries.console_services import MemberRow
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode, Seen
+from ...ui.formatting import count
+from ...ui.plots.heartbeat_strip import strip
+from ...ui.time_slots import beats
+from .service_data import ServiceFacts
+
+SHOWN_MOST = 60
+MARKS = {
+    Seen.UP: ("up", "up"),
+    Seen.DOWN: ("down", "down"),
+    Seen.MISSING: ("unknown", "unknown"),
+    Seen.PAUSED: ("paused", "paused"),
+    Seen.MAINTENANCE: ("maint", "in maintenance"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    name: str
+    mark: str
+    word: str
+    region: str
+    strip: Markup | None
+    counts: bool
+
+
+def member_lines(facts: ServiceFacts) -> list[Line]:
+    """Those that count first, and of them what is in trouble."""
+    newest = facts.revisions[-1] if facts.revisions else None
+    if newest is None:
+        return []
+    lines = [_line(facts, newest, member) for member in facts.members[:SHOWN_MOST]]
+    return sorted(lines, key=lambda line: not line.counts)
+
+
+def _line(facts: ServiceFacts, newest: Revision, member: MemberRow) -> Line:
+    mark, word = MARKS[facts.health.members.get(member.id, Seen.MISSING)]
+    course = facts.courses.get((facts.row.org, member.id))
+    drawn = None
+    if course is not None:
+        held = held_us(member, newest.policies)
+        shown = beats(course, facts.axis, facts.now, held_us=held)
+        drawn = strip(shown, f"{member.name}, last day in slots of half an hour")
+    counts = member.id in newest.sli
+    return Line(member.uid, member.name, mark, word, member.region, drawn, counts)
+
+
+def held_us(member: MemberRow, policies: Policies) -> int:
+    """How long a result of the member speaks for it, by what is declared."""
+    interval_us = member.interval_seconds * SECOND
+    if member.type == MonitorType.PUSH:
+        return interval_us + member.grace_seconds * SECOND
+    return max(policies.active_multiplier * interval_us, policies.active_floor_us)
+
+
+def policy_words(policies: Policies, members: int) -> str:
+    """How the members make the service what it is."""
+    if not members:
+        return "No member counts, so that nothing can be said of it."
+    return " ".join((_in_region(policies), _over_regions(policies), _missing(policies)))
+
+
+def _in_region(policies: Policies) -> str:
+    match policies.mode:
+        case Mode.ALL:
+            return "In a region all members must be up."
+        case Mode.ANY:
+            return "In a region one member that is up is enough to serve; all make it healthy."
+        case Mode.QUORUM:
+            healthy = count(policies.healthy_min, "member")
+            return (
+                f"In a region {healthy} up make it healthy, "
+                f"{policies.degraded_min} keep it serving."
+            )
+
+
+def _over_regions(policies: Policies) -> str:
+    match policies.region_mode:
+        case RegionMode.ALL_REGIONS:
+            return "The worst region decides."
+        case RegionMode.ANY_REGION:
+            return "The best region decides."
+        case RegionMode.PER_REGION:
+            healthy = count(policies.healthy_min_regions, "healthy region")
+            return (
+                f"{healthy} {'makes' if policies.healthy_min_regions == 1 else 'make'} it "
+                f"healthy, {policies.degraded_min_regions} that serve keep it degraded."
+            )
+
+
+def _missing(policies: Policies) -> str:
+    match policies.missing_data:
+        case MissingData.UNKNOWN:
+            return "Missing data is unknown."
+        case MissingData.BAD:
+            return "Missing data counts as down."
+        case MissingData.IGNORE:
+            return "Missing data is left out while another member decides."

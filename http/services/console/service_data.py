@@ -1,0 +1,243 @@
+"""Everything that a service's page shows, read in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....storage.alerting.queries.alerting_state import AlertingState, select_alerting_state
+from ....storage.alerting.tables.service_alertings import AlertingRow, select_alerting
+from ....storage.changes.queries.console_changes import Happened, select_happened
+from ....storage.changes.rules.change import AHEAD_MOST_US, Kind
+from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
+from ....storage.core.time_span import Span
+from ....storage.engine.pools import Tx
+from ....storage.monitors.tables.monitors import MonitorRow, select_superseded
+from ....storage.objectives.rules import DEFAULT_RULES, Rule
+from ....storage.objectives.tables.burn_rules import BurnRuleRow, select_rules_of_services
+from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
+from ....storage.results.queries.console_results import Course, select_courses
+from ....storage.services.queries.console_services import (
+    IncidentOf,
+    MaintenanceOf,
+    MemberRow,
+    select_incidents_of,
+    select_maintenance_of,
+    select_member_rows,
+)
+from ....storage.services.queries.service_health import HealthNow, select_health_now
+from ....storage.services.queries.service_reports import (
+    Repair,
+    select_burns,
+    select_repairing,
+    select_series,
+    select_window,
+)
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_dependency import turned
+from ....storage.services.rules.service_health import Durations, Seen
+from ....storage.services.rules.service_report import WINDOWS, BurnWindow, Window
+from ....storage.services.tables.service_dependencies import select_edges
+from ....storage.services.tables.service_revisions import (
+    EpochRow,
+    Noted,
+    select_epochs,
+    select_noted,
+    select_revisions,
+)
+from ....storage.services.tables.services import Key, ServiceRow, select_service, select_services
+from ...ui.page_layout import Frame, frame_of
+from ...ui.reliability_text import window_shown
+from ...ui.time_slots import Axis
+from ...wire.errors import Problem
+from ...wire.route import Ask
+
+# Range → (length, what one step of its axis holds).
+RANGES = {
+    "7d": (7 * DAY, HOUR),
+    "14d": (14 * DAY, 2 * HOUR),
+    "30d": (30 * DAY, 4 * HOUR),
+}
+MEMBER_SLOT_US = 30 * MINUTE
+MEMBER_SLOTS = 48
+MEMBERS_DRAWN_MOST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What is sealed of a step, whatever epochs lie in it; some of it may be missing."""
+
+    start: Instant
+    minutes: int
+    durations: Durations
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFacts:
+    frame: Frame
+    row: ServiceRow
+    now: Instant
+    health: HealthNow
+    revisions: Sequence[Revision]
+    noted: Sequence[Noted]
+    epochs: Sequence[EpochRow]
+    members: Sequence[MemberRow]
+    # Of all that were ever declared and are still there.
+    names: Mapping[int, str]
+    courses: Mapping[Key, Course]
+    axis: Axis
+    targets: Mapping[str, TargetRow]
+    shown: str
+    windows: Mapping[str, Window]
+    burn_rules: Sequence[Rule]
+    burn_rows: Sequence[BurnRuleRow]
+    burns: Sequence[BurnWindow]
+    range_name: str
+    hours: Sequence[Bucket]
+    days: Sequence[Bucket]
+    changes: Sequence[Happened]
+    incidents: Sequence[IncidentOf]
+    maintenance: Sequence[MaintenanceOf]
+    upstreams: Sequence[tuple[ServiceRow, HealthNow]]
+    dependants: Sequence[tuple[ServiceRow, HealthNow]]
+    alerting: AlertingRow | None
+    alerting_state: AlertingState
+    repairing: Sequence[Repair]
+    # The monitors in whose place it stands.
+    supersedes: Sequence[MonitorRow]
+
+    @property
+    def objective(self) -> int | None:
+        target = self.targets.get(self.shown)
+        return None if target is None else target.objective
+
+    @property
+    def governing(self) -> Revision | None:
+        """The revision by which it is what it is now."""
+        number = self.health.revision
+        return next((one for one in self.revisions if one.revision == number), None)
+
+
+async def select_facts(ask: Ask, shown: str, range_name: str) -> ServiceFacts:
+    async with ask.context.pool.transaction("console_service", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        return await _facts(ask, tx, row, shown, range_name)
+
+
+async def _facts(ask: Ask, tx: Tx, row: ServiceRow, shown: str, range_name: str) -> ServiceFacts:
+    key, now = row.key, tx.now
+    targets = (await select_service_targets(tx, [key]))[key]
+    shown = shown if shown in WINDOWS else window_shown(targets)
+    target = targets.get(shown)
+    rules, rows, burns = await _burns(tx, row, target)
+    revisions = (await select_revisions(tx, [key]))[key]
+    ever = sorted({member for revision in revisions for member in revision.monitors})
+    newest = revisions[-1].monitors if revisions else ()
+    upstreams, dependants, health = await _neighbours(tx, row)
+    known = await select_member_rows(tx, row.org, ever)
+    members = _in_order([one for one in known if one.id in newest], health[key])
+    until = row.sealed_through or now
+    length = RANGES[range_name][0]
+    from_at = Instant(now - length)
+    axis = _axis(now)
+    drawn = [(row.org, member.id) for member in members[:MEMBERS_DRAWN_MOST]]
+    return ServiceFacts(
+        frame=await frame_of(ask, tx),
+        row=row,
+        now=now,
+        health=health[key],
+        revisions=revisions,
+        noted=await select_noted(tx, key),
+        epochs=(await select_epochs(tx, [key]))[key],
+        members=members,
+        names={one.id: one.name for one in known},
+        courses=await select_courses(tx, drawn, axis.from_at, axis.until, axis.step_us),
+        axis=axis,
+        targets=targets,
+        shown=shown,
+        windows={name: await select_window(tx, row, name) for name in WINDOWS},
+        burn_rules=rules,
+        burn_rows=rows,
+        burns=burns,
+        range_name=range_name,
+        hours=await select_buckets(tx, row, Instant(until - 31 * DAY), until, "hour"),
+        days=await select_buckets(tx, row, Instant(until - 91 * DAY), until, "day"),
+        changes=await select_happened(tx, key, changes_within(now, length), list(Kind), None),
+        incidents=await select_incidents_of(
+            tx, row.org, row.project, row.id, ever, from_at, Instant(now + 1)
+        ),
+        maintenance=await select_maintenance_of(
+            tx, row.org, row.project, ever, from_at, Instant(now + 1)
+        ),
+        upstreams=upstreams,
+        dependants=dependants,
+        alerting=await select_alerting(tx, key),
+        alerting_state=await select_alerting_state(tx, key, now),
+        repairing=await select_repairing(tx, row),
+        supersedes=await select_superseded(tx, *key),
+    )
+
+
+_ORDER = (Seen.DOWN, Seen.MISSING, Seen.PAUSED, Seen.MAINTENANCE, Seen.UP)
+
+
+def _in_order(members: Sequence[MemberRow], health: HealthNow) -> list[MemberRow]:
+    """What is in trouble first, then by name."""
+    place = {seen: n for n, seen in enumerate(_ORDER)}
+    return sorted(members, key=lambda one: place[health.members.get(one.id, Seen.MISSING)])
+
+
+def _axis(now: Instant) -> Axis:
+    """The last day, its slots on even half hours, so that they do not crawl from look to look."""
+    until = now - now % MEMBER_SLOT_US + MEMBER_SLOT_US
+    return Axis(Instant(until - MEMBER_SLOTS * MEMBER_SLOT_US), MEMBER_SLOT_US, MEMBER_SLOTS)
+
+
+async def _burns(
+    tx: Tx, row: ServiceRow, target: TargetRow | None
+) -> tuple[Sequence[Rule], Sequence[BurnRuleRow], Sequence[BurnWindow]]:
+    """The rules of the target, or those that are shown where it has none, and two ranges of each:
+    the long one and the short one."""
+    if target is None:
+        return (), (), ()
+    rows = (await select_rules_of_services(tx, [row.key])).get(row.key, {}).get(target.window, [])
+    rules = [one.rule for one in rows] or list(DEFAULT_RULES)
+    lengths = [us for rule in rules for us in (rule.long_us, rule.short_us)]
+    found = await select_burns(tx, [(row, target.objective, lengths)])
+    return rules, rows, found.get(row.key, [])
+
+
+def changes_within(now: Instant, length_us: int) -> Span:
+    """Up to now, and what a clock that is ahead of ours tells of."""
+    return Span(Instant(now - length_us), Instant(now + AHEAD_MOST_US + 1))
+
+
+async def select_buckets(
+    tx: Tx, row: ServiceRow, from_: Instant, to: Instant, step: str
+) -> list[Bucket]:
+    found: dict[Instant, Bucket] = {}
+    for point in await select_series(tx, row, from_, to, step):
+        before = found.get(point.start, Bucket(point.start, 0, Durations()))
+        found[point.start] = Bucket(
+            point.start, before.minutes + point.minutes, before.durations + point.durations
+        )
+    return list(found.values())
+
+
+async def _neighbours(
+    tx: Tx, row: ServiceRow
+) -> tuple[
+    list[tuple[ServiceRow, HealthNow]], list[tuple[ServiceRow, HealthNow]], dict[Key, HealthNow]
+]:
+    """What it depends on, what depends on it, and how all of them are."""
+    edges = await select_edges(tx, row.org, row.project)
+    upstreams = [(row.org, key) for key in edges.get(row.id, ())]
+    dependants = [(row.org, key) for key in turned(edges).get(row.id, ())]
+    rows = await select_services(tx, [*upstreams, *dependants])
+    health = await select_health_now(tx, [row.key, *rows])
+
+    def named(keys: Sequence[Key]) -> list[tuple[ServiceRow, HealthNow]]:
+        there = [rows[key] for key in keys if key in rows]
+        return [(one, health[one.key]) for one in sorted(there, key=lambda r: r.name.lower())]
+
+    return named(upstreams), named(dependants), health

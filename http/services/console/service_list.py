@@ -1,0 +1,191 @@
+"""The services of a project: the least budget left first, and what has no figure last, with why."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.engine.pools import Tx
+from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
+from ....storage.services.queries.service_health import HealthNow, select_health_now
+from ....storage.services.queries.service_reports import select_windows
+from ....storage.services.rules.service_report import Window
+from ....storage.services.tables.services import Key, ServiceRow, select_services_of_project
+from ...ui.formatting import count, number
+from ...ui.page_layout import frame_of
+from ...ui.reliability_text import (
+    LABELS,
+    Told,
+    availability,
+    budget_left,
+    judged,
+    left_share,
+    mark_of,
+    objective_text,
+    window_shown,
+    word_of,
+)
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of, project_of
+
+PAGE_ROWS: Final = 100
+_ORDER: Final = ("down", "degraded", "unknown", "pending", "maint", "up")
+_ARE: Final = {
+    "down": "down",
+    "degraded": "degraded",
+    "unknown": "unknown",
+    "pending": "not declared",
+    "maint": "in maintenance",
+}
+
+
+class ServicesQuery(msgspec.Struct, frozen=True):
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    uid: UUID
+    name: str
+    mark: str
+    word: str
+    window: str
+    availability: Told
+    judged: str
+    objective: str
+    left: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All services of the project, and of each the window that it is shown by."""
+
+    rows: Sequence[ServiceRow]
+    health: Mapping[Key, HealthNow]
+    targets: Mapping[Key, Mapping[str, TargetRow]]
+    windows: Mapping[Key, Window]
+
+
+async def show(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_services", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        facts = await select_facts(tx, org_of(ask), project_of(ask))
+    lines = lines_of(facts)
+    pages = max(-(-len(lines) // PAGE_ROWS), 1)
+    at = min(max(ask.query.page, 1), pages)
+    mark, sentence = first_line([line.mark for line in lines])
+    return page(
+        "services/console/service_list.html",
+        frame=frame,
+        mark=mark,
+        sentence=sentence,
+        under=under(lines),
+        lines=lines[(at - 1) * PAGE_ROWS : at * PAGE_ROWS],
+        page=at,
+        pages=pages,
+    )
+
+
+async def select_facts(tx: Tx, org: int, project: int) -> Facts:
+    rows = await select_services_of_project(tx, org, project)
+    keys = [row.key for row in rows]
+    targets = await select_service_targets(tx, keys)
+    by_window: dict[str, list[ServiceRow]] = {}
+    for row in rows:
+        by_window.setdefault(window_shown(targets[row.key]), []).append(row)
+    windows: dict[Key, Window] = {}
+    for window, those in by_window.items():
+        windows |= await select_windows(tx, those, window)
+    return Facts(rows, await select_health_now(tx, keys), targets, windows)
+
+
+def lines_of(facts: Facts) -> list[Line]:
+    found = sorted(facts.rows, key=lambda row: _place(facts, row))
+    return [_line(facts, row) for row in found]
+
+
+def _place(facts: Facts, row: ServiceRow) -> tuple[int, Fraction, str]:
+    """The least left first; then what has an objective and no figure; then what has none."""
+    objective = _objective(facts, row)
+    left = left_share(facts.windows[row.key], objective)
+    if left is not None:
+        return 0, left, row.name.lower()
+    return (2 if objective is None else 1), Fraction(0), row.name.lower()
+
+
+def _objective(facts: Facts, row: ServiceRow) -> int | None:
+    target = facts.targets[row.key].get(facts.windows[row.key].window)
+    return None if target is None else target.objective
+
+
+def _line(facts: Facts, row: ServiceRow) -> Line:
+    window, health = facts.windows[row.key], facts.health[row.key]
+    objective = _objective(facts, row)
+    return Line(
+        row.uid,
+        row.name,
+        mark_of(health),
+        word_of(health),
+        LABELS[window.window],
+        availability(window),
+        judged(window, objective),
+        "" if objective is None else objective_text(objective),
+        budget_left(window, objective),
+    )
+
+
+def first_line(marks: Sequence[str]) -> tuple[str, str]:
+    """The worst is said first; what is not known is never called fine."""
+    if not marks:
+        return "", "No service is declared yet"
+    tally = Counter(marks)
+    worst = next(mark for mark in _ORDER if tally[mark])
+    many = len(marks)
+    if worst == "up":
+        said = "The service is healthy" if many == 1 else f"All {number(many)} services are healthy"
+        return worst, said
+    parts: list[str] = []
+    for mark in _ORDER[:-2]:
+        if tally[mark]:
+            verb = "is" if tally[mark] == 1 else "are"
+            subject = number(tally[mark]) if parts else count(tally[mark], "service")
+            parts.append(f"{subject} {verb} {_ARE[mark]}")
+    if not parts:
+        healthy = tally["up"]
+        rest = f"All else is healthy: {count(healthy, 'service')}"
+        return ("up", rest) if healthy else ("maint", "All services are in maintenance")
+    return worst, ", ".join(parts)
+
+
+def under(lines: Sequence[Line]) -> str:
+    missed = sum(line.judged == "objective missed" for line in lines)
+    if missed:
+        verb = "misses its objective" if missed == 1 else "miss their objectives"
+        return f"{count(missed, 'service')} {verb}."
+    met = sum(line.judged == "objective met" for line in lines)
+    if met:
+        return "Every objective that can be judged is met."
+    return ""
+
+
+_PROJECT: Final = ("project", "projectID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/projects/{projectID}/services",
+        action=Action(Need.VIEWER),
+        scope=_PROJECT,
+        handler=show,
+        summary="The services of a project.",
+        query=ServicesQuery,
+        page=True,
+        in_document=False,
+    ),
+)

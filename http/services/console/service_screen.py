@@ -1,0 +1,165 @@
+"""A service's page: its first line says whether it is fine, and all below says by what figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.incidents.rules.incident import Status
+from ....storage.services.queries.service_health import HealthNow
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.services import ServiceRow
+from ...maintenance.console.maintenance_weeks import exact
+from ...ui.bundle_notice import managed
+from ...ui.formatting import count
+from ...ui.plots.burn_gauge import scale
+from ...ui.reliability_text import (
+    LABELS,
+    Told,
+    availability,
+    budget_left,
+    judged,
+    mark_of,
+    objective_text,
+    word_of,
+)
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from . import budget_plot as budget
+from . import service_timeline as axis
+from .alerting_summary import spoken
+from .burn_gauges import gauges, told_note
+from .member_table import SHOWN_MOST, member_lines, policy_words
+from .revision_table import revision_lines, segment_lines
+from .service_data import ServiceFacts, select_facts
+from .service_summary import first_line, why
+
+RANGE_WORDS: Final = {"7d": "7 d", "14d": "14 d", "30d": "30 d"}
+
+
+class ServiceQuery(msgspec.Struct, frozen=True):
+    window: Literal["", "24h", "7d", "30d", "90d"] = ""
+    range: Literal["7d", "14d", "30d"] = "14d"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    label: str
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    uid: UUID
+    name: str
+    mark: str
+    word: str
+
+
+async def show(ask: Ask) -> Reply:
+    facts = await select_facts(ask, ask.query.window, ask.query.range)
+    mark, sentence = first_line(facts)
+    window, objective = facts.windows[facts.shown], facts.objective
+    buckets = facts.days if facts.shown == "90d" else facts.hours
+    burned = (
+        None
+        if objective is None
+        else budget.plot(window, objective, buckets, budget.unit_of(facts.shown))
+    )
+    newest = facts.revisions[-1] if facts.revisions else None
+    of_bundle = managed(facts.row)
+    may_write = facts.frame.may_write and not (of_bundle and of_bundle.is_read_only)
+    return page(
+        "services/console/service_screen.html",
+        frame=replace(facts.frame, may_write=may_write),
+        managed=of_bundle,
+        supersedes=facts.supersedes,
+        row=facts.row,
+        mark=mark,
+        sentence=sentence,
+        why=why(facts),
+        open=[one for one in facts.incidents if one.status != Status.RESOLVED],
+        figures=figures(facts),
+        repairing=_repairing(facts),
+        shown=facts.shown,
+        label=LABELS[facts.shown],
+        tabs=[(name, LABELS[name]) for name in WINDOWS if name in facts.targets],
+        objective=objective,
+        burned=burned,
+        left=budget_left(window, objective),
+        sealed=budget.sealed_note(facts.row.sealed_through, facts.now),
+        gauges=gauges(facts),
+        scale=scale(),
+        burn_note=told_note(facts, facts.now),
+        ranges=list(RANGE_WORDS.items()),
+        range_name=facts.range_name,
+        lanes=axis.plot(facts),
+        members=member_lines(facts),
+        further=max(len(facts.members) - SHOWN_MOST, 0),
+        policy=policy_words(newest.policies, len(newest.sli)) if newest else "",
+        upstreams=_neighbours(facts.upstreams),
+        dependants=_neighbours(facts.dependants),
+        spoken=spoken(facts),
+        revisions=revision_lines(facts),
+        segments=segment_lines(window),
+    )
+
+
+def figures(facts: ServiceFacts) -> list[Figure]:
+    """The objective and its budget, then each window; what is withheld says why."""
+    found = []
+    window = facts.windows[facts.shown]
+    if facts.objective is not None:
+        over = f"over {LABELS[facts.shown]}"
+        found.append(Figure("Objective", Told(objective_text(facts.objective), over)))
+        found.append(Figure("Budget left", budget_left(window, facts.objective)))
+    for name in ("30d", "24h", "7d", "90d"):
+        target = facts.targets.get(name)
+        told = availability(facts.windows[name])
+        met = judged(facts.windows[name], None if target is None else target.objective)
+        if met:
+            told = Told(told.text, f"{told.note}, {met}", told.withheld)
+        found.append(Figure(LABELS[name], told))
+    return found
+
+
+def _repairing(facts: ServiceFacts) -> list[str]:
+    """What is being made again, in words; old figures stand until then."""
+    words = {
+        "declared_backfill": "the past is told by the first declaration",
+        "late_result": "a result came late",
+        "maintenance": "maintenance was announced or annulled",
+    }
+    said = []
+    for repair in facts.repairing[:5]:
+        reason = words.get(repair.reason, repair.reason.replace("_", " "))
+        tried = ""
+        if repair.state == "failed":
+            tried = f" It failed {count(repair.attempts, 'time')} and is tried again."
+        said.append(f"{exact(repair.from_)} to {exact(repair.to)}, as {reason}.{tried}")
+    further = len(facts.repairing) - len(said)
+    return [*said, f"{further} more."] if further > 0 else said
+
+
+def _neighbours(found: Sequence[tuple[ServiceRow, HealthNow]]) -> list[Neighbour]:
+    return [Neighbour(row.uid, row.name, mark_of(health), word_of(health)) for row, health in found]
+
+
+_SERVICE: Final = ("service", "serviceID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/services/{serviceID}",
+        action=Action(Need.VIEWER),
+        scope=_SERVICE,
+        handler=show,
+        summary="A service.",
+        query=ServiceQuery,
+        page=True,
+        in_document=False,
+    ),
+)

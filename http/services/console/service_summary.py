@@ -1,0 +1,64 @@
+"""Is it fine? A service's first line, and why it is so."""
+
+from ....storage.services.rules.service_health import Health, Seen
+from ...ui.formatting import count
+from ...ui.reliability_text import mark_of
+from .member_table import policy_words
+from .service_data import ServiceFacts
+
+_NAMED_MOST = 3
+
+
+def first_line(facts: ServiceFacts) -> tuple[str, str]:
+    """(mark, sentence)."""
+    name, health = facts.row.name, facts.health
+    mark = mark_of(health)
+    if health.revision is None:
+        if facts.revisions:
+            return mark, f"{name} is declared from the next minute on"
+        return mark, f"{name} is not declared yet"
+    state = health.state
+    if state is None:
+        return mark, f"{name} cannot be judged"
+    match state.health:
+        case None:
+            return mark, f"{name} is in maintenance"
+        case Health.HEALTHY:
+            return mark, f"{name} is healthy"
+        case Health.DEGRADED:
+            return mark, f"{name} is degraded"
+        case Health.DOWN:
+            return mark, f"{name} is down"
+        case Health.UNKNOWN if state.condition.value == "good":
+            return mark, f"{name} works, and how well is not known"
+        case Health.UNKNOWN:
+            return mark, f"{name} cannot be judged"
+
+
+def why(facts: ServiceFacts) -> str:
+    """What follows on the first line."""
+    governing = facts.governing
+    if governing is None:
+        return "Until members are declared, nothing is measured of it."
+    if not governing.sli:
+        return "No member counts: declare which of them decide whether it works."
+    said = []
+    for seen, words in ((Seen.DOWN, "down"), (Seen.MISSING, "unknown"), (Seen.PAUSED, "paused")):
+        found = [
+            one.name
+            for one in facts.members
+            if one.id in governing.sli and facts.health.members.get(one.id) is seen
+        ]
+        if found:
+            said.append(f"{_names(found)} {'is' if len(found) == 1 else 'are'} {words}.")
+    if not said:
+        return (
+            f"{count(len(governing.sli), 'member')} decide{'s' if len(governing.sli) == 1 else ''}."
+        )
+    return f"{' '.join(said)} {policy_words(governing.policies, len(governing.sli))}"
+
+
+def _names(found: list[str]) -> str:
+    if len(found) <= _NAMED_MOST:
+        return " and ".join((", ".join(found[:-1]), found[-1])) if found[1:] else found[0]
+    return f"{', '.join(found[:_NAMED_MOST])} and {len(found) - _NAMED_MOST} more"

@@ -1,0 +1,105 @@
+"""What a service was, stretch by stretch, up to what is sealed of it: for every plot that shows it.
+
+Each step shows the worst that is known of it, and what is not known is never called fine.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from ....storage.core.instant import HOUR, MINUTE, Instant
+from ....storage.services.rules.service_health import Durations
+from ....storage.services.tables.services import ServiceRow
+from ...maintenance.console.maintenance_weeks import exact
+from ...ui.formatting import duration
+from ...ui.plots.timeline_lanes import State, Was, worst
+from ...ui.reliability_text import precisely
+from .service_data import Bucket
+
+# What is not sealed yet is left blank while that is what it always is.
+_LAG_US: Final = 30 * MINUTE
+WORDS: Final = {
+    Was.HEALTHY: "healthy",
+    Was.DEGRADED: "degraded",
+    Was.UNKNOWN: "not known",
+    Was.DOWN: "down",
+    Was.MAINTENANCE: "in maintenance",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    from_: Instant
+    to: Instant
+    was: Was
+    down_us: int
+
+
+def slots(
+    row: ServiceRow, hours: Sequence[Bucket], from_: Instant, to: Instant, step: int
+) -> list[Slot]:
+    """Steps of whole hours within the service's time, up to what is sealed; a long lag is not
+    known."""
+    start, sealed = row.materialization_start, row.sealed_through
+    if start is None or sealed is None:
+        return []
+    known = {bucket.start: bucket for bucket in hours}
+    first = max(from_, start)
+    found = []
+    for at in range(first - first % step, sealed, step):
+        each = [Instant(hour) for hour in range(at, at + step, HOUR)]
+        within = [known.get(hour) for hour in each if hour < sealed and hour + HOUR > start]
+        was = worst([was_of(bucket) for bucket in within]) or Was.UNKNOWN
+        down = sum(bucket.durations.bad_us for bucket in within if bucket is not None)
+        found.append(Slot(max(Instant(at), first), min(Instant(at + step), sealed, to), was, down))
+    if to - sealed > _LAG_US:
+        found.append(Slot(max(sealed, first), to, Was.UNKNOWN, 0))
+    return found
+
+
+def was_of(bucket: Bucket | None) -> Was:
+    """The worst that is known of it; what is not known is not called fine."""
+    if bucket is None:
+        return Was.UNKNOWN
+    durations: Durations = bucket.durations
+    split = durations.split
+    if split.bad_us:
+        return Was.DOWN
+    if not split.range_us or 100 * split.unknown_us > split.range_us:
+        return Was.UNKNOWN
+    if durations.degraded_us:
+        return Was.DEGRADED
+    return Was.MAINTENANCE if 2 * split.excluded_us > split.range_us else Was.HEALTHY
+
+
+def runs(slots_: Sequence[Slot]) -> list[list[Slot]]:
+    """Neighbours that were alike."""
+    return [list(run) for _, run in groupby(slots_, key=lambda slot: slot.was)]
+
+
+def drawn(slots_: Sequence[Slot], share: Callable[[Instant], float]) -> list[State]:
+    """Where each stretch stands, by what part of the axis lies before an instant."""
+    return [
+        State(share(run[0].from_), share(run[-1].to), _said(run), run[0].was)
+        for run in runs(slots_)
+    ]
+
+
+def told(slots_: Sequence[Slot]) -> list[tuple[Instant, str, str]]:
+    """From when, what, and how long; what was healthy is left out."""
+    return [
+        (run[0].from_, WORDS[run[0].was].capitalize(), _length(run))
+        for run in runs(slots_)
+        if run[0].was is not Was.HEALTHY
+    ]
+
+
+def _said(run: Sequence[Slot]) -> str:
+    return f"{exact(run[0].from_)} to {exact(run[-1].to)}: {WORDS[run[0].was]} {_length(run)}"
+
+
+def _length(run: Sequence[Slot]) -> str:
+    """How long of it was down, where that is what it is shown as."""
+    down = sum(slot.down_us for slot in run)
+    return precisely(down) if down else duration(run[-1].to - run[0].from_)

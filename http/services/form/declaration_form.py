@@ -1,0 +1,154 @@
+"""The form of a new service, and that of what is declared of one. A new one is made, declared and
+aimed at in one go: what is refused leaves nothing behind.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.core.refusal import Refused
+from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.monitors.tables.monitors import select_monitor_uids
+from ....storage.objectives.transactions.set_service_objective import put_target_of
+from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST, MEMBERS_MOST
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables.service_revisions import select_revisions
+from ....storage.services.tables.services import ServiceRow, select_service
+from ....storage.services.transactions.create_service import ServiceDraft, create_service
+from ....storage.services.transactions.declare_service import declare
+from ...ui.form_inputs import NONE, Fault, decimal, fault_of, first, typed_of
+from ...ui.form_routes import form_route
+from ...ui.formatting import number
+from ...ui.page_layout import Frame, frame_of
+from ...ui.reliability_text import LABELS
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+from ...wire.scope_keys import org_of, project_of
+from .member_fields import declared, draft_of, values, with_defaults
+
+# More than that many monitors are found by their names.
+NAMES_MOST: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """`revision` is the newest that is declared, 0 for none."""
+
+    frame: Frame
+    row: ServiceRow | None
+    monitors: Sequence[tuple[UUID, str]]
+    revision: int
+    typed: Mapping[str, str]
+    members: Sequence[str]
+    sli: Sequence[str]
+
+
+async def show(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    return _form(ground, ground.typed, ground.members, ground.sli)
+
+
+async def send(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    if first(ask, "act") != "save":
+        return _again(ask, ground)
+    try:
+        if ground.row is None:
+            uid = await _create(ask, ground)
+        else:
+            uid = await _declare(ask, ground.row)
+    except Refused as refused:
+        return _again(ask, ground, fault_of(refused))
+    return redirect(f"/services/{uid}")
+
+
+async def _create(ask: Ask, ground: Ground) -> UUID:
+    project = ground.frame.place.uid
+    draft = ServiceDraft(
+        name=first(ask, "name"),
+        slug=first(ask, "slug") or None,
+        description=first(ask, "description").replace("\r\n", "\n"),
+    )
+    declaration = draft_of(ask)
+    objective = first(ask, "objective")
+    window = first(ask, "window") or "30d"
+    if window not in WINDOWS:
+        raise Problem("the form names no window")
+    aimed = decimal("objective", objective) if objective else None
+    days = ask.context.options.heartbeat_days
+    async with ask.context.pool.transaction("console_create_service") as tx:
+        row = await create_service(tx, ask.who, project, draft)
+        # Before members are held: services are locked before monitors.
+        if aimed is not None:
+            await put_target_of(tx, ask.who, row, window, aimed)
+        if declaration.monitors:
+            await declare(tx, ask.who, project, row.uid, declaration, days)
+    return row.uid
+
+
+async def _declare(ask: Ask, row: ServiceRow) -> UUID:
+    draft = draft_of(ask)
+    days = ask.context.options.heartbeat_days
+    async with ask.context.pool.transaction("console_declare") as tx:
+        await declare(tx, ask.who, row.project_uid, row.uid, draft, days)
+    return row.uid
+
+
+async def _ground(ask: Ask) -> Ground:
+    org = org_of(ask)
+    async with ask.context.pool.transaction("console_service_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        monitors = await select_names(tx, org, project_of(ask), NAMES_MOST)
+        if "serviceID" not in ask.ids:
+            typed, members, sli = declared(None, {})
+            return Ground(frame, None, monitors, 0, {**typed, "window": "30d"}, members, sli)
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        revisions = (await select_revisions(tx, [row.key]))[row.key]
+        newest = revisions[-1] if revisions else None
+        uids = await select_monitor_uids(tx, org, newest.monitors) if newest else {}
+    typed, members, sli = declared(newest, uids)
+    return Ground(frame, row, monitors, len(revisions), typed, members, sli)
+
+
+def _again(ask: Ask, ground: Ground, fault: Fault = NONE) -> Reply:
+    """With what was typed."""
+    sli = ask.form.get("sli", [])
+    return _form(ground, typed_of(ask), [*ask.form.get("member", []), *sli], sli, fault)
+
+
+def _form(
+    ground: Ground,
+    typed: Mapping[str, str],
+    members: Sequence[str],
+    sli: Sequence[str],
+    fault: Fault = NONE,
+) -> Reply:
+    names = ("name", "slug", "description", "objective", "window", "backfill_from", "wanted")
+    return page(
+        "services/form/declaration_form.html",
+        status=400 if fault.text else 200,
+        frame=ground.frame,
+        row=ground.row,
+        revision=ground.revision,
+        typed={**dict.fromkeys(names, ""), **with_defaults(typed)},
+        fault=fault,
+        windows=list(LABELS.items()),
+        members_most=MEMBERS_MOST,
+        description_longest=number(DESCRIPTION_LONGEST),
+        **values(ground.monitors, typed, members, sli),
+    )
+
+
+_NEW: Final = ("/projects/{projectID}/services/new", ("project", "projectID"))
+_ONE: Final = ("/services/{serviceID}/declaration", ("service", "serviceID"))
+
+ROUTES: Final = (
+    form_route("GET", *_NEW, show, "The form of a new service."),
+    form_route("POST", *_NEW, send, "Adds a service."),
+    form_route("GET", *_ONE, show, "The form of what is declared of a service."),
+    form_route("POST", *_ONE, send, "Declares a service anew."),
+)

@@ -1,0 +1,128 @@
+"""The forms of what a service needs, and of its deletion."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ....storage.core.refusal import Refused
+from ....storage.retirement.transactions.delete_service import delete_service
+from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
+from ....storage.services.tables.service_dependencies import select_edges, select_generation
+from ....storage.services.tables.services import (
+    ServiceRow,
+    select_service,
+    select_services_of_project,
+)
+from ....storage.services.transactions.edit_dependencies import put_dependencies
+from ...ui.form_inputs import NONE, Fault, fault_of, first, uuids, whole
+from ...ui.form_routes import form_route
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply
+
+OFFERED_MOST: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    frame: Frame
+    row: ServiceRow
+    others: Sequence[ServiceRow]
+    needed: Sequence[UUID]
+    generation: int
+
+
+async def show(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    return _form(ground, [str(uid) for uid in ground.needed])
+
+
+async def send(ask: Ask) -> Reply:
+    ground = await _ground(ask)
+    wanted = ask.form.get("needs", [])
+    try:
+        generation = whole("generation", first(ask, "generation"))
+        async with ask.context.pool.transaction("console_put_dependencies") as tx:
+            row = ground.row
+            await put_dependencies(tx, ask.who, row.project_uid, row.uid, uuids(wanted), generation)
+    except Refused as refused:
+        return _form(ground, wanted, fault_of(refused))
+    return redirect(f"/services/{ground.row.uid}")
+
+
+async def _ground(ask: Ask) -> Ground:
+    async with ask.context.pool.transaction("console_dependencies", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+        rows = await select_services_of_project(tx, row.org, row.project)
+        edges = await select_edges(tx, row.org, row.project)
+        generation = await select_generation(tx, row.org, row.project)
+    needed = [one.uid for one in rows if one.id in edges.get(row.id, ())]
+    others = sorted((one for one in rows if one.id != row.id), key=lambda one: one.name.lower())
+    return Ground(frame, row, others, needed, generation)
+
+
+def _form(ground: Ground, ticked: Sequence[str], fault: Fault = NONE) -> Reply:
+    mine = [one for one in ground.others if str(one.uid) in ticked]
+    rest = [one for one in ground.others if str(one.uid) not in ticked]
+    shown = [*mine, *rest][:OFFERED_MOST]
+    return page(
+        "services/form/dependency_form.html",
+        status=400 if fault.text else 200,
+        frame=ground.frame,
+        row=ground.row,
+        offered=shown,
+        further=len(ground.others) - len(shown),
+        ticked=set(ticked),
+        generation=ground.generation,
+        fault=fault,
+        most=UPSTREAMS_MOST,
+        deepest=DEPTH_MOST,
+    )
+
+
+async def ask_to_delete(ask: Ask) -> Reply:
+    return await _asked(ask)
+
+
+async def delete(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_service_named", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+    if row is None:
+        raise Problem("not_found")
+    try:
+        async with ask.context.pool.transaction("console_delete_service") as tx:
+            await delete_service(tx, ask.who, row.project_uid, row.uid)
+    except Refused as refused:
+        return await _asked(ask, fault_of(refused))
+    return redirect(f"/projects/{row.project_uid}/services")
+
+
+async def _asked(ask: Ask, fault: Fault = NONE) -> Reply:
+    async with ask.context.pool.transaction("console_delete_asked", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+    status = 409 if fault.text else 200
+    return page(
+        "services/form/delete_service.html", status=status, frame=frame, row=row, error=fault.text
+    )
+
+
+_SERVICE: Final = ("service", "serviceID")
+
+
+_NEEDS: Final = "/services/{serviceID}/dependencies"
+_DELETE: Final = "/services/{serviceID}/delete"
+
+ROUTES: Final = (
+    form_route("GET", _NEEDS, _SERVICE, show, "The form of what a service needs."),
+    form_route("POST", _NEEDS, _SERVICE, send, "Says what a service needs."),
+    form_route("GET", _DELETE, _SERVICE, ask_to_delete, "Asks whether to delete a service."),
+    form_route("POST", _DELETE, _SERVICE, delete, "Deletes a service."),
+)

@@ -1,0 +1,150 @@
+"""Which monitors make a service, and by which policies: as the form offers them, and as it is read.
+
+A project may have more monitors than a page has room for: those that are ticked are always shown,
+and of the others those that were asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from ....storage.core.instant import from_text
+from ....storage.core.refusal import Refused
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_declaration import floor_us, spelt_floor
+from ....storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
+from ....storage.services.transactions.declare_service import DeclarationDraft
+from ...ui.form_inputs import first, uuids, whole
+from ...ui.time_inputs import instant_typed
+from ...wire.errors import Problem
+from ...wire.route import Ask
+
+OFFERED_MOST: Final = 150
+_POLICY = "policies"
+MODES: Final = (
+    (Mode.ALL, "all must be up"),
+    (Mode.ANY, "one that is up serves, all are healthy"),
+    (Mode.QUORUM, "so many must be up"),
+)
+REGION_MODES: Final = (
+    (RegionMode.ALL_REGIONS, "the worst region decides"),
+    (RegionMode.ANY_REGION, "the best region decides"),
+    (RegionMode.PER_REGION, "so many regions must be healthy"),
+)
+MISSING: Final = (
+    (MissingData.UNKNOWN, "is unknown"),
+    (MissingData.BAD, "counts as down"),
+    (MissingData.IGNORE, "is left out while another member decides"),
+)
+_ZONE: Final = ZoneInfo("UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    uid: UUID
+    name: str
+    member: bool
+    sli: bool
+
+
+def offered(
+    monitors: Sequence[tuple[UUID, str]], members: Sequence[str], sli: Sequence[str], wanted: str
+) -> tuple[list[Offered], int]:
+    """Those that are ticked first, and how many more there are."""
+    ticked = {*members, *sli}
+    words = wanted.lower()
+    mine = [one for one in monitors if str(one[0]) in ticked]
+    others = [one for one in monitors if str(one[0]) not in ticked and words in one[1].lower()]
+    room = max(OFFERED_MOST - len(mine), 0)
+    shown = [
+        Offered(uid, name, str(uid) in ticked, str(uid) in sli)
+        for uid, name in [*mine, *others[:room]]
+    ]
+    return shown, max(len(others) - room, 0)
+
+
+def policies_typed(policies: Policies) -> dict[str, str]:
+    return {
+        "mode": policies.mode.value,
+        "healthy_min": str(policies.healthy_min),
+        "degraded_min": str(policies.degraded_min),
+        "region_mode": policies.region_mode.value,
+        "healthy_min_regions": str(policies.healthy_min_regions),
+        "degraded_min_regions": str(policies.degraded_min_regions),
+        "missing_data": policies.missing_data.value,
+        "active_multiplier": str(policies.active_multiplier),
+        "active_floor": spelt_floor(policies.active_floor_us),
+    }
+
+
+def with_defaults(typed: Mapping[str, str]) -> dict[str, str]:
+    return {**policies_typed(Policies()), **typed}
+
+
+def draft_of(ask: Ask) -> DeclarationDraft:
+    """What the form declares; who decides is a member, ticked as one or not."""
+    sli = uuids(ask.form.get("sli", []))
+    members = uuids([*ask.form.get("member", []), *ask.form.get("sli", [])])
+    past = first(ask, "backfill_from")
+    return DeclarationDraft(
+        expected_revision=whole("revision", first(ask, "revision") or "0"),
+        monitors=members,
+        sli=sli,
+        policies=_policies(ask),
+        backfill_from=from_text(instant_typed("backfill_from", past, _ZONE)) if past else None,
+    )
+
+
+def _policies(ask: Ask) -> Policies:
+    floor = floor_us(first(ask, "active_floor"))
+    if floor is None:
+        field = f"{_POLICY}.freshness.active_floor"
+        raise Refused("invalid", field, "must be a length such as 90s or 1m30s")
+
+    def least(part: str, name: str) -> int:
+        return whole(f"{_POLICY}.{part}.{name}", first(ask, name))
+
+    try:
+        return Policies(
+            mode=Mode(first(ask, "mode")),
+            healthy_min=least("aggregation", "healthy_min"),
+            degraded_min=least("aggregation", "degraded_min"),
+            region_mode=RegionMode(first(ask, "region_mode")),
+            healthy_min_regions=least("region", "healthy_min_regions"),
+            degraded_min_regions=least("region", "degraded_min_regions"),
+            missing_data=MissingData(first(ask, "missing_data")),
+            active_multiplier=least("freshness", "active_multiplier"),
+            active_floor_us=floor,
+        )
+    except ValueError:
+        raise Problem("the form names no such policy") from None
+
+
+def values(
+    monitors: Sequence[tuple[UUID, str]],
+    typed: Mapping[str, str],
+    members: Sequence[str],
+    sli: Sequence[str],
+) -> dict[str, Any]:
+    """What the part of the template needs that both forms share."""
+    shown, further = offered(monitors, members, sli, typed.get("wanted", ""))
+    return {
+        "offered": shown,
+        "further": further,
+        "modes": [(mode.value, words) for mode, words in MODES],
+        "region_modes": [(mode.value, words) for mode, words in REGION_MODES],
+        "missings": [(mode.value, words) for mode, words in MISSING],
+    }
+
+
+def declared(
+    revision: Revision | None, uids: Mapping[int, UUID]
+) -> tuple[dict[str, str], list[str], list[str]]:
+    """What the form shows of the newest revision: fields, members, and those that decide."""
+    if revision is None:
+        return policies_typed(Policies()), [], []
+    members = [str(uids[key]) for key in revision.monitors if key in uids]
+    sli = [str(uids[key]) for key in revision.sli if key in uids]
+    return policies_typed(revision.policies), members, sli

@@ -1,0 +1,1 @@
+"""Routes of services: handlers, and functions from row to schema."""

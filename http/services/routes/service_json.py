@@ -1,0 +1,163 @@
+"""How services are shown, whoever asks: alone, in a list, in a graph, and as they are just now."""
+
+from collections.abc import Collection
+from typing import Final, Literal
+
+from ....storage.alerting.rules.alert_episode import Live
+from ....storage.alerting.tables.service_alertings import (
+    LEASE_SECONDS,
+    AlertingRow,
+    select_alertings,
+)
+from ....storage.core.instant import SECOND, Instant, to_text
+from ....storage.engine.pools import Tx
+from ....storage.services.queries.service_health import HealthNow, select_health_now
+from ....storage.services.queries.service_list import Member, select_members
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_dependency import turned
+from ....storage.services.rules.service_health import Health
+from ....storage.services.rules.service_policy import written_policies
+from ....storage.services.tables.service_dependencies import select_edges, select_generation
+from ....storage.services.tables.service_revisions import EpochRow, Noted
+from ....storage.services.tables.services import Key, ServiceRow, select_service, select_services
+from ...wire.errors import Problem
+from ...wire.route import Ask
+from ...wire.schema import known
+from ..schemas.services import (
+    EvaluationEpoch,
+    Service,
+    ServiceDeclaration,
+    ServiceGraph,
+    ServiceGraphEdge,
+    ServiceHealthNow,
+)
+
+HealthWord = Literal["healthy", "degraded", "down", "unknown"]
+_WORDS: Final[dict[Health | None, HealthWord]] = {
+    Health.HEALTHY: "healthy",
+    Health.DEGRADED: "degraded",
+    Health.DOWN: "down",
+}
+
+
+async def service_named(ask: Ask, tx: Tx) -> ServiceRow:
+    """The one that the path names, under the project that it names."""
+    row = await select_service(tx, ask.ids["serviceID"])
+    if row is None or row.project_uid != ask.ids["projectID"]:
+        raise Problem("not_found")
+    return row
+
+
+def shape_of_service(row: ServiceRow) -> Service:
+    return Service(
+        id=row.uid,
+        slug=row.slug,
+        name=row.name,
+        description=row.description,
+        escalation_policy_id=known(row.escalation_policy_uid),
+        oncall_schedule_id=known(row.oncall_schedule_uid),
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+        managed_by=known(row.managed_by or None),
+    )
+
+
+def sealed_through(row: ServiceRow) -> Instant | None:
+    """None where nothing was ever sealed."""
+    start, sealed = row.materialization_start, row.sealed_through
+    return sealed if start is not None and sealed is not None and sealed > start else None
+
+
+async def shape_of_declaration(
+    tx: Tx, row: ServiceRow, revision: Revision, noted: Noted
+) -> ServiceDeclaration:
+    members = await select_members(tx, row.org, revision.monitors)
+    return ServiceDeclaration(
+        revision=revision.revision,
+        effective_at=to_text(revision.effective_at),
+        created_at=to_text(noted.created_at),
+        created_by=known(str(noted.author) if noted.author else None),
+        monitors=[members[key].uid for key in revision.monitors if key in members],
+        sli=[members[key].uid for key in revision.sli if key in members],
+        policies=written_policies(revision.policies),
+    )
+
+
+def shape_of_epoch(row: EpochRow) -> EvaluationEpoch:
+    return EvaluationEpoch(
+        id=row.uid,
+        seq=row.seq,
+        effective_at=to_text(row.effective_at),
+        snapshot_hash=row.snapshot_hash,
+        members=row.members,
+    )
+
+
+async def shape_of_graph(tx: Tx, row: ServiceRow) -> ServiceGraph:
+    edges = await select_edges(tx, row.org, row.project)
+    upstreams = edges.get(row.id, [])
+    dependants = turned(edges).get(row.id, [])
+    found = await select_services(tx, [(row.org, key) for key in {*upstreams, *dependants}])
+    health = await healths_of(tx, found)
+
+    def shapes(keys: Collection[int]) -> list[ServiceGraphEdge]:
+        rows = sorted((found[row.org, key] for key in keys), key=lambda one: one.slug)
+        return [
+            ServiceGraphEdge(
+                id=one.uid,
+                slug=one.slug,
+                name=one.name,
+                managed_by=known(one.managed_by or None),
+                health=health[one.key],
+            )
+            for one in rows
+        ]
+
+    return ServiceGraph(
+        graph_generation=await select_generation(tx, row.org, row.project),
+        depends_on=shapes(upstreams),
+        depended_on_by=shapes(dependants),
+    )
+
+
+async def healths_of(tx: Tx, services: Collection[Key]) -> dict[Key, ServiceHealthNow]:
+    keys = sorted(services)
+    found = await select_health_now(tx, keys)
+    alertings = await select_alertings(tx, keys)
+    failing = {org: set[int]() for org, _ in keys}
+    for (org, _), health in found.items():
+        failing[org].update(health.failing)
+    members = {org: await select_members(tx, org, sorted(ids)) for org, ids in failing.items()}
+    return {
+        key: _shape_of_health(health, alertings.get(key), members[key[0]])
+        for key, health in found.items()
+    }
+
+
+def _shape_of_health(
+    health: HealthNow, alerting: AlertingRow | None, members: dict[int, Member]
+) -> ServiceHealthNow:
+    failing = [str(members[key].uid) for key in health.failing if key in members]
+    diagnostics: Literal["ok", "failing", "unknown"] = "failing"
+    if not failing:
+        diagnostics = "unknown" if health.unseen or not health.members else "ok"
+    return ServiceHealthNow(
+        unstable=_is_unstable(health, alerting),
+        as_of=to_text(health.as_of),
+        sli=_WORDS.get(health.state.health if health.state else None, "unknown"),
+        diagnostics=diagnostics,
+        failing_monitors=known(failing or None),
+    )
+
+
+def _is_unstable(health: HealthNow, alerting: AlertingRow | None) -> bool:
+    """Whether a look of just before saw something else, or what it saw is still to be confirmed."""
+    if alerting is None or alerting.live_evaluated_at is None:
+        return False
+    if health.as_of - alerting.live_evaluated_at > LEASE_SECONDS * SECOND:
+        return False
+    state = health.state
+    live = Live.UNKNOWN
+    if state is not None:
+        live = Live.EXCLUDED if state.health is None else Live(state.health.value)
+    return live != alerting.live_state or 0 < alerting.live_streak < alerting.confirm_evaluations

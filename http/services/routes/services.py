@@ -1,0 +1,363 @@
+"""Services of a project: what they are, what is declared of them, and who depends on whom."""
+
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.alerting.tables.service_alertings import select_alerting
+from ....storage.core.availability import OBJECTIVE_SCALE
+from ....storage.core.instant import to_text
+from ....storage.engine.pools import Tx
+from ....storage.monitors.tables.monitors import select_superseded
+from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.objectives.transactions.set_service_objective import put_target
+from ....storage.retirement.transactions.delete_service import delete_service
+from ....storage.services.queries.service_list import select_declared
+from ....storage.services.queries.service_reports import select_repairing, select_repairing_counts
+from ....storage.services.rules.service_health import Policies
+from ....storage.services.rules.service_policy import ServicePolicies, read_policies
+from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.tables import service_revisions as declarations
+from ....storage.services.tables.services import ServiceRow, select_services_of_project
+from ....storage.services.transactions.create_service import ServiceDraft, create_service
+from ....storage.services.transactions.declare_service import DeclarationDraft, declare
+from ....storage.services.transactions.edit_dependencies import put_dependencies
+from ....storage.services.transactions.set_paging_target import put_escalation_policy
+from ...alerting.routes import shape_of_alerting, shape_of_state
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import given, instant_text, known
+from ...wire.scope_keys import org_of, project_of
+from ...wire.time_params import instant_given
+from ..schemas.services import (
+    CreateServiceRequest,
+    Declared,
+    EscalationOwner,
+    EvaluationEpoch,
+    PutDeclarationRequest,
+    PutServiceDependenciesRequest,
+    RepairRange,
+    Service,
+    ServiceDeclaration,
+    ServiceDetail,
+    ServiceGraph,
+    ServiceMaterialization,
+    ServiceSLATarget,
+    ServiceSummary,
+    ServiceTarget,
+    SetServiceSLATargetRequest,
+    Superseded,
+)
+from .service_json import (
+    sealed_through,
+    service_named,
+    shape_of_declaration,
+    shape_of_epoch,
+    shape_of_graph,
+    shape_of_service,
+)
+
+ALL: Final = "/api/v1/projects/{projectID}/services"
+ONE: Final = f"{ALL}/{{serviceID}}"
+
+
+async def list_services(ask: Ask) -> list[ServiceSummary]:
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("list_services", read_only=True) as tx:
+        rows = await select_services_of_project(tx, org, project)
+        declared = await select_declared(tx, org, project)
+        repairing = await select_repairing_counts(tx, org, [row.id for row in rows])
+    return [
+        ServiceSummary(
+            service=shape_of_service(row),
+            revision=(said := declared[row.key]).revision,
+            effective_at=instant_text(said.effective_at),
+            context_members=said.monitors - said.sli,
+            sli_members=said.sli,
+            epoch_seq=said.epoch,
+            sealed_through=instant_text(sealed_through(row)),
+            repairing_count=repairing.get(row.id, 0),
+        )
+        for row in rows
+    ]
+
+
+async def create(ask: Ask) -> Service:
+    body: CreateServiceRequest = ask.body
+    slug = given(body.slug)
+    name = given(body.name) or slug
+    if name is None:
+        raise Problem("slug: is required")
+    draft = ServiceDraft(
+        name=name,
+        slug=slug,
+        description=body.description,
+        escalation_policy=body.escalation_policy_id,
+        oncall_schedule=body.oncall_schedule_id,
+        depends_on=body.depends_on,
+    )
+    async with ask.context.pool.transaction("create_service") as tx:
+        return shape_of_service(await create_service(tx, ask.who, ask.ids["projectID"], draft))
+
+
+async def read(ask: Ask) -> ServiceDetail:
+    async with ask.context.pool.transaction("read_service", read_only=True) as tx:
+        row = await service_named(ask, tx)
+        declaration, epoch = await _declared(tx, row)
+        alerting = await select_alerting(tx, row.key)
+        targets = (await select_service_targets(tx, [row.key]))[row.key]
+        return ServiceDetail(
+            service=shape_of_service(row),
+            declaration=declaration,
+            epoch=epoch,
+            materialization=await _materialization(tx, row),
+            reliability=None,
+            alerting_state=await shape_of_state(tx, row.key),
+            alerting=known(None if alerting is None else shape_of_alerting(alerting)),
+            dependencies=await shape_of_graph(tx, row),
+            supersedes=[
+                Superseded(
+                    id=each.uid,
+                    name=each.name,
+                    slug=each.slug,
+                    type=each.type,
+                    enabled=each.enabled,
+                    retired_at=instant_text(each.retired_at),
+                )
+                for each in await select_superseded(tx, *row.key)
+            ],
+            sla_targets=[
+                ServiceSLATarget(
+                    window=window,  # type: ignore[arg-type]
+                    objective=target.objective / OBJECTIVE_SCALE,
+                    updated_at=to_text(target.updated_at),
+                )
+                for window, target in sorted(targets.items(), key=lambda each: WINDOWS[each[0]])
+            ],
+        )
+
+
+async def _declared(
+    tx: Tx, row: ServiceRow
+) -> tuple[ServiceDeclaration | None, EvaluationEpoch | None]:
+    """The newest revision, which governs or is about to, and the newest epoch."""
+    revisions = (await declarations.select_revisions(tx, [row.key]))[row.key]
+    if not revisions:
+        return None, None
+    noted = await declarations.select_noted(tx, row.key)
+    epochs = (await declarations.select_epochs(tx, [row.key]))[row.key]
+    newest = max(epochs, key=lambda one: one.effective_at, default=None)
+    declaration = await shape_of_declaration(tx, row, revisions[-1], noted[-1])
+    return declaration, None if newest is None else shape_of_epoch(newest)
+
+
+async def _materialization(tx: Tx, row: ServiceRow) -> ServiceMaterialization:
+    return ServiceMaterialization(
+        materialization_start=instant_text(row.materialization_start),
+        sealed_through=instant_text(sealed_through(row)),
+        repairing=[
+            RepairRange(
+                from_=to_text(each.from_),
+                to=to_text(each.to),
+                reason=each.reason,
+                state=each.state,
+                cursor=instant_text(each.cursor),
+                attempts=each.attempts,
+                last_error=known(each.last_error),
+            )
+            for each in await select_repairing(tx, row)
+        ],
+    )
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_service") as tx:
+        await delete_service(tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"])
+
+
+async def write_declaration(ask: Ask) -> Declared:
+    body: PutDeclarationRequest = ask.body
+    backfill = given(body.backfill_from)
+    draft = DeclarationDraft(
+        expected_revision=body.expected_revision,
+        monitors=body.monitors,
+        sli=body.sli,
+        policies=_policies(body.policies),
+        backfill_from=None if backfill is None else instant_given("backfill_from", backfill),
+    )
+    async with ask.context.pool.transaction("declare_service") as tx:
+        row = await declare(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            ask.ids["serviceID"],
+            draft,
+            ask.context.options.heartbeat_days,
+        )
+        declaration, epoch = await _declared(tx, row)
+    assert declaration is not None, "it was just declared"
+    assert epoch is not None, "an epoch begins with it"
+    return Declared(declaration=declaration, epoch=epoch)
+
+
+def _policies(given_: ServicePolicies) -> Policies:
+    policies = read_policies(given_)
+    if policies is None:
+        raise Problem("policies.freshness.active_floor: must be whole microseconds")
+    return policies
+
+
+async def read_dependencies(ask: Ask) -> ServiceGraph:
+    async with ask.context.pool.transaction("read_dependencies", read_only=True) as tx:
+        return await shape_of_graph(tx, await service_named(ask, tx))
+
+
+async def write_dependencies(ask: Ask) -> ServiceGraph:
+    body: PutServiceDependenciesRequest = ask.body
+    async with ask.context.pool.transaction("put_dependencies") as tx:
+        row = await put_dependencies(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            ask.ids["serviceID"],
+            body.depends_on,
+            body.graph_generation,
+        )
+        return await shape_of_graph(tx, row)
+
+
+async def write_target(ask: Ask) -> ServiceTarget:
+    body: SetServiceSLATargetRequest = ask.body
+    async with ask.context.pool.transaction("put_service_target") as tx:
+        row = await put_target(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            ask.ids["serviceID"],
+            body.window,
+            body.objective,
+        )
+    return ServiceTarget(window=body.window, objective=row.objective / OBJECTIVE_SCALE)
+
+
+async def write_escalation_policy(ask: Ask) -> EscalationOwner:
+    async with ask.context.pool.transaction("put_service_policy") as tx:
+        row = await put_escalation_policy(
+            tx,
+            ask.who,
+            ask.ids["projectID"],
+            ask.ids["serviceID"],
+            ask.body.escalation_policy_id,
+        )
+    uid = row.escalation_policy_uid
+    return EscalationOwner(escalation_policy_id="" if uid is None else str(uid))
+
+
+VIEW: Final = Action(Need.VIEWER)
+EDIT: Final = Action(Need.EDITOR)
+_PROJECT: Final = ("project", "projectID")
+SERVICE: Final = ("service", "serviceID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=ALL,
+        action=VIEW,
+        scope=_PROJECT,
+        handler=list_services,
+        summary="The project's services, by slug.",
+        tag="services",
+        answer=list[ServiceSummary],
+    ),
+    Route(
+        method="POST",
+        path=ALL,
+        action=EDIT,
+        scope=_PROJECT,
+        handler=create,
+        summary="Make a service; nothing is declared of it yet.",
+        tag="services",
+        body=CreateServiceRequest,
+        answer=Service,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=ONE,
+        action=VIEW,
+        scope=SERVICE,
+        handler=read,
+        summary="A service with what is declared of it; its figures stand in its reliability.",
+        tag="services",
+        answer=ServiceDetail,
+    ),
+    Route(
+        method="DELETE",
+        path=ONE,
+        action=EDIT,
+        scope=SERVICE,
+        handler=delete,
+        summary="Remove a service with all that was sealed of it.",
+        tag="services",
+        status=204,
+        also=(409,),
+    ),
+    Route(
+        method="PUT",
+        path=f"{ONE}/declaration",
+        action=EDIT,
+        scope=SERVICE,
+        handler=write_declaration,
+        summary="Declare what it is made of, from the next minute on.",
+        tag="services",
+        body=PutDeclarationRequest,
+        answer=Declared,
+        also=(409, 422),
+    ),
+    Route(
+        method="GET",
+        path=f"{ONE}/dependencies",
+        action=VIEW,
+        scope=SERVICE,
+        handler=read_dependencies,
+        summary="What it depends on, and what depends on it.",
+        tag="services",
+        answer=ServiceGraph,
+    ),
+    Route(
+        method="PUT",
+        path=f"{ONE}/dependencies",
+        action=EDIT,
+        scope=SERVICE,
+        handler=write_dependencies,
+        summary="Replace what it depends on.",
+        tag="services",
+        body=PutServiceDependenciesRequest,
+        answer=ServiceGraph,
+        also=(409,),
+    ),
+    Route(
+        method="PUT",
+        path=f"{ONE}/sla-target",
+        action=EDIT,
+        scope=SERVICE,
+        handler=write_target,
+        summary="What is aimed at over a window.",
+        tag="services",
+        body=SetServiceSLATargetRequest,
+        answer=ServiceTarget,
+        also=(409,),
+    ),
+    Route(
+        method="PUT",
+        path=f"{ONE}/escalation-policy",
+        action=EDIT,
+        scope=SERVICE,
+        handler=write_escalation_policy,
+        summary="The policy that its incidents escalate by.",
+        tag="services",
+        body=EscalationOwner,
+        answer=EscalationOwner,
+        also=(409,),
+    ),
+)

@@ -1,1 +1,0 @@
-"""Bodies on the wire, a family a file."""

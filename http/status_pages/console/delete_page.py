@@ -1,0 +1,29 @@
+"""A status page is deleted by who was told what goes with it."""
+
+from typing import Final
+
+from ....storage.status_pages.transactions.edit_pages import delete_page
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...wire.route import Ask, Reply, Route
+from .page_access import ONE, reached, route
+
+
+async def show(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_delete_page_asked", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        found = await reached(ask, tx)
+    return page("status_pages/console/delete_page.html", frame=frame, row=found.row)
+
+
+async def send(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction("console_delete_page") as tx:
+        found = await reached(ask, tx)
+        await delete_page(tx, ask.who, found.row.uid)
+    return redirect(f"/projects/{ask.ids['projectID']}/status-pages")
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", f"{ONE}/delete", show, "What goes with a status page."),
+    route("POST", f"{ONE}/delete", send, "Deletes a status page."),
+)

@@ -1,0 +1,63 @@
+"""How a refusal is said at the field of the form that it is about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ....storage.core.refusal import Refused
+from ....storage.status_pages.rules.status_page import COMPONENTS_MOST
+from ....storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST
+from ....storage.status_pages.transactions.lock_bindings import BINDING_NOT_FOUND
+from ...ui.formatting import number
+
+_LABELS: Final = {
+    "slug": "Address",
+    "title": "Title",
+    "name": "Name",
+    "group": "Group",
+    "description": "Description",
+    "manual_status": "Status",
+    "domain": "Host name",
+}
+_SAID: Final = {
+    "slug_taken": ("slug", "Address: another page has it."),
+    "domain_taken": ("domain", "Host name: another page has it."),
+    "page_quota": ("", f"An organization has at most {number(PAGES_OF_ORGANIZATION_MOST)} pages."),
+    "component_quota": ("name", f"A page shows at most {number(COMPONENTS_MOST)} components."),
+    BINDING_NOT_FOUND: ("name", "It is not there any more, or out of the page's project."),
+    "encryption_key_missing": (
+        "visibility",
+        "Its address needs a token, and no key is configured that would encrypt it.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a form gave that was refused, and why; `form` says which of the page's forms."""
+
+    form: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+    field: str = ""
+    fault: str = ""
+
+    def value(self, form: str, name: str, otherwise: str = "") -> str:
+        """What stands in a field."""
+        return self.values.get(name, otherwise) if form == self.form else otherwise
+
+    def wrong(self, form: str, name: str) -> str:
+        return self.fault if (form, name) == (self.form, self.field) else ""
+
+
+NOTHING_TYPED: Final = Typed()
+
+
+def typed_of(form: str, given: Mapping[str, list[str]], refused: Refused) -> Typed:
+    """What a form cannot mend goes on."""
+    values = {name: texts[0] for name, texts in given.items()}
+    if refused.code in _SAID:
+        return Typed(form, values, *_SAID[refused.code])
+    if not refused.field:
+        raise refused
+    label = _LABELS.get(refused.field, refused.field)
+    return Typed(form, values, refused.field, f"{label} {refused.message}.")

@@ -1,0 +1,72 @@
+"""The form that makes a status page: what it is called, where it is read, and by whom."""
+
+from dataclasses import replace
+from typing import Final
+
+from msgspec import UNSET
+
+from ....storage.accounts.tables.projects import select_project
+from ....storage.core.refusal import Refused
+from ....storage.incidents.rules.incident import TITLE_LONGEST
+from ....storage.status_pages.rules.status_page import Visibility
+from ...ui.page_layout import frame_of
+from ...ui.render import page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ..routes import status_pages as api
+from ..schemas.status_pages import CreateStatusPage
+from .form_errors import NOTHING_TYPED, Typed, typed_of
+from .page_access import ALL, first, route
+from .page_list import WHO
+
+SCOPES: Final = ("project", "organization")
+
+
+async def show(ask: Ask) -> Reply:
+    return await _form(ask)
+
+
+async def send(ask: Ask) -> Reply:
+    """By the very handler of the API: its rules are the only ones."""
+    scope = first(ask, "scope")
+    if scope not in SCOPES:
+        raise Problem("the form names no scope")
+    try:
+        visibility = Visibility(first(ask, "visibility"))
+    except ValueError:
+        raise Problem("the form names no visibility") from None
+    project = ask.ids["projectID"]
+    body = CreateStatusPage(
+        slug=first(ask, "slug"),
+        title=first(ask, "title"),
+        visibility=visibility,
+        project_id=project if scope == "project" else UNSET,
+    )
+    async with ask.context.pool.transaction("console_page_scope", read_only=True) as tx:
+        home = await select_project(tx, project)
+    if home is None:
+        raise Problem("not_found")
+    try:
+        made = await api.create(replace(ask, body=body, ids={"orgID": home.org_uid}))
+    except Refused as refused:
+        return await _form(ask, typed_of("page", ask.form, refused))
+    return redirect(f"/projects/{project}/status-pages/{made.id}")
+
+
+async def _form(ask: Ask, typed: Typed = NOTHING_TYPED) -> Reply:
+    async with ask.context.pool.transaction("console_page_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+    return page(
+        "status_pages/console/new_page.html",
+        status=400 if typed.fault else 200,
+        frame=frame,
+        typed=typed,
+        visibilities=WHO,
+        title_longest=TITLE_LONGEST,
+    )
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", f"{ALL}/new", show, "The form of a new status page."),
+    route("POST", f"{ALL}/new", send, "Makes a status page."),
+)

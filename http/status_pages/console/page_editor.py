@@ -1,0 +1,301 @@
+"""The editor of a status page, with what the public reads beside it.
+
+Whoever may not edit reads what the page is made of. Each form is about one thing and is judged by
+the handlers of the API; what was typed into one that is refused stands in it again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from ....storage.accounts.rules.access import Scope, sees
+from ....storage.core.refusal import Refused
+from ....storage.incidents.rules.incident import TITLE_LONGEST
+from ....storage.status_pages.queries.status_page_sources import (
+    Found,
+    select_bound_names,
+    select_found,
+)
+from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, Status, Visibility
+from ....storage.status_pages.rules.status_page_edit import (
+    COMPONENT_NAME_LONGEST,
+    DESCRIPTION_LONGEST,
+    DOMAIN_LONGEST,
+    GROUP_LONGEST,
+)
+from ....storage.status_pages.tables.status_page_components import (
+    ComponentRow,
+    select_component,
+    select_components_of,
+)
+from ....storage.status_pages.transactions.edit_components import move_component
+from ...ui.page_layout import Frame, frame_of
+from ...ui.render import POLICY, page, redirect
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.schema import given
+from ..public.page_text import STATUS
+from ..routes import status_pages as api
+from ..schemas.status_pages import CreateComponent, PageDomain, UpdateComponent, UpdateStatusPage
+from .form_errors import NOTHING_TYPED, Typed, typed_of
+from .page_access import ONE, VIEW, Reached, first, reached, route
+from .page_list import WHO
+
+# What the editor frames is the preview, and that is ours.
+FRAMES: Final = f"{POLICY}; frame-src 'self'"
+FOUND_MOST: Final = 20
+PAGE_ROWS: Final = 50
+WANTED_LONGEST: Final = 200
+
+
+class EditorQuery(msgspec.Struct, frozen=True):
+    """`find` is looked for among monitors and services; `edit` is the component whose form is
+    open. The components shown are those around it, or around the one of `at`."""
+
+    find: str | None = None
+    edit: str = ""
+    at: str = ""
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`bound` is what the component is bound to, with its address where the reader sees it."""
+
+    row: ComponentRow
+    bound: str
+    link: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    frame: Frame
+    page: Reached
+    rows: Sequence[ComponentRow]
+    bound: Mapping[UUID, str]
+    found: Sequence[Found]
+
+
+async def show(ask: Ask) -> Reply:
+    return await _page(ask, ask.query)
+
+
+async def act(ask: Ask) -> Reply:
+    """One of the buttons. The page of the path is the one that is edited, whatever the form
+    names."""
+    async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
+        await reached(ask, tx)
+    what, find = first(ask, "act"), ask.form.get("find", [None])[0]
+    form, _, name = what.partition(":")
+    query = EditorQuery(find, page=_whole(first(ask, "page")))
+    try:
+        to = await _do(ask, form, name)
+    except Refused as refused:
+        typed = typed_of(what if form in _NAMED else form, ask.form, refused)
+        edit = name if form == "component" else ""
+        return await _page(ask, msgspec.structs.replace(query, edit=edit), typed)
+    component = to.removeprefix("c-") if to.startswith("c-") else ""
+    return redirect(f"{_path(ask)}{_asked(query, component)}#{to}")
+
+
+def _asked(query: EditorQuery, component: str) -> str:
+    """What goes on being found, and where on the page one is led."""
+    named = {"find": query.find, "at": component or None}
+    named["page"] = str(query.page) if query.page > 1 and not component else None
+    given = {name: value for name, value in named.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+# Of these forms there is one for each thing that they name.
+_NAMED: Final = ("add-monitor", "add-service", "component")
+
+
+async def _do(ask: Ask, form: str, name: str) -> str:
+    """Where on the page it leads."""
+    match form:
+        case "page":
+            edit = UpdateStatusPage(title=first(ask, "title"), visibility=_visibility(ask))
+            await api.update(replace(ask, body=edit))
+            return "main"
+        case "domain":
+            await api.name(replace(ask, body=PageDomain(domain=first(ask, "domain"))))
+            return "domain"
+        case "add-monitor" | "add-service" | "add-manual":
+            body = _new(ask, form, name)
+            there = await _added_already(ask, body)
+            if there is None:
+                there = (await api.create_one(replace(ask, body=body))).id
+            return f"c-{there}"
+        case "component":
+            row = await _component(ask, name)
+            await api.update_one(_named(ask, row, body=_edit(ask, row)))
+            return f"c-{row.uid}"
+        case "up" | "down":
+            row = await _component(ask, name)
+            async with ask.context.pool.transaction("console_move_component") as tx:
+                await move_component(tx, ask.who, row.uid, -1 if form == "up" else 1)
+            return f"c-{row.uid}"
+        case "remove":
+            await api.delete_one(_named(ask, await _component(ask, name)))
+            return "parts"
+        case _:
+            raise Problem("the form names nothing to do")
+
+
+def _named(ask: Ask, row: ComponentRow, **given: Any) -> Ask:
+    return replace(ask, ids={**ask.ids, "componentID": row.uid}, **given)
+
+
+async def _component(ask: Ask, name: str) -> ComponentRow:
+    """One of the page's; Problem not_found."""
+    async with ask.context.pool.transaction("console_component", read_only=True) as tx:
+        row = await select_component(tx, _uuid(name))
+    if row is None or row.page_uid != ask.ids["pageID"]:
+        raise Problem("not_found")
+    return row
+
+
+def _new(ask: Ask, form: str, name: str) -> CreateComponent:
+    return CreateComponent(
+        name=first(ask, "name"),
+        group=first(ask, "group"),
+        monitor_id=_uuid(name) if form == "add-monitor" else UNSET,
+        service_id=_uuid(name) if form == "add-service" else UNSET,
+        manual_status=_status(ask) if form == "add-manual" else UNSET,
+    )
+
+
+async def _added_already(ask: Ask, body: CreateComponent) -> UUID | None:
+    """A button that was pressed twice adds once: the same is there once."""
+    async with ask.context.pool.transaction("console_component_twice", read_only=True) as tx:
+        page = (await reached(ask, tx)).row
+        rows = await select_components_of(tx, page.org, page.id)
+    wanted = (body.name, given(body.monitor_id), given(body.service_id), given(body.manual_status))
+    found = {
+        (row.name, row.monitor_uid, row.service_uid, row.manual_status): row.uid for row in rows
+    }
+    return found.get(wanted)
+
+
+def _edit(ask: Ask, row: ComponentRow) -> UpdateComponent:
+    return UpdateComponent(
+        name=first(ask, "name"),
+        group=first(ask, "group"),
+        description=first(ask, "description").replace("\r\n", "\n"),
+        manual_status=UNSET if row.manual_status is None else _status(ask),
+    )
+
+
+def _status(ask: Ask) -> Status:
+    try:
+        return Status(first(ask, "manual_status"))
+    except ValueError:
+        raise Problem("the form names no status") from None
+
+
+def _visibility(ask: Ask) -> Visibility:
+    try:
+        return Visibility(first(ask, "visibility"))
+    except ValueError:
+        raise Problem("the form names no visibility") from None
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Problem("not_found") from None
+
+
+def _path(ask: Ask) -> str:
+    return f"/projects/{ask.ids['projectID']}/status-pages/{ask.ids['pageID']}"
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 1
+
+
+async def _page(ask: Ask, query: EditorQuery, typed: Typed = NOTHING_TYPED) -> Reply:
+    find = query.find
+    facts = await _select_facts(ask, None if find is None else find.strip()[:WANTED_LONGEST])
+    found = facts.page
+    pages = max(-(-len(facts.rows) // PAGE_ROWS), 1)
+    number = _number(facts.rows, query, pages)
+    skipped = (number - 1) * PAGE_ROWS
+    reply = page(
+        "status_pages/console/page_editor.html",
+        status=400 if typed.fault else 200,
+        frame=facts.frame,
+        here=_path(ask),
+        page=found,
+        who=WHO[Visibility(found.row.visibility)],
+        opens=found.row.visibility != Visibility.INTERNAL,
+        lines=[_line(ask, facts, row) for row in facts.rows[skipped : skipped + PAGE_ROWS]],
+        skipped=skipped,
+        many=len(facts.rows),
+        number=number,
+        pages=pages,
+        find=find,
+        found=facts.found,
+        found_most=FOUND_MOST,
+        edit=query.edit,
+        typed=typed,
+        visibilities=WHO,
+        statuses=STATUS,
+        components_most=COMPONENTS_MOST,
+        title_longest=TITLE_LONGEST,
+        name_longest=COMPONENT_NAME_LONGEST,
+        group_longest=GROUP_LONGEST,
+        description_longest=DESCRIPTION_LONGEST,
+        domain_longest=DOMAIN_LONGEST,
+    )
+    return replace(reply, headers={**reply.headers, "Content-Security-Policy": FRAMES})
+
+
+def _number(rows: Sequence[ComponentRow], query: EditorQuery, pages: int) -> int:
+    """Which page of the components is shown."""
+    named = query.edit or query.at
+    place = next((n for n, row in enumerate(rows) if str(row.uid) == named), None)
+    return min(max(query.page, 1), pages) if place is None else place // PAGE_ROWS + 1
+
+
+async def _select_facts(ask: Ask, find: str | None) -> Facts:
+    async with ask.context.pool.transaction("console_status_page", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        found = await reached(ask, tx)
+        row = found.row
+        hits: Sequence[Found] = ()
+        if find is not None and found.may_edit:
+            hits = await select_found(tx, row.org, row.id, row.project, find, FOUND_MOST + 1)
+        return Facts(
+            frame,
+            found,
+            await select_components_of(tx, row.org, row.id),
+            await select_bound_names(tx, row.org, row.id),
+            hits,
+        )
+
+
+def _line(ask: Ask, facts: Facts, row: ComponentRow) -> Line:
+    """What it is bound to is told to those who see its project."""
+    if row.manual_status is not None:
+        return Line(row, "", "", STATUS[Status(row.manual_status)])
+    name = facts.bound.get(row.uid)
+    if name is None:
+        return Line(row, "what it showed was deleted", "", "")
+    if row.home is None or not sees(ask.who, Scope(row.org, row.home)):
+        return Line(row, f"a {row.source} of another project", "", "")
+    link = f"/{row.source}s/{row.monitor_uid or row.service_uid}"
+    return Line(row, f"{row.source} {name}", link, "")
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", ONE, show, "What a status page is made of.", VIEW, EditorQuery),
+    route("POST", ONE, act, "Edits a status page or one of its components."),
+)

@@ -1,0 +1,116 @@
+"""The status pages of a project's organization: what each tells its readers just now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Answer, Scope, may, sees
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.status_pages.queries.status_pages import select_page_facts
+from ....storage.status_pages.rules.status_page import Audience, Visibility, render
+from ....storage.status_pages.tables.status_pages import PageRow, select_status_pages_of
+from ....storage.status_pages.transactions.edit_pages import EDIT
+from ...ui.formatting import count, number
+from ...ui.page_layout import frame_of
+from ...ui.render import page
+from ...wire.route import Ask, Reply, Route
+from ...wire.scope_keys import org_of
+from ..public import page_text as words
+from .page_access import ALL, VIEW, reached_by, route
+
+# Each is read as the public reads it.
+PAGE_ROWS: Final = 20
+WHO: Final = {
+    Visibility.LISTED: "anybody",
+    Visibility.UNLISTED: "whoever has the address",
+    Visibility.INTERNAL: "members only",
+}
+_TROUBLE: Final = ("down", "degraded")
+
+
+class PagesQuery(msgspec.Struct, frozen=True):
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`address` is empty where it opens nothing."""
+
+    uid: UUID
+    title: str
+    slug: str
+    address: str
+    visibility: str
+    who: str
+    mark: str
+    says: str
+    components: int
+
+
+async def show(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction(
+        "console_status_pages", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        frame = await frame_of(ask, tx)
+        rows = await select_status_pages_of(tx, org_of(ask))
+        seen = [row for row in rows if sees(ask.who, Scope(row.org, row.project))]
+        pages = max(-(-len(seen) // PAGE_ROWS), 1)
+        at = min(max(ask.query.page, 1), pages)
+        lines = [await _line(ask, tx, row) for row in seen[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]]
+    mark, sentence = first_line(lines, len(seen))
+    return page(
+        "status_pages/console/page_list.html",
+        frame=frame,
+        may_add=may(ask.who, EDIT, Scope(org_of(ask))) is Answer.ALLOWED,
+        mark=mark,
+        sentence=sentence,
+        lines=lines,
+        page=at,
+        pages=pages,
+    )
+
+
+async def _line(ask: Ask, tx: Tx, row: PageRow) -> Line:
+    found = await reached_by(ask, tx, row)
+    told = render(await select_page_facts(tx, found.shown, Audience.PUBLIC), Audience.PUBLIC)
+    says = words.first_line(told)
+    visibility = Visibility(row.visibility)
+    opens = visibility is Visibility.LISTED or (
+        visibility is Visibility.UNLISTED and found.may_edit
+    )
+    return Line(
+        row.uid,
+        row.title,
+        row.slug,
+        found.address if opens else "",
+        visibility,
+        WHO[visibility],
+        says.mark,
+        says.text,
+        len(told.components),
+    )
+
+
+def first_line(lines: Sequence[Line], many: int) -> tuple[str, str]:
+    """What readers are told; of those on other pages of the list nothing is said."""
+    if not many:
+        return "", "No status page yet"
+    if many > len(lines):
+        return "", count(many, "status page")
+    trouble = sum(line.mark in _TROUBLE for line in lines)
+    if not trouble:
+        only = "The status page tells" if many == 1 else "No status page tells"
+        return ("up", f"{only} of no trouble") if many == 1 else ("up", f"{only} of trouble")
+    worst = "down" if any(line.mark == "down" for line in lines) else "degraded"
+    if many == 1:
+        return worst, "The status page tells of trouble"
+    verb = "tells" if trouble == 1 else "tell"
+    return worst, f"{number(trouble)} of {number(many)} status pages {verb} of trouble"
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", ALL, show, "The organization's status pages.", VIEW, PagesQuery),
+)

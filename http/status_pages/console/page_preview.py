@@ -1,0 +1,39 @@
+"""What the public reads of a page, for those who edit it: of an internal one too.
+
+The bytes are made by what makes the public page. Only the editor may frame them, and only here.
+"""
+
+from typing import Final
+
+from ....storage.engine.pools import Isolation
+from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.status_pages import select_page_facts
+from ....storage.status_pages.rules.status_page import Audience, render
+from ....storage.status_pages.transactions.edit_pages import page_token
+from ...ui.render import HEADERS, HTML
+from ...wire.mail_config import mailing_in
+from ...wire.route import Ask, Reply, Route
+from ..public.html_renderer import page_html, policy
+from ..public.page_loader import addresses_of
+from .page_access import ONE, reached, route
+
+
+async def show(ask: Ask) -> Reply:
+    async with ask.context.pool.transaction(
+        "console_page_preview", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        found = await reached(ask, tx)
+        facts = await select_page_facts(tx, found.shown, Audience.PUBLIC)
+        branding = await shown_branding(tx)
+        mailing = await mailing_in(tx, ask.context)
+    addresses = addresses_of(ask, found.shown, page_token(found.row, ask.context.keyring))
+    told = render(facts, Audience.PUBLIC)
+    framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+    headers = {**HEADERS, "Content-Security-Policy": framed}
+    body = page_html(told, branding, addresses, framed=True, can_mail=mailing.can_mail)
+    return Reply(body=body, headers=headers, content_type=HTML)
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    route("GET", f"{ONE}/preview", show, "What the public reads of a status page."),
+)

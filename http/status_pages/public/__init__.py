@@ -1,0 +1,1 @@
+"""The public status page: HTML, feeds, badge, subscription forms."""

@@ -1,0 +1,104 @@
+"""What subscribers of a status page are sent, in the words that the page itself has for it."""
+
+from typing import Any, Final
+
+from ....probes.senders.subscriber_mail import Letter
+from ....storage.core.instant import to_text
+from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT, Notice
+from .page_text import exactly, listed, update_word
+from .urls import Addresses
+
+CONFIRM_LINK: Final = "Yes, tell me"
+PAGE_LINK: Final = "Read it on the status page"
+
+
+def confirm_address(base: str, token: str) -> str:
+    return f"{base}/status/confirm/{token}"
+
+
+def leave_address(base: str, token: str) -> str:
+    """Where people end a subscription."""
+    return f"{base}/status/unsubscribe/{token}"
+
+
+def one_click_address(base: str, token: str) -> str:
+    """Where a POST ends it, whatever its body (RFC 8058)."""
+    return f"{base}/api/v1/public/subscriptions/{token}"
+
+
+def confirm_letter(uid: str, to: str, page_title: str, base: str, token: str) -> Letter:
+    return Letter(
+        uid=uid,
+        to=to,
+        subject=f"{page_title}: do you want to be told?",
+        paragraphs=(
+            f"Somebody, probably you, asked that {page_title} tells this address of incidents.",
+            "If it was you, say so within a day. If it was not, you need do nothing: without a yes "
+            "nothing more is sent.",
+        ),
+        link=confirm_address(base, token),
+        link_text=CONFIRM_LINK,
+    )
+
+
+def notice_letter(
+    uid: str, to: str, page_title: str, notice: Notice, page: Addresses, token: str
+) -> Letter:
+    return Letter(
+        uid=uid,
+        to=to,
+        subject=notice_subject(page_title, notice.title),
+        paragraphs=notice_paragraphs(notice),
+        link=page.page,
+        link_text=PAGE_LINK,
+        thread=f"{notice.incident}.{page.slug}",
+        leave=one_click_address(page.base, token),
+        leave_page=leave_address(page.base, token),
+    )
+
+
+def notice_subject(page_title: str, title: str) -> str:
+    """The same for all of one incident, as mail programs tell threads by it too."""
+    return f"{page_title}: {title}"
+
+
+def notice_paragraphs(notice: Notice) -> tuple[str, ...]:
+    about = f"It is about {listed(notice.components)}." if notice.components else ""
+    parts = (f"{update_word(notice.status)}: {notice.title}", notice.body, about)
+    return (*(part for part in parts if part), exactly(notice.at))
+
+
+def confirm_document(
+    page_title: str, challenge: str, page: Addresses, token: str
+) -> dict[str, Any]:
+    return {
+        "event": CONFIRM_EVENT,
+        "challenge": challenge,
+        "page": _page(page_title, page),
+        "unsubscribe_url": one_click_address(page.base, token),
+    }
+
+
+def notice_document(page_title: str, notice: Notice, page: Addresses, token: str) -> dict[str, Any]:
+    return {
+        "event": NOTICE_EVENT,
+        "page": _page(page_title, page),
+        "incident": {
+            "id": str(notice.incident),
+            "title": notice.title,
+            "impact": notice.impact.value,
+            "started_at": to_text(notice.started_at),
+        },
+        "update": {
+            "seq": notice.seq,
+            "status": None if notice.status is None else notice.status.value,
+            "body": notice.body,
+            "created_at": to_text(notice.at),
+        },
+        "components": list(notice.components),
+        "unsubscribe_url": one_click_address(page.base, token),
+    }
+
+
+def _page(title: str, page: Addresses) -> dict[str, str]:
+    return {"title": title, "url": page.page}

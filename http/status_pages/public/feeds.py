@@ -1,0 +1,179 @@
+"""The incidents of a status page as RSS 2.0, Atom (RFC 4287) and JSON Feed 1.1: the same entries
+with the same words, made of the page that is shown.
+
+An entry is an incident, the open ones first; its id outlives every edit. Its content is HTML, in
+which whatever somebody wrote is text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.utils import format_datetime
+from typing import Final
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+import msgspec
+from markupsafe import Markup
+
+from ....storage.core.instant import Instant, to_datetime, to_text
+from ....storage.status_pages.rules.status_page import Incident, Page, Update
+from .page_text import FEED_ABOUT, IMPACT, INCIDENT_STATUS, exactly, incident_line, update_word
+from .xml_text import legal
+
+JSON_VERSION: Final = "https://jsonfeed.org/version/1.1"
+ATOM_NAMESPACE: Final = "http://www.w3.org/2005/Atom"
+
+_DECLARED: Final = '<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    id: str
+    title: str
+    status: str
+    published: Instant
+    updated: Instant
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What all three say. Its id is the page's address without what opens it."""
+
+    id: str
+    title: str
+    about: str
+    page_url: str
+    feed_url: str
+    updated: Instant
+    entries: Sequence[Entry]
+
+
+def feed_text(form: str, page: Page, page_url: str, feed_url: str) -> str:
+    """`form` is rss, atom or json; the addresses are absolute."""
+    return _FORMS[form](feed_of(page, page_url, feed_url))
+
+
+def feed_of(page: Page, page_url: str, feed_url: str) -> Feed:
+    """It was updated when one of its entries was; without any, when the page was looked at."""
+    entries = [_entry(incident) for incident in (*page.active, *page.recent)]
+    return Feed(
+        id=urlsplit(page_url)._replace(query="", fragment="").geturl(),
+        title=legal(page.title),
+        about=FEED_ABOUT,
+        page_url=page_url,
+        feed_url=feed_url,
+        updated=max((entry.updated for entry in entries), default=page.updated_at),
+        entries=entries,
+    )
+
+
+def _entry(incident: Incident) -> Entry:
+    return Entry(
+        id=incident.uid.urn,
+        title=legal(incident.title),
+        status=INCIDENT_STATUS[incident.status],
+        published=incident.started_at,
+        updated=incident.updated_at,
+        content=_content(incident),
+    )
+
+
+def _content(incident: Incident) -> str:
+    """How it stands, then what was said of it, the newest first."""
+    stands = Markup("<p>{}. {}.</p>").format(incident_line(incident), IMPACT[incident.impact])
+    return str(Markup("\n").join([stands, *map(_said, reversed(incident.updates))]))
+
+
+def _said(update: Update) -> Markup:
+    head = Markup('<p><strong>{}</strong>, <time datetime="{}">{}</time></p>').format(
+        update_word(update.status), to_text(update.created_at), exactly(update.created_at)
+    )
+    body = legal(update.body).strip()
+    if not body:
+        return head
+    return head + Markup("\n<p>{}</p>").format(Markup("<br>\n").join(body.split("\n")))
+
+
+def _rss(feed: Feed) -> str:
+    root = Element("rss", {"version": "2.0", "xmlns:atom": ATOM_NAMESPACE})
+    channel = SubElement(root, "channel")
+    _add(channel, "title", feed.title)
+    _add(channel, "link", feed.page_url)
+    _add(channel, "description", feed.about)
+    _add(channel, "lastBuildDate", _rfc822(feed.updated))
+    its_own = {"rel": "self", "type": "application/rss+xml", "href": feed.feed_url}
+    SubElement(channel, "atom:link", its_own)
+    for entry in feed.entries:
+        item = SubElement(channel, "item")
+        _add(item, "title", entry.title)
+        _add(item, "link", feed.page_url)
+        _add(item, "guid", entry.id, isPermaLink="false")
+        _add(item, "category", entry.status)
+        _add(item, "pubDate", _rfc822(entry.published))
+        # RSS itself has no word for when an item was changed.
+        _add(item, "atom:updated", to_text(entry.updated))
+        _add(item, "description", entry.content)
+    return _written(root)
+
+
+def _atom(feed: Feed) -> str:
+    root = Element("feed", {"xmlns": ATOM_NAMESPACE})
+    _add(root, "id", feed.id)
+    _add(root, "title", feed.title)
+    _add(root, "subtitle", feed.about)
+    _add(root, "updated", to_text(feed.updated))
+    _add(SubElement(root, "author"), "name", feed.title)
+    page = {"rel": "alternate", "type": "text/html", "href": feed.page_url}
+    SubElement(root, "link", page)
+    its_own = {"rel": "self", "type": "application/atom+xml", "href": feed.feed_url}
+    SubElement(root, "link", its_own)
+    for entry in feed.entries:
+        item = SubElement(root, "entry")
+        _add(item, "id", entry.id)
+        _add(item, "title", entry.title)
+        _add(item, "published", to_text(entry.published))
+        _add(item, "updated", to_text(entry.updated))
+        SubElement(item, "category", {"term": entry.status})
+        SubElement(item, "link", page)
+        _add(item, "content", entry.content, type="html")
+    return _written(root)
+
+
+def _json(feed: Feed) -> str:
+    items = [
+        {
+            "id": entry.id,
+            "url": feed.page_url,
+            "title": entry.title,
+            "content_html": entry.content,
+            "date_published": to_text(entry.published),
+            "date_modified": to_text(entry.updated),
+            "tags": [entry.status],
+        }
+        for entry in feed.entries
+    ]
+    document = {
+        "version": JSON_VERSION,
+        "title": feed.title,
+        "description": feed.about,
+        "home_page_url": feed.page_url,
+        "feed_url": feed.feed_url,
+        "items": items,
+    }
+    return msgspec.json.encode(document).decode()
+
+
+_FORMS: Final = {"rss": _rss, "atom": _atom, "json": _json}
+
+
+def _add(parent: Element, tag: str, text: str, **attributes: str) -> None:
+    SubElement(parent, tag, attributes).text = text
+
+
+def _rfc822(at: Instant) -> str:
+    return format_datetime(to_datetime(at), usegmt=True)
+
+
+def _written(root: Element) -> str:
+    return _DECLARED + tostring(root, encoding="unicode") + "\n"

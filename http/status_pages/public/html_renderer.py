@@ -1,0 +1,346 @@
+"""A status page as HTML: readable without scripts, small, and in the words of the feeds.
+
+Nothing is said here that is not in the page that was rendered; nothing of another host is loaded
+but the logo that the installation's branding names.
+"""
+
+import calendar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from ....storage.core.instant import DAY, Instant
+from ....storage.status_pages.rules.branding import Branding, origin_of
+from ....storage.status_pages.rules.status_page import (
+    Component,
+    Day,
+    Incident,
+    Maintenance,
+    Page,
+    Visibility,
+)
+from ....storage.status_pages.rules.status_page_history import Month, months_shown
+from ...ui.formatting import Moment, clock, moment
+from ...ui.formatting import day as day_name
+from ...ui.render import POLICY, static_url
+from . import page_text as words
+from .uptime_bars import bars, is_plain
+from .urls import FEED_TYPES, Addresses
+
+FEED_NAMES: Final = {"rss": "RSS", "atom": "Atom", "json": "JSON"}
+_FEEDS: Final = [(form, FEED_TYPES[form], name) for form, name in FEED_NAMES.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    at: Moment
+    mark: str
+    word: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownIncident:
+    title: str
+    mark: str
+    line: str
+    began: Moment
+    last: str
+    updates: Sequence[Said]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMaintenance:
+    title: str
+    running: bool
+    when: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    group: str
+    mark: str
+    status: str
+    note: str
+    figure: words.Told | None
+    bars: Markup | None
+    rows: Sequence[tuple[str, str]]
+
+
+def policy(branding: Branding) -> str:
+    """The Content-Security-Policy of a public page: as the console's, with the logo's host."""
+    if not branding.logo_url:
+        return POLICY
+    return POLICY.replace("img-src 'self'", f"img-src 'self' {origin_of(branding.logo_url)}")
+
+
+# Anybody may frame the widget, and nothing else of ours.
+WIDGET_POLICY: Final = POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
+
+
+def page_html(
+    page: Page,
+    branding: Branding,
+    addresses: Addresses,
+    *,
+    framed: bool = False,
+    can_mail: bool = False,
+) -> bytes:
+    """Of a page that was rendered for the public. Framed, its links lead out of the frame;
+    `can_mail` says whether an address may be asked for on it."""
+    now = page.updated_at
+    parts = [_part(one, now) for one in page.components]
+    return _render(
+        "page.html",
+        page.title,
+        branding,
+        addresses,
+        listed=page.visibility is Visibility.LISTED,
+        first=words.first_line(page),
+        beneath=words.line_beneath(page),
+        updated=Moment(*_moment(now)),
+        active=[_incident(one, now) for one in page.active],
+        maintenance=[_maintenance(one, page) for one in page.maintenance],
+        # In the order of the page; a group is told where it begins.
+        groups=[(name, list(members)) for name, members in groupby(parts, lambda p: p.group)],
+        table=[(part.name, part.rows) for part in parts],
+        past=[_incident(one, now) for one in page.recent],
+        more=page.recent_more,
+        framed=framed,
+        can_mail=can_mail,
+    )
+
+
+def widget_html(page: Page, branding: Branding, addresses: Addresses) -> bytes:
+    """The first line alone, for a frame on somebody's own site."""
+    return _render(
+        "widget.html",
+        page.title,
+        branding,
+        addresses,
+        first=words.first_line(page),
+        updated=Moment(*_moment(page.updated_at)),
+    )
+
+
+def history_html(
+    title: str,
+    branding: Branding,
+    addresses: Addresses,
+    month: Month,
+    incidents: Sequence[Incident],
+    following: str | None,
+    now: Instant,
+) -> bytes:
+    """A month; `following` is where the rest of it goes on."""
+    known = months_shown(now)
+    at = known.index(month.name)
+    count = len(incidents)
+    many = "No incidents began" if not count else f"{count} incident{'s' * (count > 1)} began"
+    scope = f"between {_ends(month, now)}."
+    return _render(
+        "history.html",
+        title,
+        branding,
+        addresses,
+        listed=addresses.token is None,
+        month=month_name(month.name),
+        count=many,
+        scope=scope,
+        incidents=[_incident(one, now) for one in incidents],
+        following=following,
+        later=_month_link(addresses, known[at - 1]) if at else None,
+        earlier=_month_link(addresses, known[at + 1]) if at + 1 < len(known) else None,
+    )
+
+
+def subscribe_html(
+    title: str,
+    branding: Branding,
+    addresses: Addresses,
+    *,
+    components: Sequence[tuple[str, str]],
+    can_mail: bool,
+    can_link: bool,
+    typed: Mapping[str, str],
+    chosen: Sequence[str],
+    wrong: Mapping[str, str],
+) -> bytes:
+    """The form, with what was typed; `wrong` has what is wrong by field."""
+    return _render(
+        "subscribe.html",
+        title,
+        branding,
+        addresses,
+        listed=False,
+        components=components,
+        can_mail=can_mail,
+        can_link=can_link,
+        typed={"email": "", "url": "", **typed},
+        chosen=chosen,
+        wrong={"email": "", "url": "", "component": "", **wrong},
+    )
+
+
+def said_html(
+    title: str, branding: Branding, addresses: Addresses, heading: str, text: str, button: str
+) -> bytes:
+    """A few words, and a button that is pressed here. Without a slug it is of no page."""
+    return _render(
+        "said.html",
+        title,
+        branding,
+        addresses,
+        listed=False,
+        heading=heading,
+        text=text,
+        button=button,
+    )
+
+
+def month_name(name: str) -> str:
+    """`2026-06` is June 2026."""
+    year, _, month = name.partition("-")
+    return f"{_MONTHS[int(month) - 1]} {year}"
+
+
+_MONTHS: Final = calendar.month_name[1:]
+
+
+def _month_link(addresses: Addresses, name: str) -> tuple[str, str]:
+    return addresses.history(name), month_name(name)
+
+
+def _ends(month: Month, now: Instant) -> str:
+    shown = month.shown
+    last = Instant(shown.until - 1)
+    until = "now" if last >= now - now % DAY else day_name(last)
+    return f"{day_name(shown.from_)} and {until}"
+
+
+def _part(one: Component, now: Instant) -> Part:
+    figure = words.figure_of(one)
+    why = words.why_no_data(one)
+    note = " ".join(text for text in (one.description, f"No data: {why}." if why else "") if text)
+    days = () if one.measured is None else one.measured.days
+    said = [_day_said(day, now) for day in days]
+    drawn = None
+    if days and figure is not None:
+        label = f"{one.name}, {len(days)} days: {figure.text}, {figure.note}"
+        drawn = bars(days, [name for name, _ in said], [text for _, text in said], label)
+    return Part(
+        name=one.name,
+        group=one.group,
+        mark=words.MARK[one.status],
+        status=words.STATUS[one.status],
+        note=note,
+        figure=figure,
+        bars=drawn,
+        rows=_rows(said),
+    )
+
+
+def _day_said(day: Day, now: Instant) -> tuple[str, str]:
+    """Its name, and what was out of the ordinary."""
+    is_today = day.day == now - now % DAY
+    return day_name(day.day), "" if is_plain(day) else words.day_said(day, is_today=is_today)
+
+
+def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What was out of the ordinary, the last first; days that are alike are one row."""
+    if not said:
+        return [("all days", "not measured")]
+    found: list[tuple[str, str]] = []
+    for text, group in groupby(reversed(said), lambda item: item[1]):
+        if not text:
+            continue
+        names = [name for name, _ in group]
+        days = names[0] if len(names) == 1 else f"{names[-1]} to {names[0]}"
+        found.append((days, text))
+    if any(not text for _, text in said):
+        others = "all other days" if found else f"all {len(said)} days"
+        found.append((others, "working"))
+    return found
+
+
+def _incident(one: Incident, now: Instant) -> ShownIncident:
+    mark = words.incident_mark(one)
+    said = [
+        Said(
+            Moment(*_moment(update.created_at, now)),
+            "up" if update.status == "resolved" else words.open_mark(one),
+            words.update_word(update.status),
+            update.body,
+        )
+        for update in reversed(one.updates)
+    ]
+    return ShownIncident(
+        title=one.title,
+        mark=mark,
+        line=words.incident_line(one),
+        began=Moment(*_moment(one.started_at, now)),
+        last=next((each.body for each in said if each.body), ""),
+        updates=said,
+    )
+
+
+def _maintenance(one: Maintenance, page: Page) -> ShownMaintenance:
+    names = {each.uid: each.name for each in page.components}
+    about = words.listed([names[uid] for uid in one.components if uid in names])
+    return ShownMaintenance(
+        title=one.reason or words.PLANNED,
+        running=words.is_running(one, page.updated_at),
+        when=words.planned(one, page.updated_at),
+        about=f"It is about {about}." if about else "",
+    )
+
+
+def _moment(at: Instant, now: Instant | None = None) -> tuple[str, str, str]:
+    """The time of day; of another day the day with it."""
+    full = moment(at, at)
+    text = clock(at, seconds=False)
+    if now is None:
+        return full.iso, words.exactly(at), f"{text} UTC"
+    if at - at % DAY != now - now % DAY:
+        text = f"{day_name(at)}, {text}"
+    return full.iso, words.exactly(at), text
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["static"] = static_url
+    return environment
+
+
+def _render(
+    template: str, title: str, branding: Branding, addresses: Addresses, **values: Any
+) -> bytes:
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            branding=branding,
+            addresses=addresses,
+            accent=branding.accent_color.removeprefix("#").lower(),
+            feeds=_FEEDS if addresses.slug else [],
+            **values,
+        )
+    )
+    # What no text may hold came from nowhere that stores texts.
+    return text.encode(errors="replace")

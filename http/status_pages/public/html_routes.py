@@ -1,0 +1,151 @@
+"""Where a status page is read by people, and by what they embed: itself, its incidents by month,
+badges, a widget, and the JSON that readers of Statuspage know.
+"""
+
+from functools import partial
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.status_pages.queries.branding import shown_branding
+from ...ui.render import HTML
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from .badge import component_badge, page_badge, uptime_badge
+from .html_renderer import WIDGET_POLICY, history_html, page_html, policy, widget_html
+from .page_loader import (
+    HistoryQuery,
+    Shown,
+    TokenQuery,
+    addresses_of,
+    kept_page,
+    kept_reply,
+    public_month,
+)
+from .statuspage_v2 import FORMS
+
+_PAGE: Final = "/status/{slug}"
+# What is anybody's to read may be read by any site's scripts.
+_ANY_SITE: Final = {"Access-Control-Allow-Origin": "*"}
+
+
+class BadgeQuery(TokenQuery, frozen=True):
+    """Without a component it is of the page; `uptime` is of a component."""
+
+    component: UUID | None = None
+    show: Literal["status", "uptime"] = "status"
+
+
+async def read_page(ask: Ask) -> Reply:
+    answer, shown = await kept_page(
+        ask,
+        "html",
+        lambda shown: page_html(
+            shown.page, shown.branding, shown.addresses, can_mail=shown.can_mail
+        ),
+    )
+    return kept_reply(ask, answer, HTML, Content_Security_Policy=policy(shown.branding))
+
+
+async def read_history(ask: Ask) -> Reply:
+    async with public_month(ask) as (tx, page, shown):
+        branding = await shown_branding(tx)
+    addresses = addresses_of(ask, page, ask.query.token)
+    following = shown.following and addresses.history(shown.month.name, shown.following)
+    body = history_html(
+        page.title, branding, addresses, shown.month, shown.incidents, following, tx.now
+    )
+    headers = {"Content-Security-Policy": policy(branding)}
+    return Reply(body=body, headers=headers, content_type=HTML)
+
+
+async def read_widget(ask: Ask) -> Reply:
+    answer, _ = await kept_page(
+        ask, "widget", lambda shown: widget_html(shown.page, shown.branding, shown.addresses)
+    )
+    return kept_reply(ask, answer, HTML, Content_Security_Policy=WIDGET_POLICY)
+
+
+async def read_badge(ask: Ask) -> Reply:
+    component, show = ask.query.component, ask.query.show
+    what = f"badge {component} {show}"
+    answer, _ = await kept_page(ask, what, lambda shown: _badge(shown, component, show))
+    return kept_reply(ask, answer, "image/svg+xml", **_ANY_SITE)
+
+
+def _badge(shown: Shown, component: UUID | None, show: str) -> bytes:
+    if component is None:
+        if show == "uptime":
+            raise Problem("component: is required, as an uptime is of one")
+        return page_badge(shown.page).encode()
+    found = next((one for one in shown.page.components if one.uid == component), None)
+    if found is None:
+        raise Problem("not_found")
+    return (uptime_badge(found) if show == "uptime" else component_badge(found)).encode()
+
+
+async def read_form(ask: Ask, *, name: str) -> Reply:
+    """`name` is one of FORMS."""
+    answer, _ = await kept_page(
+        ask, name, lambda shown: msgspec.json.encode(FORMS[name](shown.page, shown.addresses))
+    )
+    return kept_reply(ask, answer, "application/json", **_ANY_SITE)
+
+
+_ANYBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    *(
+        Route(
+            method="GET",
+            path=f"{_PAGE}/api/v2/{name}",
+            action=_ANYBODY,
+            handler=partial(read_form, name=name),
+            summary="A status page in the format of Statuspage.",
+            query=TokenQuery,
+            in_document=False,
+        )
+        for name in FORMS
+    ),
+    Route(
+        method="GET",
+        path=f"{_PAGE}/badge.svg",
+        action=_ANYBODY,
+        handler=read_badge,
+        summary="A badge of a status page, or of one of its components.",
+        query=BadgeQuery,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path=f"{_PAGE}/widget",
+        action=_ANYBODY,
+        handler=read_widget,
+        summary="The first line of a status page, to be framed.",
+        query=TokenQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path=_PAGE,
+        action=_ANYBODY,
+        handler=read_page,
+        summary="A status page for people.",
+        query=TokenQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="GET",
+        path=f"{_PAGE}/history",
+        action=_ANYBODY,
+        handler=read_history,
+        summary="A status page's incidents, a month at a time, for people.",
+        query=HistoryQuery,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,216 @@
+"""How a public page is read: found by its address, opened to whoever may, kept for a moment.
+
+What may not be opened is not there: internal pages, and unlisted ones without their token.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from hmac import compare_digest
+from typing import Final, Literal
+
+import msgspec
+
+from ....storage.core.instant import Instant
+from ....storage.core.token import digest
+from ....storage.engine.pools import Isolation, Tx
+from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.status_page_incidents import (
+    FIRST,
+    Place,
+    select_incidents_within,
+)
+from ....storage.status_pages.queries.status_pages import (
+    ShownPage,
+    about_of,
+    select_bindings,
+    select_frame,
+    select_page_by_slug,
+    select_page_facts,
+)
+from ....storage.status_pages.rules.branding import Branding
+from ....storage.status_pages.rules.status_page import (
+    Audience,
+    Incident,
+    Page,
+    Visibility,
+    render,
+    shown_incidents,
+)
+from ....storage.status_pages.rules.status_page_history import PAGE_MOST, Month, month_of
+from ...wire.content_encoding import takes_gzip
+from ...wire.cursor import read_cursor, write_cursor
+from ...wire.errors import Problem
+from ...wire.etags import is_known
+from ...wire.mail_config import mailing_in
+from ...wire.response_cache import FRESH_SECONDS, Answer, Read
+from ...wire.route import Ask, Reply
+from .urls import Addresses, addresses_at
+
+# How long a client may show what it has while it asks again.
+STALE_SECONDS: Final = 30
+# What is smaller fits one packet anyhow.
+PACKED_LEAST: Final = 1_000
+
+
+class TokenQuery(msgspec.Struct, frozen=True):
+    """`token` opens an unlisted page."""
+
+    token: str | None = None
+
+
+class FeedQuery(TokenQuery, frozen=True):
+    format: Literal["rss", "atom", "json"] = "rss"
+
+
+class MonthQuery(msgspec.Struct, frozen=True):
+    """`month` is YYYY-MM, the present one where it is left out."""
+
+    month: str | None = None
+    cursor: str | None = None
+
+
+class HistoryQuery(MonthQuery, frozen=True):
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that a public answer is made of."""
+
+    page: Page
+    branding: Branding
+    addresses: Addresses
+    can_mail: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMonth:
+    """Incidents of a month as an audience may see them; `following` is the cursor of the rest."""
+
+    month: Month
+    incidents: Sequence[Incident]
+    following: str | None
+
+
+@asynccontextmanager
+async def snapshot(ask: Ask) -> AsyncIterator[Tx]:
+    """All of a page is told as of one instant."""
+    async with ask.context.pool.transaction(
+        "read_status_page", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        yield tx
+
+
+@asynccontextmanager
+async def public_page(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage]]:
+    """The page that is addressed, within one snapshot; Problem not_found where it is not open to
+    whoever asks."""
+    async with snapshot(ask) as tx:
+        page = await select_page_by_slug(tx, ask.words["slug"])
+        if page is None or not is_open(page, ask.query.token):
+            raise Problem("not_found")
+        yield tx, page
+
+
+def is_open(page: ShownPage, token: str | None) -> bool:
+    match Visibility(page.visibility):
+        case Visibility.LISTED:
+            return True
+        case Visibility.UNLISTED:
+            assert page.token_hash is not None, "an unlisted page has a token"
+            return token is not None and compare_digest(digest(token), bytes(page.token_hash))
+        case Visibility.INTERNAL:
+            return False
+
+
+def addresses_of(ask: Ask, page: ShownPage, token: str | None) -> Addresses:
+    """`token` is the one that opened it."""
+    opens = token if page.token_hash is not None else None
+    return addresses_at(_base_of(ask), page.slug, opens, page.domain if _is_listed(page) else None)
+
+
+def _is_listed(page: ShownPage) -> bool:
+    return page.visibility == Visibility.LISTED
+
+
+def _base_of(ask: Ask) -> str:
+    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
+    return base.rstrip("/")
+
+
+async def kept_page(ask: Ask, what: str, write: Callable[[Shown], bytes]) -> tuple[Answer, Shown]:
+    """The page in a form, as it was a moment ago; Problem not_found as `public_page`."""
+
+    async def read() -> Read:
+        async with public_page(ask) as (tx, page):
+            facts = await select_page_facts(tx, page, Audience.PUBLIC)
+            branding = await shown_branding(tx)
+            mailing = await mailing_in(tx, ask.context)
+        rendered = render(facts, Audience.PUBLIC)
+        addresses = addresses_of(ask, page, ask.query.token)
+        shown = Shown(rendered, branding, addresses, mailing.can_mail)
+        # When it was so is no part of what is said.
+        said = replace(shown, page=replace(rendered, updated_at=Instant(0)))
+        return Read(said, lambda: write(shown))
+
+    token = ask.query.token
+    key = (ask.words["slug"], what, _base_of(ask), None if token is None else digest(token))
+    answer = await ask.context.kept.answer(key, read)
+    assert isinstance(answer.said, Shown), "it is what was read"
+    return answer, answer.said
+
+
+def kept_reply(ask: Ask, answer: Answer, content_type: str, **headers: str) -> Reply:
+    """A client may show it while it asks again; where a token opened it, no cache between us
+    keeps it."""
+    whose = "public" if ask.query.token is None else "private"
+    stale = f"max-age={int(FRESH_SECONDS)}, stale-while-revalidate={STALE_SECONDS}"
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    packs = len(answer.body) >= PACKED_LEAST and takes_gzip(ask.headers)
+    tag = answer.packed_tag if packs else answer.tag
+    named |= {"ETag": tag, "Cache-Control": f"{whose}, {stale}", "Vary": "Accept-Encoding"}
+    if is_known(ask.headers, tag):
+        return Reply(status=304, headers=named)
+    if packs:
+        packed = {**named, "Content-Encoding": "gzip"}
+        return Reply(body=answer.packed(), headers=packed, content_type=content_type)
+    return Reply(body=answer.body, headers=named, content_type=content_type)
+
+
+def asked_month(ask: Ask) -> Month:
+    """Problem invalid_month or month_outside_history."""
+    found = month_of(ask.query.month, ask.context.clock())
+    if isinstance(found, str):
+        raise Problem(found)
+    return found
+
+
+async def read_month(
+    ask: Ask, tx: Tx, page: ShownPage, month: Month, audience: Audience
+) -> ShownMonth:
+    """Problem cursor_invalid."""
+    bound = ("status_page_history", page.uid, month.name, audience)
+    after = read_cursor(ask.query.cursor, bound, 2)
+    before = FIRST if after is None else Place(Instant(after[0]), after[1])
+    about = about_of(page, await select_bindings(tx, page))
+    found, following = await select_incidents_within(
+        tx, about, audience, month.shown, before, PAGE_MOST
+    )
+    frame = await select_frame(tx, page)
+    return ShownMonth(
+        month,
+        shown_incidents(frame, found, audience),
+        None if following is None else write_cursor((following.started_at, following.id), bound),
+    )
+
+
+@asynccontextmanager
+async def public_month(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage, ShownMonth]]:
+    """Problem history_busy where as many are being told already as may be at once; and those of
+    `asked_month`, `public_page` and `read_month`."""
+    month = asked_month(ask)
+    context = ask.context
+    with context.histories.permit(ask.client, context.clock(), takes_token=False):
+        async with public_page(ask) as (tx, page):
+            yield tx, page, await read_month(ask, tx, page, month, Audience.PUBLIC)

@@ -1,0 +1,304 @@
+"""What a status page says, in the words that its HTML and its feeds share, so that they agree.
+
+Nothing is said that is not in the page. What is not measured is never said to work, and an open
+incident is never passed over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from ....storage.core.availability import Withheld
+from ....storage.core.instant import SECOND, Instant, to_datetime
+from ....storage.incidents.rules.incident import Impact
+from ....storage.incidents.rules.incident import Status as IncidentStatus
+from ....storage.status_pages.rules.status_page import (
+    Component,
+    Day,
+    Incident,
+    Maintenance,
+    Page,
+    Reason,
+    Status,
+    SummaryState,
+)
+from ...ui.formatting import GAP, NOTHING, clock, coverage, duration, percent
+from ...ui.formatting import day as day_name
+
+STATUS: Final = {
+    Status.OPERATIONAL: "Working",
+    Status.DEGRADED: "Degraded",
+    Status.PARTIAL_OUTAGE: "Partly down",
+    Status.MAJOR_OUTAGE: "Down",
+    Status.MAINTENANCE: "Maintenance",
+    Status.NO_DATA: "No data",
+}
+MARK: Final = {
+    Status.OPERATIONAL: "up",
+    Status.DEGRADED: "degraded",
+    Status.PARTIAL_OUTAGE: "down",
+    Status.MAJOR_OUTAGE: "down",
+    Status.MAINTENANCE: "maint",
+    Status.NO_DATA: "unknown",
+}
+INCIDENT_STATUS: Final = {
+    IncidentStatus.INVESTIGATING: "Investigating",
+    IncidentStatus.IDENTIFIED: "Identified",
+    IncidentStatus.MONITORING: "Monitoring",
+    IncidentStatus.RESOLVED: "Resolved",
+}
+# Of maintenance that does not say what it is.
+PLANNED: Final = "Planned maintenance"
+# Of an update that moves nothing.
+NOTE: Final = "Update"
+IMPACT: Final = {
+    Impact.NONE: "No impact",
+    Impact.MINOR: "Minor impact",
+    Impact.MAJOR: "Major impact",
+    Impact.CRITICAL: "Critical impact",
+}
+_IMPACT_MARK: Final = {
+    Impact.NONE: "pending",
+    Impact.MINOR: "degraded",
+    Impact.MAJOR: "degraded",
+    Impact.CRITICAL: "down",
+}
+FEED_ABOUT: Final = "Incidents: those that are open, and the newest of those that are over."
+# Each follows "No data: ".
+REASON: Final = {
+    Reason.NOT_BOUND: "what was measured for it is no longer there",
+    Reason.PAUSED: "its checks are paused",
+    Reason.NO_RESULT_YET: "it waits for its first result",
+    Reason.NO_FRESH_RESULT: "the last result is too old to go by",
+    Reason.NOT_DECLARED: "it is not settled yet how it is measured",
+    Reason.MEMBERS_UNKNOWN: "too little is known at the moment",
+    Reason.SET_BY_HAND: "it was set so by hand",
+}
+# Each follows "withheld: ".
+WITHHELD: Final = {
+    Withheld.NO_SLI: "it is not settled yet how it is measured",
+    Withheld.NOTHING_SEALED: "it is too new",
+    Withheld.NOTHING_MEASURED: "nothing was measured",
+    Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "its measured time begins later",
+    Withheld.STORAGE_GAP: "some of what was measured is missing",
+    Withheld.ZERO_DECIDABLE_TIME: "it could not be told at any time",
+    Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "too little was measured",
+    Withheld.SPANS_DEFINITION_REVISIONS: "how it is measured was changed meanwhile",
+}
+_BEING: Final = {
+    Status.MAJOR_OUTAGE: ("is down", "are down"),
+    Status.PARTIAL_OUTAGE: ("is partly down", "are partly down"),
+    Status.DEGRADED: ("is degraded", "are degraded"),
+    Status.MAINTENANCE: ("is in planned maintenance", "are in planned maintenance"),
+    Status.NO_DATA: ("is not measured at the moment", "are not measured at the moment"),
+    Status.OPERATIONAL: ("is working", "are working"),
+}
+_TROUBLE: Final = (Status.MAJOR_OUTAGE, Status.PARTIAL_OUTAGE, Status.DEGRADED)
+_NUMBERS: Final = (
+    *("none", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+_NAMED_MOST: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A mark and what stands after it."""
+
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A figure and what stands under it; withheld, its text is a dash and its note the reason."""
+
+    text: str
+    note: str
+    withheld: bool = False
+
+
+def first_line(page: Page) -> Line:
+    """What, and is it fine: trouble of components, then open incidents, then the rest."""
+    status = page.summary.status
+    if status in _TROUBLE:
+        return Line(MARK[status], _who_is(page.components, status))
+    if page.active:
+        worst = max(page.active, key=lambda one: _IMPACTS.index(one.impact))
+        text = page.active[0].title
+        if len(page.active) > 1:
+            text = f"{len(page.active)} incidents are open"
+        return Line(_IMPACT_MARK[worst.impact], text)
+    match page.summary.state:
+        case SummaryState.EMPTY:
+            return Line("pending", "Nothing is shown here yet")
+        case SummaryState.NO_DATA:
+            return Line("unknown", "Not measured at the moment")
+        case SummaryState.OPERATIONAL if page.summary.unmeasured:
+            return Line("up", "All that is measured works")
+        case SummaryState.OPERATIONAL:
+            return Line("up", "Everything works")
+        case SummaryState.IMPAIRED:
+            return Line("maint", _planned(page))
+
+
+_IMPACTS: Final = list(Impact)
+
+
+def _planned(page: Page) -> str:
+    """Until when, as far as that is announced."""
+    ends = [one.over_at for one in page.maintenance if is_running(one, page.updated_at)]
+    if not ends:
+        return PLANNED
+    return f"{PLANNED} until {until(max(ends), page.updated_at)}"
+
+
+def line_beneath(page: Page) -> str:
+    """How many parts work, and how the others are that the first line does not name."""
+    components = page.components
+    if len(components) < 2:
+        rest = [one for one in components if one.status not in _TROUBLE]
+        return "".join(f"{one.name} {_BEING[one.status][0]}." for one in rest)
+    if page.summary.state is SummaryState.NO_DATA:
+        return f"{_none_of(components)} is measured at the moment."
+    first = _how_many_work(components)
+    said = page.summary.status if page.summary.status in _TROUBLE else None
+    clauses: list[str] = []
+    for status in (*_TROUBLE, Status.MAINTENANCE, Status.NO_DATA):
+        names = [one.name for one in components if one.status is status]
+        if names and status is not said:
+            clauses.append(_clause(names, status, begins=not clauses))
+    return f"{first} {listed(clauses)}." if clauses else first
+
+
+def _how_many_work(components: Sequence[Component]) -> str:
+    works = sum(one.status is Status.OPERATIONAL for one in components)
+    many = in_words(len(components))
+    if works == len(components):
+        return f"{'Both' if works == 2 else f'All {many}'} parts are working."
+    if not works:
+        return f"{_none_of(components)} is working."
+    return f"{in_words(works).capitalize()} of {many} parts {'are' if works > 1 else 'is'} working."
+
+
+def _none_of(components: Sequence[Component]) -> str:
+    none = "Neither" if len(components) == 2 else "None"
+    return f"{none} of {in_words(len(components))} parts"
+
+
+def _clause(names: Sequence[str], status: Status, *, begins: bool) -> str:
+    """A few by name, but those of which nothing is known by their number."""
+    one, several = _BEING[status]
+    being = one if len(names) == 1 else several
+    if len(names) <= _NAMED_MOST and status is not Status.NO_DATA:
+        return f"{listed(names)} {being}"
+    many = in_words(len(names))
+    return f"{many.capitalize() if begins else many} part{'s' * (len(names) > 1)} {being}"
+
+
+def _who_is(components: Sequence[Component], status: Status) -> str:
+    names = [one.name for one in components if one.status is status]
+    one, several = _BEING[status]
+    if len(names) > _NAMED_MOST:
+        return f"{len(names)} of {len(components)} parts {several}"
+    return f"{listed(names)} {one if len(names) == 1 else several}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def in_words(many: int) -> str:
+    return _NUMBERS[many] if many < len(_NUMBERS) else str(many)
+
+
+def why_no_data(component: Component) -> str:
+    """The reason why it has no data; empty where it has."""
+    return "" if component.reason is None else REASON[component.reason]
+
+
+def figure_of(component: Component) -> Told | None:
+    """The share of the measured time in which it worked, with its coverage; None of what is not
+    measured at all."""
+    measured = component.measured
+    if measured is None:
+        return None
+    covered = f"coverage {coverage(Fraction(str(measured.figure.coverage)))}"
+    availability = measured.split.availability()
+    if component.withheld is not None or availability is None:
+        why = WITHHELD[component.withheld or Withheld.NOTHING_MEASURED]
+        return Told(NOTHING, f"withheld: {why}, {covered}", withheld=True)
+    since = "" if measured.since is None else f", since {day_name(measured.since)}"
+    return Told(percent(availability, measured.sample), f"{covered}{since}")
+
+
+def day_said(day: Day, *, is_today: bool = False) -> str:
+    """`down 6 min`, `no downtime, 4 h 20 min not measured`, `maintenance 2 h so far`."""
+    split = day.split
+    if not split.measured_us and not split.excluded_us:
+        return "not measured"
+    parts = [f"down {length(split.bad_us)}"] if split.bad_us else []
+    if day.degraded_us:
+        parts.append(f"degraded {length(day.degraded_us)}")
+    if split.excluded_us:
+        parts.append(f"maintenance {length(split.excluded_us)}")
+    if split.unknown_us:
+        if not parts:
+            parts.append("no downtime")
+        parts.append(f"{length(split.unknown_us)} not measured")
+    said = ", ".join(parts) or "working, fully measured"
+    return f"{said} so far" if is_today else said
+
+
+def length(us: int) -> str:
+    """A stretch that was: what is there is never said to be nothing."""
+    return duration(us) if us >= SECOND else f"< 1{GAP}s"
+
+
+def incident_line(incident: Incident) -> str:
+    """`Resolved after 42 min`, or the status that it has."""
+    if incident.resolved_at is None:
+        return INCIDENT_STATUS[incident.status]
+    return f"Resolved after {length(incident.resolved_at - incident.started_at)}"
+
+
+def incident_mark(incident: Incident) -> str:
+    return "up" if incident.status is IncidentStatus.RESOLVED else open_mark(incident)
+
+
+def open_mark(incident: Incident) -> str:
+    """Of an incident while it is, or was, open."""
+    return _IMPACT_MARK[incident.impact]
+
+
+def update_word(status: IncidentStatus | None) -> str:
+    return NOTE if status is None else INCIDENT_STATUS[status]
+
+
+def is_running(maintenance: Maintenance, now: Instant) -> bool:
+    return maintenance.starts_at <= now < maintenance.over_at
+
+
+def until(at: Instant, now: Instant) -> str:
+    """The time of day, with the day where it is another."""
+    said = f"{clock(at, seconds=False)} UTC"
+    if to_datetime(at).date() == to_datetime(now).date():
+        return said
+    return f"{day_name(at)}, {said}"
+
+
+def planned(maintenance: Maintenance, now: Instant) -> str:
+    """`Until 15:00 UTC` of what runs; else from when until when."""
+    if is_running(maintenance, now):
+        return f"Until {until(maintenance.over_at, now)}"
+    starts = maintenance.starts_at
+    return f"{until(starts, now)} to {until(maintenance.over_at, starts)}"
+
+
+def exactly(at: Instant) -> str:
+    """`9 June 2026, 14:12:08 UTC`."""
+    return f"{day_name(at)} {to_datetime(at).year}, {clock(at)} UTC"

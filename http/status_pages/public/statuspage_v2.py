@@ -1,0 +1,213 @@
+"""A page in the public JSON that readers of Statuspage know, its API v2: they read ours too.
+
+What that format has no word for keeps ours: a component that is not measured is `no_data`, and a
+page of which nothing is known has the indicator `unknown`. Neither is ever called operational.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ....storage.core.instant import Instant, to_text
+from ....storage.incidents.rules.incident import Impact
+from ....storage.incidents.rules.incident import Status as IncidentStatus
+from ....storage.status_pages.rules.status_page import (
+    Component,
+    Incident,
+    Maintenance,
+    Page,
+    Status,
+    SummaryState,
+)
+from . import page_text as words
+from .urls import Addresses
+
+_STATUS: Final = {
+    Status.OPERATIONAL: "operational",
+    Status.DEGRADED: "degraded_performance",
+    Status.PARTIAL_OUTAGE: "partial_outage",
+    Status.MAJOR_OUTAGE: "major_outage",
+    Status.MAINTENANCE: "under_maintenance",
+    Status.NO_DATA: "no_data",
+}
+_INDICATOR: Final = {
+    Status.OPERATIONAL: "none",
+    Status.MAINTENANCE: "maintenance",
+    Status.DEGRADED: "minor",
+    Status.PARTIAL_OUTAGE: "major",
+    Status.MAJOR_OUTAGE: "critical",
+}
+_IMPACT_INDICATOR: Final = {
+    Impact.NONE: "none",
+    Impact.MINOR: "minor",
+    Impact.MAJOR: "major",
+    Impact.CRITICAL: "critical",
+}
+_INDICATORS: Final = ("none", "maintenance", "minor", "major", "critical")
+
+Body = dict[str, Any]
+
+
+def summary(page: Page, addresses: Addresses) -> Body:
+    active = [one for one in page.active if one.status is not IncidentStatus.RESOLVED]
+    return {
+        **status(page, addresses),
+        **components(page, addresses),
+        "incidents": [_incident(page, one) for one in active],
+        "scheduled_maintenances": [_maintenance(page, one) for one in page.maintenance],
+    }
+
+
+def status(page: Page, addresses: Addresses) -> Body:
+    said = {"indicator": indicator(page), "description": words.first_line(page).text}
+    return {"page": _page(page, addresses), "status": said}
+
+
+def components(page: Page, addresses: Addresses) -> Body:
+    found = [_component(page, one, n) for n, one in enumerate(page.components, 1)]
+    return {"page": _page(page, addresses), "components": found}
+
+
+def incidents(page: Page, addresses: Addresses) -> Body:
+    """Those that are open, and the newest that are over."""
+    found = [_incident(page, one) for one in [*page.active, *page.recent]]
+    return {"page": _page(page, addresses), "incidents": found}
+
+
+def unresolved(page: Page, addresses: Addresses) -> Body:
+    found = [_incident(page, one) for one in page.active]
+    return {"page": _page(page, addresses), "incidents": found}
+
+
+def scheduled(page: Page, addresses: Addresses) -> Body:
+    return _maintenances(page, addresses, page.maintenance)
+
+
+def upcoming(page: Page, addresses: Addresses) -> Body:
+    found = [one for one in page.maintenance if not words.is_running(one, page.updated_at)]
+    return _maintenances(page, addresses, found)
+
+
+def running(page: Page, addresses: Addresses) -> Body:
+    found = [one for one in page.maintenance if words.is_running(one, page.updated_at)]
+    return _maintenances(page, addresses, found)
+
+
+def indicator(page: Page) -> str:
+    """The worse of what the components and the open incidents say; `unknown` where neither does."""
+    if page.summary.state in (SummaryState.EMPTY, SummaryState.NO_DATA) and not page.active:
+        return "unknown"
+    said = [_IMPACT_INDICATOR[one.impact] for one in page.active]
+    if page.summary.status is not Status.NO_DATA:
+        said.append(_INDICATOR[page.summary.status])
+    return max(said, key=_INDICATORS.index)
+
+
+def _page(page: Page, addresses: Addresses) -> Body:
+    return {
+        "id": page.slug,
+        "name": page.title,
+        "url": addresses.page,
+        "time_zone": "Etc/UTC",
+        "updated_at": to_text(page.updated_at),
+    }
+
+
+def _component(page: Page, one: Component, position: int) -> Body:
+    return {
+        "id": str(one.uid),
+        "name": one.name,
+        "status": _STATUS[one.status],
+        # When it was so.
+        "updated_at": to_text(page.updated_at),
+        "position": position,
+        "description": one.description or None,
+        "showcase": False,
+        "group_id": None,
+        "group": False,
+        "page_id": page.slug,
+        "only_show_if_degraded": False,
+    }
+
+
+def _incident(page: Page, one: Incident) -> Body:
+    return {
+        "id": str(one.uid),
+        "name": one.title,
+        "status": one.status.value,
+        "impact": one.impact.value,
+        "created_at": to_text(one.created_at),
+        "started_at": to_text(one.started_at),
+        "updated_at": to_text(one.updated_at),
+        "monitoring_at": _first(one, IncidentStatus.MONITORING),
+        "resolved_at": _text(one.resolved_at),
+        "page_id": page.slug,
+        "incident_updates": _updates(one),
+    }
+
+
+def _updates(one: Incident) -> list[Body]:
+    """The newest first; a note keeps the status that it was written under."""
+    found: list[Body] = []
+    stands = IncidentStatus.INVESTIGATING
+    for update in one.updates:
+        stands = update.status or stands
+        at = to_text(update.created_at)
+        found.append(
+            {
+                "id": f"{one.uid}-{update.seq}",
+                "incident_id": str(one.uid),
+                "status": stands.value,
+                "body": update.body,
+                "created_at": at,
+                "updated_at": at,
+                "display_at": at,
+            }
+        )
+    return found[::-1]
+
+
+def _maintenances(page: Page, addresses: Addresses, found: Sequence[Maintenance]) -> Body:
+    shown = [_maintenance(page, one) for one in found]
+    return {"page": _page(page, addresses), "scheduled_maintenances": shown}
+
+
+def _maintenance(page: Page, one: Maintenance) -> Body:
+    is_running = words.is_running(one, page.updated_at)
+    about = set(one.components)
+    return {
+        # It has no id of its own for the public; when it begins and what it says tell it apart.
+        "id": f"{page.slug}-{one.starts_at}-{one.over_at}",
+        "name": one.reason or words.PLANNED,
+        "status": "in_progress" if is_running else "scheduled",
+        "impact": "maintenance",
+        "scheduled_for": to_text(one.starts_at),
+        "scheduled_until": to_text(one.over_at),
+        "page_id": page.slug,
+        "incident_updates": [],
+        "components": [
+            _component(page, each, n)
+            for n, each in enumerate(page.components, 1)
+            if each.uid in about
+        ],
+    }
+
+
+def _first(one: Incident, wanted: IncidentStatus) -> str | None:
+    return next((to_text(u.created_at) for u in one.updates if u.status is wanted), None)
+
+
+def _text(at: Instant | None) -> str | None:
+    return None if at is None else to_text(at)
+
+
+# By what stands after /api/v2/.
+FORMS: Final = {
+    "summary.json": summary,
+    "status.json": status,
+    "components.json": components,
+    "incidents.json": incidents,
+    "incidents/unresolved.json": unresolved,
+    "scheduled-maintenances.json": scheduled,
+    "scheduled-maintenances/upcoming.json": upcoming,
+    "scheduled-maintenances/active.json": running,
+}

@@ -1,0 +1,265 @@
+"""How people subscribe to a status page, confirm that, and end it: forms that need no scripts.
+
+What is confirmed or ended is so by a button: whoever only follows a link, as scanners of mail do,
+changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.refusal import Refused
+from ....storage.core.token import TokenKind, kind_of
+from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.status_page_subscribers import (
+    Subscription,
+    select_subscription,
+)
+from ....storage.status_pages.queries.status_pages import select_bindings
+from ....storage.status_pages.rules.branding import Branding
+from ....storage.status_pages.rules.subscription import Asked, Kind
+from ...ui.render import HTML
+from ...wire.errors import Problem
+from ...wire.mail_config import mailing_in
+from ...wire.route import Ask, Reply, Route
+from .html_renderer import policy, said_html, subscribe_html
+from .page_loader import TokenQuery, addresses_of, public_page
+from .page_text import listed
+from .subscription_actions import ask_for, say_no_more, say_yes
+from .urls import Addresses
+
+_SUBSCRIBE: Final = "/status/{slug}/subscribe"
+_CONFIRM: Final = "/status/confirm/{token}"
+_LEAVE: Final = "/status/unsubscribe/{token}"
+_FIELDS: Final = {"email": "email", "url": "url", "components": "component"}
+_NO_TRACE: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+async def show_form(ask: Ask) -> Reply:
+    return await _form(ask, {}, "", "")
+
+
+async def send_form(ask: Ask) -> Reply:
+    typed = {name: values[-1].strip() for name, values in ask.form.items() if values}
+    chosen = ask.form.get("component", [])
+    field = "url" if typed.get("url") and not typed.get("email") else "email"
+    if typed.get("url") and typed.get("email"):
+        return await _form(
+            ask, ask.form, "url", "is one too many beside an address: send one alone"
+        )
+    try:
+        await ask_for(ask, _asked(field, typed.get(field, ""), chosen))
+    except Refused as refused:
+        if refused.code != "invalid":
+            raise
+        return await _form(ask, ask.form, refused.field, refused.message)
+    except Problem as problem:
+        if problem.code not in ("rate_limited", "mail_unavailable"):
+            raise
+        return await _form(ask, ask.form, field, _WHY[problem.code], problem)
+    async with public_page(ask) as (tx, page):
+        branding = await shown_branding(tx)
+        addresses = addresses_of(ask, page, ask.query.token)
+    return _said(
+        branding,
+        addresses,
+        page.title,
+        "One more step",
+        _ASKED[field],
+    )
+
+
+def _asked(field: str, address: str, chosen: Sequence[str]) -> Asked:
+    try:
+        components = frozenset(UUID(text) for text in chosen)
+    except ValueError:
+        raise Refused("invalid", "components", "must be components of the page") from None
+    kind = Kind.WEBHOOK if field == "url" else Kind.MAIL
+    return Asked(kind=kind, address=address, components=components or None)
+
+
+_ASKED: Final = {
+    "email": (
+        "If this address can be written to, a mail is on its way to it. Nothing is sent beyond "
+        "that until the button behind its link is pressed, within a day. One address is asked at "
+        "most once in ten minutes."
+    ),
+    "url": (
+        "The URL is sent a challenge now. Nothing is sent beyond that until it has answered with "
+        "the challenge. One URL is asked at most once in ten minutes."
+    ),
+}
+_WHY: Final = {
+    "rate_limited": "was asked for too often; try again later",
+    "mail_unavailable": "cannot be written to by this installation",
+}
+
+
+async def _form(
+    ask: Ask,
+    typed: Mapping[str, list[str]],
+    field: str,
+    fault: str,
+    problem: Problem | None = None,
+) -> Reply:
+    """With what was typed, and what is wrong beside its field."""
+    async with public_page(ask) as (tx, page):
+        branding = await shown_branding(tx)
+        bindings = await select_bindings(tx, page)
+        mailing = await mailing_in(tx, ask.context)
+    body = subscribe_html(
+        page.title,
+        branding,
+        addresses_of(ask, page, ask.query.token),
+        components=[(str(one.uid), one.name) for one in bindings],
+        can_mail=mailing.can_mail,
+        can_link=mailing.can_link,
+        typed={name: values[-1] for name, values in typed.items() if values},
+        chosen=typed.get("component", []),
+        wrong={_FIELDS.get(field, field): fault} if fault else {},
+    )
+    headers = _NO_TRACE | {"Content-Security-Policy": policy(branding)}
+    status = 200
+    if fault:
+        status = 400 if problem is None else problem.status
+        headers |= {} if problem is None else problem.headers
+    return Reply(body=body, status=status, headers=headers, content_type=HTML)
+
+
+async def show_confirm(ask: Ask) -> Reply:
+    found, branding = await _subscription(ask)
+    if found is None or not found.can_confirm:
+        return _gone(ask, branding)
+    of = f" that is about {listed(found.chosen)}" if found.chosen else ""
+    said = (
+        f"{found.address} will be told when {found.page_title} says something of an incident{of}."
+    )
+    heading = "Do you want to be told?"
+    return _said(branding, _home(ask), found.page_title, heading, said, "Yes, tell me")
+
+
+async def confirm(ask: Ask) -> Reply:
+    found, branding = await _subscription(ask)
+    try:
+        await say_yes(ask, ask.words["token"])
+    except Problem as problem:
+        if problem.code == "not_found":
+            return _gone(ask, branding)
+        if problem.code != "rate_limited":
+            raise
+        said = "Too much was confirmed from where you are. Press the button again in a minute."
+        return _said(
+            branding,
+            _home(ask),
+            "",
+            "Not yet",
+            said,
+            "Yes, tell me",
+            status=problem.status,
+            more=problem.headers,
+        )
+    assert found is not None, "it was confirmed"
+    said = "One mail when an incident opens, when there is something to say, and when it ends."
+    return _said(branding, _home(ask), found.page_title, "You will be told", said)
+
+
+async def show_leave(ask: Ask) -> Reply:
+    found, branding = await _subscription(ask)
+    if kind_of(ask.words["token"]) is not TokenKind.SUBSCRIPTION:
+        return _gone(ask, branding)
+    if found is None:
+        return _said(
+            branding, _home(ask), "", "You are told nothing", "This subscription has ended."
+        )
+    said = f"{found.address} is told of incidents of {found.page_title}."
+    heading = "Do you want to be told no more?"
+    return _said(branding, _home(ask), found.page_title, heading, said, "Tell me no more")
+
+
+async def leave(ask: Ask) -> Reply:
+    _, branding = await _subscription(ask)
+    if kind_of(ask.words["token"]) is not TokenKind.SUBSCRIPTION:
+        return _gone(ask, branding)
+    await say_no_more(ask, ask.words["token"])
+    said = "This subscription has ended. You can subscribe again at any time."
+    return _said(branding, _home(ask), "", "You are told no more", said)
+
+
+async def _subscription(ask: Ask) -> tuple[Subscription | None, Branding]:
+    """None where nothing that is known has that token, whatever it is."""
+    async with ask.context.pool.transaction("read_subscription", read_only=True) as tx:
+        return await select_subscription(tx, ask.words["token"]), await shown_branding(tx)
+
+
+def _home(ask: Ask) -> Addresses:
+    """No page in particular: an unlisted one is not opened by a subscription's token."""
+    return Addresses(ask.context.options.public_base_url, "")
+
+
+def _gone(ask: Ask, branding: Branding) -> Reply:
+    said = (
+        "Nothing was asked for by this link, or longer than a day ago. Subscribe once more on the "
+        "status page to get a new one."
+    )
+    return _said(branding, _home(ask), "", "This link is not valid any more", said, status=404)
+
+
+def _said(
+    branding: Branding,
+    addresses: Addresses,
+    title: str,
+    heading: str,
+    text: str,
+    button: str = "",
+    status: int = 200,
+    more: Mapping[str, str] | None = None,
+) -> Reply:
+    body = said_html(title, branding, addresses, heading, text, button)
+    headers = _NO_TRACE | {"Content-Security-Policy": policy(branding)} | dict(more or {})
+    return Reply(body=body, status=status, headers=headers, content_type=HTML)
+
+
+_ANYBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_SUBSCRIBE,
+        action=_ANYBODY,
+        handler=show_form,
+        summary="How to be told of a status page.",
+        query=TokenQuery,
+        page=True,
+        in_document=False,
+    ),
+    Route(
+        method="POST",
+        path=_SUBSCRIBE,
+        action=_ANYBODY,
+        handler=send_form,
+        summary="Ask to be told of a status page.",
+        query=TokenQuery,
+        form=True,
+        page=True,
+        in_document=False,
+    ),
+    *(
+        Route(
+            method=method,
+            path=path,
+            action=_ANYBODY,
+            handler=handler,
+            summary=summary,
+            body_ignored=method == "POST",
+            page=True,
+            in_document=False,
+        )
+        for method, path, handler, summary in (
+            ("GET", _CONFIRM, show_confirm, "A button that confirms a subscription."),
+            ("POST", _CONFIRM, confirm, "Confirm a subscription."),
+            ("GET", _LEAVE, show_leave, "A button that ends a subscription."),
+            ("POST", _LEAVE, leave, "End a subscription."),
+        )
+    ),
+)

@@ -1,0 +1,123 @@
+"""Ninety bars, one a day, small: days that were good throughout are one path, any other says why,
+and of those that were not measured at all a whole run says so once.
+
+The heights are those of the console's bars. A day that was degraded and never down hangs amber.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Final
+
+from markupsafe import Markup
+
+from ....storage.core.sli import Split
+from ....storage.status_pages.rules.status_page import Day
+from ...ui.plots import svg
+from ...ui.plots.uptime_days import DOWN_LEAST, HEIGHT, bar, has_gap
+
+# Of a day, and what of it is left free at either side of its bar.
+COLUMN: Final = 10
+EDGE: Final = 1
+# Of maintenance, on whatever else the day was.
+BAND: Final = 6
+
+
+def bars(days: Sequence[Day], names: Sequence[str], said: Sequence[str], label: str) -> Markup:
+    """`said` is what each day says; `label` what one would see."""
+    whole: list[str] = []
+    rest: list[Markup] = []
+    for at, until in _runs(days):
+        if is_plain(days[at]):
+            whole.append(_stretch(at, until))
+        else:
+            name = names[at] if until - at == 1 else f"{names[at]} to {names[until - 1]}"
+            rest.append(_column(at, until, days[at], f"{name}: {said[at]}"))
+    return svg.element(
+        "svg",
+        *([svg.element("path", d="".join(whole), fill="url(#good)")] if whole else []),
+        *rest,
+        class_="bars",
+        viewBox=f"0 0 {COLUMN * len(days)} {HEIGHT}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+    )
+
+
+def _runs(days: Sequence[Day]) -> list[tuple[int, int]]:
+    """Neighbours that are drawn as one: good throughout, or not measured at all."""
+    found: list[tuple[int, int]] = []
+    kind = ""
+    for at, day in enumerate(days):
+        was, kind = kind, "plain" if is_plain(day) else "nothing" if is_nothing(day) else ""
+        if kind and kind == was:
+            found[-1] = (found[-1][0], at + 1)
+        else:
+            found.append((at, at + 1))
+    return found
+
+
+def is_nothing(day: Day) -> bool:
+    """Not measured at any time, and not meant not to be."""
+    return not day.split.measured_us and not day.split.excluded_us
+
+
+def is_plain(day: Day) -> bool:
+    """Good throughout, as far as can be seen in a bar."""
+    split = day.split
+    return bool(
+        split.good_us
+        and not split.bad_us
+        and not split.excluded_us
+        and not day.degraded_us
+        and not has_gap(split)
+    )
+
+
+def heights(day: Day) -> list[tuple[str, float]]:
+    """From the top, each with what it is; together the whole height."""
+    shape = bar(day.split)
+    parts = [("down", shape.down), ("gap", shape.gap), ("up", shape.up), ("plain", shape.plain)]
+    if day.degraded_us and not shape.down:
+        hung = min(HEIGHT * max(sqrt(_share(day.degraded_us, day.split)), DOWN_LEAST), shape.up)
+        parts = [("degraded", hung), ("gap", shape.gap), ("up", shape.up - hung)]
+    return [(name, height) for name, height in parts if height > 0]
+
+
+def _share(us: int, split: Split) -> float:
+    return us / split.range_us
+
+
+def _stretch(from_: int, until: int) -> str:
+    return f"M{COLUMN * from_} 0h{COLUMN * (until - from_)}v{HEIGHT}h-{COLUMN * (until - from_)}"
+
+
+def _column(at: int, until: int, day: Day, said: str) -> Markup:
+    x, width, y = COLUMN * at + EDGE, COLUMN * (until - at) - 2 * EDGE, 0.0
+    found = []
+    for name, height in heights(day):
+        # A line of the ground between two parts tells them apart.
+        inset = 1 if y else 0
+        found.append(_piece(name, x, width, y + inset, max(height - inset, 1)))
+        y += height
+    if day.split.excluded_us:
+        found.append(_piece("band", x, width, (HEIGHT - BAND) / 2, BAND))
+    return svg.element("g", svg.title(said), *found)
+
+
+def _piece(name: str, x: int, width: int, y: float, height: float) -> Markup:
+    # Closed only where it has a stroke: what is filled closes by itself.
+    close = "z" if name == "band" else ""
+    path = f"M{x} {round(y)}h{width}v{round(y + height) - round(y)}h-{width}{close}"
+    if name == "gap":
+        return svg.element("path", d=path, fill=svg.HATCH)
+    return svg.element("path", d=path, class_=_CLASSES[name])
+
+
+_CLASSES: Final = {
+    "down": "f-down",
+    "degraded": "f-degraded",
+    "up": "f-up",
+    "plain": "f-mtint",
+    "band": "f-maint",
+}

@@ -1,0 +1,1 @@
+"""Routes of status pages: handlers, and functions from row to schema."""

@@ -1,0 +1,130 @@
+"""What the installation looks like to the public, set by global admins and read by anybody."""
+
+from typing import Final
+
+from ....storage.accounts.rules.access import Action, Need
+from ....storage.status_pages.queries.branding import select_branding, shown_branding
+from ....storage.status_pages.rules import branding as rules
+from ....storage.status_pages.transactions.put_branding import put_branding
+from ...accounts.schemas.settings import Announcement, Branding, PublicBranding, PutBranding
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ...wire.schema import given
+
+_OWN: Final = "/api/v1/settings/branding"
+# A colour's style sheet never changes.
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
+
+
+async def read_public(ask: Ask) -> PublicBranding:
+    async with ask.context.pool.transaction("read_branding", read_only=True) as tx:
+        found = await shown_branding(tx)
+    told = found.announcement
+    return PublicBranding(
+        product_name=found.product_name,
+        accent_color=found.accent_color,
+        logo_url=found.logo_url,
+        footer_text=found.footer_text,
+        support_url=found.support_url,
+        **({"announcement": _announcement(told)} if told.enabled else {}),
+    )
+
+
+async def read(ask: Ask) -> Branding:
+    async with ask.context.pool.transaction("read_branding", read_only=True) as tx:
+        found = await select_branding(tx)
+    return _shape(found or rules.NO_BRANDING, configured=found is not None)
+
+
+async def put(ask: Ask) -> Branding:
+    branding = _given(ask.body)
+    async with ask.context.pool.transaction("put_branding") as tx:
+        await put_branding(tx, ask.who, branding)
+    return _shape(branding, configured=True)
+
+
+async def read_theme(ask: Ask) -> Reply:
+    """The style sheet of an accent colour, six digits: a page names it and holds none inline."""
+    color = f"#{ask.words['color']}"
+    if rules.branding_fault(rules.Branding(accent_color=color)) is not None:
+        raise Problem("not_found")
+    return Reply(
+        body=f":root {{ --accent: {color}; }}\n".encode(),
+        headers={"Cache-Control": _FOR_GOOD},
+        content_type="text/css; charset=utf-8",
+    )
+
+
+def _given(body: PutBranding) -> rules.Branding:
+    told = given(body.announcement)
+    announcement = rules.Announcement()
+    if told is not None:
+        announcement = rules.Announcement(enabled=told.enabled, text=told.text, level=told.level)
+    return rules.Branding(
+        product_name=body.product_name,
+        accent_color=body.accent_color,
+        logo_url=body.logo_url,
+        footer_text=body.footer_text,
+        support_url=body.support_url,
+        announcement=announcement,
+    )
+
+
+def _shape(found: rules.Branding, *, configured: bool) -> Branding:
+    return Branding(
+        configured=configured,
+        product_name=found.product_name,
+        accent_color=found.accent_color,
+        logo_url=found.logo_url,
+        footer_text=found.footer_text,
+        support_url=found.support_url,
+        announcement=_announcement(found.announcement),
+    )
+
+
+def _announcement(told: rules.Announcement) -> Announcement:
+    return Announcement(enabled=told.enabled, text=told.text, level=told.level)
+
+
+_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ANYBODY: Final = Action(Need.NOBODY)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/public/branding",
+        action=_ANYBODY,
+        handler=read_public,
+        summary="What the installation looks like to the public.",
+        tag="branding",
+        answer=PublicBranding,
+    ),
+    Route(
+        method="GET",
+        path=_OWN,
+        action=_ADMIN,
+        handler=read,
+        summary="The branding, and whether anybody has set it.",
+        tag="branding",
+        answer=Branding,
+    ),
+    Route(
+        method="PUT",
+        path=_OWN,
+        action=_ADMIN,
+        handler=put,
+        summary="Set the branding, the whole of it.",
+        tag="branding",
+        body=PutBranding,
+        answer=Branding,
+    ),
+    Route(
+        method="GET",
+        path="/theme/{color}",
+        action=_ANYBODY,
+        handler=read_theme,
+        summary="The style sheet of an accent colour.",
+        page=True,
+        in_document=False,
+    ),
+)

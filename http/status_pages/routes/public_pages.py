@@ -1,0 +1,193 @@
+"""Status pages as they are read: rendered, and their incidents by month.
+
+Anybody may read a listed page, and an unlisted one with its token; what they may not open is not
+there. Those who may see the organization read all of its pages, and more of each.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, Literal
+
+import msgspec
+
+from ....storage.accounts.rules.access import Action, Need, sight
+from ....storage.engine.pools import Tx
+from ....storage.status_pages.queries.status_pages import ShownPage, select_page, select_page_facts
+from ....storage.status_pages.rules.status_page import Audience, Page, render
+from ...wire.errors import Problem
+from ...wire.route import Ask, Reply, Route
+from ..public.feeds import feed_text
+from ..public.page_loader import (
+    FeedQuery,
+    HistoryQuery,
+    MonthQuery,
+    ShownMonth,
+    TokenQuery,
+    addresses_of,
+    asked_month,
+    kept_page,
+    kept_reply,
+    public_month,
+    read_month,
+    snapshot,
+)
+from ..public.urls import FEED_TYPES, Addresses
+from ..schemas.status_pages import IncidentMonth, StatusPageRender
+from .status_page_json import incident_shape, render_shape
+
+_PUBLIC: Final = "/api/v1/public/status-pages/{slug}"
+_OWN: Final = "/api/v1/status-pages/{pageID}"
+
+
+class OwnFeedQuery(msgspec.Struct, frozen=True):
+    format: Literal["rss", "atom", "json"] = "rss"
+
+
+@asynccontextmanager
+async def _own_page(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage]]:
+    async with snapshot(ask) as tx:
+        page = await select_page(tx, ask.ids["pageID"])
+        if page is None:
+            raise Problem("not_found")
+        yield tx, page
+
+
+async def read_public(ask: Ask) -> Reply:
+    answer, _ = await kept_page(
+        ask, "render", lambda shown: msgspec.json.encode(render_shape(shown.page))
+    )
+    return kept_reply(ask, answer, "application/json")
+
+
+def _audience(ask: Ask, page: ShownPage) -> Audience:
+    """A page of the organization shows projects that not everybody is in: who is not a member of
+    all of them reads it as the public does."""
+    seen = sight(ask.who)
+    sees_all = seen.everything or page.org in seen.organizations
+    return Audience.MEMBER if sees_all or page.project is not None else Audience.PUBLIC
+
+
+async def read_own(ask: Ask) -> StatusPageRender:
+    async with _own_page(ask) as (tx, page):
+        audience = _audience(ask, page)
+        facts = await select_page_facts(tx, page, audience)
+    return render_shape(render(facts, audience))
+
+
+async def read_public_feed(ask: Ask) -> Reply:
+    form = ask.query.format
+    answer, _ = await kept_page(ask, form, lambda shown: _feed(form, shown.page, shown.addresses))
+    return kept_reply(ask, answer, _feed_type(form))
+
+
+async def read_own_feed(ask: Ask) -> Reply:
+    """As the public would read it."""
+    form = ask.query.format
+    async with _own_page(ask) as (tx, page):
+        facts = await select_page_facts(tx, page, Audience.PUBLIC)
+    body = _feed(form, render(facts, Audience.PUBLIC), addresses_of(ask, page, None))
+    return Reply(body=body, content_type=_feed_type(form))
+
+
+def _feed(form: str, page: Page, addresses: Addresses) -> bytes:
+    return feed_text(form, page, addresses.page, addresses.feed(form)).encode()
+
+
+def _feed_type(form: str) -> str:
+    return f"{FEED_TYPES[form]}; charset=utf-8"
+
+
+async def read_public_history(ask: Ask) -> IncidentMonth:
+    async with public_month(ask) as (_, _, shown):
+        return _month(shown)
+
+
+async def read_own_history(ask: Ask) -> IncidentMonth:
+    month = asked_month(ask)
+    async with _own_page(ask) as (tx, page):
+        return _month(await read_month(ask, tx, page, month, _audience(ask, page)))
+
+
+def _month(shown: ShownMonth) -> IncidentMonth:
+    return IncidentMonth(
+        month=shown.month.name,
+        incidents=[incident_shape(one) for one in shown.incidents],
+        next_cursor=shown.following,
+    )
+
+
+_ANYBODY: Final = Action(Need.NOBODY)
+_READ: Final = Action(Need.VIEWER)
+_PAGE: Final = ("page", "pageID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_PUBLIC,
+        action=_ANYBODY,
+        handler=read_public,
+        summary="A status page as anybody may read it.",
+        tag="public_pages",
+        query=TokenQuery,
+        answer=StatusPageRender,
+        also=(404,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_PUBLIC}/feed",
+        action=_ANYBODY,
+        handler=read_public_feed,
+        summary="The incidents of a status page as RSS 2.0, Atom or JSON Feed 1.1.",
+        tag="public_pages",
+        query=FeedQuery,
+        answer=str,
+        content_type=FEED_TYPES["rss"],
+        content_types_too=(FEED_TYPES["atom"], FEED_TYPES["json"]),
+        also=(404,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_PUBLIC}/history",
+        action=_ANYBODY,
+        handler=read_public_history,
+        summary="Incidents of the last 90 days, a month in UTC at a time, newest first.",
+        tag="public_pages",
+        query=HistoryQuery,
+        answer=IncidentMonth,
+        also=(404, 429),
+    ),
+    Route(
+        method="GET",
+        path=f"{_OWN}/render",
+        action=_READ,
+        scope=_PAGE,
+        handler=read_own,
+        summary="A status page as members see it: with all that the public is not told.",
+        tag="public_pages",
+        answer=StatusPageRender,
+    ),
+    Route(
+        method="GET",
+        path=f"{_OWN}/feed",
+        action=_READ,
+        scope=_PAGE,
+        handler=read_own_feed,
+        summary="The feed of a status page, as the public reads it.",
+        tag="public_pages",
+        query=OwnFeedQuery,
+        answer=str,
+        content_type=FEED_TYPES["rss"],
+        content_types_too=(FEED_TYPES["atom"], FEED_TYPES["json"]),
+    ),
+    Route(
+        method="GET",
+        path=f"{_OWN}/history",
+        action=_READ,
+        scope=_PAGE,
+        handler=read_own_history,
+        summary="Incidents of the last 90 days, as members see them.",
+        tag="public_pages",
+        query=MonthQuery,
+        answer=IncidentMonth,
+    ),
+)

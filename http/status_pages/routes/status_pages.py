@@ -1,0 +1,393 @@
+"""Status pages and their components, as those who run them edit them."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from ....storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
+from ....storage.core.instant import to_text
+from ....storage.engine.pools import Isolation
+from ....storage.status_pages.rules.status_page import Source, Status, Visibility
+from ....storage.status_pages.rules.status_page_edit import (
+    ComponentDraft,
+    ComponentEdit,
+    PageDraft,
+    Target,
+)
+from ....storage.status_pages.tables.status_page_components import (
+    ComponentRow,
+    select_components_of,
+)
+from ....storage.status_pages.tables.status_pages import (
+    PageRow,
+    select_status_page,
+    select_status_pages_of,
+)
+from ....storage.status_pages.transactions.convert_component import (
+    Preview,
+    Seen,
+    convert_component,
+    preview_conversion,
+)
+from ....storage.status_pages.transactions.edit_components import (
+    create_component,
+    delete_component,
+    update_component,
+)
+from ....storage.status_pages.transactions.edit_pages import (
+    EDIT,
+    create_page,
+    delete_page,
+    page_token,
+    update_page,
+)
+from ....storage.status_pages.transactions.set_domain import set_domain
+from ...wire.errors import Problem
+from ...wire.route import Ask, Route
+from ...wire.schema import given, known
+from ...wire.scope_keys import org_of
+from ..schemas.status_pages import (
+    Component,
+    ConversionPreview,
+    ConversionTarget,
+    CreateComponent,
+    CreateStatusPage,
+    PageDomain,
+    StatusPage,
+    UpdateComponent,
+    UpdateStatusPage,
+)
+from .status_page_json import component_shape, summary_shape
+
+_ALL: Final = "/api/v1/organizations/{orgID}/status-pages"
+_ONE: Final = "/api/v1/status-pages/{pageID}"
+_COMPONENT: Final = "/api/v1/components/{componentID}"
+
+
+def _shape(ask: Ask, row: PageRow) -> StatusPage:
+    """The token that opens it is for those who may edit it."""
+    may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is Answer.ALLOWED
+    return StatusPage(
+        id=row.uid,
+        org_id=row.org_uid,
+        project_id=known(row.project_uid),
+        slug=row.slug,
+        title=row.title,
+        visibility=Visibility(row.visibility),
+        domain=known(row.domain),
+        unlisted_token=known(page_token(row, ask.context.keyring) if may_edit else None),
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+def _component(ask: Ask, row: ComponentRow) -> Component:
+    """A page of the organization has components of projects that not everybody is in."""
+    is_seen = row.home is not None and sees(ask.who, Scope(row.org, row.home))
+    return Component(
+        id=row.uid,
+        status_page_id=row.page_uid,
+        name=row.name,
+        description=row.description,
+        group=row.group,
+        position=row.position,
+        org_id=row.org_uid,
+        source=Source(row.source),
+        source_project=known(row.home_uid if is_seen else None),
+        monitor_id=known(row.monitor_uid if is_seen else None),
+        service_id=known(row.service_uid if is_seen else None),
+        manual_status=known(None if row.manual_status is None else Status(row.manual_status)),
+        revision=row.revision,
+        created_at=to_text(row.created_at),
+        updated_at=to_text(row.updated_at),
+    )
+
+
+async def list_pages(ask: Ask) -> list[StatusPage]:
+    async with ask.context.pool.transaction("list_status_pages", read_only=True) as tx:
+        rows = await select_status_pages_of(tx, org_of(ask))
+    return [_shape(ask, row) for row in rows if sees(ask.who, Scope(row.org, row.project))]
+
+
+async def create(ask: Ask) -> StatusPage:
+    body: CreateStatusPage = ask.body
+    draft = PageDraft(
+        slug=body.slug,
+        title=body.title,
+        visibility=body.visibility,
+        project=given(body.project_id),
+    )
+    context = ask.context
+    async with context.pool.transaction("create_status_page") as tx:
+        row = await create_page(tx, ask.who, ask.ids["orgID"], draft, context.keyring)
+    return _shape(ask, row)
+
+
+async def read(ask: Ask) -> StatusPage:
+    async with ask.context.pool.transaction("read_status_page", read_only=True) as tx:
+        row = await select_status_page(tx, ask.ids["pageID"])
+    if row is None:
+        raise Problem("not_found")
+    return _shape(ask, row)
+
+
+async def update(ask: Ask) -> StatusPage:
+    body: UpdateStatusPage = ask.body
+    context = ask.context
+    async with context.pool.transaction("update_status_page") as tx:
+        row = await update_page(
+            tx,
+            ask.who,
+            ask.ids["pageID"],
+            given(body.title),
+            given(body.visibility),
+            context.keyring,
+        )
+    return _shape(ask, row)
+
+
+async def name(ask: Ask) -> StatusPage:
+    own_host = urlsplit(ask.context.options.public_base_url).hostname or ""
+    async with ask.context.pool.transaction("set_domain") as tx:
+        row = await set_domain(tx, ask.who, ask.ids["pageID"], ask.body.domain, own_host)
+    return _shape(ask, row)
+
+
+async def delete(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_status_page") as tx:
+        await delete_page(tx, ask.who, ask.ids["pageID"])
+
+
+async def list_components(ask: Ask) -> list[Component]:
+    async with ask.context.pool.transaction("list_components", read_only=True) as tx:
+        page = await select_status_page(tx, ask.ids["pageID"])
+        if page is None:
+            raise Problem("not_found")
+        rows = await select_components_of(tx, page.org, page.id)
+    return [_component(ask, row) for row in rows]
+
+
+async def create_one(ask: Ask) -> Component:
+    body: CreateComponent = ask.body
+    draft = ComponentDraft(
+        name=body.name,
+        description=body.description,
+        group=body.group,
+        position=given(body.position),
+        target=_target(body),
+    )
+    async with ask.context.pool.transaction("create_component") as tx:
+        row = await create_component(tx, ask.who, ask.ids["pageID"], draft)
+    return _component(ask, row)
+
+
+async def update_one(ask: Ask) -> Component:
+    body: UpdateComponent = ask.body
+    edit = ComponentEdit(
+        name=body.name,
+        description=given(body.description),
+        group=given(body.group),
+        position=given(body.position),
+        manual_status=given(body.manual_status),
+    )
+    async with ask.context.pool.transaction("update_component") as tx:
+        row = await update_component(tx, ask.who, ask.ids["componentID"], edit)
+    return _component(ask, row)
+
+
+async def delete_one(ask: Ask) -> None:
+    async with ask.context.pool.transaction("delete_component") as tx:
+        await delete_component(tx, ask.who, ask.ids["componentID"])
+
+
+async def preview(ask: Ask) -> ConversionPreview:
+    body: ConversionTarget = ask.body
+    async with ask.context.pool.transaction(
+        "preview_conversion", read_only=True, isolation=Isolation.REPEATABLE_READ
+    ) as tx:
+        made = await preview_conversion(
+            tx, ask.who, ask.ids["componentID"], body.source, _target(body)
+        )
+    return _preview(made)
+
+
+async def convert(ask: Ask) -> Component:
+    body: ConversionTarget = ask.body
+    seen = Seen(
+        revision=_required("revision", given(body.revision)),
+        generation=_required("page_generation", given(body.page_generation)),
+    )
+    async with ask.context.pool.transaction("convert_component") as tx:
+        row = await convert_component(
+            tx, ask.who, ask.ids["componentID"], body.source, _target(body), seen
+        )
+    return _component(ask, row)
+
+
+def _target(body: CreateComponent | ConversionTarget) -> Target:
+    return Target(
+        monitor=given(body.monitor_id),
+        service=given(body.service_id),
+        manual_status=given(body.manual_status),
+    )
+
+
+def _required(field: str, value: int | None) -> int:
+    if value is None:
+        raise Problem(f"{field}: is required")
+    return value
+
+
+def _preview(made: Preview) -> ConversionPreview:
+    return ConversionPreview(
+        component=component_shape(made.component),
+        proposed=component_shape(made.proposed),
+        summary=summary_shape(made.summary),
+        proposed_summary=summary_shape(made.proposed_summary),
+        revision=made.revision,
+        page_generation=made.generation,
+        no_op=made.reverts_to is None,
+        reverts_to=known(made.reverts_to),
+        notes=list(made.notes),
+    )
+
+
+_VIEW: Final = Action(Need.VIEWER)
+_IN_ORG: Final = ("organization", "orgID")
+_IN_PAGE: Final = ("page", "pageID")
+_IN_COMPONENT: Final = ("component", "componentID")
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=_ALL,
+        action=_VIEW,
+        scope=_IN_ORG,
+        handler=list_pages,
+        summary="The organization's status pages that the caller sees.",
+        tag="status_pages",
+        answer=list[StatusPage],
+    ),
+    Route(
+        method="POST",
+        path=_ALL,
+        action=EDIT,
+        scope=_IN_ORG,
+        handler=create,
+        summary="Make a status page, of the organization or of one of its projects.",
+        tag="status_pages",
+        body=CreateStatusPage,
+        answer=StatusPage,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="GET",
+        path=_ONE,
+        action=_VIEW,
+        scope=_IN_PAGE,
+        handler=read,
+        summary="A status page.",
+        tag="status_pages",
+        answer=StatusPage,
+    ),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        action=EDIT,
+        scope=_IN_PAGE,
+        handler=update,
+        summary="Retitle a status page, or show it to others; becoming unlisted renews its token.",
+        tag="status_pages",
+        body=UpdateStatusPage,
+        answer=StatusPage,
+    ),
+    Route(
+        method="PUT",
+        path=f"{_ONE}/domain",
+        action=EDIT,
+        scope=_IN_PAGE,
+        handler=name,
+        summary="Give a status page a host name of its own, or take it away.",
+        tag="status_pages",
+        body=PageDomain,
+        answer=StatusPage,
+        also=(409,),
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        action=EDIT,
+        scope=_IN_PAGE,
+        handler=delete,
+        summary="Remove a status page with its components.",
+        tag="status_pages",
+        status=204,
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/components",
+        action=_VIEW,
+        scope=_IN_PAGE,
+        handler=list_components,
+        summary="What a status page shows, in its order.",
+        tag="status_pages",
+        answer=list[Component],
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/components",
+        action=EDIT,
+        scope=_IN_PAGE,
+        handler=create_one,
+        summary="Show a monitor, a service or a status that is set by hand.",
+        tag="status_pages",
+        body=CreateComponent,
+        answer=Component,
+        status=201,
+        also=(409,),
+    ),
+    Route(
+        method="PATCH",
+        path=_COMPONENT,
+        action=EDIT,
+        scope=_IN_COMPONENT,
+        handler=update_one,
+        summary="Edit a component; what it is bound to stays.",
+        tag="status_pages",
+        body=UpdateComponent,
+        answer=Component,
+    ),
+    Route(
+        method="DELETE",
+        path=_COMPONENT,
+        action=EDIT,
+        scope=_IN_COMPONENT,
+        handler=delete_one,
+        summary="Remove a component from its page.",
+        tag="status_pages",
+        status=204,
+    ),
+    Route(
+        method="POST",
+        path=f"{_COMPONENT}/conversion/preview",
+        action=EDIT,
+        scope=_IN_COMPONENT,
+        handler=preview,
+        summary="What binding a component to something else would change of its page.",
+        tag="status_pages",
+        body=ConversionTarget,
+        answer=ConversionPreview,
+    ),
+    Route(
+        method="POST",
+        path=f"{_COMPONENT}/conversion",
+        action=EDIT,
+        scope=_IN_COMPONENT,
+        handler=convert,
+        summary="Bind a component to something else, as it was previewed.",
+        tag="status_pages",
+        body=ConversionTarget,
+        answer=Component,
+        also=(409,),
+    ),
+)

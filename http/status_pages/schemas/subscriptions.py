@@ -1,0 +1,33 @@
+"""Bodies of subscriptions to status pages."""
+
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ....storage.status_pages.rules.subscription import COMPONENTS_CHOSEN_MOST, URL_LONGEST
+from ...wire.schema import Email, Given, InstantText, Shape
+
+
+class Subscriber(Shape, frozen=True, kw_only=True):
+    """By mail, or by webhook at `url`. It is told of nothing until it is confirmed, nor since
+    `suspended_at`, when it had refused `bounces` times in a row."""
+
+    id: UUID
+    status_page_id: UUID
+    email: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    confirmed_at: InstantText | UnsetType = UNSET
+    bounces: int | UnsetType = UNSET
+    suspended_at: InstantText | UnsetType = UNSET
+    created_at: InstantText
+
+
+class Subscribe(Given, frozen=True, kw_only=True):
+    """One of `email` and `url`; without `components` it is for the whole page."""
+
+    email: Email | UnsetType = UNSET
+    url: Annotated[str, Meta(max_length=URL_LONGEST)] | UnsetType = UNSET
+    components: (
+        Annotated[list[UUID], Meta(min_length=1, max_length=COMPONENTS_CHOSEN_MOST)] | UnsetType
+    ) = UNSET

@@ -1,0 +1,1 @@
+"""What a screen is written with: templates, formatting, form helpers, static files."""

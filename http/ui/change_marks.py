@@ -1,0 +1,68 @@
+"""Changes on an axis of time: each where it began, and what stands too close together as one."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...storage.changes.queries.console_changes import HAPPENED_MOST, Happened
+from ...storage.core.instant import Instant
+from ..maintenance.console.maintenance_weeks import exact
+from .change_text import KINDS, OUTCOMES, drawn_kind, name_of, outcome_of, short
+from .formatting import count, duration, number
+from .plots.timeline_lanes import Mark, Outcome
+
+# Steps of an axis of which each holds one mark of a kind and an outcome.
+_STEPS: Final = 120
+
+
+def counted(changes: Sequence[Happened]) -> str:
+    """How many are drawn; where that is as many as are read, there may be more."""
+    if len(changes) < HAPPENED_MOST:
+        return count(len(changes), "change")
+    return f"the newest {number(HAPPENED_MOST)} changes"
+
+
+def marks(
+    changes: Sequence[Happened], from_: Instant, to: Instant, share: Callable[[Instant], float]
+) -> list[Mark]:
+    """By when they began. `share` is what part of the axis lies before an instant."""
+    groups: dict[tuple[int, str, Outcome], list[Happened]] = {}
+    for one in sorted(changes, key=lambda each: each.change.started_at):
+        at = min(max(one.change.started_at, from_), to)
+        step = (at - from_) * _STEPS // max(to - from_, 1)
+        groups.setdefault((step, one.change.kind, outcome_of(one.phases)), []).append(one)
+    return [_mark(group, share) for group in groups.values()]
+
+
+def marks_told(changes: Sequence[Happened]) -> list[tuple[Instant, str, str]]:
+    """From when, what, and how long it went on."""
+    return [
+        (
+            one.change.started_at,
+            f"{short(name_of(one.change, one.ref))}, {OUTCOMES[outcome_of(one.phases)]}",
+            _length(one),
+        )
+        for one in changes
+    ]
+
+
+def _mark(group: Sequence[Happened], share: Callable[[Instant], float]) -> Mark:
+    first, last = group[0], group[-1]
+    kind, outcome = first.change.kind, outcome_of(first.phases)
+    from_ = share(first.change.started_at)
+    if len(group) > 1:
+        many = count(len(group), KINDS[kind])
+        between = f"{exact(first.change.started_at)} to {exact(last.change.started_at)}"
+        return Mark(
+            from_, from_, f"{many}, {OUTCOMES[outcome]}: {between}", drawn_kind(kind), outcome
+        )
+    length = _length(first)
+    said = f"{short(name_of(first.change, first.ref))}, {OUTCOMES[outcome]}: "
+    said += exact(first.change.started_at) + (f", {length}" if length else "")
+    return Mark(from_, share(first.change.latest_at), said, drawn_kind(kind), outcome)
+
+
+def _length(one: Happened) -> str:
+    """Known where both its beginning and its end were told."""
+    if len(one.phases) < 2:
+        return ""
+    return duration(one.change.latest_at - one.change.started_at)

@@ -1,0 +1,112 @@
+"""What forms of services hold as text, and how a refusal is said at its field."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ...storage.core.refusal import Refused
+from ..wire.errors import Problem
+from ..wire.route import Ask
+
+_LABELS: Final = {
+    "name": "Name",
+    "slug": "Slug",
+    "description": "Description",
+    "monitors": "Members",
+    "sli": "Members that decide",
+    "policies.aggregation.healthy_min": "Members for healthy",
+    "policies.aggregation.degraded_min": "Members for degraded",
+    "policies.region.healthy_min_regions": "Regions for healthy",
+    "policies.region.degraded_min_regions": "Regions for degraded",
+    "policies.freshness.active_multiplier": "Intervals",
+    "policies.freshness.active_floor": "At least",
+    "backfill_from": "Tell the past from",
+    "objective": "Objective",
+    "window": "Window",
+    "confirm_evaluations": "Confirmed by",
+    "renotify_seconds": "Told again every",
+    "depends_on": "Needs",
+}
+_SAID: Final = {
+    "slug_taken": ("slug", "Slug: another service of this project has it."),
+    "service_quota": ("", "The project has as many services as it may."),
+    "sli_not_in_monitors": ("sli", "Members that decide: one of them is no member."),
+    "managed_by_file": ("", "A file says what it is: change the file."),
+    "revision_conflict": (
+        "",
+        "Somebody declared it meanwhile. What you typed is still here: compare it with what is "
+        "declared now, then save it again.",
+    ),
+    "retroactive_not_first_revision": (
+        "backfill_from",
+        "Tell the past from: only the first revision may reach back.",
+    ),
+    "graph_generation_stale": ("", "Somebody changed dependencies meanwhile. Save it again."),
+    "too_many_dependencies": ("depends_on", "Needs: too many."),
+    "dependency_not_in_project": ("depends_on", "Needs: one is no service of this project."),
+    "owner_not_in_project": ("policy", "Ladder: it is none of this project."),
+    "escalation_policy_not_in_project": ("policy", "Ladder: it is none of this project."),
+}
+_CIRCLES: Final = {
+    "dependency_cycle": "Needs: that would be a circle",
+    "dependency_depth": "Needs: that would be too long a chain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    field: str = ""
+    text: str = ""
+
+
+NONE: Final = Fault()
+
+
+def fault_of(refused: Refused) -> Fault:
+    """In words, and at which field. What a form cannot mend goes on."""
+    if refused.code in ("forbidden", "not_found"):
+        raise refused
+    if refused.code in _CIRCLES:
+        way = f": {refused.message}" if refused.message else ""
+        return Fault("depends_on", f"{_CIRCLES[refused.code]}{way}.")
+    if refused.code in _SAID:
+        return Fault(*_SAID[refused.code])
+    if not refused.field:
+        raise refused
+    field = refused.field.partition("[")[0]
+    label = _LABELS.get(field, "Rules" if field == "burn_rules" else field)
+    return Fault(field, f"{label}: {refused.message}.")
+
+
+def first(ask: Ask, name: str) -> str:
+    return ask.form.get(name, [""])[0].strip()
+
+
+def whole(field: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise Refused("invalid", field, "must be a whole number")
+    return int(text)
+
+
+def decimal(field: str, text: str) -> float:
+    """A number as people write it, with a point or a comma."""
+    try:
+        return float(text.removesuffix("%").strip().replace(",", "."))
+    except ValueError:
+        raise Refused("invalid", field, "must be a number") from None
+
+
+def uuids(texts: list[str]) -> list[UUID]:
+    try:
+        return list(dict.fromkeys(UUID(text) for text in texts))
+    except ValueError:
+        raise Problem("the form names what is not there") from None
+
+
+def typed_of(ask: Ask) -> dict[str, str]:
+    return {name: values[0].strip() for name, values in ask.form.items()}
+
+
+def get(typed: Mapping[str, str], name: str, otherwise: str = "") -> str:
+    return typed.get(name) or otherwise

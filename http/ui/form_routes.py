@@ -1,0 +1,42 @@
+"""The routes of a form: it is shown by GET, and sent by POST to where it was shown."""
+
+import msgspec
+
+from ...storage.accounts.rules.access import Action, Need
+from ..wire.route import Handler, NoQuery, Route
+
+
+def form_route(
+    method: str,
+    path: str,
+    scope: tuple[str, str] | None,
+    handler: Handler,
+    summary: str,
+    query: type[msgspec.Struct] = NoQuery,
+    *,
+    need: Need = Need.EDITOR,
+) -> Route:
+    """An editor's where nobody else is named."""
+    return Route(
+        method=method,
+        path=path,
+        action=Action(need),
+        scope=scope,
+        handler=handler,
+        summary=summary,
+        query=query,
+        form=method == "POST",
+        page=True,
+        in_document=False,
+    )
+
+
+def admin_route(
+    method: str,
+    path: str,
+    handler: Handler,
+    summary: str,
+    query: type[msgspec.Struct] = NoQuery,
+) -> Route:
+    """Of whoever runs the installation; it stands in no project."""
+    return form_route(method, path, None, handler, summary, query, need=Need.GLOBAL_ADMIN)

@@ -1,0 +1,73 @@
+"""What stands around every page of a project: where one is, who one is, and where one may go."""
+
+from dataclasses import dataclass
+
+from ...storage.accounts.queries.console_navigation import Place, select_place, select_places
+from ...storage.accounts.rules.access import Rank, Scope, rank_in
+from ...storage.core.instant import Instant, to_text
+from ...storage.engine.pools import Tx
+from ...storage.notifications.queries.global_silence import global_silence_in_force
+from ...storage.notifications.rules.global_silence import GlobalSilence
+from ..wire.errors import Problem
+from ..wire.route import Ask
+from .formatting import clock, dated
+
+_ROLES = {
+    Rank.VIEWER: "Viewer",
+    Rank.EDITOR: "Editor",
+    Rank.PROJECT_ADMIN: "Project admin",
+    Rank.ORG_ADMIN: "Organization admin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    place: Place
+    # The other projects that the person may go to.
+    others: list[Place]
+    person: str
+    role: str
+    may_write: bool
+    # Whether the project's bundle is theirs to read, whatever a page says of itself.
+    may_export: bool
+    # Whether the organization's members and tokens are theirs to keep.
+    runs_organization: bool
+    at: str
+    at_iso: str
+    q: str = ""
+    # Whoever runs the installation may go to its own pages.
+    runs_all: bool = False
+    # Why nobody is told of anything new; empty where people are.
+    silence: str = ""
+
+
+async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
+    """Of a page whose scope is in a project."""
+    assert ask.scope is not None
+    org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
+    place = await select_place(tx, org, project)
+    if place is None:
+        raise Problem("not_found")
+    others = [other for other in await select_places(tx, ask.who) if other.uid != place.uid]
+    rank = rank_in(ask.who, ask.scope)
+    return Frame(
+        place,
+        others,
+        ask.who.label,
+        _ROLES.get(rank, ""),
+        may_write=rank >= Rank.EDITOR,
+        may_export=rank >= Rank.EDITOR,
+        runs_organization=rank_in(ask.who, Scope(org)) >= Rank.ORG_ADMIN,
+        at=clock(tx.now),
+        at_iso=to_text(Instant(tx.now)),
+        q=q,
+        runs_all=ask.who.is_everywhere_org_admin,
+        silence=_said(await global_silence_in_force(tx), tx.now),
+    )
+
+
+def _said(silence: GlobalSilence | None, now: Instant) -> str:
+    if silence is None:
+        return ""
+    until = "it is lifted" if silence.until is None else f"{dated(silence.until, now)} UTC"
+    return f"All alerts are silenced until {until}: nobody is told of anything new."

@@ -1,0 +1,174 @@
+"""Figures of services as every page spells them: a percentage with its coverage, what is left of a
+budget, and where there is none a dash with the reason in words.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from ...storage.core.availability import (
+    BUDGET_LEAST_MEASURED_US,
+    OBJECTIVE_SCALE,
+    Budget,
+    Withheld,
+    allowed_us,
+    budget,
+)
+from ...storage.core.instant import DAY, HOUR, MINUTE, SECOND
+from ...storage.core.sli import Split
+from ...storage.services.queries.service_health import HealthNow
+from ...storage.services.rules.service_health import Health, State
+from ...storage.services.rules.service_report import Status, Window
+from .formatting import COVERAGE_SAMPLE, GAP, NOTHING, coverage, day, percent
+
+WHY: Final = {
+    Withheld.NO_SLI: "no member counts",
+    Withheld.NOTHING_SEALED: "nothing is sealed yet",
+    Withheld.NOTHING_MEASURED: "nothing was measured",
+    Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "it was declared later",
+    Withheld.STORAGE_GAP: "some of the time is missing",
+    Withheld.ZERO_DECIDABLE_TIME: "all of it was maintenance",
+    Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "too little was measured",
+    Withheld.SPANS_DEFINITION_REVISIONS: "it was declared otherwise meanwhile",
+}
+LABELS: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days"}
+# Of several that are aimed at, the one that a list shows.
+_FIRST: Final = ("30d", "90d", "7d", "24h")
+_MARKS: Final = {
+    Health.HEALTHY: "up",
+    Health.DEGRADED: "degraded",
+    Health.DOWN: "down",
+    Health.UNKNOWN: "unknown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A figure and what stands under it; withheld, its text is a dash and its note the reason."""
+
+    text: str
+    note: str
+    withheld: bool = False
+
+
+def mark_of(health: HealthNow) -> str:
+    if health.revision is None:
+        return "pending"
+    state = health.state
+    if state is None:
+        return "unknown"
+    return "maint" if state.health is None else _MARKS[state.health]
+
+
+def word_of(health: HealthNow) -> str:
+    if health.revision is None:
+        return "not declared"
+    if health.state is None:
+        return "no member counts"
+    return state_word(health.state)
+
+
+def state_word(state: State) -> str:
+    if state.health is None:
+        return "in maintenance"
+    return str(state.health.value)
+
+
+def window_shown(targets: Collection[str]) -> str:
+    return next((window for window in _FIRST if window in targets), "30d")
+
+
+def availability(window: Window) -> Told:
+    """With its coverage, and from when where the window is not whole."""
+    if window.availability is None:
+        return Told(NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True)
+    note = f"coverage {coverage(window.coverage)}"
+    if window.status is Status.INSUFFICIENT_HISTORY:
+        note += f", since {since(window)}"
+    return Told(percent(window.availability, sample_of(window)), note)
+
+
+def since(window: Window) -> str:
+    """The day from which a window that was cut short is told."""
+    return day(window.from_)
+
+
+def sample_of(window: Window) -> int:
+    """Minutes that were measured: what the digits of a figure are borne by."""
+    return window.durations.split.measured_us // MINUTE
+
+
+def budget_left(window: Window, objective: int | None) -> Told:
+    """What may still be down, and how much of it that is."""
+    if objective is not None and window.aggregate_withheld is not None:
+        return Told(NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True)
+    return budget_of(window.durations.split, objective)
+
+
+def budget_of(split: Split, objective: int | None) -> Told:
+    """The same of any measured time."""
+    if objective is None:
+        return Told("", "no objective")
+    found = budget(split, objective)
+    if isinstance(found, Withheld):
+        return Told(NOTHING, f"withheld: {_short(found, split)}", withheld=True)
+    allowed = allowed_us(split, objective)
+    left = allowed - split.bad_us
+    if left <= 0:
+        over = precisely(int(-left))
+        return Told("None", f"{over} more than the {precisely(int(allowed))} there were")
+    share = percent(left / allowed, COVERAGE_SAMPLE)
+    return Told(precisely(int(left)), f"{share} of {precisely(int(allowed))}")
+
+
+def left_share(window: Window, objective: int | None) -> Fraction | None:
+    """The share of the budget that is left, below 0 where it is overdrawn; None where withheld."""
+    if objective is None or not isinstance(window.budget(objective), Budget):
+        return None
+    allowed = allowed_us(window.durations.split, objective)
+    return (allowed - window.durations.split.bad_us) / allowed
+
+
+def judged(window: Window, objective: int | None) -> str:
+    """Whether what was aimed at is met, where that can be told."""
+    if objective is None:
+        return ""
+    found = window.budget(objective)
+    if isinstance(found, Withheld):
+        return ""
+    return "objective met" if found.met else "objective missed"
+
+
+def why(reason: Withheld | None) -> str:
+    return WHY.get(reason, "not known why") if reason is not None else "not known why"
+
+
+def _short(reason: Withheld, split: Split) -> str:
+    if reason is not Withheld.DECIDABLE_COVERAGE_BELOW_MIN:
+        return why(reason)
+    if split.measured_us < BUDGET_LEAST_MEASURED_US:
+        return "less than an hour was measured"
+    return f"coverage {coverage(split.coverage())}, needs 90{GAP}%"
+
+
+def objective_text(objective: int) -> str:
+    """Exactly as it was set."""
+    whole, rest = divmod(objective, OBJECTIVE_SCALE)
+    decimals = f"{rest:04}".rstrip("0")
+    return f"{whole}.{decimals}{GAP}%" if decimals else f"{whole}{GAP}%"
+
+
+def precisely(us: int) -> str:
+    """The two largest units of a length, cut: 8 min 44 s."""
+    seconds = max(us, 0) // SECOND
+    if not seconds and us > 0:
+        return f"< 1{GAP}s"
+    parts: list[str] = []
+    for length, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
+        many, seconds = divmod(seconds, length // SECOND)
+        if many or parts:
+            parts.append(f"{many}{GAP}{unit}" if many else "")
+        if len(parts) == 2:
+            break
+    return " ".join(part for part in parts if part) or f"0{GAP}s"

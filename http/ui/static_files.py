@@ -1,0 +1,48 @@
+"""What pages load: files that we ship, kept for good under the version that their name carries."""
+
+from typing import Final
+
+import msgspec
+
+from ...storage.accounts.rules.access import Action, Need
+from ..wire.errors import Problem
+from ..wire.etags import is_known
+from ..wire.route import Ask, Reply, Route
+from .render import static_file
+
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
+_ASK_AGAIN: Final = "public, no-cache"
+
+
+class VersionQuery(msgspec.Struct, frozen=True):
+    v: str = ""
+
+
+async def read(ask: Ask) -> Reply:
+    found = static_file(ask.words["file"])
+    if found is None:
+        raise Problem("not_found")
+    data, content_type, version = found
+    tag = f'"{version}"'
+    headers = {
+        "ETag": tag,
+        # Under any other version these bytes must not be kept: they may be newer than the page.
+        "Cache-Control": _FOR_GOOD if ask.query.v == version else _ASK_AGAIN,
+    }
+    if is_known(ask.headers, tag):
+        return Reply(status=304, headers=headers)
+    return Reply(body=data, headers=headers, content_type=content_type)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/static/{file}",
+        action=Action(Need.NOBODY),
+        handler=read,
+        summary="A style sheet, a script or a picture of the console.",
+        query=VersionQuery,
+        page=True,
+        in_document=False,
+    ),
+)

@@ -1,0 +1,45 @@
+"""What forms of schedules and overrides hold as text: local times of a zone, and lengths."""
+
+from datetime import UTC, datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from ...storage.core.instant import MINUTE, Instant, from_datetime, to_datetime, to_text
+from ...storage.core.refusal import Refused
+from ...storage.oncall.rules.oncall_schedule import is_timezone
+
+UNITS: Final = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "seconds": 1}
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """UTC where none is named, or one that there is not: the rule refuses it."""
+    return ZoneInfo(name if name and is_timezone(name) else "UTC")
+
+
+def instant_typed(field: str, text: str, zone: ZoneInfo) -> str:
+    """A local time as an instant on the wire. Refused where it is none."""
+    try:
+        local = datetime.fromisoformat(text)
+        aware = local if local.tzinfo else local.replace(tzinfo=zone)
+        return to_text(from_datetime(aware.astimezone(UTC)))
+    except (ValueError, OverflowError):
+        raise Refused("invalid", field, "must be a day and a time") from None
+
+
+def spelt_local(at: Instant, zone: ZoneInfo) -> str:
+    """As a field for a local time takes it."""
+    local = to_datetime(at).astimezone(zone).replace(tzinfo=None)
+    return local.isoformat(timespec="minutes" if at % MINUTE == 0 else "milliseconds")
+
+
+def length_typed(field: str, text: str, unit: str) -> int:
+    """Whole seconds. Refused where it is no number."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and unit in UNITS):
+        raise Refused("invalid", field, "must be a whole number")
+    return int(text) * UNITS[unit]
+
+
+def spelt_length(seconds: int) -> tuple[str, str]:
+    """A number and the largest unit that says it exactly."""
+    unit = next(unit for unit, length in UNITS.items() if seconds % length == 0)
+    return str(seconds // UNITS[unit]), unit

@@ -1,0 +1,85 @@
+"""From what was taken to what a strip shows: even slots over a range, each of one kind."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...storage.core.instant import Instant
+from ...storage.results.queries.console_results import Course, Taken
+from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
+from ...storage.scheduling.rules.run_schedule import spans, term_at
+from .plots.heartbeat_strip import Beat
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """`many` slots of `step_us` from an instant."""
+
+    from_at: Instant
+    step_us: int
+    many: int
+
+    @property
+    def until(self) -> Instant:
+        return self.start(self.many)
+
+    def start(self, slot: int) -> Instant:
+        return Instant(self.from_at + slot * self.step_us)
+
+    def slot(self, at: Instant) -> int:
+        return (at - self.from_at) // self.step_us
+
+
+def beats(
+    course: Course, axis: Axis, now: Instant, *, held_us: int, patience_us: int = 0
+) -> list[Beat]:
+    """What each slot shows. A slot without a result shows the last one while that holds
+    (`held_us`); one that began less than `patience_us` ago may still get one.
+    """
+    taken = {axis.slot(row.start): row for row in course.taken}
+    breaks = _breaks(course)
+    last = course.before
+    found = []
+    for slot in range(axis.many):
+        row = taken.get(slot)
+        found.append(_beat(course, axis, slot, row, now, last, breaks, held_us, patience_us))
+        if row is not None:
+            last = row.last_at, row.last_up
+    return found
+
+
+def _beat(
+    course: Course,
+    axis: Axis,
+    slot: int,
+    row: Taken | None,
+    now: Instant,
+    last: tuple[Instant, bool] | None,
+    breaks: Sequence[Instant],
+    held_us: int,
+    patience_us: int,
+) -> Beat:
+    start, end = axis.start(slot), min(axis.start(slot + 1), now)
+    if start >= now:
+        return Beat.AWAY
+    middle = Instant((start + end) // 2)
+    if is_in_maintenance(middle, course.maintenance):
+        return Beat.MAINTENANCE
+    if row is not None:
+        return Beat.FAILED if row.failed else Beat.UP
+    term = term_at(course.terms, middle)
+    if term is None:
+        return Beat.AWAY
+    if not term.enabled:
+        return Beat.PAUSED
+    if last is not None and middle < last[0] + held_us:
+        broken = bisect_right(breaks, middle) - bisect_right(breaks, last[0])
+        if not broken:
+            return Beat.UP if last[1] else Beat.FAILED
+    return Beat.AWAY if start + patience_us > now else Beat.NONE
+
+
+def _breaks(course: Course) -> list[Instant]:
+    """Where results from before speak no more: a pause or a maintenance begins."""
+    pauses = [term.from_ for term, _ in spans(course.terms) if not term.enabled]
+    return sorted([*pauses, *(span.from_ for span in course.maintenance)])

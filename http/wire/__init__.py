@@ -1,0 +1,1 @@
+"""What a route is written with: route, context, errors, cursors, permits."""

@@ -1,0 +1,153 @@
+"""What every route is given: the parts of the house that HTTP reaches, made once at the start."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final
+
+import trio
+
+from ...probes.net.egress import Reach
+from ...probes.oidc.oidc_settings import SignOn
+from ...probes.senders import Means
+from ...probes.senders.mail_settings import MailSettings
+from ...storage.core.instant import Instant
+from ...storage.engine.keyring import Keyring
+from ...storage.engine.pools import Pool
+from ...storage.results.event_bus import Bus
+from ...storage.results.queries.push_targets import PushTarget
+from ..auth.oidc_providers import Providers
+from ..auth.passwords import Passwords
+from .admission_control import Admission, Bounds, ClientBuckets, ClientTries
+from .agent_credential import ConfiguredAgents
+from .custom_domains import Domains
+from .longpoll import Lookout
+from .request_metrics import ChangeCounts, GateCounts
+from .response_cache import Kept
+from .result_sink import EvaluateComposite, ResultSink
+
+# What the interface states, where the configuration says nothing else. Of one principal's records
+# at once it says nothing: a quarter of all, so that one pipeline cannot keep out the others.
+GATE: Final = Bounds(
+    inflight_process=8, inflight_principal=2, principal_per_minute=10, process_per_minute=60
+)
+CHANGE_RECORDS: Final = Bounds(
+    inflight_process=32, inflight_principal=8, principal_per_minute=30, process_per_minute=300
+)
+SUBSCRIBE_PER_MINUTE: Final = 5
+SUBSCRIBE_PER_HOUR: Final = 20
+CHANGE_READS: Final = Bounds(inflight_process=64)
+# Public histories of status pages that are told at once, whoever asks.
+HISTORIES: Final = Bounds(inflight_process=8, busy="history_busy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What of the configuration is HTTP's business."""
+
+    cookie_name: str = "leadline_session"
+    cookie_secure: bool = False
+    session_ttl_seconds: int = 604_800
+    local_enabled: bool = True
+    min_password_length: int = 10
+    login_rate_limit_per_minute: int = 10
+    public_base_url: str = ""
+    mail: MailSettings = field(default_factory=MailSettings)
+    sign_on: SignOn = field(default_factory=SignOn)
+    # Whom tokens of clients must be meant for; empty: anybody.
+    jwt_audience: str = ""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    # Regions that the configuration knows; a monitor may stand in no other.
+    regions: frozenset[str] = frozenset({"core"})
+    # Of those that are not for everybody, the slugs of the organizations that they are for.
+    reserved: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # Those that this process probes in itself.
+    probed_here: frozenset[str] = frozenset({"core"})
+    # Agents that the configuration names; their routes are there only where it says so.
+    agents: ConfiguredAgents = field(default_factory=ConfiguredAgents)
+    has_agents: bool = False
+    # How many canaries a region may run at once.
+    canary_places: int = 4
+    heartbeat_days: int = 30
+    ledger_days: int = 14
+    version: str = ""
+    commit: str = ""
+    # What a stranger is told on the sign-in page of a first start.
+    signs_in_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """What readyz says: each fault in a word or two; empty when all is well."""
+
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """`on_edit` hastens the loops after a monitor was written; `forget` drops what the recorder
+    knew of its state. `stopping` is set when open streams are to end."""
+
+    pool: Pool
+    clock: Callable[[], Instant]
+    recorder: ResultSink
+    evaluate_composite: EvaluateComposite
+    bus: Bus
+    keyring: Keyring
+    reach: Reach
+    means: Means
+    passwords: Passwords
+    options: Options
+    test_permits: trio.CapacityLimiter
+    # The threads that read bundles: a large one takes seconds.
+    readers: trio.CapacityLimiter
+    # The way to providers of single sign-on, where it is another than that of checks.
+    to_providers: Reach | None = None
+    # Of signing in and changing a password: how often a client may try.
+    logins: ClientBuckets = field(default_factory=ClientBuckets)
+    # Of beginning to sign in elsewhere.
+    flows: ClientBuckets = field(default_factory=ClientBuckets)
+    # Of single sign-on, as they were last asked.
+    providers: Providers = field(init=False)
+    gate: Admission = field(default_factory=lambda: Admission(GATE))
+    gate_counts: GateCounts = field(default_factory=GateCounts)
+    change_records: Admission = field(default_factory=lambda: Admission(CHANGE_RECORDS))
+    change_reads: Admission = field(default_factory=lambda: Admission(CHANGE_READS))
+    histories: Admission = field(default_factory=lambda: Admission(HISTORIES))
+    # Of asking to be told of a status page, and of confirming it, each: how often a client may.
+    subscribing: ClientTries = field(
+        default_factory=lambda: ClientTries(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    )
+    confirming: ClientTries = field(
+        default_factory=lambda: ClientTries(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    )
+    # Public answers, told again for a moment.
+    kept: Kept = field(default_factory=Kept)
+    # Host names of status pages.
+    domains: Domains = field(init=False)
+    change_counts: ChangeCounts = field(default_factory=ChangeCounts)
+    on_edit: Callable[[], None] = lambda: None
+    # After a commit that told somebody: what sends it need not wait for its next look.
+    on_told: Callable[[], None] = lambda: None
+    # After somebody asked for a new password.
+    on_reset_asked: Callable[[], None] = lambda: None
+    # After somebody wrote something: other processes may have kept what it changes.
+    on_written: Callable[[], None] = lambda: None
+    readiness: Callable[[], Readiness] = Readiness
+    metrics: Callable[[], bytes] = lambda: b""
+    stopping: trio.Event = field(default_factory=trio.Event)
+    # Agents' claims that wait for work.
+    lookout: Lookout = field(init=False)
+    # Push tokens looked up lately, with until when that may be gone by.
+    push_targets: dict[bytes, tuple[float, PushTarget]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lookout", Lookout(self.stopping))
+        object.__setattr__(self, "domains", Domains(self.pool))
+        object.__setattr__(self, "providers", Providers(self.to_providers or self.reach))
+
+    def forget(self) -> None:
+        """Somebody wrote something, here or elsewhere: nothing that the public was told before is
+        told any more."""
+        self.kept.forget()
+        self.domains.forget()

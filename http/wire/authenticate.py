@@ -1,0 +1,60 @@
+"""Who asks, by whatever credential there is: a cookie or a token of ours, else a token that the
+provider of single sign-on signed for a client (RFC 9068 and what came before it).
+
+Its subject has an account from its first request on, and sees what that account is a member of.
+"""
+
+from collections.abc import Mapping
+
+from ...probes.oidc.oidc_client import ProviderFault
+from ...storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ...storage.accounts.queries.principals import select_by_identity, select_user_by_identity
+from ...storage.accounts.rules.oidc_claim import access_token_fault, client_of
+from ...storage.accounts.tables import users
+from ...storage.accounts.transactions.oidc_sign_in import provision
+from ...storage.core.instant import SECOND
+from ...storage.core.token import claims_to_be_ours
+from ..auth.jws import NotSigned, looks_signed
+from .app_context import Context
+from .errors import Problem
+from .local_credentials import Identified, bearer_of, identify_in
+
+
+async def identify_asking(context: Context, headers: Mapping[str, str]) -> Identified | None:
+    """None where no credential is valid; Problem not_ready where a token's provider cannot be asked
+    for its keys: then nothing is known of it."""
+    found = await identify_in(context.pool, headers, context.options.cookie_name)
+    bearer = bearer_of(headers.get("authorization", ""))
+    if found is not None or claims_to_be_ours(bearer) or not looks_signed(bearer):
+        return found
+    return await _identify_client(context, bearer)
+
+
+async def _identify_client(context: Context, token: str) -> Identified | None:
+    async with context.pool.statement("read_sign_on") as tx:
+        settings = (await select_sign_on_shown(tx, context.options.sign_on)).settings
+    if not settings.enabled:
+        return None
+    try:
+        claims = await context.providers.claims(settings.issuer, token)
+    except NotSigned:
+        return None
+    except ProviderFault:
+        raise Problem("not_ready", headers={"Retry-After": "5"}) from None
+    fault = access_token_fault(
+        claims,
+        issuer=settings.issuer,
+        audience=context.options.jwt_audience,
+        now=context.clock() / SECOND,
+    )
+    if fault is not None:
+        return None
+    person = client_of(claims, issuer=settings.issuer)
+    async with context.pool.transaction("identify_client") as tx:
+        user = await select_user_by_identity(tx, person.issuer, person.subject)
+        if user is not None:
+            await users.note_active(tx, user.id)
+            return Identified(await select_by_identity(tx, user))
+    user = await context.pool.transact("provision", lambda tx: provision(tx, person))
+    async with context.pool.transaction("identify_client", read_only=True) as tx:
+        return Identified(await select_by_identity(tx, user))

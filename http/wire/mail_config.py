@@ -1,0 +1,15 @@
+"""By which server letters go from here and where they lead, as it is in force now."""
+
+from ...storage.engine.pools import Tx
+from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
+from .app_context import Context
+
+
+async def mailing_now(context: Context) -> Mailing:
+    async with context.pool.statement("read_mailing") as tx:
+        return await mailing_in(tx, context)
+
+
+async def mailing_in(tx: Tx, context: Context) -> Mailing:
+    base = context.options.public_base_url
+    return await mailing_in_force(tx, context.keyring, context.means, base)

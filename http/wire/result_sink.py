@@ -1,0 +1,31 @@
+"""What HTTP needs from the part of the daemon that stores results.
+
+The recorder and the evaluator of composites belong to the daemon, a higher layer than HTTP; the
+wiring supplies them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from ...storage.core.instant import Instant
+from ...storage.results.rules.incoming_result import Arrival, Recorded
+
+# Evaluates one composite, given as (organization, monitor), and commits its result.
+EvaluateComposite = Callable[[tuple[int, int]], Awaitable[None]]
+
+
+class ResultSink(Protocol):
+    """Stores results in batches and answers each after its commit."""
+
+    def hearing(self) -> AbstractContextManager[Instant]:
+        """Spans a push from its receipt, whose instant it returns, to its answer."""
+
+    async def record(self, arrival: Arrival) -> Recorded:
+        """Stores a result and waits until it is committed."""
+
+    async def record_all(self, arrivals: Sequence[Arrival]) -> list[Recorded]:
+        """Stores results and waits until all are committed; returns their fates in their order."""
+
+    def forget(self, key: tuple[int, int]) -> None:
+        """Drops what it knows of the state of a monitor that was edited or deleted."""

@@ -1,0 +1,17 @@
+"""The keys of the place that the pipeline found a route's scope to be."""
+
+from .route import Ask
+
+
+def org_of(ask: Ask) -> int:
+    assert ask.scope is not None, "the route has a scope"
+    org = ask.scope.organization
+    assert isinstance(org, int), "scopes are found as the database's keys"
+    return org
+
+
+def project_of(ask: Ask) -> int:
+    assert ask.scope is not None, "the route has a scope"
+    project = ask.scope.project
+    assert isinstance(project, int), "scopes are found as the database's keys"
+    return project

@@ -1,0 +1,28 @@
+"""Instants as bodies and queries give them; what is none names its field."""
+
+from ...storage.core.instant import Instant, from_text
+from ...storage.core.time_span import Span
+from .errors import Problem
+
+
+def instant_given(field: str, text: str) -> Instant:
+    try:
+        return from_text(text)
+    except (ValueError, OverflowError):
+        raise Problem(f"{field}: must be an RFC 3339 instant") from None
+
+
+def range_given(from_: str | None, to: str | None, most_us: int) -> Span:
+    """[from, to) of a list that is told by time, of at most so long. Problem range_required,
+    range_invalid, range_too_wide."""
+    if from_ is None or to is None:
+        raise Problem("range_required")
+    try:
+        within = Span(from_text(from_), from_text(to))
+    except (ValueError, OverflowError):
+        raise Problem("range_invalid") from None
+    if within.length_us <= 0:
+        raise Problem("range_invalid")
+    if within.length_us > most_us:
+        raise Problem("range_too_wide")
+    return within
