@@ -53,11 +53,11 @@ bench: $(STAMP)
 
 soak: $(STAMP)
 	LEADLINE_SOAK=1 $(PYTEST) -m soak $(TESTS) $(ARGS)
-	tests/on_second_postgres $(MAKE) test TESTS="tests/loops tests/http"
+	tests/support/run/on_second_postgres $(MAKE) test TESTS='tests/*/test_*_loop.py tests/*/test_*_api.py'
 
 # Repeats tests while other programs occupy every core.
 flaky: $(STAMP)
-	$(BIN)/python -m tests.flaky $(N) $(TESTS) $(ARGS)
+	$(BIN)/python -m tests.support.run.flaky $(N) $(TESTS) $(ARGS)
 
 # Prints the line and branch coverage of each layer, also where a test failed. A daemon that is a fork
 # of another process would not be measured.
@@ -65,11 +65,11 @@ coverage: $(STAMP)
 	$(BIN)/python -m coverage erase
 	LEADLINE_TEST_FORK=0 $(BIN)/python -m coverage run -m pytest $(PYTEST_ARGS) $(TESTS) $(ARGS); \
 	  status=$$?; \
-	  $(BIN)/python -m coverage combine -q && $(BIN)/python -m tests.coverage_of_layers && exit $$status
+	  $(BIN)/python -m coverage combine -q && $(BIN)/python -m tests.support.run.coverage_of_layers && exit $$status
 
 # Changes HEAD in 130 places, one at a time, and lists those that no test detects: an hour.
 mutations: $(STAMP)
-	$(BIN)/python -m tests.mutations $(ARGS) build/mutations.json
+	$(BIN)/python -m tests.support.run.mutations $(ARGS) build/mutations.json
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -27,31 +27,43 @@ from leadline.storage.core.instant import Instant
 from leadline.storage.engine.embedded_layout import Place, environment, make_place
 from leadline.storage.engine.migrate import migrate
 from leadline.storage.engine.pools import Pool, open_pool
-from tests import browser
-from tests.databases import Databases
-from tests.effort import IS_SOAK
-from tests.memory import in_memory
+from tests.support.processes.chromium import executable
+from tests.support.processes.memory import in_memory
+from tests.support.run.effort import IS_SOAK
+from tests.support.run.kinds import kind_of
+from tests.support.worlds.databases import Databases
 
 if TYPE_CHECKING:
     from leadline.http.auth.passwords import Passwords
 
-# Examples of a property that does not state a number, by folder.
+pytest_plugins = ["tests.support.app.fixtures"]
+
+# Examples of a property that does not state a number, by the kind of its test.
 _OTHER_EXAMPLES = 100
 _EXAMPLES = {
-    "agent": 150,
+    "process": 150,
     "probes": 2_000 if IS_SOAK else 20,
-    "publicpage": 60,
-    "rules": 2_000 if IS_SOAK else 20,
+    "public": 60,
+    "rule": 2_000 if IS_SOAK else 20,
 }
-for _folder in ("other", *_EXAMPLES):
+for _kind in ("other", *_EXAMPLES):
     settings.register_profile(
-        _folder,
+        _kind,
         # No test asserts a duration.
         deadline=None,
-        max_examples=_EXAMPLES.get(_folder, _OTHER_EXAMPLES),
+        max_examples=_EXAMPLES.get(_kind, _OTHER_EXAMPLES),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 settings.load_profile("other")
+
+# The fixture with the name of the database that the tests of a kind clone; others `migrated`.
+_TEMPLATES = {
+    "loop": "world_template",
+    "storage": "world_template",
+    "api": "cast_template",
+    "screen": "cast_template",
+    "public": "cast_template",
+}
 
 # 2026-01-05T00:00:00Z, a Monday: where a test does not say otherwise, it is always now.
 FROZEN_NOW = Instant(1_767_571_200_000_000)
@@ -61,7 +73,7 @@ FROZEN_NOW = Instant(1_767_571_200_000_000)
 PASSWORD_MEMORY_KIB = 64
 
 # What provides a program that a test needs.
-OPENID_PROVIDER = Path(__file__).parent / "openid/node_modules/oidc-provider"
+OPENID_PROVIDER = Path(__file__).parent / "support/openid/node_modules/oidc-provider"
 PROVIDED_BY = {
     "nginx": "apt-get install nginx",
     "curl": "apt-get install curl",
@@ -89,23 +101,39 @@ PROVIDED_BY = {
     "/usr/lib/dovecot/submission-login": "apt-get install dovecot-submissiond",
     "unshare": "apt-get install util-linux",
     "node": "apt-get install nodejs npm",
-    "oidc-provider": "npm ci --prefix tests/openid",
+    "oidc-provider": "npm ci --prefix tests/support/openid",
     "root": "run the tests as root",
 }
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
-    """Loads the profile of the folder before Python imports a file, which reads it."""
+    """Loads the profile of the kind before Python imports a file, which reads it."""
     if isinstance(collector, pytest.Module):
-        folder = collector.path.relative_to(Path(__file__).parent).parts[0]
-        settings.load_profile(folder if folder in _EXAMPLES else "other")
+        kind = kind_of(collector.path)
+        settings.load_profile(kind if kind in _EXAMPLES else "other")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of rules, and under soak what a soak run repeats with more examples: the
+    rules, and the properties of transactions."""
+    for item in items:
+        kind = kind_of(item.path)
+        if kind == "rule":
+            item.add_marker(pytest.mark.rule)
+        if IS_SOAK and (kind == "rule" or (kind == "storage" and _is_property(item))):
+            item.add_marker(pytest.mark.soak)
+
+
+def _is_property(item: pytest.Item) -> bool:
+    return bool(getattr(getattr(item, "function", None), "is_hypothesis_test", False))
 
 
 def _is_there(need: str) -> bool:
     if need == "root":
         return os.geteuid() == 0
     if need == "chromium":
-        return browser.executable() is not None
+        return executable() is not None
     if need == "oidc-provider":
         return OPENID_PROVIDER.is_dir()
     return shutil.which(need) is not None
@@ -205,16 +233,10 @@ def migrated(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def template(migrated: str) -> str:
-    """The name of the database that `dsn` clones; a folder may put more into it."""
-    return migrated
-
-
-@pytest.fixture(scope="session")
 def cast_template(databases: Databases, migrated: str) -> Iterator[str]:
-    """The name of a migrated database that also contains the cast of `tests/http/cast.py`."""
+    """The name of a migrated database that contains the cast of `tests/support/app/cast.py`."""
     # Imported here: the cast imports the whole of http, which most folders do not need.
-    from tests.http.cast import make_cast
+    from tests.support.app.cast import make_cast
 
     with databases.made(migrated, make_cast, keep=True) as name:
         yield name
@@ -222,8 +244,8 @@ def cast_template(databases: Databases, migrated: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def world_template(databases: Databases, migrated: str) -> Iterator[str]:
-    """The name of a migrated database that also contains the world of `tests/world.py`."""
-    from tests.world import make_world
+    """The name of a migrated database with the world of `tests/support/worlds/world.py`."""
+    from tests.support.worlds.world import make_world
 
     with databases.made(migrated, make_world, keep=True) as name:
         yield name
@@ -231,7 +253,7 @@ def world_template(databases: Databases, migrated: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def passwords() -> "Passwords":
-    """Hashes at a small memory cost; `tests/http/test_passwords.py` checks the real one."""
+    """Hashes at a small memory cost; `tests/accounts/test_passwords_api.py` checks the real one."""
     from leadline.http.auth.passwords import Passwords
 
     return Passwords(trio.CapacityLimiter(2), memory_kib=PASSWORD_MEMORY_KIB)
@@ -243,6 +265,13 @@ def empty_dsn(databases: Databases) -> Iterator[str]:
     dsn = databases.make()
     yield dsn
     databases.drop(dsn)
+
+
+@pytest.fixture
+def template(request: pytest.FixtureRequest) -> str:
+    """The name of the database that `dsn` clones, by the kind of the test."""
+    fixture = _TEMPLATES.get(kind_of(request.path), "migrated")
+    return str(request.getfixturevalue(fixture))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .client import load
 from .seed import add_monitors
 from .spent import cpu_seconds, per_thousand

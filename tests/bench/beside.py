@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 
 import trio
 
-from ..ports import free_port
-from ..probes.real_servers import HOST, listens, running
-from ..probes.test_mysql_probe import PASSWORD as MYSQL_PASSWORD
-from ..probes.test_postgres_probe import PASSWORD as POSTGRES_PASSWORD
+from ..probes.kinds.test_mysql import PASSWORD as MYSQL_PASSWORD
+from ..probes.kinds.test_postgres import PASSWORD as POSTGRES_PASSWORD
+from ..support.peers.real_servers import HOST, listens, running
+from ..support.processes.ports import free_port
 from .peers import NAME, Peers
 
 PLUGINS = Path("/usr/lib/nagios/plugins")

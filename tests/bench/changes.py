@@ -25,7 +25,7 @@ from leadline.storage.engine.pools import open_pool
 from leadline.storage.gate.tables.gate_decisions import instant_of
 from leadline.storage.services.queries.dependency_history import _BELOW
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .api import _token
 from .client import load
 from .seed import first_project

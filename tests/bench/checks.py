@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .seed import add_monitors
 from .spent import cpu_seconds, memory_mib, per_thousand
 from .target import nginx

@@ -12,7 +12,7 @@ from leadline.storage.engine.pools import open_pool
 from leadline.storage.results.rules.incoming_result import Arrival
 from leadline.storage.results.transactions.record_steady import record_steady
 
-from ..daemon_process import daemon
+from ..support.processes.daemon_process import daemon
 from .seed import add_monitors
 
 MONITORS = 2_000

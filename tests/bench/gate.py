@@ -17,7 +17,7 @@ from leadline.storage.engine.pools import Isolation
 from leadline.storage.gate.queries.gate_evidence import select_facts
 from leadline.storage.services.tables.services import select_services
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .api import _token
 from .client import load
 from .seed import add_monitors

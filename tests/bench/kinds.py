@@ -18,10 +18,10 @@ from leadline.probes.net.egress import Reach, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.runner import run
 
-from ..probes.real_servers import HOST, open_folder
-from ..probes.test_mysql_probe import PASSWORD as MYSQL_PASSWORD
-from ..probes.test_postgres_probe import PASSWORD as POSTGRES_PASSWORD
-from ..probes.test_rabbitmq_probe import WATCHER
+from ..probes.kinds.test_mysql import PASSWORD as MYSQL_PASSWORD
+from ..probes.kinds.test_postgres import PASSWORD as POSTGRES_PASSWORD
+from ..probes.kinds.test_rabbitmq import WATCHER
+from ..support.peers.real_servers import HOST, open_folder
 from .beside import Exporter, commands, exporter, plugin_cpu_ns
 from .peers import NAME, Peers, peers
 

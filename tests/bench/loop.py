@@ -18,9 +18,9 @@ from leadline.probes.net.egress import Reach, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.runner import run
 
-from ..probes.real_servers import HOST
-from ..probes.test_mysql_probe import PASSWORD as MYSQL_PASSWORD
-from ..probes.test_postgres_probe import PASSWORD as POSTGRES_PASSWORD
+from ..probes.kinds.test_mysql import PASSWORD as MYSQL_PASSWORD
+from ..probes.kinds.test_postgres import PASSWORD as POSTGRES_PASSWORD
+from ..support.peers.real_servers import HOST
 from .kinds import checks, now
 from .peers import Peers, peers
 

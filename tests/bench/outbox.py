@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.notifications.tables import outbox_deliveries as deliveries
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .seed import first_project
 from .spent import cpu_seconds, per_thousand
 from .target import nginx

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import trio
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .api import CONNECTIONS, SECONDS
 from .client import _at, load
 from .seed import add_monitors

@@ -13,14 +13,14 @@ import dns.message
 import dns.rrset
 import trustme
 
-from ..ports import free_port
-from ..probes.real_servers import HOST, listens, open_folder, running
-from ..probes.test_grpc_probe import Health, health_server
-from ..probes.test_mysql_probe import Maria, mariadb
-from ..probes.test_postgres_probe import Postgres, postgres
-from ..probes.test_promql_probe import prometheus
-from ..probes.test_rabbitmq_probe import Rabbit, rabbit
-from ..probes.test_redis_probe import Redis, redis
+from ..probes.kinds.test_grpc import Health, health_server
+from ..probes.kinds.test_mysql import Maria, mariadb
+from ..probes.kinds.test_postgres import Postgres, postgres
+from ..probes.kinds.test_promql import prometheus
+from ..probes.kinds.test_rabbitmq import Rabbit, rabbit
+from ..probes.kinds.test_redis import Redis, redis
+from ..support.peers.real_servers import HOST, listens, open_folder, running
+from ..support.processes.ports import free_port
 
 NAME = "few.test"
 CHAIN_LENGTH = 30

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from leadline.storage.core.token import TokenKind, token_from
 
-from ..daemon_process import STOP_SECONDS, Daemon, daemon
+from ..support.processes.daemon_process import STOP_SECONDS, Daemon, daemon
 from .client import load
 from .seed import add_monitors
 from .spent import cpu_seconds, memory_mib, per_thousand

@@ -34,7 +34,7 @@ from leadline.storage.services.tables import services
 from leadline.storage.services.tables.services import Key
 from leadline.storage.services.transactions.seal_services import seal_services
 
-from ..daemon_process import Daemon, daemon
+from ..support.processes.daemon_process import Daemon, daemon
 from .api import _token
 from .client import load
 from .seed import add_monitors, first_project

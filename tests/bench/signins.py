@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from http.cookies import SimpleCookie
 from typing import Any
 
-from ..daemon_process import Daemon, daemon
-from ..openid.provider import CLIENT, SECRET, providing
+from ..support.openid.provider import CLIENT, SECRET, providing
+from ..support.processes.daemon_process import Daemon, daemon
 from .client import load
 from .seed import add_monitors
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..daemon_process import Daemon
+from ..support.processes.daemon_process import Daemon
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-from ..daemon_process import Daemon
+from ..support.processes.daemon_process import Daemon
 from .checks import _first_round, _seen, _stored
 from .pushes import _database, _process
 from .seed import add_monitors

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from ..daemon_process import daemon
+from ..support.processes.daemon_process import daemon
 from .spent import cpu_seconds, memory_mib
 
 STARTS = 3

@@ -17,8 +17,8 @@ from uuid_utils.compat import uuid7
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from leadline.storage.engine.keyring import Keyring, Place
 
-from ..daemon_process import Daemon, daemon
-from ..ports import free_port
+from ..support.processes.daemon_process import Daemon, daemon
+from ..support.processes.ports import free_port
 from .spent import cpu_seconds, memory_mib
 
 PEOPLE = 2_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trustme
 
-from ..ports import free_port
+from ..support.processes.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from leadline.storage.accounts.rules.totp import code_of, step_at
 from leadline.storage.core.instant import Instant
-from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
+from tests.support.processes.daemon_process import LEADLINE, Daemon, Refusal, daemon
 
 
 def admin(leadline: Daemon, *arguments: str) -> tuple[int, str]:

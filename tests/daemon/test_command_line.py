@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from leadline.daemon.cli import COMMANDS, main
-from tests.daemon_process import LEADLINE
+from tests.support.processes.daemon_process import LEADLINE
 
 
 def test_every_command_has_help_with_what_it_is_for() -> None:

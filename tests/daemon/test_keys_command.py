@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from leadline.daemon.cli import main
 from leadline.storage.engine.keyring import Keyring, key_from_text, new_key_text
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
-from tests.world import World, small_world
+from tests.support.worlds.world import World, small_world
 
 OLD, NEW = new_key_text(), new_key_text()
 

@@ -31,7 +31,9 @@ def test_a_failure_takes_at_most_forty_lines(
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     pytester.makepyfile(FAILING)
-    result = pytester.runpytest_subprocess("-p", "tests.failures", "-p", "no:trio", "-ra")
+    result = pytester.runpytest_subprocess(
+        "-p", "tests.support.run.failures", "-p", "no:trio", "-ra"
+    )
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["FAILED *test_long - AssertionError: xxx*"])
     result.stdout.fnmatch_lines(["FAILED *test_group - ValueError: deep"])

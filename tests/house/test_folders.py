@@ -8,6 +8,7 @@ from typing import Final
 from tests.house.exceptions import check
 from tests.house.order import FEATURES
 from tests.house.sources import LAYERS, ROOT, files, ident, text
+from tests.support.run.kinds import KINDS, kind_of
 
 FEWEST_ENTRIES: Final = 3
 MOST_ENTRIES: Final = 30
@@ -16,6 +17,8 @@ DEEPEST: Final = 4
 UNBOUNDED: Final = {"storage/engine/migrations"}
 # Features whose tests are with those of another feature.
 TESTED_ELSEWHERE: Final = {"wire", "ui", "home", "auth"}
+# Folders whose tests are of one kind, which their names need not repeat.
+FOLDERS_OF_ONE_KIND: Final = {"daemon", "house", "journeys", "probes"}
 _RENDERED: Final = re.compile(r"""["']([a-z_/]+\.html)["']""")
 
 
@@ -88,6 +91,18 @@ def test_a_feature_has_a_folder_of_tests() -> None:
             for layer in ("storage", "http")
             for name in FEATURES[layer]
             if name not in TESTED_ELSEWHERE and not (ROOT / "tests" / name).is_dir()
+        ),
+    )
+
+
+def test_a_file_of_tests_has_a_kind() -> None:
+    """The kind chooses the database, the number of examples and the tier of a test."""
+    check(
+        "kind",
+        (
+            f"{path.relative_to(ROOT).as_posix()}: the last word of its name is none of {KINDS}"
+            for path in (ROOT / "tests").rglob("test_*.py")
+            if kind_of(path) not in {*KINDS, *FOLDERS_OF_ONE_KIND}
         ),
     )
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import Daemon, daemon
-from tests.effort import IS_SOAK
-from tests.ports import free_port
+from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.processes.ports import free_port
+from tests.support.run.effort import IS_SOAK
 
 
 @pytest.hookimpl(tryfirst=True)

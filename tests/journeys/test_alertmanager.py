@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import Daemon
-from tests.ports import free_port
-from tests.probes.real_servers import HOST, listens, open_folder, running
+from tests.support.peers.real_servers import HOST, listens, open_folder, running
+from tests.support.processes.daemon_process import Daemon
+from tests.support.processes.ports import free_port
 
 from .conftest import eventually
 

@@ -14,10 +14,10 @@ import pytest
 import trio
 import trustme
 
-from tests.daemon_process import Daemon, Refusal, daemon
-from tests.ports import free_port
-from tests.probes.job_queue import HERE, KEY, THERE, Queue, polled, streamed, working
-from tests.probes.own_network import own_network
+from tests.support.peers.job_queue import HERE, KEY, THERE, Queue, polled, streamed, working
+from tests.support.peers.own_network import own_network
+from tests.support.processes.daemon_process import Daemon, Refusal, daemon
+from tests.support.processes.ports import free_port
 
 from .conftest import eventually, project_of, status
 

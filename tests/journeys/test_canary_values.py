@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.daemon_process import Daemon, Refusal, daemon
+from tests.support.processes.daemon_process import Daemon, Refusal, daemon
 
 from .conftest import await_passes, eventually, project_of
 

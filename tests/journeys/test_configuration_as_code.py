@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import browsing
-from tests.daemon_process import LEADLINE, Daemon, Refusal, daemon
+from tests.support.processes.chromium import browsing
+from tests.support.processes.daemon_process import LEADLINE, Daemon, Refusal, daemon
 
 from .conftest import Nginx, eventually, project_of, status
 

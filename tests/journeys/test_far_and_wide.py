@@ -15,12 +15,12 @@ import psycopg
 import pytest
 import trustme
 
-from tests.daemon_process import LEADLINE, Daemon, daemon
-from tests.ports import free_port
-from tests.probes.own_network import own_network
+from tests.support.peers.own_network import own_network
+from tests.support.processes.daemon_process import LEADLINE, Daemon, daemon
+from tests.support.processes.ports import free_port
 
+from ..support.processes.link import NEAR, Link, Relay, Target, linked
 from .conftest import await_results, eventually, project_of, status
-from .link import NEAR, Link, Relay, Target, linked
 
 pytestmark = [pytest.mark.needs("ip", "root")]
 SEALING_KEY = base64.b64encode(b"k" * 32).decode()

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import Daemon, daemon
-from tests.effort import IS_SOAK, varied
+from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.run.effort import IS_SOAK, varied
 
 EXAMPLES = os.environ.get("LEADLINE_FUZZ_EXAMPLES", "4" if IS_SOAK else "1")
 # The coverage phase takes three quarters of the time.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import Daemon
+from tests.support.processes.daemon_process import Daemon
 
 NAME = "leadline_generated_client"
 

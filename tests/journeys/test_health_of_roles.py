@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.daemon_process import Daemon, Refusal, daemon
-from tests.databases import Databases
-from tests.ports import free_port
+from tests.support.processes.daemon_process import Daemon, Refusal, daemon
+from tests.support.processes.ports import free_port
+from tests.support.worlds.databases import Databases
 
 from .conftest import eventually, project_of
 
@@ -31,8 +31,8 @@ ALL = set().union(*OF_ROLE.values())
 
 
 @pytest.fixture(scope="module")
-def roles(databases: Databases, template: str) -> Iterator[dict[str, Daemon]]:
-    dsn = databases.lend(template)
+def roles(databases: Databases, migrated: str) -> Iterator[dict[str, Daemon]]:
+    dsn = databases.lend(migrated)
     with ExitStack() as stack:
         stack.callback(databases.give_back, dsn)
         running: dict[str, Daemon] = {}

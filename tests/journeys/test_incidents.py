@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from tests.daemon_process import Daemon, daemon
+from tests.support.processes.daemon_process import Daemon, daemon
 
 from .conftest import Nginx, await_instant, await_passes, eventually, project_of, status
 

@@ -12,9 +12,9 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from tests.daemon_process import Daemon, daemon
-from tests.ports import free_port
-from tests.probes.real_servers import HOST
+from tests.support.peers.real_servers import HOST
+from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.processes.ports import free_port
 
 from .conftest import project_of
 

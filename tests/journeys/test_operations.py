@@ -9,7 +9,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from tests.daemon_process import LEADLINE, READY_SECONDS, Daemon, Refusal, daemon
+from tests.support.processes.daemon_process import LEADLINE, READY_SECONDS, Daemon, Refusal, daemon
 
 from .conftest import Nginx, Stream, eventually, project_of, status
 

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.daemon_process import Daemon
-from tests.effort import IS_SOAK
+from tests.support.processes.daemon_process import Daemon
+from tests.support.run.effort import IS_SOAK
 
 from .conftest import Nginx, await_instant, await_results, eventually, project_of, status
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.recipes import Host
-from tests.daemon_process import LEADLINE, Daemon, Refusal
-from tests.effort import varied
+from tests.support.app.recipes import Host
+from tests.support.processes.daemon_process import LEADLINE, Daemon, Refusal
+from tests.support.run.effort import varied
 
 from .conftest import eventually, project_of
 
@@ -140,7 +140,8 @@ def test_a_change_is_recorded_once_however_often_it_is_told(pipeline: Pipeline) 
     assert (done.returncode, "not recorded: 403" in done.stderr) == (1, True)
 
 
-# Against a scripted server, tests/daemon/test_pipeline_recipes.py runs every recipe in each run.
+# tests/gate/test_pipeline_recipes_command.py runs every recipe in each run, against a scripted
+# server.
 @pytest.mark.parametrize("recipe", varied(["shell"], ["shell", "github", "gitlab"]))
 def test_a_recipe_deploys_when_it_may_and_tells_both_ends(
     pipeline: Pipeline, recipe: str, tmp_path: Path

@@ -7,7 +7,7 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from tests.daemon_process import Daemon, Refusal
+from tests.support.processes.daemon_process import Daemon, Refusal
 
 from .conftest import (
     Nginx,

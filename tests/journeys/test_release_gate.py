@@ -24,7 +24,7 @@ from leadline.storage.engine.pools import open_pool
 from leadline.storage.monitors.tables.monitors import select_monitor
 from leadline.storage.results.rules.incoming_result import Arrival, Source
 from leadline.storage.results.transactions.record_results import record_results
-from tests.daemon_process import LEADLINE, Daemon, daemon
+from tests.support.processes.daemon_process import LEADLINE, Daemon, daemon
 
 from .conftest import Nginx, eventually, project_of, status
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from tests.daemon_process import Daemon, daemon
-from tests.ports import free_port
+from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.processes.ports import free_port
 
 from .conftest import Nginx, eventually, project_of, status
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import browsing
-from tests.daemon_process import Daemon, daemon
-from tests.openid.provider import CLIENT, SECRET, Provider, providing
+from tests.support.openid.provider import CLIENT, SECRET, Provider, providing
+from tests.support.processes.chromium import browsing
+from tests.support.processes.daemon_process import Daemon, daemon
 
 pytestmark = [pytest.mark.needs("chromium", "node", "oidc-provider")]
 

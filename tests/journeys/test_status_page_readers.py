@@ -8,10 +8,10 @@ from email.message import EmailMessage
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import browsing
-from tests.daemon_process import Daemon, daemon
-from tests.probes.mail_server import Box, Server, serving_mail
-from tests.probes.real_servers import HOST
+from tests.support.peers.mail_server import Box, Server, serving_mail
+from tests.support.peers.real_servers import HOST
+from tests.support.processes.chromium import browsing
+from tests.support.processes.daemon_process import Daemon, daemon
 
 from .conftest import eventually, project_of
 

@@ -11,8 +11,8 @@ from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.net.resolver import Resolver
 from leadline.probes.net.resolver_files import HostFiles
-from tests.effort import IS_SOAK
-from tests.probes.servers import Names, Prober
+from tests.support.peers.servers import Names, Prober
+from tests.support.run.effort import IS_SOAK
 
 CANCELLING = {"leaves_nothing", "nothing_left_behind"}
 

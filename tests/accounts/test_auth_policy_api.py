@@ -1,0 +1,151 @@
+"""How people sign in, set by global admins: what it governs from then on, and whom it locks out of
+what."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from leadline.http.auth.passwords import Passwords
+from leadline.storage.accounts.rules.access import Role
+from leadline.storage.accounts.tables import users
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool
+from tests.accounts.test_second_factor_api import MARA, PASSWORD, code, cookie_of, error
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api, open_api
+from tests.support.app.serving import told
+
+PATH = "/settings/auth-policy"
+AT_FIRST = {
+    "min_password_len": 10,
+    "session_ttl_seconds": 604_800,
+    "require_totp": "none",
+    "allowed_email_domains": [],
+}
+
+
+async def put(api: Api, status: int = 200, **body: Any) -> Any:
+    return await told(api, "PUT", PATH, body, status, who="global_admin")
+
+
+async def test_what_is_set_is_told_and_can_be_given_back(api: Api) -> None:
+    found = await told(api, "GET", PATH, who="global_admin")
+    assert found == {"configured": False, **AT_FIRST}
+    whole: dict[str, Any] = {
+        "min_password_len": 14,
+        "session_ttl_seconds": 3_600,
+        "require_totp": "admins",
+        "allowed_email_domains": ["example.com"],
+    }
+    assert await put(api, **whole) == {"configured": True, **whole}
+    again = await told(api, "GET", PATH, who="global_admin")
+    assert await put(api, **again) == again
+    assert await put(api) == {"configured": True, **AT_FIRST}
+    wrong = await put(api, 400, min_password_len=7)
+    assert wrong == {"error": "min_password_len: must be 8 to 128 characters"}
+    wrong = await put(api, 400, allowed_email_domains=["a.b", "@c"])
+    assert wrong["error"].startswith("allowed_email_domains[1]: ")
+
+
+async def test_it_governs_passwords_domains_and_how_long_a_session_is(
+    api: Api, passwords: Passwords
+) -> None:
+    await api.new_user(MARA, await passwords.hash(PASSWORD))
+    await put(api, min_password_len=30, session_ttl_seconds=3_600, allowed_email_domains=["x.test"])
+    body: dict[str, Any] = {"username": MARA, "password": PASSWORD}
+    answer = await api.ask("nobody", "POST", "/auth/local/login", body)
+    assert "; Max-Age=3600;" in answer.headers["Set-Cookie"]
+    assert await api.rows(
+        "select extract(epoch from s.expires_at - s.created_at)::int from sessions s"
+        " join users u on u.id = s.user_id where u.email = %(mara)s",
+        mara=MARA,
+    ) == [(3_600,)]
+    session = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+    body = {"current_password": PASSWORD, "new_password": "x" * 29}
+    answer = await api.ask(session, "POST", "/api/v1/me/password", body)
+    assert await error(answer) == (400, "new_password: must be at least 30 characters")
+    people = "/admin/users"
+    made = {"email": "a@x.test", "password": "x" * 29}
+    assert await told(api, "POST", people, made, 400, who="global_admin") == {
+        "error": "password: must be at least 30 characters"
+    }
+    made = {"email": "a@y.test"}
+    assert await told(api, "POST", people, made, 400, who="global_admin") == {
+        "error": "email: is of no domain that accounts may have"
+    }
+    await told(api, "POST", people, {"email": "a@X.test"}, 201, who="global_admin")
+
+
+async def test_who_owes_a_second_factor_reaches_where_it_is_set_up_and_nothing_else(
+    api: Api, passwords: Passwords
+) -> None:
+    await api.new_user(MARA, await passwords.hash(PASSWORD))
+    session = await cookie_of(api)
+    await put(api, require_totp="all")
+    assert await error(await api.ask(session, "GET", "/api/v1/organizations")) == (403, "forbidden")
+    assert await error(await api.ask(session, "GET", "/api/v1/me/sessions")) == (403, "forbidden")
+    answer = await api.ask(session, "GET", "/")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/profile")
+    page = await (await api.ask(session, "GET", "/profile")).get_data(as_text=True)
+    assert "This account needs a second factor" in page
+    assert (await api.ask(session, "GET", "/api/v1/me")).status_code == 200
+    # Tokens are nobody who could type a code.
+    assert (await api.ask("token", "GET", "/api/v1/me")).status_code == 200
+    enrolled = await (await api.ask(session, "POST", "/api/v1/me/totp/enroll")).get_json()
+    body = {"code": code(enrolled["secret"])}
+    answer = await api.ask(session, "POST", "/api/v1/me/totp/enable", body)
+    assert answer.status_code == 200
+    assert (await api.ask(session, "GET", "/api/v1/organizations")).status_code == 200
+
+
+async def test_of_admins_alone_it_is_asked_of_those_of_organizations_too(
+    api: Api, passwords: Passwords
+) -> None:
+    uid = await api.new_user(MARA, await passwords.hash(PASSWORD))
+    session = await cookie_of(api)
+    await put(api, require_totp="admins")
+    assert (await api.ask(session, "GET", "/api/v1/organizations")).status_code == 200
+    async with api.pool.transaction("promote") as tx:
+        row = await users.select_user(tx, uid)
+        assert row is not None
+        await users.insert_membership(tx, api.orgs["acme"][0], uid, row.id, None, Role.ORG_ADMIN)
+    assert await error(await api.ask(session, "GET", "/api/v1/organizations")) == (403, "forbidden")
+
+
+async def test_what_nobody_could_set_up_is_asked_of_nobody(
+    pool: Pool, passwords: Passwords
+) -> None:
+    async with open_api(pool, FROZEN_NOW, passwords, keyring=Keyring(None)) as api:
+        wrong = await put(api, 400, require_totp="all")
+        assert wrong == {"error": "encryption_key_missing"}
+        found = await told(api, "GET", PATH, who="global_admin")
+        assert found["configured"] is False
+
+
+async def test_the_form_of_the_console_sets_it(api: Api) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    typed = {
+        "require_totp": "none",
+        "min_password_len": "12",
+        "session_ttl_seconds": "7200",
+        "allowed_email_domains": "Example.com\nb.test, c.test",
+    }
+    path = "/admin/sign-in-policy"
+    data = urlencode({**typed, "min_password_len": "7"}).encode()
+    answer = await api.ask("global_admin", "POST", path, data=data, headers=form)
+    page = await answer.get_data(as_text=True)
+    assert answer.status_code == 400
+    assert "Shortest password: must be 8 to 128 characters." in page
+    assert "b.test, c.test" in page
+    data = urlencode(typed).encode()
+    answer = await api.ask("global_admin", "POST", path, data=data, headers=form)
+    assert answer.status_code == 303
+    found = await told(api, "GET", PATH, who="global_admin")
+    assert found == {
+        "configured": True,
+        "min_password_len": 12,
+        "session_ttl_seconds": 7_200,
+        "require_totp": "none",
+        "allowed_email_domains": ["example.com", "b.test", "c.test"],
+    }
+    page = await (await api.ask("global_admin", "GET", path)).get_data(as_text=True)
+    assert "A session lasts 2" in page

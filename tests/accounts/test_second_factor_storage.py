@@ -1,0 +1,203 @@
+"""Second factors over time, held against the sentence that says what passes; and given twice."""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.rules.totp import (
+    RECOVERY_CODES,
+    WRONG_MOST,
+    Verdict,
+    code_of,
+    step_at,
+)
+from leadline.storage.accounts.tables import users
+from leadline.storage.accounts.tables.users import UserRow
+from leadline.storage.accounts.transactions import edit_totp as second_factor
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.keyring import Keyring
+from tests.support.worlds.world import World
+
+NEVER = "000-no-code"
+
+
+@dataclass
+class Person:
+    world: World
+    row: UserRow
+    principal: Principal
+    secret: bytes = b""
+    recovery: list[str] = field(default_factory=list)
+
+    def code(self, aside: int = 0) -> str:
+        return code_of(self.secret, step_at(self.world.now) + aside)
+
+    async def enrol(self) -> None:
+        async with self.world.pool.transaction("enrol") as tx:
+            _, self.secret = await second_factor.enrol(tx, self.principal, self.world.keyring)
+
+    async def enable(self, code: str) -> list[str]:
+        async with self.world.pool.transaction("enable") as tx:
+            return await second_factor.enable(tx, self.principal, code, self.world.keyring)
+
+    async def give(self, code: str | None, keyring: Keyring | None = None) -> Verdict:
+        async with self.world.pool.transaction("pass") as tx:
+            ring = keyring or self.world.keyring
+            return await second_factor.pass_second_factor(tx, self.row, code, ring)
+
+
+async def person(world: World) -> Person:
+    uid = uuid7()
+    async with world.pool.transaction("person") as tx:
+        key = await users.insert_user(tx, uid, "mara@example.com", "Mara", "hash", admin=False)
+        assert key is not None
+        row = await users.select_user_by_id(tx, key)
+    assert row is not None
+    return Person(world, row, Principal(Kind.SESSION, user=uid, uid=uid))
+
+
+async def enrolled(world: World) -> Person:
+    made = await person(world)
+    await made.enrol()
+    made.recovery = await made.enable(made.code())
+    assert len(set(made.recovery)) == RECOVERY_CODES
+    # The next step, whose code was not taken by enabling.
+    world.now = Instant(world.now + 30 * SECOND)
+    return made
+
+
+async def test_nothing_is_asked_before_it_is_enabled(world: World) -> None:
+    made = await person(world)
+    assert await made.give(None) is Verdict.PASSED
+    await made.enrol()
+    assert await made.give(None) is Verdict.PASSED
+    with pytest.raises(Refused, match="code"):
+        await made.enable(NEVER)
+    first = made.secret
+    await made.enrol()
+    assert made.secret != first
+    with pytest.raises(Refused, match="code"):
+        await made.enable(code_of(first, step_at(world.now)))
+    await made.enable(made.code())
+    assert await made.give(None) is Verdict.REQUIRED
+    # What enabled it was taken by that.
+    assert await made.give(made.code()) is Verdict.REFUSED
+    with pytest.raises(Refused, match="totp_enabled"):
+        await made.enrol()
+
+
+async def test_what_is_given_up_is_asked_no_more_and_its_codes_are_gone(world: World) -> None:
+    made = await enrolled(world)
+    async with world.pool.transaction("disable") as tx:
+        await second_factor.disable(tx, made.principal, made.row)
+    assert await made.give(None) is Verdict.PASSED
+    assert await world.rows("select 1 from recovery_codes") == []
+    assert await world.rows("select totp_sealed from users") == [(None,)]
+    actions = await world.rows("select action from audit_entries order by id")
+    assert actions == [("user.totp_enable",), ("user.totp_disable",)]
+
+
+async def test_who_changed_the_password_meanwhile_gives_nothing_up(world: World) -> None:
+    made = await enrolled(world)
+    async with world.pool.transaction("password") as tx:
+        await users.set_password(tx, made.row.id, "another")
+    with pytest.raises(Refused, match="revision_conflict"):
+        async with world.pool.transaction("disable") as tx:
+            await second_factor.disable(tx, made.principal, made.row)
+    # And who knew the old one does not come in by a code.
+    assert await made.give(made.code()) is Verdict.REFUSED
+
+
+async def test_the_machine_s_owner_removes_it(world: World) -> None:
+    made = await enrolled(world)
+    async with world.pool.transaction("remove") as tx:
+        await second_factor.remove_factor(tx, world.editor, "Mara@example.com")
+    assert await made.give(None) is Verdict.PASSED
+    with pytest.raises(Refused, match="nobody here"):
+        async with world.pool.transaction("remove") as tx:
+            await second_factor.remove_factor(tx, world.editor, "nobody@example.com")
+
+
+async def test_a_lost_key_is_told_and_lets_nobody_in(world: World) -> None:
+    made = await enrolled(world)
+    with pytest.raises(Refused, match="encryption_key_missing"):
+        await made.give(made.code(), Keyring(b"x" * 32))
+    assert await made.give(None, Keyring(b"x" * 32)) is Verdict.REQUIRED
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+async def test_of_many_who_give_the_same_code_at_once_one_comes_in(
+    world: World, recovers: bool
+) -> None:
+    made = await enrolled(world)
+    code = made.recovery[0] if recovers else made.code()
+    found: list[Verdict] = []
+
+    async def give() -> None:
+        found.append(await made.give(code))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(give)
+    assert sorted(found) == [Verdict.PASSED, *[Verdict.REFUSED] * 5]
+
+
+async def test_wrong_ones_at_once_are_all_counted(world: World) -> None:
+    made = await enrolled(world)
+    async with trio.open_nursery() as nursery:
+        for _ in range(WRONG_MOST):
+            nursery.start_soon(made.give, NEVER)
+    assert await made.give(made.code()) is Verdict.REFUSED
+    assert await made.give(made.recovery[0]) is Verdict.REFUSED
+    world.now = Instant(world.now + 15 * MINUTE)
+    assert await made.give(made.code()) is Verdict.PASSED
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_passes_is_what_the_sentence_says(world: World, seed: int) -> None:
+    """A code works once, one step aside at most; ten wrong ones in fifteen minutes close it for
+    fifteen; a recovery code works once, and not while it is closed."""
+    chance = random.Random(seed)
+    made = await enrolled(world)
+    taken = step_at(world.now) - 1
+    unspent = set(made.recovery)
+    wrong: list[int] = []
+    closed_until = 0
+    for _ in range(150):
+        world.now = Instant(world.now + chance.choice([0, 1, 20, 30, 61, 200]) * SECOND)
+        what = chance.choice(["right", "right", "aside", "recovery", "none", *["wrong"] * 5])
+        here = step_at(world.now)
+        aside = chance.choice([-2, -1, 0, 1, 2]) if what == "aside" else 0
+        given = {
+            "right": made.code(),
+            "aside": made.code(aside),
+            "recovery": chance.choice(made.recovery),
+            "wrong": NEVER,
+            "none": "",
+        }[what]
+        found = await made.give(given)
+        if what == "none":
+            assert found is Verdict.REQUIRED
+            continue
+        if world.now < closed_until:
+            assert found is Verdict.REFUSED
+            continue
+        if what == "recovery":
+            good = given in unspent
+            unspent.discard(given)
+        else:
+            steps = [s for s in (here - 1, here, here + 1) if code_of(made.secret, s) == given]
+            good = any(step > taken for step in steps)
+            taken = max([*steps, taken]) if good else taken
+        assert found is (Verdict.PASSED if good else Verdict.REFUSED), (what, aside)
+        if good:
+            wrong = []
+            continue
+        wrong = [at for at in wrong if at > world.now - 15 * MINUTE] + [world.now]
+        if len(wrong) == 10:
+            closed_until, wrong = world.now + 15 * MINUTE, []

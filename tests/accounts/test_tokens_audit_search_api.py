@@ -1,0 +1,244 @@
+"""API tokens, the audit logs, finding, and the regions."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.token import TokenKind, digest, kind_of
+from leadline.storage.scheduling.tables import presences
+from tests.support.app.cast import Api
+
+
+async def make_token(api: Api, who: str = "org_admin", **body: Any) -> Any:
+    path = f"/api/v1/organizations/{api.org}/tokens"
+    return await api.ask(who, "POST", path, {"name": "ci", "role": "editor", **body})
+
+
+async def error_of(response: Any) -> tuple[int, str]:
+    return response.status_code, (await response.get_json())["error"]
+
+
+async def test_the_secret_of_a_token_is_shown_once_and_kept_nowhere(api: Api) -> None:
+    response = await make_token(api)
+    assert response.status_code == 201
+    made = await response.get_json()
+    token = made["token"]
+    assert kind_of(token) is TokenKind.API
+    assert {k: made["api_token"][k] for k in ("name", "role", "actions", "created_by_email")} == {
+        "name": "ci",
+        "role": "editor",
+        "actions": None,
+        "created_by_email": "org_admin@example.com",
+    }
+    listed = await api.ask("org_admin", "GET", f"/api/v1/organizations/{api.org}/tokens")
+    assert made["api_token"] in await listed.get_json()
+    assert token not in str(await listed.get_json())
+    stored = await api.rows("select t::text, token_hash from api_tokens t")
+    assert not any(token in row[0] for row in stored)
+    assert digest(token) in [bytes(row[1]) for row in stored]
+
+
+async def test_a_token_may_what_its_role_says_until_it_is_revoked(api: Api) -> None:
+    made = await (await make_token(api, project_id=str(api.project))).get_json()
+    bearer = {"Authorization": f"Bearer {made['token']}"}
+    assert (await api.ask(bearer, "GET", f"/api/v1/projects/{api.project}")).status_code == 200
+    mill = f"/api/v1/projects/{api.projects['acme/mill'][1]}"
+    assert (await api.ask(bearer, "GET", mill)).status_code == 404
+    used = await api.rows(
+        "select last_used_at from api_tokens where uid = %(u)s", u=UUID(made["api_token"]["id"])
+    )
+    assert used == [(api.context.clock(),)]
+    path = f"/api/v1/tokens/{made['api_token']['id']}"
+    assert (await api.ask("org_admin", "DELETE", path)).status_code == 204
+    assert (await api.ask(bearer, "GET", "/api/v1/me")).status_code == 401
+    assert (await api.ask("org_admin", "DELETE", path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"actions": []}, "action_unknown"),
+        ({"actions": ["gate:evaluate", "monitor:write"]}, "action_unknown"),
+        ({"actions": ["change:record"], "role": "viewer"}, "action_not_granted"),
+        (
+            {"role": "org_admin", "project_id": "shop"},
+            "project_id: an org_admin is one of the whole organization",
+        ),
+        ({"project_id": "foreign"}, "project_id: is no project of this organization"),
+        ({"project_id": "missing"}, "project_id: is no project of this organization"),
+        ({"name": " "}, "name: must not be blank"),
+    ],
+)
+async def test_a_token_that_cannot_be_is_refused(api: Api, body: Any, error: str) -> None:
+    places = {"shop": api.project, "foreign": api.projects["other/shop"][1], "missing": uuid7()}
+    if "project_id" in body:
+        body = {**body, "project_id": str(places[body["project_id"]])}
+    before = await api.rows("select count(*) from api_tokens")
+    assert await error_of(await make_token(api, **body)) == (400, error)
+    assert await api.rows("select count(*) from api_tokens") == before
+
+
+@pytest.mark.parametrize("actions", [["gate:evaluate"], ["change:record", "gate:evaluate"], None])
+async def test_actions_are_kept_as_they_were_given(api: Api, actions: Any) -> None:
+    response = await make_token(api, actions=actions)
+    assert (await response.get_json())["api_token"]["actions"] == actions
+
+
+async def test_no_token_makes_a_token_whatever_its_role(api: Api) -> None:
+    assert (await make_token(api, "token")).status_code == 403
+
+
+async def test_one_row_a_write_tells_who_did_what_without_bodies(api: Api) -> None:
+    org = f"/api/v1/organizations/{api.org}"
+    await api.ask("org_admin", "PATCH", org, {"name": "Secret name"})
+    project = await api.ask("token", "POST", f"{org}/projects", {"slug": "third", "name": "Third"})
+    uid = (await project.get_json())["id"]
+    await make_token(api)
+    entries = await (await api.ask("org_admin", "GET", f"{org}/audit")).get_json()
+    assert [(e["action"], e["actor_name"], e["via_token"]) for e in entries] == [
+        ("token.create", "org_admin", False),
+        ("project.create", "t", True),
+        ("organization.update", "org_admin", False),
+    ]
+    assert entries[1]["target"] == f"project:{uid} slug=third"
+    assert entries[2]["org_id"] == str(api.org)
+    assert entries[2]["actor_user_id"] == str(api.users["org_admin"][1])
+    assert entries[2]["actor_email"] == "org_admin@example.com"
+    assert "Secret" not in str(entries)
+    # What belongs to an organization is not in the installation's log, and the reverse.
+    body = {"email": "new@example.com"}
+    assert (await api.ask("global_admin", "POST", "/api/v1/admin/users", body)).status_code == 201
+    instance = await (await api.ask("global_admin", "GET", "/api/v1/admin/audit")).get_json()
+    assert [(e["action"], e["actor_name"]) for e in instance] == [("user.create", "global_admin")]
+    assert "org_id" not in instance[0]
+
+
+async def test_the_audit_log_is_as_long_as_asked_for_and_never_over_500(api: Api) -> None:
+    path = f"/api/v1/organizations/{api.org}/audit"
+    async with api.pool.transaction("many") as tx:
+        await tx.execute(
+            "insert into audit_entries (org, uid, actor_label, via_token, action, target, "
+            "created_at) select %(org)s, gen_random_uuid(), 'x', false, 'a.b', n::text, "
+            "at(%(now)s) from generate_series(1, 510) n",
+            org=api.orgs["acme"][0],
+            now=tx.now,
+        )
+
+    async def targets(limit: str | None) -> list[str]:
+        query = None if limit is None else {"limit": limit}
+        response = await api.ask("org_admin", "GET", path, query=query)
+        assert response.status_code == 200
+        return [entry["target"] for entry in await response.get_json()]
+
+    assert await targets("2") == ["510", "509"]
+    assert len(await targets(None)) == 100
+    assert len(await targets("500")) == len(await targets("9" * 30)) == 500
+    for bad in ("0", "-1"):
+        response = await api.ask("org_admin", "GET", path, query={"limit": bad})
+        assert await error_of(response) == (400, "limit_invalid")
+    for bad in ("x", "", "1.5"):
+        response = await api.ask("org_admin", "GET", path, query={"limit": bad})
+        assert response.status_code == 400
+    response = await api.ask("org_admin", "GET", f"{path}?limit=1&limit=2")
+    assert response.status_code == 400
+    assert (await api.ask("org_admin", "GET", f"{path}?limit=1&other=1")).status_code == 200
+
+
+async def find(api: Api, who: str, q: str) -> set[tuple[str, str, str]]:
+    response = await api.ask(who, "GET", "/api/v1/search", query={"q": q})
+    assert response.status_code == 200
+    found = await response.get_json()
+    assert found["query"] == q
+    return {(hit["type"], hit["label"], hit["sub"]) for hit in found["hits"]}
+
+
+async def test_only_what_one_sees_is_found(api: Api) -> None:
+    for project in ("acme/shop", "acme/mill", "other/shop"):
+        await api.new_monitor(project, name=f"Needle {project}")
+    needles = {
+        p: ("monitor", f"Needle {p}", p.replace("/", " "))
+        for p in ("acme/shop", "acme/mill", "other/shop")
+    }
+    for who, expected in {
+        "viewer": ["acme/shop", "acme/mill"],
+        "neighbour": ["acme/mill"],
+        "shop_token": ["acme/shop"],
+        "stranger": ["other/shop"],
+        "global_admin": list(needles),
+    }.items():
+        assert await find(api, who, "needle") == {needles[p] for p in expected}, who
+    assert await find(api, "neighbour", "SHOP") == set()
+    assert ("project", "acme shop", "Acme") in await find(api, "viewer", "SHOP")
+
+
+async def test_what_is_searched_for_is_text_and_no_pattern(api: Api) -> None:
+    await api.new_monitor(name="100% sure_thing")
+    assert len(await find(api, "viewer", "0% s")) == 1
+    for pattern in ("%%", "__", "1_0", ".*", "'; --", "\\%"):
+        assert await find(api, "viewer", pattern) == set(), pattern
+
+
+async def test_a_search_takes_two_characters(api: Api) -> None:
+    for query in ({"q": "x"}, {"q": ""}, {}, {"q": "x" * 201}, {"q": "\0x"}, {"q": "\0"}):
+        response = await api.ask("viewer", "GET", "/api/v1/search", query=query)
+        assert response.status_code == 400, query
+        assert (await response.get_json())["error"].startswith("q: "), query
+
+
+async def test_a_region_is_live_where_something_probes_just_now(api: Api) -> None:
+    now = api.context.clock()
+
+    async def live() -> dict[str, bool]:
+        found = await (await api.ask("viewer", "GET", "/api/v1/regions")).get_json()
+        return {region["name"]: region["live"] for region in found["regions"]}
+
+    async def present(region: str, role: str, ago_seconds: int) -> None:
+        async with api.pool.transaction("present") as tx:
+            await presences.begin_presence(
+                tx,
+                uuid7(),
+                Instant(now - ago_seconds * SECOND),
+                "host",
+                [role],
+                [region],
+                "0",
+                listens=True,
+            )
+
+    async def heard(region: str, ago_seconds: int) -> None:
+        async with api.pool.transaction("heard") as tx:
+            await tx.execute(
+                "insert into agents (credential, region, instance, name, holder, first_heard_at,"
+                " heard_at) values ('catch-all', %(region)s, gen_random_uuid(), '',"
+                " gen_random_uuid(), at(%(at)s), at(%(at)s))",
+                region=region,
+                at=now - ago_seconds * SECOND,
+            )
+
+    assert await live() == {"core": False, "eu": False}
+    await present("core", "all", 60)
+    await present("eu", "api", 0)
+    assert await live() == {"core": False, "eu": False}
+    await present("core", "worker", 5)
+    await present("moon", "worker", 5)
+    assert await live() == {"core": True, "eu": False, "moon": True}
+    await heard("eu", 46)
+    assert await live() == {"core": True, "eu": False, "moon": True}
+    await heard("eu", 44)
+    await heard("mars", 0)
+    assert await live() == {"core": True, "eu": True, "mars": True, "moon": True}
+
+
+async def test_all_regions_of_a_process_are_live_and_the_one_of_an_older_process(api: Api) -> None:
+    async with api.pool.transaction("present") as tx:
+        for regions in (["core", "eu"], []):
+            await presences.begin_presence(
+                tx, uuid7(), tx.now, "host", ["worker"], regions, "0", listens=False
+            )
+        # As a process of the version before writes it.
+        await tx.execute("update presences set region = 'moon' where regions = '{}'")
+    found = await (await api.ask("viewer", "GET", "/api/v1/regions")).get_json()
+    assert found["regions"] == [{"name": name, "live": True} for name in ("core", "eu", "moon")]

@@ -1,0 +1,166 @@
+"""The page of the fleet: it says where nobody probes, who is there, and shows a token once."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from leadline.storage.agents.tables.agent_tokens import select_live_agent_token
+from leadline.storage.agents.transactions import edit_agent_tokens
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.token import digest
+from leadline.storage.scheduling.tables import presences
+from tests.support.app.cast import Api
+
+PATH = "/admin/fleet"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+async def seen(api: Api) -> str:
+    answer = await api.ask("global_admin", "GET", PATH)
+    assert answer.status_code == 200
+    return str(await answer.get_data(as_text=True))
+
+
+async def send(api: Api, form: str) -> Any:
+    return await api.ask("global_admin", "POST", PATH, data=form.encode(), headers=FORM)
+
+
+async def present(api: Api, host: str, version: str = "0.3.8", *regions: str) -> None:
+    async with api.pool.transaction("present") as tx:
+        await presences.begin_presence(
+            tx, uuid7(), tx.now, host, ["worker"], regions, version, listens=False
+        )
+
+
+async def hear(api: Api, name: str, region: str, ago_seconds: int, **given: Any) -> None:
+    values = {"version": "0.3.8", "kinds": list[str](), "credential": "catch-all", **given}
+    async with api.pool.transaction("hear") as tx:
+        await tx.execute(
+            "insert into agents (credential, region, instance, name, version, workflow_kinds,"
+            " carrier, holder, first_heard_at, heard_at) values (%(credential)s, %(region)s,"
+            " %(instance)s, %(name)s, %(version)s, %(kinds)s::text[], 3, %(holder)s, at(%(at)s),"
+            " at(%(at)s))",
+            name=name,
+            region=region,
+            instance=uuid4(),
+            holder=uuid4(),
+            at=Instant(tx.now - ago_seconds * SECOND),
+            **values,
+        )
+
+
+async def test_where_nobody_probes_is_said_with_what_stands_there(api: Api) -> None:
+    assert "Nothing probes, and there is nothing to check" in await seen(api)
+    for _ in range(2):
+        await api.new_monitor(region="eu")
+    await api.new_monitor(region="eu", enabled=False)
+    await api.new_monitor(region="core", type="push", target="")
+    page = await seen(api)
+    assert "Nothing probes in eu</h1>" in page
+    assert "No worker and no agent is heard from eu: 2 monitors there are not being" in page
+    await present(api, "a", "0.3.8", "core", "eu")
+    page = await seen(api)
+    assert "2 regions probed</h1>" in page
+    assert "No worker" not in page
+
+
+async def test_an_agent_makes_a_region_live_until_it_is_not_heard(api: Api) -> None:
+    await api.new_monitor(region="eu")
+    await hear(api, "attic", "eu", 46)
+    page = await seen(api)
+    assert "Nothing probes in eu</h1>" in page
+    assert "not heard" in page
+    await hear(api, "cellar", "eu", 44)
+    assert "1 region probed</h1>" in await seen(api)
+
+
+async def test_a_run_that_waits_too_long_is_said(api: Api) -> None:
+    row = await api.new_monitor(region="eu")
+    await present(api, "a", "0.3.8", "eu")
+    async with api.pool.transaction("wait") as tx:
+        await tx.execute(
+            "update jobs set due_at = due_at - interval '30 seconds' where monitor = %(m)s",
+            m=row.id,
+        )
+    page = await seen(api)
+    assert "Runs wait in eu</h1>" in page
+    assert "In eu a run has waited for 30\u202fs that nobody has claimed" in page
+
+
+async def test_processes_and_agents_of_another_version_are_marked(api: Api) -> None:
+    await present(api, "<b>old</b>", "0.3.7", "core", "eu")
+    await present(api, "new", "0.3.8", "core")
+    page = await seen(api)
+    assert "&lt;b&gt;old&lt;/b&gt;" in page
+    assert "core, eu" in page
+    assert page.count("differs") == 1
+    await hear(api, "attic", "eu", 0, version="0.3.6", kinds=["async_transaction@1"])
+    page = await seen(api)
+    assert page.count("differs") == 2
+    assert "async_transaction@1" in page
+    assert "the token for all regions" in page
+
+
+async def test_a_token_is_shown_in_the_answer_and_never_again(api: Api) -> None:
+    answer = await send(api, "act=make&name=+The+attic+&region=eu")
+    page = await answer.get_data(as_text=True)
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    token = page.partition("<code>")[2].partition("</code>")[0]
+    async with api.pool.transaction("find", read_only=True) as tx:
+        row = await select_live_agent_token(tx, digest(token))
+    assert row is not None
+    assert (row.name, row.region) == ("The attic", "eu")
+    assert token not in await seen(api)
+    answer = await send(api, f"act=revoke&token={row.uid}")
+    assert (answer.status_code, answer.headers["Location"]) == (303, PATH)
+    async with api.pool.transaction("find", read_only=True) as tx:
+        assert await select_live_agent_token(tx, digest(token)) is None
+    page = await seen(api)
+    assert "revoked <time" in page
+    assert "Revoke The attic" not in page
+    again = await send(api, f"act=revoke&token={row.uid}")
+    assert again.status_code == 400
+    assert "it was revoked before" in await again.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("form", "said", "kept"),
+    [
+        ("act=make&name=++&region=eu", "Name: must not be blank.", ""),
+        ("act=make&name=A+long+name&region=moon", "Region: is not a region", "A long name"),
+        ("act=revoke&token=nonsense", "not there any more", ""),
+    ],
+)
+async def test_what_is_wrong_is_said_and_what_was_typed_is_kept(
+    api: Api, form: str, said: str, kept: str
+) -> None:
+    answer = await send(api, form)
+    page = await answer.get_data(as_text=True)
+    assert answer.status_code == 400
+    assert said in page
+    assert f'value="{kept}"' in page
+    assert await api.rows("select 1 from agent_tokens") == []
+
+
+async def test_a_full_list_says_what_to_do(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_agent_tokens, "LIVE_MOST", 0)
+    answer = await send(api, "act=make&name=attic&region=eu")
+    assert answer.status_code == 400
+    assert "revoke one first" in await answer.get_data(as_text=True)
+
+
+async def test_where_no_agent_is_answered_that_is_said(api: Api) -> None:
+    assert "No agent is answered yet" not in await seen(api)
+    options = replace(api.context.options, has_agents=False)
+    object.__setattr__(api.context, "options", options)
+    assert "No agent is answered yet" in await seen(api)
+
+
+async def test_only_who_runs_the_installation_is_led_there(api: Api) -> None:
+    for who, is_led in (("global_admin", True), ("org_admin", False)):
+        answer = await api.ask(who, "GET", f"/projects/{api.project}")
+        assert (f'href="{PATH}"' in await answer.get_data(as_text=True)) is is_led

@@ -1,0 +1,177 @@
+"""The watcher beside others who write: nobody waits for each other in a circle, whoever held a row
+before is read as he left it, and what stands still keeps nothing else from going on."""
+
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from leadline.daemon.loops import alert_processor as watcher_module
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from tests.support.worlds.world import REGIONS, World
+
+from .test_alert_processor_loop import Story
+
+
+@pytest.fixture
+def story(world: World) -> Story:
+    return Story(world)
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_an_onset_and_an_edit_of_its_monitor_wait_for_each_other_in_no_circle(
+    story: Story, deletes: bool
+) -> None:
+    world = story.world
+    row = await world.monitor()
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    is_held, may_go_on = trio.Event(), trio.Event()
+
+    async def edit() -> None:
+        async with world.pool.transaction("edit") as tx:
+            # As the edit itself is about to: its monitor, and later the state.
+            await tx.rows("select from monitors where id = %(id)s for update", id=row.id)
+            is_held.set()
+            await may_go_on.wait()
+            if deletes:
+                await delete_monitor(tx, world.editor, row.uid)
+            else:
+                await edit_monitor(
+                    tx, world.editor, row.uid, {"name": "Shop"}, world.keyring, REGIONS
+                )
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(edit)
+        await is_held.wait()
+        with trio.fail_after(30):
+            await story.look()
+        may_go_on.set()
+    await story.look()
+    titles = [title for title, _, _ in await story.incidents()]
+    assert titles == ([] if deletes else ["Shop is down"])
+
+
+async def test_a_monitor_that_is_held_keeps_nobody_else_waiting(story: Story) -> None:
+    world = story.world
+    rows = [await world.monitor() for _ in range(5)]
+    await story.channel("ops", *rows)
+    for row in rows:
+        await story.is_now(row, False)
+    async with trio.open_nursery() as nursery:
+        is_held, may_go_on = trio.Event(), trio.Event()
+
+        async def stand_still() -> None:
+            async with world.pool.transaction("stand_still") as tx:
+                await tx.rows(
+                    "select from monitor_states where monitor = %(id)s for update", id=rows[2].id
+                )
+                is_held.set()
+                await may_go_on.wait()
+
+        nursery.start_soon(stand_still)
+        await is_held.wait()
+        with trio.fail_after(30):
+            await story.look()
+        told = [title for title, _, _ in await story.incidents()]
+        assert told == [f"{row.name} is down" for row in rows if row is not rows[2]]
+        may_go_on.set()
+    await story.look()
+    assert len(await story.incidents()) == 5
+
+
+async def test_what_is_gone_leaves_no_signal_behind(story: Story) -> None:
+    row = await story.world.monitor()
+    await story.is_now(row, False)
+    async with story.world.pool.transaction("gone") as tx:
+        await tx.execute("delete from monitors")
+    await story.look()
+    assert await story.world.rows("select from signals") == []
+
+
+async def test_many_that_are_put_off_starve_nobody(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [await story.world.monitor() for _ in range(6)]
+    await story.channel("ops", *rows)
+    for row in rows:
+        await story.is_now(row, False)
+    bad = {(row.org, row.id) for row in rows[:4]}
+
+    async def refusing(
+        tx: Tx, keys: Sequence[tuple[int, int]], *, is_steady: bool = True
+    ) -> Driven:
+        if bad & set(keys):
+            raise Rejected("no")
+        return await drive_alerts(tx, keys, is_steady=is_steady)
+
+    monkeypatch.setattr(watcher_module, "drive_alerts", refusing)
+    monkeypatch.setattr(watcher_module, "AT_ONCE", 2)
+    await story.look()
+    assert len(await story.incidents()) == 2
+
+
+async def test_hastening_waits_for_nobody_who_decides(story: Story) -> None:
+    world = story.world
+    cause = await world.monitor()
+    rows = [await world.monitor(depends_on=[cause.uid]) for _ in range(2)]
+    await story.is_now(cause, False)
+    for row in rows:
+        await story.is_now(row, False)
+    await story.look()
+    assert await story.held() == [None, "dependency", "dependency"]
+    async with trio.open_nursery() as nursery:
+        is_held, may_go_on = trio.Event(), trio.Event()
+
+        async def decide() -> None:
+            async with world.pool.transaction("decide") as tx:
+                await tx.rows(
+                    "select from outages where monitor = %(id)s for update", id=rows[0].id
+                )
+                is_held.set()
+                await may_go_on.wait()
+
+        nursery.start_soon(decide)
+        await is_held.wait()
+        await story.is_now(cause, True)
+        with trio.fail_after(30):
+            await story.look()
+        may_go_on.set()
+    assert await story.held() == ["dependency", "rechecking"]
+
+
+async def test_in_a_long_pass_ladders_are_climbed_when_they_are_due(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [await story.world.monitor() for _ in range(10)]
+    second = await story.channel("second")
+    await story.channel("ops", *rows)
+    await story.climbs(rows[0], await story.policy((3, second)))
+    for row in rows:
+        await story.is_now(row, False)
+
+    def a_second_later() -> None:
+        story.world.now = Instant(story.world.now + SECOND)
+
+    monkeypatch.setattr(watcher_module, "AT_ONCE", 1)
+    monkeypatch.setattr(story.watcher, "_on_told", a_second_later)
+    await story.look()
+    heard = [name for name, _ in await story.heard()]
+    assert heard.count("ops") == 10
+    assert heard.index("second") in (4, 5)
+
+
+async def test_a_pass_ends_in_time_however_much_is_to_be_told(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [await story.world.monitor() for _ in range(5)]
+    for row in rows:
+        await story.is_now(row, False)
+    monkeypatch.setattr(watcher_module, "AT_ONCE", 1)
+    monkeypatch.setattr(watcher_module, "PASS_SECONDS", 0)
+    for many in range(1, 6):
+        await story.look()
+        assert len(await story.incidents()) == many

@@ -1,0 +1,779 @@
+"""What people are told of outages, as stories: something fails, the watcher looks, people hear."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops import alert_processor as watcher_module
+from leadline.daemon.loops.alert_processor import Watcher
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.tables import incidents
+from leadline.storage.incidents.transactions import escalate_incident as climb_module
+from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.notifications.tables.channels import attach_channel, select_channel
+from leadline.storage.notifications.transactions.edit_channels import create_channel, edit_channel
+from leadline.storage.oncall.rules.escalation import Target, TargetKind
+from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
+from leadline.storage.results.transactions.record_results import record_results
+from tests.support.worlds.world import REGIONS, World
+
+
+class Story:
+    """A world with a watcher. `now` stands still but for `later`."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.asked = 0
+        self.told = 0
+        self.watcher = Watcher(world.pool, lambda: world.now, self._on_told, self._on_asked)
+
+    def _on_told(self) -> None:
+        self.told += 1
+
+    def _on_asked(self) -> None:
+        self.asked += 1
+
+    async def look(self) -> None:
+        await self.watcher.pass_once()
+
+    async def later(self, us: int) -> None:
+        """Looks as often as it would, by a clock that goes."""
+        until = self.world.now + us
+        while self.world.now < until:
+            self.world.now = Instant(min(self.world.now + SECOND, until))
+            await self.look()
+
+    async def is_now(self, row: MonitorRow, up: bool, msg: str = "") -> None:
+        self.world.now = Instant(self.world.now + 1000)
+        async with self.world.pool.transaction("record") as tx:
+            result = self.world.result(row, self.world.now, up, msg=msg)
+            await record_results(tx, [result])
+
+    async def channel(self, name: str, *monitors: MonitorRow) -> UUID:
+        async with self.world.pool.transaction("channel") as tx:
+            row = await create_channel(
+                tx,
+                self.world.editor,
+                self.world.project_uid,
+                "webhook",
+                name,
+                {"url": "https://chat.example/hook"},
+                self.world.keyring,
+                enabled=True,
+            )
+            for monitor in monitors:
+                await attach_channel(tx, monitor.org, monitor.id, row.id)
+        return row.uid
+
+    async def policy(self, *steps: tuple[int, UUID], repeat_last: bool = False) -> int:
+        async with self.world.pool.transaction("policy") as tx:
+            key: int = await tx.value(
+                "insert into escalation_policies (org, uid, project, name, repeat_last,"
+                " after_seconds, created_at, updated_at) values (%(org)s, %(uid)s, %(project)s,"
+                " 'ladder', %(repeat)s, %(after)s::int[], now(), now()) returning id",
+                org=self.world.org,
+                uid=uuid7(),
+                project=self.world.project,
+                repeat=repeat_last,
+                after=[after for after, _ in steps],
+            )
+            for number, (_, channel) in enumerate(steps, start=1):
+                row = await select_channel(tx, channel)
+                assert row is not None
+                await tx.execute(
+                    "insert into escalation_targets (org, policy, step, place, channel)"
+                    " values (%(org)s, %(policy)s, %(step)s, 1, %(channel)s)",
+                    org=self.world.org,
+                    policy=key,
+                    step=number,
+                    channel=row.id,
+                )
+        return key
+
+    async def climbs(self, row: MonitorRow, policy: int) -> None:
+        async with self.world.pool.transaction("climbs") as tx:
+            await tx.execute(
+                "update monitors set escalation_policy = %(policy)s where id = %(id)s",
+                policy=policy,
+                id=row.id,
+            )
+
+    async def maintain(self, row: MonitorRow, us: int) -> None:
+        async with self.world.pool.transaction("maintain") as tx:
+            await tx.execute(
+                "insert into maintenances (org, uid, project, monitor, starts_at, ends_at,"
+                " created_at) values (%(org)s, gen_random_uuid(), %(project)s, %(monitor)s,"
+                " at(%(from_)s), at(%(until)s), at(%(from_)s))",
+                org=self.world.org,
+                project=self.world.project,
+                monitor=row.id,
+                from_=self.world.now,
+                until=self.world.now + us,
+            )
+
+    async def edit(self, row: MonitorRow, **given: Any) -> None:
+        async with self.world.pool.transaction("edit") as tx:
+            await edit_monitor(tx, self.world.editor, row.uid, given, self.world.keyring, REGIONS)
+
+    async def heard(self) -> list[tuple[str, str]]:
+        """(channel, event) in the order in which they are told; machines are not asked."""
+        return await self.world.rows(
+            "select c.name, o.event from outbox o"
+            " join destinations d on d.org = o.org and d.id = o.destination"
+            " join notification_channels c on c.org = d.org and c.id = d.channel order by o.id"
+        )
+
+    async def incidents(self) -> list[tuple[str, str, int]]:
+        return await self.world.rows("select title, status, seq from incidents order by id")
+
+    async def held(self) -> list[str | None]:
+        return [
+            by
+            for (by,) in await self.world.rows(
+                "select held_by from outages where ended_at is null order by monitor"
+            )
+        ]
+
+    async def jobs(self) -> list[int]:
+        return [
+            monitor
+            for (monitor,) in await self.world.rows(
+                "select monitor from jobs where reason = 'onset' order by monitor"
+            )
+        ]
+
+
+@pytest.fixture
+def story(world: World) -> Story:
+    return Story(world)
+
+
+async def test_a_monitor_that_goes_down_opens_an_incident_and_its_recovery_ends_it(
+    story: Story,
+) -> None:
+    row = await story.world.monitor(name="Shop")
+    await story.channel("ops", row)
+    await story.is_now(row, True)
+    await story.look()
+    assert await story.heard() == []
+    await story.is_now(row, False, "connect_refused shop.example")
+    await story.look()
+    assert await story.incidents() == [("Shop is down", "investigating", 1)]
+    assert await story.heard() == [("ops", "incident.opened")]
+    await story.later(5 * MINUTE)
+    await story.is_now(row, True)
+    await story.look()
+    assert await story.incidents() == [("Shop is down", "resolved", 2)]
+    assert await story.heard() == [("ops", "incident.opened"), ("ops", "incident.resolved")]
+    assert story.told == 2
+
+
+async def test_a_page_says_what_since_when_and_why(story: Story) -> None:
+    row = await story.world.monitor(name="Shop")
+    await story.channel("ops", row)
+    await story.is_now(row, False, "http_status shop.example")
+    at = story.world.now
+    await story.later(SECOND)
+    found = await story.world.rows(
+        "select payload->>'title', payload->>'why', (payload->>'since')::bigint,"
+        " payload->>'path', i.uid from outbox, incidents i"
+    )
+    title, why, since, path, incident = found[0]
+    assert (title, why, since) == ("Shop is down", "http_status shop.example", at)
+    assert path == f"/incidents/{incident}"
+
+
+async def test_without_an_incident_the_channels_are_told_of_the_monitor(story: Story) -> None:
+    row = await story.world.monitor(auto_incident=False)
+    await story.channel("ops", row)
+    for up in (False, True, False, True):
+        await story.is_now(row, up)
+        await story.look()
+    assert await story.incidents() == []
+    down, recovered = ("ops", "monitor.down"), ("ops", "monitor.recovered")
+    assert await story.heard() == [down, recovered, down, recovered]
+    streams = await story.world.rows(
+        "select count(distinct stream), count(distinct conversation) from outbox"
+    )
+    assert streams == [(1, 2)]
+
+
+async def test_an_outage_between_two_looks_is_known_and_told_to_nobody(story: Story) -> None:
+    row = await story.world.monitor()
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.is_now(row, True)
+    await story.look()
+    assert await story.heard() == []
+    assert await story.world.rows(
+        "select ended_at is not null, announced_at is null from outages"
+    ) == [(True, True)]
+
+
+async def test_two_outages_between_two_looks_are_two(story: Story) -> None:
+    row = await story.world.monitor()
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.look()
+    await story.is_now(row, True)
+    await story.is_now(row, False)
+    await story.look()
+    assert [event for _, event in await story.heard()] == [
+        "incident.opened",
+        "incident.resolved",
+        "incident.opened",
+    ]
+    assert [status for _, status, _ in await story.incidents()] == ["resolved", "investigating"]
+    await story.is_now(row, True)
+    await story.look()
+    assert [event for _, event in await story.heard()][3:] == ["incident.resolved"]
+
+
+async def test_what_was_resolved_by_hand_is_not_taken_up_by_the_next_outage(story: Story) -> None:
+    row = await story.world.monitor()
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.look()
+    async with story.world.pool.transaction("resolve") as tx:
+        incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+        assert incident is not None
+        entry = Entry(status=Status.RESOLVED, body="Mended.", public=None, author=None)
+        await write_entry(tx, incident, entry)
+    await story.is_now(row, True)
+    await story.is_now(row, False)
+    await story.look()
+    assert [status for _, status, _ in await story.incidents()] == ["resolved", "investigating"]
+
+
+async def test_a_lost_signal_loses_no_outage(story: Story) -> None:
+    row = await story.world.monitor()
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    async with story.world.pool.transaction("lose") as tx:
+        await tx.execute("delete from signals")
+    await story.later(watcher_module.ASTRAY_EVERY_US)
+    assert await story.heard() == [("ops", "incident.opened")]
+    await story.is_now(row, True)
+    async with story.world.pool.transaction("lose") as tx:
+        await tx.execute("delete from signals")
+    await story.later(watcher_module.ASTRAY_EVERY_US)
+    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.resolved"]
+
+
+async def test_maintenance_holds_it_back_and_what_is_still_down_after_it_is_told(
+    story: Story,
+) -> None:
+    row = await story.world.monitor(interval_seconds=30)
+    await story.channel("ops", row)
+    await story.maintain(row, 10 * MINUTE)
+    await story.is_now(row, False)
+    await story.look()
+    assert await story.held() == ["maintenance"]
+    await story.later(10 * MINUTE + 10 * SECOND)
+    assert await story.held() == ["unknown"]
+    await story.is_now(row, False)
+    await story.later(10 * SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+
+
+async def test_what_is_paused_or_no_longer_known_is_not_told(story: Story) -> None:
+    row = await story.world.monitor(interval_seconds=30)
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    story.world.now = Instant(story.world.now + SECOND)
+    await story.edit(row, enabled=False)
+    await story.look()
+    assert await story.held() == ["paused"]
+    await story.later(10 * SECOND)
+    await story.edit(row, enabled=True)
+    await story.later(10 * SECOND)
+    assert await story.held() == ["unknown"]
+    assert await story.heard() == []
+
+
+async def test_resolved_by_hand_while_down_it_is_not_opened_again_before_a_recovery(
+    story: Story,
+) -> None:
+    row = await story.world.monitor(interval_seconds=30, renotify_seconds=60)
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.look()
+    async with story.world.pool.transaction("resolve") as tx:
+        incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+        assert incident is not None
+        entry = Entry(status=Status.RESOLVED, body="Nobody uses it.", public=None, author=None)
+        await write_entry(tx, incident, entry)
+    for _ in range(4):
+        await story.is_now(row, False)
+        await story.later(30 * SECOND)
+    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.resolved"]
+    await story.is_now(row, True)
+    await story.look()
+    await story.is_now(row, False)
+    await story.look()
+    assert len(await story.incidents()) == 2
+    assert [event for _, event in await story.heard()][2:] == ["incident.opened"]
+
+
+async def test_reminders_come_until_somebody_has_taken_it_up(story: Story) -> None:
+    row = await story.world.monitor(interval_seconds=30, renotify_seconds=60)
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.look()
+    for _ in range(4):
+        await story.later(30 * SECOND)
+        await story.is_now(row, False)
+    await story.later(5 * SECOND)
+    events = [event for _, event in await story.heard()]
+    assert events == ["incident.opened", "incident.reminder", "incident.reminder"]
+    async with story.world.pool.transaction("acknowledge") as tx:
+        incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+        assert incident is not None
+        await incidents.acknowledge_incident(tx, incident, None, "Mara")
+    for _ in range(4):
+        await story.later(30 * SECOND)
+        await story.is_now(row, False)
+    assert len(await story.heard()) == 3
+
+
+async def test_reminders_are_read_live(story: Story) -> None:
+    row = await story.world.monitor(interval_seconds=60)
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.later(2 * MINUTE)
+    await story.edit(row, renotify_seconds=60)
+    await story.is_now(row, False)
+    await story.later(watcher_module.ASTRAY_EVERY_US + SECOND)
+    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
+    await story.edit(row, renotify_seconds=0)
+    await story.is_now(row, False)
+    await story.later(3 * MINUTE)
+    assert len(await story.heard()) == 2
+
+
+async def test_reminders_that_are_asked_for_sooner_come_sooner(story: Story) -> None:
+    row = await story.world.monitor(interval_seconds=60, renotify_seconds=86_400)
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.later(2 * MINUTE)
+    await story.edit(row, renotify_seconds=60)
+    await story.is_now(row, False)
+    await story.later(watcher_module.ASTRAY_EVERY_US + SECOND)
+    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
+
+
+async def test_nobody_is_reminded_beside_a_cause(story: Story) -> None:
+    database = await story.world.monitor(interval_seconds=60)
+    row = await story.world.monitor(
+        interval_seconds=60, renotify_seconds=60, depends_on=[database.uid]
+    )
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.is_now(database, True)
+    await story.look()
+    await story.is_now(database, False)
+    await story.is_now(row, False)
+    await story.later(90 * SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+    await story.is_now(database, True)
+    await story.is_now(row, False)
+    await story.later(10 * SECOND)
+    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
+
+
+async def test_a_ladder_is_climbed_until_it_is_acknowledged(story: Story) -> None:
+    row = await story.world.monitor(interval_seconds=60)
+    first, second = await story.channel("first"), await story.channel("second")
+    await story.climbs(row, await story.policy((0, first), (300, second), repeat_last=True))
+    await story.is_now(row, False, "timeout shop.example")
+    await story.look()
+    assert await story.heard() == [("first", "incident.escalated")]
+    whys = await story.world.rows("select payload->>'why' from outbox")
+    assert whys == [("timeout shop.example",)]
+    await story.later(300 * SECOND - SECOND)
+    assert len(await story.heard()) == 1
+    await story.later(2 * SECOND)
+    assert (await story.heard())[1:] == [("second", "incident.escalated")]
+    await story.later(301 * SECOND)
+    assert (await story.heard())[2:] == [("second", "incident.escalated")]
+    async with story.world.pool.transaction("acknowledge") as tx:
+        incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+        assert incident is not None
+        await incidents.acknowledge_incident(tx, incident, None, "Mara")
+    await story.later(20 * MINUTE)
+    assert len(await story.heard()) == 3
+    await story.is_now(row, True)
+    await story.look()
+    assert sorted((await story.heard())[3:]) == [
+        ("first", "incident.resolved"),
+        ("second", "incident.resolved"),
+    ]
+
+
+async def test_nobody_is_paged_twice_for_one_onset(story: Story) -> None:
+    row = await story.world.monitor()
+    ops = await story.channel("ops", row)
+    await story.climbs(row, await story.policy((0, ops), (0, ops)))
+    await story.is_now(row, False)
+    await story.look()
+    assert await story.heard() == [("ops", "incident.opened")]
+    steps = await story.world.rows(
+        "select step, paged, unreachable from incident_pages order by id"
+    )
+    assert steps == [(0, ["ops"], []), (1, ["ops"], []), (2, ["ops"], [])]
+
+
+async def test_steps_that_came_due_while_nobody_looked_are_all_taken(story: Story) -> None:
+    row = await story.world.monitor()
+    first, second = await story.channel("first"), await story.channel("second")
+    await story.climbs(row, await story.policy((60, first), (120, second)))
+    await story.is_now(row, False)
+    await story.look()
+    story.world.now = Instant(story.world.now + HOUR)
+    await story.look()
+    assert [name for name, _ in await story.heard()] == ["first", "second"]
+    await story.later(10 * MINUTE)
+    assert len(await story.heard()) == 2
+
+
+async def test_who_goes_while_a_step_is_taken_is_left_out(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await story.world.monitor()
+    ops, going = await story.channel("ops"), await story.channel("going")
+    await story.climbs(row, await story.policy((0, ops)))
+    async with story.world.pool.transaction("going") as tx:
+        gone = await select_channel(tx, going)
+        assert gone is not None
+        await tx.execute("delete from notification_channels where id = %(id)s", id=gone.id)
+
+    async def a_moment_ago(*given: Any) -> list[int]:
+        return [gone.id, *await channels_of_step(*given)]
+
+    monkeypatch.setattr(climb_module, "channels_of_step", a_moment_ago)
+    await story.is_now(row, False)
+    await story.look()
+    assert await story.heard() == [("ops", "incident.escalated")]
+    steps = await story.world.rows("select step, paged, unreachable from incident_pages")
+    assert steps == [(1, ["ops"], [])]
+
+
+async def test_a_schedule_of_nobody_reaches_nobody(story: Story) -> None:
+    # As it is read by who is overtaken by its end.
+    world = story.world
+    async with world.pool.transaction("schedule") as tx:
+        key = await tx.value(
+            "insert into oncall_schedules (org, uid, project, name, anchor_at, shift_seconds,"
+            " created_at, updated_at) values (%(org)s, gen_random_uuid(), %(project)s, 'nobody',"
+            " now(), 3600, now(), now()) returning id",
+            org=world.org,
+            project=world.project,
+        )
+        target = Target(TargetKind.SCHEDULE, key)
+        assert await channels_of_step(tx, world.org, [target], world.now) == []
+
+
+async def test_what_a_step_cannot_reach_stands_in_the_timeline(story: Story) -> None:
+    row = await story.world.monitor()
+    off = await story.channel("off")
+    await story.climbs(row, await story.policy((0, off)))
+    async with story.world.pool.transaction("disable") as tx:
+        await edit_channel(tx, story.world.editor, off, None, None, False, story.world.keyring)
+    await story.is_now(row, False)
+    await story.look()
+    assert await story.heard() == []
+    steps = await story.world.rows("select step, paged, unreachable from incident_pages")
+    assert steps == [(1, [], ["off"])]
+
+
+@pytest.mark.parametrize("auto_incident", [True, False])
+async def test_deleting_a_monitor_that_is_down_ends_what_was_told(
+    story: Story, auto_incident: bool
+) -> None:
+    row = await story.world.monitor(auto_incident=auto_incident)
+    await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.look()
+    async with story.world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, story.world.editor, row.uid)
+    await story.later(MINUTE)
+    events = [event for _, event in await story.heard()]
+    if auto_incident:
+        assert events == ["incident.opened", "incident.resolved"]
+        assert [status for _, status, _ in await story.incidents()] == ["resolved"]
+    else:
+        assert events == ["monitor.down", "monitor.recovered"]
+
+
+@pytest.mark.parametrize("at_first", [True, False])
+async def test_an_outage_ends_as_it_was_told_however_its_monitor_is_edited(
+    story: Story, at_first: bool
+) -> None:
+    row = await story.world.monitor(auto_incident=at_first, interval_seconds=60)
+    ops = await story.channel("ops", row)
+    await story.is_now(row, False)
+    await story.look()
+    await story.edit(row, auto_incident=not at_first, name="Renamed", renotify_seconds=60)
+    await story.channel("late", row)
+    await story.is_now(row, False)
+    await story.later(100 * SECOND)
+    for enabled in (False, True):
+        async with story.world.pool.transaction("switch") as tx:
+            await edit_channel(
+                tx, story.world.editor, ops, None, None, enabled, story.world.keyring
+            )
+    await story.is_now(row, True)
+    await story.look()
+    kind, opened, ended = (
+        ("incident", "opened", "resolved") if at_first else ("monitor", "down", "recovered")
+    )
+    heard = await story.heard()
+    assert heard[0] == ("ops", f"{kind}.{opened}")
+    assert sorted(heard[1:-2]) == [(n, f"{kind}.reminder") for n in ("late", "ops")]
+    assert sorted(heard[-2:]) == [(n, f"{kind}.{ended}") for n in ("late", "ops")]
+
+
+async def test_a_held_outage_whose_cause_is_no_longer_one_is_told(story: Story) -> None:
+    database = await story.world.monitor(interval_seconds=60)
+    shop = await story.world.monitor(depends_on=[database.uid], interval_seconds=60)
+    await story.channel("ops", shop)
+    await story.is_now(database, False)
+    await story.is_now(shop, False)
+    await story.look()
+    assert await story.held() == [None, "dependency"]
+    await story.edit(shop, depends_on=[])
+    await story.later(6 * SECOND)
+    await story.is_now(shop, False)
+    await story.later(SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+
+
+async def test_a_ladder_that_goes_pages_nobody_more_and_who_was_paged_hears_the_end(
+    story: Story,
+) -> None:
+    row = await story.world.monitor(interval_seconds=60)
+    first = await story.channel("first")
+    await story.climbs(row, await story.policy((0, first), (60, first), repeat_last=True))
+    await story.is_now(row, False)
+    await story.look()
+    async with story.world.pool.transaction("gone") as tx:
+        await tx.execute("update monitors set escalation_policy = null")
+        await tx.execute("delete from escalation_policies")
+    await story.later(3 * MINUTE)
+    assert await story.heard() == [("first", "incident.escalated")]
+    assert await story.world.rows("select escalate_at from incidents") == [(None,)]
+    await story.is_now(row, True)
+    await story.look()
+    assert (await story.heard())[1:] == [("first", "incident.resolved")]
+
+
+async def test_an_onset_asks_its_dependencies_first_and_is_told_when_they_are_well(
+    story: Story,
+) -> None:
+    database = await story.world.monitor(name="database")
+    shops = [await story.world.monitor(depends_on=[database.uid]) for _ in range(3)]
+    await story.channel("ops", *shops)
+    await story.is_now(database, True)
+    for shop in shops:
+        await story.is_now(shop, True)
+    for shop in shops:
+        await story.is_now(shop, False)
+    await story.look()
+    assert await story.held() == ["waiting"] * 3
+    assert (await story.jobs(), story.asked) == ([database.id], 1)
+    await story.is_now(database, True)
+    await story.later(SECOND)
+    assert await story.heard() == [("ops", "incident.opened")] * 3
+
+
+async def test_an_onset_whose_dependency_gives_no_answer_is_told_after_its_time_out_and_5_s(
+    story: Story,
+) -> None:
+    database = await story.world.monitor(timeout_seconds=10)
+    shop = await story.world.monitor(depends_on=[database.uid])
+    await story.channel("ops", shop)
+    await story.is_now(shop, False)
+    await story.look()
+    await story.later(14 * SECOND)
+    assert await story.heard() == []
+    await story.later(2 * SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+
+
+async def test_what_follows_from_a_cause_is_silent_and_who_is_down_after_it_is_told_then(
+    story: Story,
+) -> None:
+    database = await story.world.monitor(name="database", failure_threshold=3)
+    middle = await story.world.monitor(depends_on=[database.uid], enabled=True)
+    shop = await story.world.monitor(depends_on=[middle.uid])
+    lasting = await story.world.monitor(depends_on=[middle.uid])
+    await story.channel("ops", shop, lasting)
+    for row in (database, middle, shop, lasting):
+        await story.is_now(row, True)
+    # A failure below its threshold is enough: it explains what follows.
+    await story.is_now(database, False)
+    await story.is_now(shop, False)
+    await story.is_now(lasting, False)
+    await story.look()
+    assert await story.held() == ["dependency"] * 2
+    await story.later(10 * SECOND)
+    await story.is_now(database, True)
+    await story.later(6 * SECOND)
+    assert await story.held() == ["rechecking"] * 2
+    assert await story.jobs() == [shop.id, lasting.id]
+    await story.is_now(shop, True)
+    await story.is_now(lasting, False)
+    await story.later(SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+    titles = [title for title, _, _ in await story.incidents()]
+    assert titles == [f"{lasting.name} is down"]
+
+
+async def test_a_dependency_in_maintenance_silences_and_one_that_is_paused_does_not(
+    story: Story,
+) -> None:
+    database = await story.world.monitor()
+    shop = await story.world.monitor(depends_on=[database.uid])
+    await story.channel("ops", shop)
+    await story.is_now(database, True)
+    await story.maintain(database, HOUR)
+    await story.is_now(shop, False)
+    await story.later(30 * SECOND)
+    assert await story.held() == ["dependency"]
+    async with story.world.pool.transaction("annul") as tx:
+        await tx.execute("delete from maintenances")
+    await story.edit(database, enabled=False)
+    await story.later(6 * SECOND)
+    await story.is_now(shop, False)
+    await story.later(SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+
+
+async def test_a_composite_is_looked_at_through_its_children(story: Story) -> None:
+    leaves = [await story.world.monitor() for _ in range(2)]
+    config = {"children": [str(leaf.uid) for leaf in leaves], "mode": "any"}
+    made = await story.world.monitor(type="composite", target="", config=config)
+    shop = await story.world.monitor(depends_on=[made.uid])
+    await story.channel("ops", shop)
+    for row in (*leaves, made, shop):
+        await story.is_now(row, True)
+    async with story.world.pool.transaction("settled") as tx:
+        await tx.execute("delete from composite_calls")
+    await story.is_now(shop, False)
+    await story.look()
+    assert await story.jobs() == [leaf.id for leaf in leaves]
+    # One of the two fails: what is made of any of them is well, and explains nothing.
+    await story.is_now(leaves[0], False)
+    await story.is_now(leaves[1], True)
+    await story.look()
+    assert (await story.held())[-1] == "waiting"
+    async with story.world.pool.transaction("settled") as tx:
+        await tx.execute("delete from composite_calls")
+    await story.later(SECOND)
+    assert ("ops", "incident.opened") in await story.heard()
+
+
+async def test_a_composite_that_is_to_be_looked_at_later_is_not_waited_for(story: Story) -> None:
+    leaf = await story.world.monitor()
+    config = {"children": [str(leaf.uid)], "mode": "all"}
+    made = await story.world.monitor(type="composite", target="", config=config)
+    shop = await story.world.monitor(depends_on=[made.uid])
+    await story.channel("ops", shop)
+    await story.is_now(shop, False)
+    await story.is_now(leaf, True)
+    async with story.world.pool.transaction("later") as tx:
+        await tx.execute(
+            "update composite_calls set due_at = at(%(at)s)", at=story.world.now + MINUTE
+        )
+    await story.look()
+    assert await story.heard() == [("ops", "incident.opened")]
+
+
+async def test_one_page_for_a_cause_of_two_hundred(story: Story) -> None:
+    chance = random.Random(3)
+    database = await story.world.monitor(name="database")
+    shops = [
+        await story.world.monitor(depends_on=[database.uid], interval_seconds=60)
+        for _ in range(200)
+    ]
+    await story.channel("ops", database, *shops)
+    everybody = [database, *shops]
+    for row in everybody:
+        await story.is_now(row, True)
+    order = list(shops)
+    chance.shuffle(order)
+    # Some are checked before their cause is, and some after.
+    for row in order[:80]:
+        await story.is_now(row, False)
+    await story.look()
+    assert await story.jobs() == [database.id]
+    await story.is_now(database, False)
+    await story.later(SECOND)
+    for row in order[80:]:
+        await story.is_now(row, False)
+        if chance.random() < 0.05:
+            await story.look()
+    await story.later(20 * SECOND)
+    assert [title for title, _, _ in await story.incidents()] == ["database is down"]
+    assert await story.heard() == [("ops", "incident.opened")]
+    await story.is_now(database, True)
+    await story.later(6 * SECOND)
+    # All are run once more; these five are down for themselves.
+    assert len(await story.jobs()) >= 200
+    for row in shops[5:]:
+        await story.is_now(row, True)
+    for row in shops[:5]:
+        await story.is_now(row, False)
+    await story.later(2 * SECOND)
+    events = [event for _, event in await story.heard()]
+    assert sorted(events) == ["incident.opened"] * 6 + ["incident.resolved"]
+
+
+async def test_what_is_refused_of_one_monitor_keeps_nothing_from_the_others(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [await story.world.monitor() for _ in range(9)]
+    await story.channel("ops", *rows)
+    for row in rows:
+        await story.is_now(row, False)
+    bad = (rows[4].org, rows[4].id)
+
+    async def refusing(
+        tx: Tx, keys: Sequence[tuple[int, int]], *, is_steady: bool = True
+    ) -> Driven:
+        done = await drive_alerts(tx, keys, is_steady=is_steady)
+        if bad in keys:
+            raise Rejected("no")
+        return done
+
+    monkeypatch.setattr(watcher_module, "drive_alerts", refusing)
+    await story.look()
+    assert len(await story.incidents()) == 8
+    monkeypatch.setattr(watcher_module, "drive_alerts", drive_alerts)
+    await story.later(watcher_module.PUT_OFF_US + SECOND)
+    assert len(await story.incidents()) == 9
+
+
+async def test_several_watchers_tell_each_outage_once(story: Story) -> None:
+    rows = [await story.world.monitor() for _ in range(40)]
+    await story.channel("ops", *rows)
+    others = [Story(story.world) for _ in range(3)]
+    for up in (False, True, False):
+        for row in rows:
+            await story.is_now(row, up)
+        async with trio.open_nursery() as nursery:
+            for one in (story, *others):
+                nursery.start_soon(one.look)
+    events = [event for _, event in await story.heard()]
+    assert events.count("incident.opened") == 80
+    assert events.count("incident.resolved") == 40

@@ -1,0 +1,198 @@
+"""Random histories of monitors that depend on each other, against what was promised of alerts: told
+once, never beside a cause, always in the end, and of its end to whoever was told."""
+
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.tables import incidents
+from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from tests.support.run.effort import varied
+from tests.support.worlds.world import World
+
+from .test_alert_processor_loop import Story
+
+HOLD_US = 90 * SECOND
+# The longest wait of all: a time-out of 10 s and 5 s, twice, and some looks.
+PATIENCE_US = 40 * SECOND
+
+
+class Model:
+    """What is true of the monitors by what was done to them, told in seconds and booleans."""
+
+    def __init__(self, story: Story, rows: list[MonitorRow], edges: dict[int, set[int]]) -> None:
+        self.story = story
+        self.rows = rows
+        self.above = {n: self._closure(n, edges) for n in range(len(rows))}
+        self.last: dict[int, tuple[Instant, bool]] = {}
+        self.paused: set[int] = set()
+        self.maintained: set[int] = set()
+        # Since when nothing has been in the way of telling of a monitor that is down.
+        self.free_since: dict[int, Instant | None] = {}
+
+    def _closure(self, n: int, edges: dict[int, set[int]]) -> set[int]:
+        found: set[int] = set()
+        open_ = list(edges.get(n, ()))
+        while open_:
+            one = open_.pop()
+            if one not in found:
+                found.add(one)
+                open_ += edges.get(one, ())
+        return found
+
+    @property
+    def now(self) -> Instant:
+        return self.story.world.now
+
+    def known(self, n: int) -> bool | None:
+        """Up or down as the newest result says while it holds; None where nothing is known."""
+        if n in self.paused or n not in self.last:
+            return None
+        at, up = self.last[n]
+        return up if self.now < at + HOLD_US else None
+
+    def explains(self, n: int) -> bool:
+        return self.known(n) is False or n in self.maintained
+
+    def may_be_told(self, n: int) -> bool:
+        if n in self.paused or n in self.maintained or self.known(n) is not False:
+            return False
+        return not any(self.explains(one) for one in self.above[n])
+
+    def look_at_time(self) -> None:
+        for n in range(len(self.rows)):
+            if not self.may_be_told(n):
+                self.free_since[n] = None
+            elif self.free_since.get(n) is None:
+                self.free_since[n] = self.now
+
+
+Act = Callable[[int], Awaitable[None]]
+
+
+class Play:
+    def __init__(self, model: Model, seed: int) -> None:
+        self.model = model
+        self.story = model.story
+        self.chance = random.Random(seed)
+        self.told: set[int] = set()
+
+    async def step(self) -> None:
+        n = self.chance.randrange(len(self.model.rows))
+        acts: list[Act] = [self.result, self.wait, self.pause, self.maintain, self.resolve]
+        (act,) = self.chance.choices(acts, [12, 8, 1, 1, 1])
+        await act(n)
+        self.model.look_at_time()
+        if self.chance.random() < 0.7:
+            await self.look()
+
+    async def result(self, n: int, up: bool | None = None) -> None:
+        if n in self.model.paused or n in self.model.maintained:
+            return
+        if up is None:
+            up = self.chance.random() < 0.5
+        await self.story.is_now(self.model.rows[n], up)
+        self.model.last[n] = (self.model.now, up)
+
+    async def wait(self, _: int) -> None:
+        for _ in range(self.chance.choice([1, 2, 10, 30])):
+            self.story.world.now = Instant(self.model.now + SECOND)
+            self.model.look_at_time()
+            await self.look()
+
+    async def pause(self, n: int) -> None:
+        row, enabled = self.model.rows[n], n in self.model.paused
+        self.story.world.now = Instant(self.model.now + SECOND)
+        await self.story.edit(row, enabled=enabled)
+        self.story.world.now = Instant(self.model.now + SECOND)
+        self.model.last.pop(n, None)
+        self.model.paused ^= {n}
+
+    async def maintain(self, n: int) -> None:
+        if n in self.model.maintained:
+            async with self.story.world.pool.transaction("over") as tx:
+                await tx.execute(
+                    "update maintenances set cancel_effective_at = at(%(now)s)"
+                    " where monitor = %(id)s and cancel_effective_at is null",
+                    now=self.model.now,
+                    id=self.model.rows[n].id,
+                )
+        else:
+            await self.story.maintain(self.model.rows[n], HOUR)
+        self.story.world.now = Instant(self.model.now + SECOND)
+        # What was known before it speaks no more.
+        self.model.last.pop(n, None)
+        self.model.maintained ^= {n}
+
+    async def resolve(self, n: int) -> None:
+        row = self.model.rows[n]
+        async with self.story.world.pool.transaction("resolve") as tx:
+            incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
+            if incident is not None:
+                entry = Entry(status=Status.RESOLVED, body="", public=None, author=None)
+                await write_entry(tx, incident, entry)
+
+    async def look(self) -> None:
+        await self.story.look()
+        announced = await self.announced()
+        for n in announced - self.told:
+            assert self.model.may_be_told(n), f"{n} was told of beside a cause, or not down"
+        self.told = announced
+        for n, since in self.model.free_since.items():
+            if since is not None and self.model.now - since > PATIENCE_US:
+                assert n in announced, f"{n} is down and nobody was told"
+
+    async def announced(self) -> set[int]:
+        keys = {row.id: n for n, row in enumerate(self.model.rows)}
+        rows = await self.story.world.rows(
+            "select monitor from outages where ended_at is null and announced_at is not null"
+        )
+        return {keys[monitor] for (monitor,) in rows}
+
+
+@pytest.mark.parametrize("seed", varied([0, 1], range(6)))
+async def test_a_random_history(world: World, seed: int) -> None:
+    story, chance = Story(world), random.Random(seed)
+    rows: list[MonitorRow] = []
+    edges: dict[int, set[int]] = {}
+    for n in range(5):
+        edges[n] = {other for other in range(n) if chance.random() < 0.4}
+        wanted = [rows[other].uid for other in sorted(edges[n])]
+        rows.append(
+            await world.monitor(
+                depends_on=wanted, interval_seconds=30, auto_incident=chance.random() < 0.7
+            )
+        )
+    await story.channel("ops", *rows)
+    model = Model(story, rows, edges)
+    play = Play(model, seed)
+    for _ in range(120):
+        await play.step()
+    for n in sorted(model.paused):
+        await play.pause(n)
+    for n in sorted(model.maintained):
+        await play.maintain(n)
+    for n in range(5):
+        await play.result(n, up=True)
+    await story.later(10 * SECOND)
+    await expect_everything_ended(world)
+
+
+async def expect_everything_ended(world: World, *, reminded: bool = False) -> None:
+    """Of each outage that was told: its beginning once, then reminders, then its end once."""
+    assert await world.rows("select id from outages where ended_at is null") == []
+    assert await world.rows("select id from incidents where status <> 'resolved'") == []
+    found = await world.rows(
+        "select conversation, array_agg(event order by id) from outbox group by conversation"
+    )
+    told = await world.rows("select count(*) from outages where announced_at is not null")
+    assert len(found) == told[0][0]
+    for _, events in found:
+        first, *between, last = [event.partition(".")[2] for event in events]
+        assert first in ("opened", "down")
+        assert set(between) <= ({"reminder"} if reminded else set())
+        assert last in ("resolved", "recovered")

@@ -1,0 +1,375 @@
+"""What is changed about a service while its members are down keeps no page back and tells nobody
+twice."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from leadline.daemon.loops import alert_processor as watcher_module
+from leadline.storage.alerting.transactions.evaluate_services import end_forgotten_episodes
+from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.retirement.transactions.end_episode_of_deleted import end_with_service
+from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.tables.services import delete_service, lock_service
+
+from ..support.worlds.speaking import EVERY, Key, Service, Speaking, speaking
+
+
+@pytest.fixture
+async def story(dsn: str) -> AsyncIterator[Speaking]:
+    async with speaking(dsn) as story:
+        yield story
+
+
+async def stays(story: Speaking, us: int, *down: MonitorRow, up: Sequence[MonitorRow] = ()) -> None:
+    """Time goes on, and each of them stays as it is."""
+    for _ in range(us // EVERY):
+        for row in down:
+            await story.is_now(row, False)
+        for row in up:
+            await story.is_now(row, True)
+        await story.step(EVERY)
+
+
+async def lose(story: Speaking, channel: str = "ops") -> None:
+    """What waits for that channel is given up."""
+    await story.set(
+        "update outbox o set status = 'dead' from destinations d, notification_channels c"
+        " where o.destination = d.id and d.channel = c.id and c.name = %(name)s"
+        " and o.status = 'pending'",
+        name=channel,
+    )
+
+
+async def delete(story: Speaking, service: Service) -> None:
+    async with story.world.pool.transaction("delete") as tx:
+        held = await lock_service(tx, service.uid)
+        assert held is not None
+        await end_with_service(tx, held)
+        await delete_service(tx, service.key)
+
+
+@pytest.mark.parametrize("change", ["disowned", "dropped"])
+async def test_who_is_left_by_a_service_that_nobody_heard_speaks_itself(
+    story: Speaking, change: str
+) -> None:
+    row, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    service = await story.service(row, other, policy=await story.policy((0, ops)))
+    await stays(story, 2 * MINUTE, row, other)
+    assert await story.heard() == [("ops", "incident.escalated")]
+    if change == "disowned":
+        await story.speaks(service, owns_paging=False)
+    else:
+        await story.revise(service, [other], number=2)
+    await lose(story)
+    await stays(story, 2 * MINUTE, row, other)
+    heard = await story.heard()
+    assert [event for name, event in heard if name == "own"] == ["incident.opened"]
+    await stays(story, 2 * MINUTE, up=[row, other])
+    told = [event for name, event in await story.heard() if name == "own"]
+    assert told == ["incident.opened", "incident.resolved"]
+
+
+@pytest.mark.parametrize("change", ["disowned", "dropped"])
+async def test_who_is_left_by_a_service_that_was_heard_is_not_told_again(
+    story: Speaking, change: str
+) -> None:
+    row, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    service = await story.service(row, other, policy=await story.policy((0, ops)))
+    await stays(story, 2 * MINUTE, row, other)
+    await story.deliver()
+    if change == "disowned":
+        await story.speaks(service, owns_paging=False)
+    else:
+        await story.revise(service, [other], number=2)
+    await stays(story, 8 * MINUTE, row, other)
+    assert await story.heard() == [("ops", "incident.escalated")]
+    await stays(story, 2 * MINUTE, up=[row, other])
+    assert await story.heard() == [("ops", "incident.escalated"), ("ops", "incident.resolved")]
+
+
+async def test_a_service_that_is_deleted_before_anybody_heard_leaves_its_members_to_speak(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor(name="One")
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)))
+    await stays(story, 2 * MINUTE, row)
+    await lose(story)
+    await delete(story, service)
+    await stays(story, MINUTE, row)
+    assert ("own", "incident.opened") in await story.heard()
+
+
+async def test_an_incident_without_an_episode_ends_with_its_service(story: Speaking) -> None:
+    row = await story.world.monitor(name="One")
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)))
+    await stays(story, 2 * MINUTE, row)
+    await story.set("update service_episodes set ended_at = at(%(now)s)", now=story.world.now)
+    await delete(story, service)
+    assert await story.incidents() == [("Shop is down", "resolved", 2)]
+
+
+@pytest.mark.parametrize("dead", [False, True])
+async def test_a_service_that_is_made_of_nothing_any_more_ends_what_it_told(
+    story: Speaking, dead: bool
+) -> None:
+    row = await story.world.monitor(name="One")
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)), renotify_seconds=60)
+    await stays(story, 2 * MINUTE, row)
+    await story.deliver()
+    story.dead = dead
+    await story.revise(service, [], number=2)
+    await stays(story, 3 * MINUTE, row)
+    titles = [(title, status) for title, status, _ in await story.incidents()]
+    assert titles == [("Shop is down", "resolved"), ("One is down", "investigating")]
+    assert [e for n, e in await story.heard() if n == "own"] == ["incident.opened"]
+
+
+async def test_a_service_that_owns_no_paging_takes_nothing_over(story: Speaking) -> None:
+    row, cause = await story.world.monitor(name="One"), await story.world.monitor(name="Cause")
+    other = await story.world.monitor(name="Other", depends_on=[cause.uid])
+    await story.channel("own", row, other)
+    ops = await story.channel("ops")
+    service = await story.service(row, other, policy=await story.policy((0, ops)))
+    await stays(story, 2 * MINUTE, row, up=[other, cause])
+    await story.deliver()
+    await story.speaks(service, owns_paging=False)
+    await stays(story, 2 * MINUTE, row, other, cause)
+    assert await story.heard() == [("ops", "incident.escalated"), ("own", "incident.opened")][:1]
+    await stays(story, 2 * MINUTE, row, other, up=[cause])
+    assert (await story.heard())[1:] == [("own", "incident.opened")]
+
+
+async def test_a_page_of_a_member_that_never_arrives_stands_for_nothing(story: Speaking) -> None:
+    one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
+    own = await story.channel("own", one)
+    ops = await story.channel("ops")
+    await story.is_now(one, False)
+    await story.look()
+    assert await story.heard() == [("own", "incident.opened")]
+    await story.enable(own, enabled=False)
+    await story.service(one, other, policy=await story.policy((0, ops)))
+    await stays(story, 7 * MINUTE, one, other)
+    assert await story.heard() == [("own", "incident.opened"), ("ops", "incident.escalated")]
+
+
+async def test_a_page_of_a_member_that_is_paused_since_stands_for_nothing(
+    story: Speaking,
+) -> None:
+    one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
+    await story.channel("own", one)
+    ops = await story.channel("ops")
+    await story.is_now(one, False)
+    await story.look()
+    await story.deliver()
+    await story.set("update monitors set enabled = false where id = %(id)s", id=one.id)
+    await story.service(one, other, policy=await story.policy((0, ops)))
+    await stays(story, 3 * MINUTE, other)
+    assert await story.heard() == [("own", "incident.opened"), ("ops", "incident.escalated")]
+
+
+async def test_what_no_service_can_say_of_a_member_that_is_down_it_says_itself(
+    story: Speaking,
+) -> None:
+    """Adopted for one that came up, and not known to be down since."""
+    rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
+    one, other, unseen = rows
+    await story.channel("own", *rows)
+    ops = await story.channel("ops")
+    await story.is_now(one, False)
+    await story.look()
+    await story.deliver()
+    policies = Policies(mode=Mode.QUORUM, healthy_min=3, degraded_min=2)
+    await story.service(*rows, policy=await story.policy((0, ops)), policies=policies)
+    await stays(story, 2 * MINUTE, one, other, up=[unseen])
+    assert await story.held() == [None, "delegated"]
+    await story.set("update monitors set enabled = false where id = %(id)s", id=unseen.id)
+    await stays(story, 5 * MINUTE, other, up=[one])
+    assert [n for n, e in await story.heard() if e != "incident.resolved"] == ["own", "own"]
+
+
+async def test_what_one_service_was_heard_of_no_member_tells_for_another(story: Speaking) -> None:
+    row = await story.world.monitor(name="One")
+    await story.channel("own", row)
+    ops, lost = await story.channel("ops"), await story.channel("lost")
+    await story.service(row, name="A", policy=await story.policy((0, lost)))
+    await story.service(row, name="B", policy=await story.policy((0, ops)))
+    await stays(story, 2 * MINUTE, row)
+    await lose(story, "lost")
+    await story.deliver()
+    await stays(story, 8 * MINUTE, row)
+    assert "own" not in [name for name, _ in await story.heard()]
+
+
+async def test_one_forgotten_episode_that_cannot_be_ended_keeps_no_other_open(
+    story: Speaking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [await story.world.monitor() for _ in range(3)]
+    ops = await story.channel("ops")
+    policy = await story.policy((0, ops))
+    made = [await story.service(row, policy=policy, name=f"S{n}") for n, row in enumerate(rows)]
+    await stays(story, 2 * MINUTE, *rows)
+    real = end_forgotten_episodes
+
+    async def refusing(tx: Tx, keys: Sequence[Key]) -> int:
+        if made[1].key in keys:
+            raise ValueError("it is not right")
+        return await real(tx, keys)
+
+    monkeypatch.setattr(watcher_module, "end_forgotten_episodes", refusing)
+    story.dead = True
+    await stays(story, 4 * MINUTE, up=rows)
+    found = sorted((title, status) for title, status, _ in await story.incidents())
+    assert [status for _, status in found] == ["resolved", "investigating", "resolved"]
+
+
+async def test_another_pace_of_reminders_confirms_nothing_sooner(story: Speaking) -> None:
+    row = await story.world.monitor()
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)))
+    await story.is_now(row, False)
+    await story.step(EVERY)
+    for pace in (60, 120, 180):
+        await story.speaks(service, renotify_seconds=pace)
+        await story.step(SECOND)
+    assert await story.incidents() == []
+    assert (await story.live(service))[1] == 1
+
+
+async def test_owning_paging_on_and_off_tells_once(story: Speaking) -> None:
+    row = await story.world.monitor(name="One")
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)), owns_paging=False)
+    await stays(story, MINUTE, row)
+    for owns in (True, False, True, False, True):
+        await story.speaks(service, owns_paging=owns)
+        await stays(story, 2 * MINUTE, row)
+        await story.deliver()
+    assert await story.heard() == [("own", "incident.opened")]
+    await stays(story, 2 * MINUTE, up=[row])
+    assert await story.heard() == [("own", "incident.opened"), ("own", "incident.resolved")]
+    assert {status for _, status, _ in await story.incidents()} == {Status.RESOLVED}
+    assert story.world.now > Instant(0)
+
+
+async def test_reminders_that_never_arrive_let_no_page_stand(story: Speaking) -> None:
+    one = await story.world.monitor(name="One", renotify_seconds=60)
+    other = await story.world.monitor(name="Other")
+    await story.channel("own", one)
+    ops = await story.channel("ops")
+    await story.is_now(one, False)
+    await story.look()
+    await story.service(one, other, policy=await story.policy((0, ops)))
+    await stays(story, 9 * MINUTE, one, other)
+    assert ("ops", "incident.escalated") in await story.heard()
+
+
+async def test_a_service_that_bears_one_member_ends_though_nobody_evaluates_it(
+    story: Speaking,
+) -> None:
+    one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
+    await story.channel("own", one, other)
+    ops = await story.channel("ops")
+    policies = Policies(mode=Mode.ANY)
+    await story.service(one, other, policy=await story.policy((0, ops)), policies=policies)
+    await stays(story, 2 * MINUTE, one, other)
+    await story.deliver()
+    story.dead = True
+    await stays(story, 4 * MINUTE, other, up=[one])
+    assert await story.heard() == [
+        ("ops", "incident.escalated"),
+        ("ops", "incident.resolved"),
+        ("own", "incident.opened"),
+    ]
+    await stays(story, MINUTE, up=[one, other])
+    assert (await story.heard())[3:] == [("own", "incident.resolved")]
+
+
+async def test_one_outage_that_cannot_be_decided_about_keeps_no_other_waiting(
+    story: Speaking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the fault of it is."""
+    rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
+    await story.channel("own", *rows)
+    real = drive_alerts
+
+    async def refusing(tx: Tx, keys: Sequence[Key], *, is_steady: bool) -> Driven:
+        if (rows[1].org, rows[1].id) in keys:
+            raise ValueError("it is not right")
+        return await real(tx, keys, is_steady=is_steady)
+
+    monkeypatch.setattr(watcher_module, "drive_alerts", refusing)
+    for row in rows:
+        await story.is_now(row, False)
+    await story.look()
+    assert [title for title, _, _ in await story.incidents()] == ["M0 is down", "M2 is down"]
+    monkeypatch.setattr(watcher_module, "drive_alerts", real)
+    await stays(story, MINUTE, *rows)
+    assert len(await story.incidents()) == 3
+
+
+async def test_a_ladder_that_begins_when_an_adopted_episode_is_told_stops_once_taken_up(
+    story: Speaking,
+) -> None:
+    one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
+    await story.channel("own", one)
+    ops, boss = await story.channel("ops"), await story.channel("boss")
+    await story.is_now(one, False)
+    await story.look()
+    await story.deliver()
+    policy = await story.policy((0, ops), (300, boss))
+    service = await story.service(one, other, policy=policy, renotify_seconds=600)
+    await stays(story, 10 * MINUTE, one, other)
+    assert await story.heard() == [("own", "incident.opened")]
+    await stays(story, 2 * MINUTE, other, up=[one])
+    told = [("own", "incident.opened"), ("own", "incident.resolved"), ("ops", "incident.escalated")]
+    assert await story.heard() == told, "counted from when it was told"
+    await story.deliver()
+    await story.speaks(service, renotify_seconds=60)
+    await stays(story, MINUTE, other, up=[one])
+    assert (await story.heard())[3:] == [("ops", "incident.reminder")]
+    await story.set(
+        "update incidents set acknowledged_at = at(%(now)s) where status <> 'resolved'",
+        now=story.world.now,
+    )
+    await stays(story, 10 * MINUTE, other, up=[one])
+    assert (await story.heard())[3:] == [("ops", "incident.reminder")]
+    await stays(story, MINUTE, up=[one, other])
+    assert (await story.heard())[4:] == [("ops", "incident.resolved")]
+
+
+async def test_a_clock_that_jumps_takes_no_lease_away_and_pages_nobody_twice(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor(name="One")
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    await story.service(row, policy=await story.policy((0, ops)))
+    await story.is_now(row, False)
+    await story.look()
+    # The product's clock alone: leases are the database's.
+    story.world.now = Instant(story.world.now + 10 * MINUTE)
+    await story.is_now(row, False)
+    await story.watcher.pass_once()
+    await story.evaluator.pass_once()
+    for _ in range(10):
+        await story.deliver()
+        await stays(story, MINUTE, row)
+    assert len(await story.heard()) == 1
+    await stays(story, MINUTE, up=[row])
+    paged, over = await story.heard()
+    assert (paged[0], over[1]) == (over[0], "incident.resolved")

@@ -1,0 +1,438 @@
+"""File providers: what stands in a directory comes to be; what is wrong there changes nothing."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+from uuid import UUID
+
+import pytest
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops import bundle_directory
+from leadline.daemon.loops import file_provider_syncer as providers
+from leadline.daemon.loops.file_provider_syncer import AGAIN_US, Ground, Providers, Source
+from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.tables import projects
+from leadline.storage.bundles.rules.bundle import Bundle
+from leadline.storage.bundles.rules.bundle_yaml import read_text
+from leadline.storage.bundles.tables.bundle_files import FileRow, select_files, select_providers
+from leadline.storage.bundles.transactions.apply_bundle import apply_bundle
+from leadline.storage.bundles.transactions.release_provider import release_provider
+from leadline.storage.core.instant import Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from tests.support.worlds.world import REGIONS, World
+
+HEAD = "format: 1\norganization: acme\nproject: shop\nmonitors:\n"
+WEB = "  web: {name: Web, type: http, target: 'https://example.org/'}\n"
+API = "  api: {name: Api, type: http, target: 'https://api.example.org/'}\n"
+
+Look = Callable[[], Awaitable[int]]
+
+
+def provider(world: World, directory: Path, scope: str = "", process: UUID | None = None) -> Look:
+    ground = Ground(keyring=world.keyring, regions=REGIONS, reserved={}, raw_days=30)
+    watching = Providers(
+        world.pool,
+        process or uuid7(),
+        [Source("files", directory, scope)],
+        ground,
+        trio.CapacityLimiter(1),
+        lambda: None,
+    )
+    return watching.pass_once
+
+
+async def monitors(world: World) -> dict[str, tuple[bool, bool]]:
+    """By slug: whether it is enabled, and whether it is an orphan."""
+    rows = await world.rows(
+        "select slug, enabled, orphaned_at is not null from monitors order by slug"
+    )
+    return {slug: (enabled, orphan) for slug, enabled, orphan in rows}
+
+
+async def file(world: World, path: str = "shop.yaml") -> FileRow:
+    async with world.pool.transaction("look", read_only=True) as tx:
+        (found,) = [row for row in await select_files(tx) if row.path == path]
+    return found
+
+
+async def said(world: World) -> Any:
+    async with world.pool.transaction("look", read_only=True) as tx:
+        (found,) = await select_providers(tx)
+    return found
+
+
+async def test_a_file_is_applied_once_it_was_the_same_twice(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "shop.yaml").write_text(HEAD + WEB)
+    assert await look() == 0
+    assert (await file(world)).status == "pending"
+    (tmp_path / "shop.yaml").write_text(HEAD + WEB + API)
+    assert await look() == 0
+    assert await monitors(world) == {}
+    assert await look() == 1
+    assert await monitors(world) == {"web": (True, False), "api": (True, False)}
+    assert await look() == 0
+    row = await file(world)
+    assert (row.status, row.generation, row.project) == ("applied", 1, world.project_uid)
+    told = await said(world)
+    assert (told.is_held, told.managed_monitors, told.bundle_errors) == (True, 2, 0)
+    assert told.last_success == world.now
+
+
+async def test_what_is_wrong_keeps_what_was_right(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    shop = tmp_path / "shop.yaml"
+    shop.write_text(HEAD + "  web: {name: Web, type: htp}\n")
+    await look()
+    row = await file(world)
+    assert row.status == "rejected"
+    assert row.last_error == (
+        "line 5, column 20: monitors.web.type: is none of the values that are known"
+    )
+    shop.write_text(HEAD + WEB)
+    await look()
+    await look()
+    for text, why in (
+        (HEAD + WEB + WEB, "line 6, column 3: 'web' is given twice"),
+        ("x: [", "line 2, column 1: did not find"),
+        (
+            HEAD + "  web: {name: Web, type: push}\n",
+            "line 5, column 20: monitors.web.type: is http",
+        ),
+    ):
+        shop.write_text(text)
+        await look()
+        await look()
+        row = await file(world)
+        assert (row.status, row.generation) == ("degraded", 1)
+        assert row.last_error.startswith(why), row.last_error
+        assert (row.organization, row.project_slug) == ("acme", "shop")
+        assert await monitors(world) == {"web": (True, False)}
+    assert (await said(world)).bundle_errors == 1
+    shop.write_text(HEAD + WEB)
+    await look()
+    assert await look() == 1
+
+
+async def test_what_was_refused_is_tried_again_later(world: World, tmp_path: Path) -> None:
+    """What it lacked may have come meanwhile."""
+    look = provider(world, tmp_path)
+    (tmp_path / "shop.yaml").write_text(
+        HEAD + "  web: {name: Web, type: http, target: 'http://x/', depends_on: [till]}\n"
+    )
+    await look()
+    await look()
+    assert "names 'till'" in (await file(world)).last_error
+    await world.monitor(slug="till")
+    assert await look() == 0
+    world.now = Instant(world.now + AGAIN_US)
+    assert await look() == 1
+
+
+async def test_a_file_that_goes_leaves_orphans_at_the_second_look(
+    world: World, tmp_path: Path
+) -> None:
+    look = provider(world, tmp_path)
+    for name, text in (("a.yaml", WEB), ("b.yaml", API)):
+        (tmp_path / name).write_text(HEAD + text)
+    await look()
+    assert await look() == 2
+    (tmp_path / "b.yaml").unlink()
+    await look()
+    assert await monitors(world) == {"web": (True, False), "api": (True, False)}
+    await look()
+    assert await monitors(world) == {"web": (True, False), "api": (False, True)}
+    # The last one is not believed: a mount that is away looks the same.
+    (tmp_path / "a.yaml").unlink()
+    for _ in range(3):
+        await look()
+    assert (await monitors(world))["web"] == (True, False)
+    assert "holds no bundle any more" in (await said(world)).last_error
+    await trio.to_thread.run_sync(tmp_path.rmdir)
+    await look()
+    assert "cannot be read" in (await said(world)).last_error
+    assert (await monitors(world))["web"] == (True, False)
+
+
+async def test_an_entry_goes_from_file_to_file_without_a_gap(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    one, other = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    one.write_text(HEAD + WEB + API)
+    await look()
+    await look()
+    one.write_text(HEAD + API)
+    other.write_text(HEAD + WEB)
+    for _ in range(3):
+        await look()
+        assert await monitors(world) == {"web": (True, False), "api": (True, False)}
+    edits = await world.rows("select from audit_entries where action = 'monitor.update'")
+    assert edits == []
+    assert await world.rows("select bundle_path from monitors where slug = 'web'") == [("b.yaml",)]
+
+
+async def test_two_files_that_name_the_same_are_told_apart(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(HEAD + WEB)
+    for _ in range(3):
+        await look()
+    assert (await file(world, "a.yaml")).status == "applied"
+    row = await file(world, "b.yaml")
+    assert (row.status, row.last_error) == ("rejected", "names the monitor web, as a.yaml does")
+
+
+async def test_a_file_that_comes_to_name_what_another_does_is_told_of_both(
+    world: World, tmp_path: Path
+) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "b.yaml").write_text(HEAD + WEB)
+    await look()
+    await look()
+    (tmp_path / "a.yaml").write_text(HEAD + WEB)
+    for _ in range(3):
+        await look()
+    assert (await file(world, "a.yaml")).status == "applied"
+    row = await file(world, "b.yaml")
+    assert (row.status, row.last_error) == ("degraded", "names the monitor web, as a.yaml does")
+    # And once the first lets go of it, the other has it again.
+    (tmp_path / "a.yaml").write_text(HEAD + API)
+    world.now = Instant(world.now + AGAIN_US)
+    for _ in range(3):
+        await look()
+    assert await monitors(world) == {"web": (True, False), "api": (True, False)}
+
+
+async def test_what_one_project_names_keeps_nothing_in_another(
+    world: World, tmp_path: Path
+) -> None:
+    async with world.pool.transaction("found") as tx:
+        await projects.insert_project(tx, world.org, uuid7(), "mill", "Mill")
+    look = provider(world, tmp_path)
+    shop, mill = tmp_path / "shop.yaml", tmp_path / "mill.yaml"
+    shop.write_text(HEAD + WEB + API)
+    mill.write_text((HEAD + WEB).replace("project: shop", "project: mill"))
+    await look()
+    assert await look() == 2
+    shop.write_text(HEAD + API)
+    await look()
+    await look()
+    rows = await world.rows(
+        "select p.slug, m.enabled from monitors m join projects p on p.id = m.project "
+        "where m.slug = 'web' order by p.slug"
+    )
+    assert rows == [("mill", True), ("shop", False)]
+
+
+async def test_what_fails_for_a_reason_of_ours_fails_alone(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def faulty(tx: Tx, project: UUID, bundle: Bundle, *rest: Any) -> Any:
+        if "web" in bundle.monitors:
+            raise KeyError("a fault of ours")
+        return await apply_bundle(tx, project, bundle, *rest)
+
+    monkeypatch.setattr(providers, "apply_bundle", faulty)
+    look = provider(world, tmp_path)
+    for name, text in (("a.yaml", WEB), ("b.yaml", API)):
+        (tmp_path / name).write_text(HEAD + text)
+    await look()
+    assert await look() == 1
+    assert await monitors(world) == {"api": (True, False)}
+    row = await file(world, "a.yaml")
+    assert row.status == "error"
+    assert "a reason of ours" in row.last_error
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "told"),
+    [
+        (KeyError("a fault of ours"), "error", "a reason of ours"),
+        (Refused("invalid", "monitors.api", "cannot be left"), "degraded", "cannot be left"),
+    ],
+)
+async def test_a_file_that_cannot_be_left_keeps_no_other_back(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception,
+    status: str,
+    told: str,
+) -> None:
+    faults: list[Exception] = []
+
+    async def faulty(tx: Tx, project: UUID, bundle: Bundle, *rest: Any) -> Any:
+        if faults and not bundle.monitors:
+            raise faults[0]
+        return await apply_bundle(tx, project, bundle, *rest)
+
+    monkeypatch.setattr(providers, "apply_bundle", faulty)
+    look = provider(world, tmp_path)
+    for name, text in (("a.yaml", WEB), ("b.yaml", API)):
+        (tmp_path / name).write_text(HEAD + text)
+    await look()
+    assert await look() == 2
+    faults.append(fault)
+    (tmp_path / "b.yaml").unlink()
+    (tmp_path / "a.yaml").write_text(HEAD + WEB.replace("Web", "Net"))
+    await look()
+    assert await look() == 1, "the other is applied all the same"
+    row = await file(world, "b.yaml")
+    assert row.status == status
+    assert told in row.last_error
+    assert (await monitors(world))["api"] == (True, False)
+    faults.clear()
+    await look()
+    assert (await monitors(world))["api"] == (True, False), "not tried again at once"
+    world.now = Instant(world.now + AGAIN_US)
+    await look()
+    assert (await monitors(world))["api"] == (False, True)
+
+
+async def test_what_is_the_same_is_read_once(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Mock(wraps=read_text)
+    monkeypatch.setattr(bundle_directory, "read_text", read)
+    look = provider(world, tmp_path)
+    (tmp_path / "shop.yaml").write_text(HEAD + WEB)
+    for _ in range(4):
+        await look()
+    assert read.call_count == 1
+    assert (await file(world)).generation == 1
+
+
+async def test_a_file_that_names_another_project_leaves_the_first(
+    world: World, tmp_path: Path
+) -> None:
+    async with world.pool.transaction("found") as tx:
+        await projects.insert_project(tx, world.org, uuid7(), "mill", "Mill")
+    look = provider(world, tmp_path, "acme/*")
+    shop = tmp_path / "shop.yaml"
+    shop.write_text(HEAD + WEB)
+    await look()
+    await look()
+    shop.write_text((HEAD + WEB).replace("project: shop", "project: mill"))
+    await look()
+    await look()
+    rows = await world.rows(
+        "select p.slug, m.enabled, m.orphaned_at is not null from monitors m "
+        "join projects p on p.id = m.project order by p.slug"
+    )
+    assert rows == [("mill", True, False), ("shop", False, True)]
+
+
+@pytest.mark.parametrize("scope", ["acme/mill", "other/*"])
+async def test_a_provider_speaks_of_its_own_only(world: World, tmp_path: Path, scope: str) -> None:
+    look = provider(world, tmp_path, scope)
+    (tmp_path / "shop.yaml").write_text(HEAD + WEB)
+    await look()
+    await look()
+    row = await file(world)
+    assert row.last_error == (f"line 3, column 1: project: is another than the provider's, {scope}")
+    assert await monitors(world) == {}
+
+
+async def test_one_process_looks_at_a_directory(world: World, tmp_path: Path) -> None:
+    first, second = provider(world, tmp_path), provider(world, tmp_path)
+    (tmp_path / "shop.yaml").write_text(HEAD + WEB)
+    await first()
+    for _ in range(3):
+        assert await second() == 0
+    assert await monitors(world) == {}
+    async with world.pool.transaction("expire") as tx:
+        await tx.execute("update bundle_providers set lease_until = clock_timestamp()")
+    assert await second() == 1
+    assert await first() == 0
+
+
+async def test_bounds_of_a_directory(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "big.yaml").write_bytes(b"#" * (3 << 19) + b"#")
+    (tmp_path / ".hidden.yaml").write_text("no")
+    (tmp_path / "notes.txt").write_text("no")
+    (tmp_path / "raw.yaml").write_bytes(b"\xff")
+    (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
+    await look()
+    assert (await file(world, "big.yaml")).last_error == "is larger than 1572864 bytes"
+    assert (await file(world, "raw.yaml")).last_error == "is not UTF-8"
+    assert "cannot be read" in (await file(world, "gone.yaml")).last_error
+    async with world.pool.transaction("look", read_only=True) as tx:
+        assert len(await select_files(tx)) == 3
+    for n in range(101):
+        (tmp_path / f"f{n}.yaml").write_text("")
+    await look()
+    assert "more than 100 bundles" in (await said(world)).last_error
+
+
+async def test_a_pipe_among_the_files_keeps_nobody_waiting(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "a.yaml").write_text(HEAD + WEB)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with trio.fail_after(60):
+        await look()
+        assert await look() == 1
+    assert (await file(world, "pipe.yaml")).last_error == "is no file"
+
+
+async def test_an_edit_and_an_application_wait_for_each_other(world: World, tmp_path: Path) -> None:
+    """Both change the same monitors over and over; neither is lost, and nobody is refused."""
+    looks = provider(world, tmp_path)
+    shop = tmp_path / "shop.yaml"
+    made = await world.monitor(slug="other")
+    shop.write_text(HEAD + WEB + API)
+    await looks()
+    await looks()
+
+    async def edit() -> None:
+        for n in range(20):
+            async with world.pool.transaction("edit") as tx:
+                given = {"interval_seconds": 30 + n}
+                await edit_monitor(tx, world.editor, made.uid, given, world.keyring, REGIONS)
+
+    async def apply() -> None:
+        for n in range(20):
+            changed = WEB.replace("type:", f"interval_seconds: {40 + n}, type:")
+            shop.write_text(HEAD + changed + API)
+            await looks()
+            assert await looks() == 1
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(edit)
+            nursery.start_soon(apply)
+    rows = await world.rows("select slug, interval_seconds from monitors order by slug")
+    assert rows == [("api", 60), ("other", 49), ("web", 59)]
+
+
+async def test_what_a_provider_managed_is_given_back(world: World, tmp_path: Path) -> None:
+    look = provider(world, tmp_path)
+    (tmp_path / "shop.yaml").write_text(
+        HEAD.replace("format: 1", "format: 2") + WEB + "services:\n  shop: {name: Shop}\n"
+    )
+    await look()
+    await look()
+    operator = Principal(Kind.SESSION, is_global_admin=True, label="command line")
+
+    async def release(who: Principal, name: str) -> tuple[int, int]:
+        async with world.pool.transaction("release") as tx:
+            return await release_provider(tx, who, name)
+
+    with pytest.raises(Refused, match="manages nothing"):
+        await release(operator, "other")
+    with pytest.raises(Refused, match="forbidden"):
+        await release(world.editor, "files")
+    assert await release(operator, "files") == (1, 1)
+    assert await world.rows("select managed_by, bundle_uid from monitors") == [("", None)]
+    assert await monitors(world) == {"web": (True, False)}
+    assert await world.rows("select from bundle_files") == []
+    # Where it is watched all the same, it takes them over again as they are.
+    await look()
+    await look()
+    assert await world.rows("select managed_by from monitors") == [("files",)]
+    assert await world.rows("select slug from monitors") == [("web",)]

@@ -1,0 +1,103 @@
+"""The figures of composites against a day that is painted half second by half second."""
+
+import pytest
+
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
+from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.figures.queries.availability import select_days
+from leadline.storage.monitors.tables import compositions
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.tables import shards as schedules
+from tests.support.run.effort import IS_SOAK, varied
+from tests.support.worlds.lives import Life, Painter
+from tests.support.worlds.world import REGIONS, START, World
+
+HOURS = 3 if IS_SOAK else 2
+
+
+@pytest.mark.parametrize("seed", varied([0, 1], range(60)))
+async def test_every_figure_is_what_the_text_says_of_the_whole_history(
+    world: World, seed: int
+) -> None:
+    life = Life(world, seed)
+    await life.begin()
+    await life.live(START + HOURS * HOUR + 40 * MINUTE)
+    await life.end()
+    painter = Painter(life.known, world.now)
+    rows = await world.rows(
+        "select m.uid, h.hour, h.good_us, h.bad_us, h.unknown_us, h.excluded_us"
+        " from monitor_hours h join monitors m on m.id = h.monitor order by h.hour, m.id"
+    )
+    hours = {(uid, hour): tuple(parts) for uid, hour, *parts in rows}
+    for uid in (*life.composites, *(u for u in life.leaves if u not in life.gone)):
+        for hour in range(START, START + HOURS * HOUR, HOUR):
+            painted = painter.split(uid, hour, hour + HOUR)
+            assert hours[uid, hour] == painted, (life.known[uid].row.name, (hour - START) // HOUR)
+    async with world.pool.transaction("days", read_only=True) as tx:
+        keys = {(world.org, life.known[c].row.id): "composite" for c in life.composites}
+        found = await select_days(tx, keys, tx.now, 1)
+    for uid in life.composites:
+        days = found[world.org, life.known[uid].row.id]
+        assert days.watermark is not None
+        assert world.now - 3 * MINUTE < days.watermark <= world.now - 2 * MINUTE
+        split = days.days[0][1].split
+        told = (split.good_us, split.bad_us, split.unknown_us, split.excluded_us)
+        assert told == painter.split(uid, START, days.watermark)
+
+
+async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_of(
+    world: World,
+) -> None:
+    """And what comes of a member in time, by its own region, is in them."""
+    far = await world.monitor(region="eu", interval_seconds=60)
+    row = await world.monitor(
+        type="composite",
+        target="",
+        config={"children": [str(far.uid)]},
+        name="all of eu",
+        interval_seconds=60,
+    )
+    sealer = Sealer(world.pool, lambda: world.now)
+    ticker = Ticker(world.pool, lambda: world.now)
+    while world.now < START + HOUR + 10 * MINUTE:
+        world.now = Instant(world.now + MINUTE)
+        await ticker.pass_once()
+        async with world.pool.transaction("shards", read_only=True) as tx:
+            (core,) = [s for s in await schedules.select_shards(tx) if s.region == "core"]
+        await sealer.seal(core)
+        await sealer.roll_up(core.id)
+    mine = "select hour, good_us, total from monitor_hours where monitor = %(m)s"
+    assert await world.rows(mine, m=row.id) == []
+    async with world.pool.transaction("record") as tx:
+        arrival = world.result(far, Instant(START + 50 * MINUTE), True)
+        (answer,), _ = await record_results(tx, [arrival])
+    assert answer.fate is Fate.LIVE
+    await sealer.pass_once()
+    await sealer.pass_once()
+    assert await world.rows(mine, m=row.id) == [(START, 3 * MINUTE, 0)]
+    assert await world.rows("select 1 from restatements") == []
+
+
+async def test_what_is_no_longer_needed_is_forgotten_and_no_sooner(world: World) -> None:
+    leaves = [await world.monitor() for _ in range(2)]
+    configs = [{"children": [str(leaf.uid)]} for leaf in leaves]
+    row = await world.monitor(type="composite", target="", config=configs[0])
+    world.now = Instant(START + HOUR)
+    async with world.pool.transaction("edit") as tx:
+        given = {"config": configs[1]}
+        await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
+    world.now = Instant(START + 2 * HOUR)
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, leaves[0].uid)
+    kept = "select (select count(*) from composite_terms), (select count(*) from departed_terms)"
+    for before, left in (
+        (START + HOUR, (2, 1)),
+        (START + HOUR + 1, (1, 1)),
+        (world.now + 1, (1, 0)),
+    ):
+        async with world.pool.transaction("forget") as tx:
+            await compositions.forget(tx, Instant(before))
+        assert await world.rows(kept) == [left]

@@ -1,0 +1,229 @@
+"""Figures from what is rolled up and what is not: nothing is counted twice, nothing is left out."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
+from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.figures import tables as figures
+from leadline.storage.figures.queries.availability import select_days
+from leadline.storage.figures.queries.monitor_time import Measured
+from leadline.storage.figures.transactions import roll_up_hour
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.tables import shards as schedules
+from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.world import REGIONS, START, World
+
+
+async def record(world: World, row: MonitorRow, *instants: int, up: bool = True) -> list[Fate]:
+    async with world.pool.transaction("record") as tx:
+        arrivals = [world.result(row, Instant(at), up) for at in instants]
+        answers, _ = await record_results(tx, arrivals)
+    return [answer.fate for answer in answers]
+
+
+async def pass_until(world: World, until: int, step_us: int = 10 * MINUTE) -> None:
+    ticker, sealer = (kind(world.pool, lambda: world.now) for kind in (Ticker, Sealer))
+    while world.now < until:
+        world.now = Instant(min(world.now + step_us, until))
+        await ticker.pass_once()
+        await sealer.pass_once()
+
+
+async def days_of(world: World, row: MonitorRow, days: int) -> list[Measured]:
+    async with world.pool.transaction("days", read_only=True) as tx:
+        found = await select_days(tx, {(row.org, row.id): row.type}, tx.now, days)
+    return [measured for _, measured in found[row.org, row.id].days]
+
+
+async def execute(world: World, query: str, **given: Any) -> None:
+    async with world.pool.transaction("execute") as tx:
+        await tx.execute(query, **given)
+
+
+async def test_where_another_region_lags_behind_no_hour_is_counted_twice(world: World) -> None:
+    row = await world.monitor(interval_seconds=60)
+    await world.monitor(region="eu", type="push")
+    await record(world, row, *range(START, START + 3 * HOUR, MINUTE))
+    await pass_until(world, START + 4 * HOUR)
+    await execute(
+        world,
+        "update shards set figured_through = at(%(at)s) where region = 'eu'",
+        at=Instant(START + HOUR),
+    )
+    (today,) = await days_of(world, row, 1)
+    assert today.total == 180
+    assert today.split.good_us == 3 * HOUR - MINUTE + 3 * MINUTE
+
+
+async def test_a_run_before_the_first_term_makes_no_time_out_of_nothing(world: World) -> None:
+    world.now = Instant(START + HOUR)
+    async with world.pool.transaction("shard") as tx:
+        # Reservation stands a moment ahead, so the first term begins after the extra run.
+        await tx.execute(
+            "insert into shards (org, region, reserved_through, sealed_through, finished_through,"
+            " figured_through) select 0, 'core', at(%(ahead)s), at(%(now)s), at(%(now)s),"
+            " at(%(now)s)",
+            ahead=Instant(world.now + 1_500_000),
+            now=world.now,
+        )
+    row = await world.monitor(interval_seconds=60)
+    begun = world.now + 1_500_000
+    await record(world, row, world.now + 200_000, *range(begun, begun + 58 * MINUTE, MINUTE))
+    await pass_until(world, START + 3 * HOUR)
+    end = START + 2 * HOUR
+    rows = await world.rows("select hour, good_us, bad_us, unknown_us, total from monitor_hours")
+    first = next(r for r in rows if r[0] == START + HOUR)
+    assert first[1:] == (end - begun, 0, 0, 59)
+
+
+async def edit(world: World, row: MonitorRow, **given: Any) -> None:
+    async with world.pool.transaction("edit") as tx:
+        await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
+
+
+async def hours_of(world: World, row: MonitorRow) -> list[tuple[Instant, int]]:
+    return await world.rows(
+        "select hour, total from monitor_hours where monitor = %(m)s order by hour", m=row.id
+    )
+
+
+@pytest.mark.parametrize("behind", ["core", "eu", "neither"])
+async def test_the_hours_of_a_monitor_that_moved_are_all_rolled_up(
+    world: World, behind: str
+) -> None:
+    row = await world.monitor(interval_seconds=60)
+    await world.monitor(region="eu", type="push")
+    await record(world, row, *range(START, START + 6 * HOUR, MINUTE))
+    await pass_until(world, START + 3 * HOUR + 20 * MINUTE)
+    await execute(
+        world,
+        "update shards set figured_through = at(%(at)s) where region = %(behind)s",
+        at=Instant(START + HOUR),
+        behind=behind,
+    )
+    await execute(
+        world,
+        "delete from monitor_hours where hour >= at(%(at)s) and %(behind)s = 'core'",
+        at=Instant(START + HOUR),
+        behind=behind,
+    )
+    await edit(world, row, region="eu")
+    await pass_until(world, START + 6 * HOUR + 20 * MINUTE)
+    assert await hours_of(world, row) == [(START + n * HOUR, 60) for n in range(6)]
+
+
+async def test_hours_wait_until_the_region_that_was_left_is_sealed(world: World) -> None:
+    row = await world.monitor(interval_seconds=60)
+    other = await world.monitor(region="eu", interval_seconds=60)
+    await pass_until(world, START + 50 * MINUTE)
+    await edit(world, row, region="eu")
+    # From here on the region that was left is sealed by nobody for a while.
+    (core,) = await world.rows("select finished_through from shards where region = 'core'")
+    await pass_until(world, START + HOUR + 10 * MINUTE, MINUTE)
+    await execute(
+        world,
+        "update shards set sealed_through = at(%(at)s), finished_through = at(%(at)s)"
+        " where region = 'core'",
+        at=core[0],
+    )
+    await execute(world, "update shards set figured_through = at(%(at)s)", at=START)
+    await execute(world, "delete from monitor_hours")
+    eu = Sealer(world.pool, lambda: world.now)
+    await eu.roll_up(other.shard)
+    assert await hours_of(world, row) == []
+    assert await record(world, row, START + 49 * MINUTE) == [Fate.LIVE]
+    await pass_until(world, START + HOUR + 20 * MINUTE, MINUTE)
+    assert await hours_of(world, row) == [(START, 1)]
+
+
+@pytest.mark.parametrize("hour", [1, 23])
+async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
+    world: World, hour: int
+) -> None:
+    row = await world.monitor(interval_seconds=60)
+    start = Instant(START + hour * HOUR)
+    await record(world, row, start)
+    await pass_until(world, start + HOUR, HOUR)
+    world.now = Instant(start + HOUR + 10 * MINUTE)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    sealer = Sealer(world.pool, lambda: world.now)
+    async with world.pool.transaction("shards", read_only=True) as tx:
+        (shard,) = await schedules.select_shards(tx)
+    await sealer.seal(shard)
+    rolled, learnt = trio.Event(), trio.Event()
+
+    async def roll_up_slowly() -> None:
+        async with world.pool.transaction("roll up, slowly") as tx:
+            await roll_up_hour(tx, [(row.org, row.id)], start)
+            rolled.set()
+            await learnt.wait()
+            await until_blocked(world.pool)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(roll_up_slowly)
+        await rolled.wait()
+        assert await record(world, row, start + MINUTE) == [Fate.HISTORY]
+        nursery.start_soon(Repairer(world.pool).pass_once)
+        learnt.set()
+    async with world.pool.transaction("move") as tx:
+        assert await figures.move_figured(tx, shard.id, start, Instant(start + HOUR))
+    assert (start, 2) in await hours_of(world, row)
+    days = await world.rows("select day, total from monitor_days")
+    assert days == ([(START, 2)] if hour == 23 else [])
+    assert await world.rows("select 1 from restatements") == []
+
+
+async def test_what_is_learnt_late_speaks_as_long_as_the_terms_of_then_let_it(
+    world: World,
+) -> None:
+    row = await world.monitor(interval_seconds=3600)
+    await pass_until(world, START + 4 * HOUR)
+    await edit(world, row, interval_seconds=60)
+    await pass_until(world, START + 5 * HOUR + 10 * MINUTE)
+    assert await record(world, row, START + 30 * MINUTE) == [Fate.HISTORY]
+    await Repairer(world.pool).pass_once()
+    rows = await world.rows("select hour, good_us from monitor_hours order by hour")
+    good_us = [30 * MINUTE, HOUR, HOUR, 30 * MINUTE, 0]
+    assert rows == [(START + n * HOUR, us) for n, us in enumerate(good_us)]
+
+
+@pytest.mark.parametrize("finder", ["listener", "push"])
+async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder: str) -> None:
+    """Somebody listened all the while, but nobody looked."""
+    row = await world.monitor(type="push", interval_seconds=600, grace_seconds=0)
+    await record(world, row, START + 30 * MINUTE)
+    await pass_until(world, START + 2 * HOUR)
+    await world.listen(START, world.now)
+    if finder == "push":
+        await record(world, row, world.now)
+    else:
+        async with world.pool.transaction("judge") as tx:
+            await judge_silence(tx, [(row.org, row.id)], [row.shard])
+    await Repairer(world.pool).pass_once()
+    while await Repairer(world.pool).pass_once():
+        pass
+    rows = await world.rows("select hour, good_us, bad_us from monitor_hours order by hour limit 1")
+    assert rows == [(START, 10 * MINUTE, 20 * MINUTE)]
+
+
+async def test_what_was_learnt_late_of_the_same_hours_is_made_good_at_once(world: World) -> None:
+    row, other = await world.monitor(interval_seconds=60), await world.monitor()
+    await pass_until(world, START + 3 * HOUR)
+    late = [START + n * MINUTE for n in range(0, 100, 10)]
+    assert set(await record(world, row, *late)) == {Fate.HISTORY}
+    assert await record(world, other, START + MINUTE) == [Fate.HISTORY]
+    repairer = Repairer(world.pool)
+    # One an hour of the monitor, and the other monitor's own.
+    assert await repairer.pass_once() == 3
+    assert await hours_of(world, row) == [(START, 6), (START + HOUR, 4)]
+    assert await hours_of(world, other) == [(START, 1), (START + HOUR, 0)]
+    assert await world.rows("select 1 from restatements") == []

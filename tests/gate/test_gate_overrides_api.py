@@ -1,0 +1,320 @@
+"""Overrides: who lets through what is blocked, until when, by which revision, and how it ends."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from leadline.storage.core.instant import DAY, SECOND, Instant, to_text
+from tests.conftest import FROZEN_NOW
+from tests.gate.test_gate_policies_api import audited, remove
+from tests.support.app.gating import Gated, policy
+from tests.support.app.serving import DOWN, NOWHERE, UP, told
+
+BURNED = ((1_400, UP), (40, DOWN))
+
+
+async def blocked(gated: Gated, slug: str = "checkout") -> str:
+    """The path of a service whose budget is gone."""
+    return await gated.service(slug, *BURNED)
+
+
+async def active(gated: Gated, path: str, status: int = 200) -> Any:
+    return await told(gated.api, "GET", f"{path}/gate/override", status=status, who="viewer")
+
+
+async def record(gated: Gated, path: str, uid: str) -> Any:
+    found = await told(gated.api, "GET", f"{path}/gate/overrides/{uid}", who="viewer")
+    listed = await told(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
+    assert found in listed["items"]
+    return found
+
+
+async def end(gated: Gated, path: str, uid: str, status: int = 204) -> Any:
+    where = f"{path}/gate/overrides/{uid}"
+    return await told(gated.api, "DELETE", where, status=status, who="project_admin")
+
+
+async def test_it_turns_block_into_allow_and_changes_nothing_that_was_seen(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(path)
+    assert await active(gated, path, 404) == {"error": "none_active"}
+    before = await gated.ask(path)
+    made = await gated.let_through(path, 1)
+    assert made == {
+        "id": made["id"],
+        "reason": "It mends it.",
+        "expires_at": to_text(Instant(FROZEN_NOW + 3_600 * SECOND)),
+        "created_at": to_text(FROZEN_NOW),
+        "actor_label": "project_admin",
+        "policy_revision": 1,
+    }
+    assert await active(gated, path) == made
+    after = await gated.ask(path)
+    assert (before["state"], before["action"]) == ("BLOCK", "BLOCK")
+    told_of = {name: made[name] for name in ("id", "actor_label", "reason", "expires_at")}
+    assert after == {
+        **before,
+        "decision_id": after["decision_id"],
+        "action": "ALLOW",
+        "override_id": made["id"],
+        "override": told_of,
+    }
+    assert after["unoverridden_action"] == "BLOCK"
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "action", "overridden"),
+    [
+        ({}, "BLOCK", "BLOCK", "ALLOW"),
+        ({"window": "7d"}, "UNKNOWN", "BLOCK", "ALLOW"),
+        ({"window": "7d", "unknown_behavior": "warn"}, "UNKNOWN", "WARN", "WARN"),
+        ({"budget_exhausted": "warn", "budget_consumed": "warn"}, "WARN", "WARN", "WARN"),
+        ({"budget_exhausted": "ignore", "budget_consumed": "ignore"}, "ALLOW", "ALLOW", "ALLOW"),
+    ],
+)
+async def test_it_changes_what_is_blocked_and_nothing_else(
+    gated: Gated, change: Any, state: str, action: str, overridden: str
+) -> None:
+    path = await blocked(gated)
+    await gated.put(path, **change)
+    await gated.let_through(path, 1)
+    said = await gated.ask(path)
+    assert (said["state"], said["unoverridden_action"], said["action"]) == (
+        state,
+        action,
+        overridden,
+    )
+    assert "override" in said
+
+
+async def test_it_ends_by_the_product_s_clock(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(path, max_seal_lag_seconds=86_400)
+    made = await gated.let_through(path, 1, seconds=60)
+    gated.clock.forward(59.999)
+    assert (await gated.ask(path))["action"] == "ALLOW"
+    assert (await record(gated, path, made["id"]))["status"] == "active"
+    gated.clock.forward(0.001)
+    said = await gated.ask(path)
+    assert said["action"] == "BLOCK"
+    assert "override_id" not in said
+    assert await active(gated, path, 404) == {"error": "none_active"}
+    found = await record(gated, path, made["id"])
+    assert (found["status"], found["revoked_at"], found["revoked_reason"]) == (
+        "expired",
+        None,
+        None,
+    )
+    assert await end(gated, path, made["id"], 409) == {"error": "override_not_active"}
+    # Its place is free.
+    await gated.let_through(path, 1)
+
+
+async def test_it_is_ended_by_hand_once_and_says_by_whom(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(path)
+    made = await gated.let_through(path, 1)
+    gated.clock.forward(5)
+    await end(gated, path, made["id"])
+    assert await end(gated, path, made["id"], 409) == {"error": "override_not_active"}
+    assert await record(gated, path, made["id"]) == {
+        **made,
+        "actor_user_id": str(gated.api.users["project_admin"][1]),
+        "via_token": False,
+        "status": "revoked",
+        "revoked_at": to_text(gated.clock.now),
+        "revoked_reason": "manual",
+        "revoked_by_label": "project_admin",
+        "revoked_by_user_id": str(gated.api.users["project_admin"][1]),
+        "revoked_via_token": False,
+    }
+    assert (await gated.ask(path))["action"] == "BLOCK"
+    assert [action for action, _ in await audited(gated)] == [
+        "gate_policy.create",
+        "gate_override.create",
+        "gate_override.revoke",
+    ]
+
+
+async def test_an_edit_of_its_policy_ends_it_and_so_does_taking_it_away(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(path)
+    first = await gated.let_through(path, 1)
+    await gated.put(path, 1, budget_consumed_percent=90)
+    found = await record(gated, path, first["id"])
+    assert (found["status"], found["revoked_reason"]) == ("revoked", "policy_changed")
+    assert (found["revoked_by_label"], found["revoked_via_token"]) == ("editor", False)
+    assert (await gated.ask(path))["action"] == "BLOCK"
+    second = await gated.let_through(path, 2)
+    await remove(gated, path, 2)
+    found = await record(gated, path, second["id"])
+    assert (found["status"], found["revoked_reason"]) == ("revoked", "policy_deleted")
+    listed = await told(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
+    assert [item["id"] for item in listed["items"]] == [second["id"], first["id"]]
+    # The same document once more is another revision: nothing of before lets it through.
+    await gated.put(path)
+    assert (await gated.ask(path))["action"] == "BLOCK"
+
+
+async def test_an_edit_of_the_project_s_ends_only_what_inherited_it(gated: Gated) -> None:
+    heir, own, returned = [await blocked(gated, slug) for slug in ("heir", "own", "returned")]
+    await gated.put(gated.project)
+    await gated.put(own)
+    by = {path: await gated.let_through(path, 1) for path in (heir, own, returned)}
+    # One that inherited it, and has a policy of its own since.
+    await gated.put(returned)
+    await gated.put(gated.project, 1, budget_consumed_percent=90)
+    seen = {path: await record(gated, path, by[path]["id"]) for path in by}
+    assert {path: (of["status"], of["revoked_reason"]) for path, of in seen.items()} == {
+        heir: ("revoked", "policy_changed"),
+        own: ("active", None),
+        returned: ("revoked", "policy_changed"),
+    }
+
+
+async def test_it_is_inert_while_another_policy_governs_and_then_back(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(gated.project)
+    made = await gated.let_through(path, 1)
+    # The service's own first revision has the same number, and is another.
+    await gated.put(path)
+    assert (await record(gated, path, made["id"]))["status"] == "inert"
+    assert await active(gated, path, 404) == {"error": "none_active"}
+    assert (await gated.ask(path))["action"] == "BLOCK"
+    other = await gated.let_through(path, 1)
+    assert (await gated.ask(path))["override_id"] == other["id"]
+    await remove(gated, path, 1)
+    assert (await record(gated, path, other["id"]))["status"] == "revoked"
+    assert (await record(gated, path, made["id"]))["status"] == "active"
+    assert (await gated.ask(path))["override_id"] == made["id"]
+    # One that waits can be ended too, and does not come back.
+    await gated.put(path)
+    await end(gated, path, made["id"])
+    await remove(gated, path, 2)
+    assert (await gated.ask(path))["action"] == "BLOCK"
+
+
+async def test_one_is_active_at_a_time_of_the_revision_that_was_seen(gated: Gated) -> None:
+    path = await blocked(gated)
+    assert await gated.let_through(path, 1, 404) == {"error": "not_configured"}
+    await gated.put(path)
+    for unseen in (0, 2):
+        assert await gated.let_through(path, unseen, 409) == {"error": "revision_conflict"}
+    await gated.let_through(path, 1)
+    assert await gated.let_through(path, 1, 409) == {"error": "override_active"}
+    assert len((await told(gated.api, "GET", f"{path}/gate/overrides"))["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"reason": ""}, "reason: must be 1–500 characters"),
+        ({"reason": " \n\t "}, "reason: must be 1–500 characters"),
+        ({"reason": "x" * 501}, "reason: must be 1–500 characters"),
+        ({"reason": "a\u0007b"}, "reason: must not hold control characters"),
+        ({"reason": None}, "reason: "),
+        ({"expires_at": to_text(FROZEN_NOW)}, "expires_at: must be in the future"),
+        (
+            {"expires_at": to_text(Instant(FROZEN_NOW + 7 * DAY + 1_000))},
+            "expires_at: must be at most 7 days ahead",
+        ),
+        ({"expires_at": "tomorrow"}, "expires_at: must be an RFC 3339 instant"),
+        ({"expires_at": "2026-01-06T00:00:00"}, "expires_at: must be an RFC 3339 instant"),
+        ({"expires_at": 1}, "expires_at: "),
+        ({"policy_revision": "1"}, "policy_revision: "),
+        ({"policy_revision": -1}, "policy_revision: "),
+        ({"policy_revision": None}, "policy_revision: "),
+        ({"id": NOWHERE}, "invalid JSON body"),
+    ],
+)
+async def test_what_is_no_override_is_refused_by_its_field(
+    gated: Gated, change: Any, error: str
+) -> None:
+    path = await blocked(gated)
+    await gated.put(path)
+    body = {"policy_revision": 1, "reason": "x", "expires_at": "2026-01-06T00:00:00Z", **change}
+    where = f"{path}/gate/override"
+    said = await told(gated.api, "POST", where, body, 400, who="project_admin")
+    assert said["error"].startswith(error)
+    assert (await told(gated.api, "GET", f"{path}/gate/overrides"))["items"] == []
+
+
+async def test_bounds_belong_to_what_is_taken(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(path)
+    made = await gated.let_through(path, 1, reason=f"  {'ä' * 500}\n", seconds=7 * 86_400)
+    assert made["reason"] == "ä" * 500
+    await end(gated, path, made["id"])
+    made = await gated.let_through(path, 1, reason="x", expires_at="2026-01-05T00:00:00.001Z")
+    assert made["expires_at"] == "2026-01-05T00:00:00.001Z"
+
+
+async def test_another_service_s_is_not_found(gated: Gated) -> None:
+    path, other = await blocked(gated), await blocked(gated, "other")
+    await gated.put(gated.project)
+    made = await gated.let_through(path, 1)
+    for uid in (made["id"], NOWHERE):
+        where = f"{other}/gate/overrides/{uid}"
+        for method in ("GET", "DELETE"):
+            found = await told(gated.api, method, where, status=404, who="project_admin")
+            assert found == {"error": "not_found"}
+    assert await active(gated, other, 404) == {"error": "none_active"}
+    assert (await gated.ask(other))["action"] == "BLOCK"
+
+
+async def test_of_two_made_at_once_one_is(gated: Gated) -> None:
+    path = await blocked(gated)
+    await gated.put(path)
+    found: list[tuple[int, Any]] = []
+
+    async def make() -> None:
+        body = {"policy_revision": 1, "reason": "x", "expires_at": "2026-01-06T00:00:00Z"}
+        where = f"/api/v1{path}/gate/override"
+        answer = await gated.api.ask("project_admin", "POST", where, body)
+        found.append((answer.status_code, (await answer.get_json()).get("error")))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(make)
+    assert sorted(found) == [(201, None), *[(409, "override_active")] * 3]
+
+
+@pytest.mark.parametrize("inherited", [False, True])
+async def test_an_edit_and_an_override_at_once_leave_nothing_that_lets_through(
+    gated: Gated, inherited: bool
+) -> None:
+    """Whoever comes first, no override of a revision that has ended is active."""
+    path = await blocked(gated)
+    where = gated.project if inherited else path
+    await gated.put(where)
+    for revision in range(1, 9):
+        found = await edit_and_let_through(gated, path, where, revision)
+        assert found["edit"] == 200
+        assert found["let"] in (201, 409)
+        assert await active(gated, path, 404) == {"error": "none_active"}
+        listed = (await told(gated.api, "GET", f"{path}/gate/overrides"))["items"]
+        assert {item["status"] for item in listed} <= {"revoked"}
+        assert (await gated.ask(path))["action"] == "BLOCK"
+
+
+async def edit_and_let_through(
+    gated: Gated, path: str, where: str, revision: int
+) -> dict[str, int]:
+    """At once: the policy is edited, and an override made of what it was; their statuses."""
+    found: dict[str, int] = {}
+
+    async def ask(name: str, who: str, method: str, of: str, body: Any) -> None:
+        answer = await gated.api.ask(who, method, f"/api/v1{of}", body)
+        found[name] = answer.status_code
+
+    edit = policy(revision, budget_consumed_percent=10 + revision)
+    body = {"policy_revision": revision, "reason": "x", "expires_at": "2026-01-06T00:00:00Z"}
+    acts = [
+        ("edit", "editor", "PUT", f"{where}/gate/policy", edit),
+        ("let", "project_admin", "POST", f"{path}/gate/override", body),
+    ]
+    async with trio.open_nursery() as nursery:
+        for act in acts if revision % 2 else reversed(acts):
+            nursery.start_soon(ask, *act)
+    return found

@@ -1,0 +1,110 @@
+"""The gate's algebra, every combination of it, against a second one written from the text."""
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.storage.gate.rules.gate import (
+    Action,
+    Assignment,
+    Clause,
+    Finding,
+    State,
+    Unavailable,
+    UnknownBehavior,
+    decide,
+    overridden,
+)
+from tests.support.run.effort import examples
+
+CLAUSES = list(Clause)
+VERDICTS = (True, False, None)
+
+
+def by_the_text(
+    assigned: tuple[Assignment, ...],
+    verdicts: tuple[bool | None, ...],
+    unknown_behavior: UnknownBehavior,
+    is_overridden: bool,
+) -> tuple[str, str]:
+    """(state, what is done), sentence by sentence."""
+    pairs = list(zip(assigned, verdicts, strict=True))
+    if ("block", True) in pairs:
+        state, action = "BLOCK", "BLOCK"
+    elif ("block", None) in pairs or ("warn", None) in pairs:
+        state, action = "UNKNOWN", unknown_behavior.upper()
+    elif ("warn", True) in pairs:
+        state, action = "WARN", "WARN"
+    else:
+        state, action = "ALLOW", "ALLOW"
+    if is_overridden and action == "BLOCK":
+        action = "ALLOW"
+    return state, action
+
+
+def finding(clause: Clause, matches: bool | None, window: str | None = None) -> Finding:
+    why = Unavailable.BUDGET_WITHHELD if matches is None else None
+    return Finding(clause, matches, why, window)
+
+
+def test_every_combination_is_what_the_text_says() -> None:
+    assignments = list(product(Assignment, repeat=len(CLAUSES)))
+    for verdicts in product(VERDICTS, repeat=len(CLAUSES)):
+        findings = [finding(c, v) for c, v in zip(CLAUSES, verdicts, strict=True)]
+        for assigned in assignments:
+            clauses = dict(zip(CLAUSES, assigned, strict=True))
+            for behavior in UnknownBehavior:
+                said = decide(clauses, findings, behavior)
+                for is_overridden in (False, True):
+                    done = overridden(said.action, is_overridden=is_overridden)
+                    assert (said.state, done) == by_the_text(
+                        assigned, verdicts, behavior, is_overridden
+                    )
+
+
+_FOUND = st.lists(
+    st.tuples(
+        st.sampled_from(CLAUSES), st.sampled_from(VERDICTS), st.sampled_from([None, "24h", "90d"])
+    ),
+    max_size=12,
+)
+_POLICY = st.fixed_dictionaries(dict.fromkeys(CLAUSES, st.sampled_from(Assignment)))
+
+
+@given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
+@settings(max_examples=examples(500), deadline=None)
+def test_over_several_windows_the_worst_decides_and_silence_never_allows(
+    clauses: dict[Clause, Assignment],
+    found: list[tuple[Clause, bool | None, str | None]],
+    behavior: UnknownBehavior,
+) -> None:
+    said = decide(clauses, [finding(*each) for each in found], behavior)
+    told = {(clause, verdict) for clause, verdict, _ in found}
+    silent = {clause for clause in CLAUSES if clause not in {c for c, _ in told}}
+    matters = {clause for clause in CLAUSES if clauses[clause] != "ignore"}
+    if any((clause, True) in told and clauses[clause] == "block" for clause in CLAUSES):
+        assert said.state is State.BLOCK
+    elif silent & matters or any((clause, None) in told for clause in matters):
+        assert said.state is State.UNKNOWN
+        assert said.action is not Action.ALLOW
+    else:
+        assert said.state in (State.WARN, State.ALLOW)
+
+
+@given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
+def test_everything_that_matched_or_could_not_be_decided_is_a_reason(
+    clauses: dict[Clause, Assignment],
+    found: list[tuple[Clause, bool | None, str | None]],
+    behavior: UnknownBehavior,
+) -> None:
+    findings = [finding(*each) for each in found]
+    reasons = decide(clauses, findings, behavior).reasons
+    given_ = [reason.finding for reason in reasons if reason.finding in findings]
+    assert given_ == [each for each in findings if each.matches is not False]
+    unasked = set(CLAUSES) - {each.clause for each in findings}
+    assert {r.finding.clause for r in reasons if r.code == "never_evaluated"} == unasked
+    for reason in reasons:
+        assert reason.assignment is clauses[reason.finding.clause]
+        if reason.finding.matches:
+            assert reason.code == reason.finding.clause.value

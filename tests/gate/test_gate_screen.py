@@ -1,0 +1,577 @@
+"""The gate for people: what it said and why in plain words, its policies and overrides by forms,
+and what a draft would have said, with nothing written.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+from hypothesis import given
+from msgspec.structs import replace
+
+from leadline.http.gate.console.gate_text import because, document_lines, lines, short, used
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.alerting.rules.paging_delegation import SignalReason
+from leadline.storage.core.instant import DAY, SECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import Isolation, Tx
+from leadline.storage.gate.rules.gate import Assignment, Clause, State, Unavailable, UnknownBehavior
+from leadline.storage.gate.rules.gate_evidence import (
+    Evidence,
+    FactRevisions,
+    Facts,
+    GoverningRevision,
+    RuleFacts,
+    SignalFacts,
+    WindowFacts,
+    answer,
+)
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.gate.tables.gate_overrides import OverrideRow, select_overrides
+from leadline.storage.gate.transactions.edit_policy import put_policy
+from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
+from leadline.storage.objectives.rules import Severity, Verdict
+from leadline.storage.services.tables.services import ServiceRow
+from tests.conftest import FROZEN_NOW
+from tests.gate.test_gate_evidence_rule import documents, governed, some_facts
+from tests.support.app.cast import Api
+
+from ..oncall.test_oncall_screen import first_line, text_of
+from ..services.test_services_screen import seen
+from ..support.worlds.lived import GOOD, down, lived
+
+POLICY = Document(
+    schema_version=2,
+    window_mode=WindowMode.ONE,
+    window="24h",
+    clauses={
+        Clause.BUDGET_EXHAUSTED: Assignment.BLOCK,
+        Clause.BUDGET_CONSUMED: Assignment.WARN,
+        Clause.PAGE_BURN_FIRING: Assignment.IGNORE,
+        Clause.TICKET_BURN_FIRING: Assignment.IGNORE,
+        Clause.SERVICE_INCIDENT_OPEN: Assignment.IGNORE,
+    },
+    budget_consumed_percent=50,
+    max_seal_lag_seconds=86_400,
+    unknown_behavior=UnknownBehavior.BLOCK,
+)
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+TYPED = {
+    "windows": "24h",
+    "percent": "50",
+    "lag": "86400",
+    "unknown": "block",
+    **{clause.value: assignment.value for clause, assignment in POLICY.clauses.items()},
+}
+
+OVERRIDE = {"act": "override", "source": "service", "revision": "1", "until": "1h"}
+
+
+def admin(api: Api) -> Principal:
+    org = api.orgs["acme"][0]
+    return Principal(Kind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin")
+
+
+async def a_service(api: Api, bad_minutes: int = 0, **given_: Any) -> ServiceRow:
+    """With a day behind it, in each of whose hours so many minutes were bad, and 99 % to keep."""
+    monitor = await api.new_monitor()
+    return await lived(
+        api,
+        "Shop",
+        monitor.uid,
+        hours=24,
+        was=lambda ago: down(bad_minutes) if bad_minutes else GOOD,
+        objective=99.0,
+        window="24h",
+        **given_,
+    )
+
+
+async def with_policy(api: Api, service: ServiceRow | None, document: Document = POLICY) -> None:
+    async with api.pool.transaction("policy") as tx:
+        uid = None if service is None else service.uid
+        await put_policy(tx, admin(api), api.project, uid, None, document)
+
+
+async def asked(api: Api, service: ServiceRow) -> UUID:
+    await make_partitions(
+        api.pool, "gate_decisions", "evaluated_at", from_=FROZEN_NOW, through=FROZEN_NOW
+    )
+    async with api.pool.transaction("ask", isolation=Isolation.REPEATABLE_READ) as tx:
+        return (await evaluate_gate(tx, admin(api), api.project, service.uid)).row.uid
+
+
+async def sent(api: Api, path: str, who: str = "project_admin", **typed: str) -> Any:
+    text = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in typed.items())
+    return await api.ask(who, "POST", path, data=text.encode(), headers=FORM)
+
+
+async def test_a_project_that_asked_nothing_is_taught_how(api: Api) -> None:
+    page = await seen(api, f"/projects/{api.project}/gate")
+    assert first_line(page) == "The release gate was not asked yet"
+    assert "leadline gate check" in page
+
+
+async def test_a_service_without_a_policy_is_not_said_to_be_allowed(api: Api) -> None:
+    service = await a_service(api)
+    page = await seen(api, f"/services/{service.uid}/gate")
+    assert first_line(page) == "Shop has no gate policy"
+    await asked(api, service)
+    page = await seen(api, f"/services/{service.uid}/gate")
+    assert first_line(page) == "Shop has no gate policy"
+    assert "may be released" not in page
+    listed = await seen(api, f"/projects/{api.project}/gate")
+    assert "no policy is configured" in listed
+
+
+async def test_what_blocks_is_told_with_its_figures_and_in_the_ledger(api: Api) -> None:
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, service)
+    uid = await asked(api, service)
+    page = await seen(api, f"/projects/{api.project}/gate/decisions/{uid}")
+    assert first_line(page) == "Shop may not be released"
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+    # A tenth of the day was bad, and a hundredth is allowed.
+    assert "The error budget is used up" in text
+    assert "2 h 24 min of 14 min 24 s used over 24 hours" in text
+    assert "1000 % of the error budget is used" in text
+    assert "revision 1" in text
+    assert "budget_exhausted" in text
+    listed = await seen(api, f"/projects/{api.project}/gate?state=BLOCK")
+    assert "the error budget is used up, and 1 more" in listed
+    assert "There is none of these" in await seen(api, f"/projects/{api.project}/gate?state=ALLOW")
+    assert "may not be released" in first_line(await seen(api, f"/services/{service.uid}/gate"))
+
+
+async def test_one_may_look_through_the_ledger_of_one_service(api: Api) -> None:
+    service = await a_service(api)
+    other = await lived(api, "Mill")
+    await asked(api, service)
+    page = await seen(api, f"/projects/{api.project}/gate?service={service.uid}")
+    assert first_line(page) == "What the gate said of Shop"
+    page = await seen(api, f"/projects/{api.project}/gate?service={other.uid}")
+    assert "There is none of these" in page
+
+
+async def test_older_decisions_are_on_the_next_page(api: Api) -> None:
+    service = await a_service(api)
+    for _ in range(51):
+        await asked(api, service)
+    page = await seen(api, f"/projects/{api.project}/gate")
+    older = re.search(r'href="([^"]*before=[^"]*)"', page)
+    assert older is not None
+    following = await seen(api, older.group(1).replace("&amp;", "&"))
+    assert following.count("/gate/decisions/") == 1
+    assert page.count("/gate/decisions/") == 50
+
+
+async def test_a_policy_is_saved_and_refused_by_its_form(api: Api) -> None:
+    service = await a_service(api)
+    here = f"/services/{service.uid}/gate/policy"
+    assert "Save" in await seen(api, here, "editor")
+    answer = await sent(api, here, "editor", act="save", revision="", **{**TYPED, "percent": "101"})
+    page = await text_of(answer)
+    assert answer.status_code == 400
+    assert "Used: must be 1–100." in page
+    assert 'value="101"' in page
+    answer = await sent(api, here, "editor", act="save", revision="", **TYPED)
+    assert answer.status_code == 303
+    page = await seen(api, f"/services/{service.uid}/gate")
+    assert "revision 1 of the service" in page
+    answer = await sent(api, here, "editor", act="save", revision="", **{**TYPED, "percent": "60"})
+    assert answer.status_code == 400
+    assert "Somebody saved the policy meanwhile" in await text_of(answer)
+    answer = await sent(api, here, "editor", act="delete", revision="1")
+    assert answer.status_code == 303
+    assert "has no gate policy" in await seen(api, f"/services/{service.uid}/gate")
+
+
+async def test_the_policy_of_the_project_is_inherited_until_there_is_an_own(api: Api) -> None:
+    service = await a_service(api)
+    here = f"/projects/{api.project}/gate/policy"
+    answer = await sent(api, here, "editor", act="save", revision="", **TYPED)
+    assert answer.status_code == 303
+    assert "revision 1 of the project" in await seen(api, f"/services/{service.uid}/gate")
+    form = await seen(api, f"/services/{service.uid}/gate/policy", "editor")
+    assert "follows its project’s" in form
+
+
+async def counted(api: Api) -> list[Any]:
+    tables = ("gate_policies", "gate_overrides", "gate_decisions", "audit_entries")
+    return [await api.rows(f"select count(*) from {table}") for table in tables]
+
+
+async def test_a_draft_is_tried_on_the_past_and_nothing_is_written(api: Api) -> None:
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, service)
+    await asked(api, service)
+    before = await counted(api)
+    here = f"/services/{service.uid}/gate/policy"
+    typed = {**TYPED, "budget_exhausted": "ignore", "budget_consumed": "ignore"}
+    answer = await sent(api, here, "editor", act="try", revision="1", **typed)
+    page = await text_of(answer)
+    assert answer.status_code == 200
+    assert "What the draft would have said" in page
+    assert "1 of 1 differ" in page
+    assert "1 BLOCK become ALLOW" in page
+    assert await counted(api) == before
+
+
+async def test_an_override_is_made_and_ended_by_an_admin_alone(api: Api) -> None:
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, service)
+    here = f"/services/{service.uid}/gate"
+    assert "Override BLOCK" not in await seen(api, here, "editor")
+    assert "Override BLOCK" in await seen(api, here, "project_admin")
+    given_ = OVERRIDE
+    assert (await sent(api, here, "editor", reason="a fix", **given_)).status_code == 403
+    refused = await sent(api, here, reason="", **given_)
+    assert refused.status_code == 400
+    assert "Reason must be 1–500 characters." in await text_of(refused)
+    assert (await sent(api, here, reason="the fix", **given_)).status_code == 303
+    page = await seen(api, here, "project_admin")
+    assert "lets through what is blocked" in page
+    uid = await asked(api, service)
+    decision = await seen(api, f"/projects/{api.project}/gate/decisions/{uid}")
+    assert first_line(decision) == "Shop may be released, by an override"
+    assert "BLOCK" in decision
+    assert "the fix" in decision
+    override = re.search(r'name="override" value="([^"]+)"', page)
+    assert override is not None
+    twice = await sent(api, here, reason="again", **given_)
+    assert "An override is active already" in await text_of(twice)
+    answer = await sent(api, here, act="end", override=override.group(1))
+    assert answer.status_code == 303
+    assert "ended by hand" in await seen(api, here)
+
+
+@given(documents(), some_facts())
+def test_every_finding_is_told_in_words_and_none_twice(document: Document, facts: Facts) -> None:
+    evidence = Evidence(policy=governed(document), facts=facts, override=None)
+    said = answer(evidence)
+    told = lines(evidence)
+    counted_codes = {r.code for r in said.reasons if r.assignment is not Assignment.IGNORE}
+    assert {line.code for line in told if line.matches} == counted_codes
+    for line in told:
+        assert "None" not in f"{line.text} {line.note}"
+        assert line.text
+        if line.mark == "up":
+            assert not line.matches
+    if said.state is State.ALLOW:
+        assert because(said.reasons) == "nothing matched"
+    assert len(document_lines(document)) == 8
+
+
+def test_every_word_of_the_interface_has_plain_words() -> None:
+    codes = [*(clause.value for clause in Clause), *(why.value for why in Unavailable)]
+    for code in [*codes, "not_configured"]:
+        assert short(code) != code
+
+
+async def test_what_names_nothing_that_is_there_is_not_found(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, service)
+    uid = await asked(api, service)
+    mill = api.projects["acme/mill"][1]
+    elsewhere: Mapping[str, str] = {
+        "another project's": f"/projects/{mill}/gate/decisions/{uid}",
+        "of no service": f"/projects/{api.project}/gate?service={uid}",
+        "none": f"/projects/{api.project}/gate/decisions/{service.uid}",
+    }
+    for what, path in elsewhere.items():
+        assert (await api.ask("org_admin", "GET", path)).status_code == 404, what
+
+
+async def test_a_day_is_replayed_by_what_is_sealed(api: Api) -> None:
+    service = await a_service(api, bad_minutes=6)
+    async with api.pool.transaction("policy") as tx:
+        await put_policy(tx, admin(api), api.project, service.uid, None, POLICY)
+        began = Instant(FROZEN_NOW - 2 * DAY)
+        await tx.execute("update gate_policies set began_at = at(%(at)s)", at=began)
+    page = await seen(api, f"/services/{service.uid}/gate")
+    plot = page[page.index("What the gate would have said") :]
+    assert "BLOCK from" in plot
+    assert "the error budget is used up" in plot
+    # Before the service's time nothing can be told.
+    assert "UNKNOWN from" in plot
+
+
+OLDER = Document(
+    schema_version=1,
+    window_mode=WindowMode.ONE,
+    window="24h",
+    clauses=POLICY.clauses,
+    budget_consumed_percent=50,
+    max_seal_lag_seconds=86_400,
+    unknown_behavior=UnknownBehavior.BLOCK,
+)
+
+
+async def test_a_form_that_is_sent_as_it_was_changes_nothing(api: Api) -> None:
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, service, OLDER)
+    gate = f"/services/{service.uid}/gate"
+    override = {**OVERRIDE, "reason": "the fix"}
+    assert (await sent(api, gate, **override)).status_code == 303
+    saved = await sent(api, f"{gate}/policy", "editor", act="save", revision="1", **TYPED)
+    assert saved.status_code == 303
+    page = await seen(api, gate)
+    assert "revision 1 of the service" in page
+    assert "lets through what is blocked" in page
+
+
+async def test_an_older_policy_becomes_one_of_all_windows_by_the_form(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, service, OLDER)
+    gate = f"/services/{service.uid}/gate"
+    typed = {**TYPED, "windows": "all"}
+    saved = await sent(api, f"{gate}/policy", "editor", act="save", revision="1", **typed)
+    assert saved.status_code == 303
+    assert "revision 2 of the service" in await seen(api, gate)
+
+
+async def test_a_policy_that_was_not_deleted_is_shown_as_it_is(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, service)
+    here = f"/services/{service.uid}/gate/policy"
+    later = {**TYPED, "percent": "60"}
+    assert (await sent(api, here, "editor", act="save", revision="1", **later)).status_code == 303
+    refused = await sent(api, here, "editor", act="delete", revision="1")
+    page = await text_of(refused)
+    assert refused.status_code == 400
+    assert 'value="60"' in page
+    assert 'name="revision" value="1"' not in page
+    assert "what you typed" not in page
+
+
+async def test_what_somebody_else_saved_can_be_saved_over_by_who_has_seen_it(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, service)
+    here = f"/services/{service.uid}/gate/policy"
+    later = {**TYPED, "percent": "60"}
+    assert (await sent(api, here, "editor", act="save", revision="1", **later)).status_code == 303
+    mine = {**TYPED, "percent": "70"}
+    refused = await text_of(await sent(api, here, "editor", act="save", revision="1", **mine))
+    assert "Somebody saved the policy meanwhile" in refused
+    assert 'value="70"' in refused
+    revision = re.search(r'name="revision" value="(\d+)"', refused)
+    assert revision is not None
+    again = await sent(api, here, "editor", act="save", revision=revision.group(1), **mine)
+    assert again.status_code == 303
+
+
+async def test_a_reason_may_have_lines_as_browsers_send_them(api: Api) -> None:
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, service)
+    here = f"/services/{service.uid}/gate"
+    given_ = OVERRIDE
+    assert (await sent(api, here, reason="one%0D%0Atwo", **given_)).status_code == 303
+    (found,) = await api.rows("select reason from gate_overrides")
+    assert found[0] == "one\ntwo"
+
+
+async def test_a_revision_that_is_no_number_is_no_fault_of_ours(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, service)
+    given_ = {**OVERRIDE, "revision": "%C2%B2", "reason": "x"}
+    answer = await sent(api, f"/services/{service.uid}/gate", **given_)
+    assert answer.status_code == 400
+
+
+def test_the_first_that_is_told_is_what_the_answer_rests_on() -> None:
+    """What cannot be told beside it blocks nothing."""
+    facts = Facts(
+        at=FROZEN_NOW,
+        governing=None,
+        sealed_through=None,
+        windows=[],
+        fact_revisions=FactRevisions(0, None, None, ""),
+        seen=None,
+        live=SignalFacts(armed=False, reason=None, evaluated_at=None, lease_until=None),
+        burn=SignalFacts(armed=False, reason=None, evaluated_at=None, lease_until=None),
+        open_incidents=[UUID(int=1)],
+    )
+    blocking = replace(POLICY, clauses=dict.fromkeys(Clause, Assignment.BLOCK))
+    said = answer(Evidence(policy=governed(blocking), facts=facts, override=None))
+    assert said.state is State.BLOCK
+    assert because(said.reasons).startswith("an incident is open")
+
+
+async def test_a_draft_that_is_tried_too_often_is_kept(api: Api) -> None:
+    service = await a_service(api)
+    here = f"/services/{service.uid}/gate/policy"
+    typed = {**TYPED, "percent": "37"}
+    for _ in range(10):
+        answer = await sent(api, here, "editor", act="try", revision="", **typed)
+        assert answer.status_code == 200
+    answer = await sent(api, here, "editor", act="try", revision="", **typed)
+    assert answer.status_code == 429
+    assert answer.headers["Retry-After"] == "6"
+    assert 'value="37"' in await text_of(answer)
+
+
+async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, service)
+    here = f"/services/{service.uid}/gate"
+    override = {**OVERRIDE, "reason": "the fix"}
+    assert (await sent(api, here, **override)).status_code == 303
+
+    async def edit() -> None:
+        edited = replace(POLICY, budget_consumed_percent=60)
+        async with api.pool.transaction("edit") as tx:
+            await put_policy(tx, admin(api), api.project, service.uid, 1, edited)
+
+    async def after_an_edit(tx: Tx, key: tuple[int, int]) -> list[OverrideRow]:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(edit)
+        return await select_overrides(tx, key)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leadline.http.gate.console.gate_screen.select_overrides", after_an_edit)
+        page = await seen(api, here)
+    assert "revision 1 of the service" in page
+    assert "ended as the policy was changed" not in page
+    page = await seen(api, here)
+    assert "revision 2 of the service" in page
+    assert "ended as the policy was changed" in page
+
+
+def lived_facts(**given_: Any) -> Facts:
+    """Of a service of which all is known, and well."""
+    rule = RuleFacts(
+        key="24h page 1h/5m 14.4",
+        severity=Severity.PAGE,
+        firing=False,
+        last_verdict=Verdict.CLEAR,
+        evaluated_at=FROZEN_NOW,
+        lease_until=None,
+    )
+    window = WindowFacts(
+        window="24h",
+        target=UUID(int=1),
+        objective=999_900,
+        objective_updated_at=FROZEN_NOW,
+        from_at=Instant(FROZEN_NOW - DAY),
+        to_at=FROZEN_NOW,
+        good_us=DAY,
+        bad_us=0,
+        unknown_us=0,
+        excluded_us=0,
+        withheld=None,
+        repair_since=None,
+        burn_enabled=True,
+        rules=[rule, replace(rule, severity=Severity.TICKET)],
+    )
+    window = replace(window, **given_.pop("window", {}))
+    signal = SignalFacts(armed=True, reason=None, evaluated_at=FROZEN_NOW, lease_until=None)
+    facts = Facts(
+        at=FROZEN_NOW,
+        governing=GoverningRevision(UUID(int=1), 1),
+        sealed_through=FROZEN_NOW,
+        windows=[window],
+        fact_revisions=FactRevisions(0, None, None, ""),
+        seen=Live.HEALTHY,
+        live=signal,
+        burn=signal,
+        open_incidents=[],
+    )
+    return replace(facts, **given_)
+
+
+def notes_of(facts: Facts) -> dict[str, str]:
+    evidence = Evidence(policy=governed(POLICY), facts=facts, override=None)
+    return {line.code: line.note for line in lines(evidence) if line.mark != "up"}
+
+
+@pytest.mark.parametrize("reason", [None, SignalReason.NEVER_EVALUATED])
+def test_what_is_still_to_be_looked_at_is_not_said_to_be_set_up_so(
+    reason: SignalReason | None,
+) -> None:
+    live = SignalFacts(armed=reason is None, reason=reason, evaluated_at=None, lease_until=None)
+    assert notes_of(lived_facts(live=live, seen=None)) == {
+        "never_evaluated": "Nobody has looked for trouble of the service yet."
+    }
+
+
+def test_a_burn_rule_that_is_still_to_be_looked_at_is_not_said_to_be_missing() -> None:
+    rule = lived_facts().windows[0].rules[0]
+    unseen = replace(rule, evaluated_at=None, last_verdict=None)
+    rules = [unseen, replace(unseen, severity=Severity.TICKET)]
+    assert notes_of(lived_facts(window={"rules": rules})) == {
+        "never_evaluated": "Nobody has looked at such a burn rule over 24 hours yet."
+    }
+
+
+def test_who_looked_and_saw_nothing_is_not_said_not_to_have_looked() -> None:
+    assert notes_of(lived_facts(seen=Live.UNKNOWN)) == {
+        "facts_stale": "The service could not be seen when it was last looked at."
+    }
+
+
+def test_what_is_allowed_is_the_same_to_the_second_on_every_page() -> None:
+    """By whole numbers, as the service's own page has it."""
+    for objective in range(999_001, 1_000_000, 7):
+        measured = 10_000 * 100 * SECOND
+        bad = (1_000_000 - objective) * SECOND
+        window = replace(
+            lived_facts().windows[0], objective=objective, bad_us=bad, good_us=measured - bad
+        )
+        left, right = used(window).removesuffix(" used").split(" of ")
+        assert left == right
+
+
+async def test_an_override_that_was_inert_is_not_said_to_have_been_active(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, None)
+    here = f"/services/{service.uid}/gate"
+    override = {**OVERRIDE, "source": "project", "reason": "the fix"}
+    assert (await sent(api, here, **override)).status_code == 303
+    await with_policy(api, service)
+    page = await seen(api, here, "project_admin")
+    assert "another policy governs" in page
+    uid = re.search(r'name="override" value="([^"]+)"', page)
+    assert uid is not None
+    assert (await sent(api, here, act="end", override=uid.group(1))).status_code == 303
+    (found,) = await api.rows(
+        "select target from audit_entries where action = 'gate_override.revoke'"
+    )
+    assert found[0].endswith(" inert->revoked")
+
+
+async def test_what_was_said_once_is_not_said_to_be_so_now(api: Api) -> None:
+    service = await a_service(api)
+    await with_policy(api, service)
+    await asked(api, service)
+    here = f"/services/{service.uid}/gate"
+    assert first_line(await seen(api, here)) == "The gate last said that Shop may be released"
+    answer = await sent(api, f"{here}/policy", "editor", act="delete", revision="1")
+    assert answer.status_code == 303
+    assert first_line(await seen(api, here)) == "Shop has no gate policy"
+
+
+async def test_an_override_is_of_the_policy_that_its_maker_saw(api: Api) -> None:
+    """The first revision of a service's own policy is not that of its project's."""
+    service = await a_service(api, bad_minutes=6)
+    await with_policy(api, None)
+    here = f"/services/{service.uid}/gate"
+    shown = await seen(api, here, "project_admin")
+    typed = dict(re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', shown))
+    await with_policy(api, service)
+    answer = await sent(api, here, **typed, until="1h", reason="the fix")
+    assert answer.status_code == 400
+    assert "Somebody changed the policy meanwhile" in await text_of(answer)
+    assert await api.rows("select 1 from gate_overrides") == []
+
+
+def test_what_is_sealed_of_a_time_to_come_is_not_said_to_be_too_old() -> None:
+    facts = lived_facts(sealed_through=Instant(FROZEN_NOW + DAY))
+    assert notes_of(facts) == {
+        "seal_stale": "What is sealed ends after the gate was asked: a clock was wrong."
+    }

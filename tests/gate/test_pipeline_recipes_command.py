@@ -1,0 +1,132 @@
+"""The recipes of docs/pipelines.md do what the page says, as far as they run on any machine."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.changes.test_change_record_command import CHANGES, row
+from tests.support.app.pipeline_server import (
+    DECISION,
+    PROJECT,
+    SERVICE,
+    TOKEN,
+    Server,
+    decision,
+    http,
+    serving,
+)
+from tests.support.app.recipes import Host, documents
+
+RECIPES = ("shell", "github", "gitlab")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as running:
+        running.says[CHANGES] = lambda stream, over: keep(running, stream, over)
+        yield running
+
+
+def keep(server: Server, stream: socket.socket, over: threading.Event) -> None:
+    body = json.loads(server.asked[-1].body)
+    given = {name: body[name] for name in ("kind", "phase", "source", "external_id")}
+    stream.sendall(http({"replayed": False, "change": row(**given)}, "201 Created"))
+
+
+def changes(server: Server) -> list[dict[str, Any]]:
+    return [json.loads(a.body) for a in server.asked if a.line.split()[1].endswith("/changes")]
+
+
+@pytest.fixture
+def host(server: Server, tmp_path: Path) -> Host:
+    made = Host(tmp_path, server.url, TOKEN, PROJECT, SERVICE)
+    made.prepare()
+    return made
+
+
+def says(server: Server, state: str) -> None:
+    path = f"POST /api/v1/projects/{PROJECT}/services/{SERVICE}/gate"
+    server.says[path] = http(decision(state))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("state", ["ALLOW", "WARN"])
+def test_what_may_be_released_is_and_both_ends_are_told(
+    server: Server, host: Host, recipe: str, state: str
+) -> None:
+    says(server, state)
+    assert getattr(host, recipe)() == 0, host.said
+    assert host.deployed
+    began, ended = changes(server)
+    assert (began["phase"], ended["phase"]) == ("started", "succeeded")
+    assert (began["source"], began["external_id"]) == (ended["source"], ended["external_id"])
+    assert began["decision_id"] == DECISION
+    assert TOKEN not in "".join(host.said)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_deployment_that_fails_is_told_as_failed(server: Server, host: Host, recipe: str) -> None:
+    says(server, "ALLOW")
+    host.prepare(deploys=False)
+    assert getattr(host, recipe)() != 0
+    assert [change["phase"] for change in changes(server)] == ["started", "failed"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("state", ["BLOCK", "NOT_CONFIGURED", "no decision"])
+def test_what_may_not_be_released_is_not(
+    server: Server, host: Host, recipe: str, state: str
+) -> None:
+    if state != "no decision":
+        says(server, state)
+    status = getattr(host, recipe)()
+    assert status == {"BLOCK": 2, "NOT_CONFIGURED": 4, "no decision": 1}[state], host.said
+    assert not host.deployed
+    asked = [asked.line.split()[1].rpartition("/")[2] for asked in server.asked]
+    assert asked == ["gate"]
+
+
+def test_only_where_there_is_no_policy_the_other_shell_goes_on(server: Server, host: Host) -> None:
+    says(server, "BLOCK")
+    assert host.shell(otherwise=True) == 2
+    assert not host.deployed
+    says(server, "NOT_CONFIGURED")
+    assert host.shell(otherwise=True) == 0, host.said
+    assert host.deployed
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_leadline_that_goes_away_after_its_word_stops_no_deployment(
+    server: Server, host: Host, recipe: str
+) -> None:
+    says(server, "ALLOW")
+    server.says[CHANGES] = b""
+    assert getattr(host, recipe)() == 0, host.said
+    assert host.deployed
+
+
+@pytest.mark.parametrize(
+    ("state", "status"), [("ALLOW", 0), ("WARN", 0), ("BLOCK", 2), ("NOT_CONFIGURED", 4)]
+)
+def test_the_job_of_a_rollout_ends_as_the_gate_decides(
+    server: Server, host: Host, state: str, status: int
+) -> None:
+    says(server, state)
+    assert host.argo() == status, host.said
+    assert len(server.asked) == 1
+
+
+def test_the_job_of_a_rollout_asks_once_and_gets_the_token_from_a_secret() -> None:
+    template, _ = documents("Argo Rollouts")
+    (metric,) = template["spec"]["metrics"]
+    job = metric["provider"]["job"]["spec"]
+    assert (metric["count"], metric["failureLimit"], job["backoffLimit"]) == (1, 0, 0)
+    (container,) = job["template"]["spec"]["containers"]
+    given = {variable["name"]: variable for variable in container["env"]}
+    assert set(given) == {"LEADLINE_URL", "LEADLINE_TOKEN"}
+    assert "value" not in given["LEADLINE_TOKEN"]

@@ -1,0 +1,222 @@
+"""Incidents over HTTP: what comes back is what webhooks are told; refusals are as stated."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from leadline.http.incidents.schemas import AuthedIncident, Incident, IncidentUpdate, Postmortem
+from tests.support.app.cast import Api
+
+
+async def ask(
+    api: Api, method: str, path: str, body: Any = None, status: int = 200, who: str = "editor"
+) -> Any:
+    answer = await api.ask(who, method, f"/api/v1{path}", body)
+    found = await answer.get_json()
+    assert answer.status_code == status, found
+    return found
+
+
+async def make(api: Api, status: int = 201, who: str = "editor", **body: Any) -> Any:
+    path = f"/projects/{api.project}/incidents"
+    return await ask(api, "POST", path, {"title": "Checkout fails", **body}, status, who)
+
+
+async def test_an_incident_is_opened_moved_acknowledged_resolved_and_explained(api: Api) -> None:
+    made = await make(api, body="We look.", impact="major")
+    msgspec.convert(made, Incident)
+    assert (made["status"], made["source"], made["seq"]) == ("investigating", "manual", 1)
+    one = f"/incidents/{made['id']}"
+    moved = await ask(api, "POST", f"{one}/updates", {"status": "identified", "body": "DNS."}, 201)
+    assert (moved["seq"], moved["public"], moved["author"]) == (2, True, "editor")
+    note = await ask(api, "POST", f"{one}/updates", {"body": "Call Ann."}, 201)
+    assert (note["seq"], note["public"]) == (3, False)
+    assert "status" not in note
+    taken = await ask(api, "POST", f"{one}/acknowledge")
+    assert taken["acknowledged_by"] == str(api.users["editor"][1])
+    assert taken["acknowledged_by_name"] == "editor"
+    assert await ask(api, "POST", f"{one}/acknowledge", who="org_admin") == taken
+    await ask(api, "PUT", f"{one}/postmortem", {"body": "x"}, 409)
+    await ask(api, "GET", f"{one}/postmortem", status=404, who="viewer")
+    await ask(api, "POST", f"{one}/updates", {"status": "resolved"}, 201)
+    written = await ask(api, "PUT", f"{one}/postmortem", {"body": "It was DNS."})
+    msgspec.convert(written, Postmortem)
+    assert await ask(api, "GET", f"{one}/postmortem", who="viewer") == written
+    found = await ask(api, "GET", one, who="viewer")
+    msgspec.convert(found, AuthedIncident)
+    assert (found["status"], found["seq"], found["impacts"]) == ("resolved", 4, None)
+    updates = await ask(api, "GET", f"{one}/updates", who="viewer")
+    msgspec.convert(updates, list[IncidentUpdate])
+    assert [u["seq"] for u in updates] == [1, 2, 3, 4]
+    assert updates[1:3] == [moved, note]
+
+
+async def test_webhooks_are_told_what_the_api_says(api: Api) -> None:
+    """Whoever reads both must never have to wonder which is right."""
+    await api.new_webhook()
+    monitor = (await api.new_monitor()).uid
+    made = await make(api, monitor_id=str(monitor), body="a")
+    one = f"/incidents/{made['id']}"
+    seen = [(await ask(api, "GET", one), (await ask(api, "GET", f"{one}/updates"))[-1])]
+    await ask(api, "POST", f"{one}/acknowledge")
+    for body in ({"body": "b"}, {"status": "monitoring", "public": False}, {"status": "resolved"}):
+        update = await ask(api, "POST", f"{one}/updates", body, 201)
+        seen.append((await ask(api, "GET", one), update))
+    rows = await api.rows("select event, payload::text from outbox order by id")
+    told = [(event, msgspec.json.decode(text)) for event, text in rows]
+    assert [event for event, _ in told] == [
+        "incident.opened",
+        "incident.updated",
+        "incident.updated",
+        "incident.resolved",
+    ]
+    for (event, payload), (incident, update) in zip(told, seen, strict=True):
+        assert incident.pop("impacts") is None
+        assert payload == {
+            "event": event,
+            "seq": update["seq"],
+            "incident": incident,
+            "update": update,
+        }
+
+
+async def test_the_list_is_the_newest_first_filtered_and_bounded(api: Api) -> None:
+    made = [(await make(api, title=f"i{n}"))["id"] for n in range(4)]
+    await ask(api, "POST", f"/incidents/{made[1]}/updates", {"status": "resolved"}, 201)
+    path = f"/projects/{api.project}/incidents"
+
+    async def ids(query: str) -> list[str]:
+        found = await ask(api, "GET", f"{path}{query}", who="viewer")
+        msgspec.convert(found, list[Incident])
+        return [incident["id"] for incident in found]
+
+    assert await ids("") == made[::-1]
+    assert await ids("?limit=2") == [made[3], made[2]]
+    assert await ids("?limit=100000") == made[::-1]
+    assert await ids("?status=open") == [made[3], made[2], made[0]]
+    assert await ids("?status=resolved") == [made[1]]
+    for query, error in (
+        ("?limit=0", "limit_invalid"),
+        ("?limit=-1", "limit_invalid"),
+        ("?status=gone", "status: is none of the values that are known"),
+    ):
+        assert await ask(api, "GET", f"{path}{query}", status=400) == {"error": error}
+    mill = api.projects["acme/mill"][1]
+    assert await ask(api, "GET", f"/projects/{mill}/incidents") == []
+
+
+@pytest.mark.parametrize(
+    ("present", "body", "status", "error"),
+    [
+        ("identified", {"status": "investigating"}, 400, "status_backward"),
+        ("resolved", {"status": "resolved"}, 409, "incident_resolved"),
+        ("resolved", {"status": "investigating", "body": "x"}, 409, "incident_resolved"),
+        ("identified", {}, 400, "body: must say something where no new status does"),
+        (
+            "identified",
+            {"status": "identified"},
+            400,
+            "body: must say something where no new status does",
+        ),
+        ("identified", {"status": "fixed"}, 400, "status: is none of the values that are known"),
+        ("identified", {"body": "x" * 10_001}, 400, "body: expected str of length <= 10000"),
+        ("identified", {"body": "a\u0007b"}, 400, "body: must not hold control characters"),
+        ("identified", {"body": "x", "seq": 7}, 400, "invalid JSON body"),
+    ],
+)
+async def test_an_update_is_refused_in_the_words_that_are_stated(
+    api: Api, present: str, body: Any, status: int, error: str
+) -> None:
+    made = await make(api, status=201)
+    path = f"/incidents/{made['id']}/updates"
+    await ask(api, "POST", path, {"status": present}, 201)
+    assert await ask(api, "POST", path, body, status) == {"error": error}
+
+
+async def test_a_present_status_may_be_restated_with_words(api: Api) -> None:
+    made = await make(api)
+    path = f"/incidents/{made['id']}/updates"
+    again = await ask(api, "POST", path, {"status": "investigating", "body": "Still."}, 201)
+    assert (again["status"], again["public"]) == ("investigating", True)
+    ((target,),) = await api.rows("select target from audit_entries where action = %(a)s", a=AUDIT)
+    assert target == f"incident:{made['id']} investigating->investigating"
+
+
+AUDIT = "incident.status"
+
+
+async def test_a_resolved_one_takes_notes_and_no_acknowledgement(api: Api) -> None:
+    made = await make_resolved(api)
+    note = await ask(api, "POST", f"/incidents/{made}/updates", {"body": "Later."}, 201)
+    assert note["seq"] == 2
+    refused = await ask(api, "POST", f"/incidents/{made}/acknowledge", status=409)
+    assert refused == {"error": "incident_resolved"}
+    assert (await ask(api, "GET", f"/incidents/{made}"))["status"] == "resolved"
+
+
+async def make_resolved(api: Api) -> UUID:
+    path = f"/projects/{api.project}/incidents"
+    made = await ask(api, "POST", path, {"title": "Over", "status": "resolved"}, 201)
+    assert made["resolved_at"] == made["started_at"]
+    return UUID(made["id"])
+
+
+async def test_a_foreign_revision_is_refused_before_the_status_is_looked_at(api: Api) -> None:
+    resolved, made = await make_resolved(api), await make(api)
+    for uid in (resolved, made["id"]):
+        refused = await ask(
+            api,
+            "PUT",
+            f"/incidents/{uid}/postmortem",
+            {"body": "x", "declaration_revision": 1},
+            400,
+        )
+        assert refused == {"error": "revision_foreign"}
+    refused = await ask(api, "PUT", f"/incidents/{made['id']}/postmortem", {"body": "x"}, 409)
+    assert refused == {"error": "not_resolved"}
+    refused = await ask(api, "PUT", f"/incidents/{resolved}/postmortem", {"body": " "}, 400)
+    assert refused == {"error": "body: must not be blank"}
+
+
+async def test_a_missing_monitor_and_a_foreign_one_are_told_alike(api: Api) -> None:
+    foreign = (await api.new_monitor("acme/mill")).uid
+    other = (await api.new_monitor("other/shop")).uid
+    nowhere = "0195e3a0-0000-7000-8000-000000000001"
+    answers = [await make(api, 400, monitor_id=str(uid)) for uid in (foreign, other, nowhere)]
+    assert answers == [{"error": "monitor_id: names no monitor of this project"}] * 3
+
+
+async def test_what_is_told_wakes_what_sends_it(api: Api) -> None:
+    woken: list[int] = []
+    object.__setattr__(api.context, "on_told", lambda: woken.append(1))
+    made = await make(api)
+    await ask(api, "POST", f"/incidents/{made['id']}/updates", {"body": "x"}, 201)
+    await ask(api, "GET", f"/incidents/{made['id']}")
+    assert len(woken) == 2
+
+
+async def test_a_token_opens_by_the_api_and_stands_in_the_audit_by_its_name(api: Api) -> None:
+    made = await make(api, who="token")
+    assert made["source"] == "api"
+    taken = await ask(api, "POST", f"/incidents/{made['id']}/acknowledge", who="token")
+    assert "acknowledged_by" not in taken
+    assert taken["acknowledged_by_name"]
+    rows = await api.rows("select action, via_token from audit_entries order by id")
+    assert rows == [("incident.create", True), ("incident.acknowledge", True)]
+
+
+async def test_incidents_are_found_open_ones_first(api: Api) -> None:
+    for title, status in (("Needle b", "investigating"), ("Needle a", "resolved")):
+        path = f"/projects/{api.project}/incidents"
+        await ask(api, "POST", path, {"title": title, "status": status}, 201)
+    found = await (
+        await api.ask("viewer", "GET", "/api/v1/search", query={"q": "needle"})
+    ).get_json()
+    hits = [(hit["type"], hit["label"], hit["sub"]) for hit in found["hits"]]
+    assert hits == [("incident", "Needle b", "acme shop"), ("incident", "Needle a", "acme shop")]
+    hidden = await (
+        await api.ask("neighbour", "GET", "/api/v1/search", query={"q": "needle"})
+    ).get_json()
+    assert hidden["hits"] == []

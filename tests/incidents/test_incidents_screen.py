@@ -1,0 +1,342 @@
+"""The pages of incidents: the first line is true, and forms do what the API does."""
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import pytest
+from playwright.sync_api import expect
+
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.incidents.rules.incident import Impact, Status
+from leadline.storage.incidents.tables.incidents import lock_incident
+from leadline.storage.notifications.transactions.enqueue_notifications import Page, page_channels
+from tests.conftest import FROZEN_NOW
+from tests.support.app.browser import PHONE
+from tests.support.app.cast import Api
+from tests.support.app.fixtures import Open
+from tests.support.processes.daemon_process import Daemon
+
+
+async def send(api: Api, path: str, who: str = "editor", **form: str) -> Any:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    return await api.ask(who, "POST", path, data=urlencode(form).encode(), headers=headers)
+
+
+async def seen(api: Api, path: str, who: str = "viewer", status: int = 200) -> str:
+    answer = await api.ask(who, "GET", path)
+    assert answer.status_code == status
+    return str(await answer.get_data(as_text=True))
+
+
+async def sent(api: Api, path: str, **form: str) -> str:
+    """The page with the fault that a refused form comes back as."""
+    answer = await send(api, path, **form)
+    assert answer.status_code == 400
+    return str(await answer.get_data(as_text=True))
+
+
+def first_line(text: str) -> str:
+    return text.partition("<h1>")[2].partition("</svg>")[2].partition("</h1>")[0]
+
+
+async def updates(api: Api, incident: UUID) -> list[tuple[str | None, str, bool]]:
+    return await api.rows(
+        "select u.status, u.body, u.public from incident_updates u join incidents i "
+        "on i.org = u.org and i.id = u.incident where i.uid = %(uid)s order by u.seq",
+        uid=incident,
+    )
+
+
+async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) -> None:
+    path = f"/projects/{api.project}/incidents"
+    assert first_line(await seen(api, path)) == "No incidents yet"
+    first = await api.new_incident(title="Oldest")
+    await api.new_incident(title="Bygone", status=Status.RESOLVED)
+    text = await seen(api, path)
+    assert first_line(text) == "1 incident is open"
+    assert "Nobody has acknowledged it." in text
+    assert text.index("Oldest") < text.index("Bygone")
+    await api.new_incident(title="Newest", impact=Impact.CRITICAL)
+    text = await seen(api, path)
+    assert first_line(text) == "2 incidents are open"
+    assert '<h1><svg class="mark down"' in text
+    assert text.index("Newest") < text.index("Oldest") < text.index("Bygone")
+    await send(api, f"/incidents/{first}", act="acknowledge")
+    assert "1 of them is not acknowledged yet." in await seen(api, path)
+    for show, there, gone in (("open", "Oldest", "Bygone"), ("resolved", "Bygone", "Oldest")):
+        text = await seen(api, f"{path}?show={show}")
+        assert there in text
+        assert gone not in text
+    for page in (path, f"/projects/{api.project}", f"/incidents/{first}"):
+        nav = (await seen(api, page)).partition("<nav")[2].partition("</nav>")[0]
+        assert '<span class="count bad">2<span class="unseen"> open</span></span>' in nav, page
+
+
+async def test_where_nothing_is_open_the_list_says_since_when(api: Api) -> None:
+    await api.new_incident(status=Status.RESOLVED)
+    text = await seen(api, f"/projects/{api.project}/incidents")
+    assert first_line(text) == "No incident is open"
+    assert "The newest one was resolved 0" in text
+    assert '<h1><svg class="mark up"' in text
+
+
+@pytest.mark.parametrize("show", ["all", "open", "resolved"])
+async def test_many_incidents_are_pages_and_each_stands_on_one_of_them(api: Api, show: str) -> None:
+    """Open ones stand first, whichever page they are on; of each kind the newest."""
+    over = {number for number in range(109) if number % 2}
+    for number in range(109):
+        status = Status.RESOLVED if number in over else Status.INVESTIGATING
+        await api.new_incident(title=f"Incident number {number:03}", status=status)
+    open_ones = sorted(set(range(109)) - over, reverse=True)
+    wanted = {
+        "all": open_ones + sorted(over, reverse=True),
+        "open": open_ones,
+        "resolved": sorted(over, reverse=True),
+    }[show]
+    seen_: list[int] = []
+    path = f"/projects/{api.project}/incidents?show={show}"
+    for page in range(1, 5):
+        text = await seen(api, f"{path}&page={page}")
+        found = [int(n) for n in re.findall(r">Incident number (\d+)<", text)]
+        assert found == wanted[(page - 1) * 50 : page * 50]
+        assert ('rel="next"' in text) is (page * 50 < len(wanted))
+        assert ('rel="prev"' in text) is (page > 1 and found != [])
+        seen_ += found
+    assert seen_ == wanted
+    assert "There are no more" in await seen(api, f"{path}&page=4")
+
+
+async def test_an_editor_opens_one_by_the_form_and_is_told_what_is_wrong(api: Api) -> None:
+    path = f"/projects/{api.project}/incidents"
+    monitor = (await api.new_monitor(name="Checkout")).uid
+    form = {"impact": "major", "status": "identified", "monitor": str(monitor), "body": "a\r\nb"}
+    text = await sent(api, path, title="  ", **form)
+    assert "Title must not be blank." in text
+    assert f'<option value="{monitor}" selected>' in text
+    assert "<option selected>major" in text
+    assert ">\na\nb</textarea>" in text.replace("\r", "")
+    answer = await send(api, path, title=" Checkout fails ", **form)
+    assert answer.status_code == 303
+    text = await seen(api, answer.headers["Location"])
+    assert first_line(text) == "Checkout fails"
+    assert f'<a href="/monitors/{monitor}">Checkout</a>' in text
+    missing = {**form, "monitor": str(uuid4())}
+    assert "Monitor names no monitor of this project." in await sent(
+        api, path, title="x", **missing
+    )
+    await sent(api, path, title="x", **{**form, "status": "gone"})
+
+
+async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(api: Api) -> None:
+    uid = await api.new_incident(title="Checkout fails", body="We look.")
+    path = f"/incidents/{uid}"
+    text = await seen(api, path, "editor")
+    assert "Nobody has acknowledged it." in text
+    assert "It can be written once the incident is resolved." in text
+    for act in (
+        {"act": "acknowledge"},
+        {"act": "update", "status": "identified", "body": "DNS.", "public": "true"},
+        # The box is still ticked: a note for the team is kept in the house all the same.
+        {"act": "note", "status": "identified", "body": "Call Ann.", "public": "true"},
+        {"act": "update", "status": "monitoring", "body": "Quietly."},
+    ):
+        assert (await send(api, path, **act)).status_code == 303, act
+    text = await seen(api, path, "editor")
+    assert "editor acknowledged it after 0" in text
+    assert 'value="acknowledge"' not in text
+    assert 'value="investigating"' not in text
+    assert 'value="monitoring">monitoring, as now' in text
+    await send(api, path, act="update", status="resolved", body="Well.", public="true")
+    assert await updates(api, uid) == [
+        ("investigating", "We look.", True),
+        ("identified", "DNS.", True),
+        (None, "Call Ann.", False),
+        ("monitoring", "Quietly.", False),
+        ("resolved", "Well.", True),
+    ]
+    text = await seen(api, path, "editor")
+    assert "Resolved after 0" in text
+    assert 'name="status"' not in text
+    await send(api, path, act="note", **{"for": "all"}, body="Seen.", public="true")
+    await send(api, path, act="note", **{"for": "all"}, body="Unseen.")
+    assert (await updates(api, uid))[-2:] == [(None, "Seen.", True), (None, "Unseen.", False)]
+    assert "Publish the postmortem" in text
+    await send(api, path, act="postmortem", body="It was DNS.\r\n\r\nAlways.")
+    text = await seen(api, path)
+    assert "It was DNS.\n\nAlways." in text
+    assert "by editor." in text
+    public, pages = await seen(api, f"{path}?show=public"), await seen(api, f"{path}?show=pages")
+    assert "DNS.</p>" in public
+    assert "Call Ann." not in public
+    assert "Quietly." not in public
+    assert "Acknowledged</b>" in pages
+    assert "DNS.</p>" not in pages.partition("timeline-title")[2].partition("postmortem-title")[0]
+
+
+@pytest.mark.parametrize(
+    ("present", "form", "said"),
+    [
+        (Status.MONITORING, {"status": "identified", "body": "kept"}, "only moves forward"),
+        (Status.RESOLVED, {"status": "resolved", "body": "kept"}, "It is resolved meanwhile."),
+        (Status.IDENTIFIED, {"status": "identified", "body": ""}, "Body must say something"),
+        (Status.IDENTIFIED, {"status": "identified", "body": "kept\x07"}, "control characters"),
+    ],
+)
+async def test_a_refused_update_says_why_and_keeps_what_was_typed(
+    api: Api, present: Status, form: dict[str, str], said: str
+) -> None:
+    uid = await api.new_incident(status=present)
+    text = await sent(api, f"/incidents/{uid}", act="update", **form)
+    assert said in text
+    if form["body"]:
+        assert "\nkept" in text
+    assert len(await updates(api, uid)) == 1
+
+
+async def test_a_viewer_sees_it_all_and_is_given_no_form(api: Api) -> None:
+    uid = await api.new_incident(explained=True)
+    for path in (f"/incidents/{uid}", f"/projects/{api.project}/incidents"):
+        main = (await seen(api, path)).partition("<main")[2].partition("</main>")[0]
+        assert "<form" not in main
+        assert "<button" not in main
+    assert "It was DNS." in await seen(api, f"/incidents/{uid}")
+    assert (await send(api, f"/incidents/{uid}", "viewer", act="note", body="x")).status_code == 403
+
+
+async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api) -> None:
+    """A webhook's address may hold what lets one in."""
+    channel = await api.new_channel(name="Operators")
+    await api.new_webhook()
+    async with api.pool.transaction("address") as tx:
+        await tx.execute("update webhooks set url = 'https://hook.test/canary-1?canary-2'")
+    uid = await api.new_incident()
+    async with api.pool.transaction("page") as tx:
+        row = await lock_incident(tx, uid)
+        assert row is not None
+        ((key,),) = await tx.rows(
+            "select id from notification_channels where uid = %(u)s", u=channel
+        )
+        page = Page(
+            event="incident.opened",
+            status="down",
+            severity="major",
+            title="x",
+            lines=(),
+            why="",
+            since=None,
+            path=f"/incidents/{uid}",
+        )
+        await page_channels(tx, row.org, row.project, uid, uid, "incident_event", [key], page)
+    text = await seen(api, f"/incidents/{uid}", "editor")
+    assert "Operators" in text
+    assert "Webhook, hook.test" in text
+    assert "canary" not in text
+    assert "Not tried yet" in text
+
+    async def outcome(**values: Any) -> str:
+        given_ = ", ".join(f"{name} = %({name})s" for name in values)
+        async with api.pool.transaction("outcome") as tx:
+            await tx.execute(
+                f"update outbox o set {given_} from destinations d "
+                "where d.org = o.org and d.id = o.destination and d.channel is not null",
+                **values,
+            )
+        page = await seen(api, f"/incidents/{uid}", "editor")
+        return page.partition("told-title")[2]
+
+    assert "1 delivered" in await outcome(status="delivered")
+    failed = await outcome(status="pending", attempts=2, last_error="http_status 500")
+    assert "2 tries failed: http_status 500. Next try soon." in failed
+    dead = await outcome(status="dead", attempts=24, last_error="timeout")
+    assert "given up" in dead
+    assert "After 24 tries: timeout." in dead
+
+
+async def test_steps_of_a_ladder_stand_in_the_timeline_with_whom_they_missed(api: Api) -> None:
+    uid = await api.new_incident()
+    for step, paged, lost in ((0, ["Ann"], []), (1, ["Bob"], ["Eve"]), (2, [], ["Eve"])):
+        async with api.pool.transaction("step") as tx:
+            await tx.execute(
+                "insert into incident_pages (org, incident, step, at, paged, unreachable) "
+                "select org, id, %(step)s, at(%(at)s), %(paged)s::text[], %(lost)s::text[] "
+                "from incidents where uid = %(uid)s",
+                step=step,
+                at=Instant(FROZEN_NOW + step * SECOND),
+                paged=paged,
+                lost=lost,
+                uid=uid,
+            )
+    text = await seen(api, f"/incidents/{uid}")
+    told = text.partition("timeline-title")[2]
+    for said in (
+        "<b>Paged Ann</b>",
+        "The monitor&#39;s channels.",
+        "<b>Paged Bob</b>",
+        "Step 1. Not reached: Eve.",
+        "<b>Nobody could be paged</b>",
+        "Step 2. Not reached: Eve.",
+    ):
+        assert said in told, said
+    assert told.index("Nobody could be paged") < told.index("Paged Bob") < told.index("Opened")
+
+
+@pytest.mark.needs("chromium")
+def test_at_night_on_a_phone_without_scripts_one_takes_it_up_and_ends_it(
+    open_page: Open, leadline: Daemon, project: str
+) -> None:
+    body = {"title": "Checkout fails at night", "impact": "critical"}
+    made = leadline.api("POST", f"/projects/{project}/incidents", body)
+    page = open_page(f"/projects/{project}/incidents", viewport=PHONE, scripts=False)
+    page.get_by_role("link", name="Checkout fails at night").click()
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_role("main")).to_contain_text("acknowledged it after")
+    page.get_by_label("Status").select_option("resolved")
+    page.get_by_label("Message").fill("A switch was replaced.")
+    page.get_by_role("button", name="Write the update").click()
+    expect(page.get_by_role("main")).to_contain_text("Resolved after")
+    page.get_by_label("What happened").fill("A switch died.")
+    page.get_by_role("button", name="Publish the postmortem").click()
+    expect(page.get_by_role("main")).to_contain_text("Published")
+    found = leadline.api("GET", f"/incidents/{made['id']}")
+    assert (found["status"], found["seq"]) == ("resolved", 2)
+    assert leadline.api("GET", f"/incidents/{made['id']}/postmortem")["body"] == "A switch died."
+
+
+@pytest.mark.needs("chromium")
+def test_keys_lead_to_the_incidents(open_page: Open, project: str) -> None:
+    page = open_page(f"/projects/{project}/monitors/new")
+    page.locator("main").focus()
+    page.keyboard.press("g")
+    page.keyboard.press("i")
+    expect(page).to_have_url(f"{page.url.partition('/projects')[0]}/projects/{project}/incidents")
+
+
+_TOLD_OUTSIDE = """
+insert into outbox (org, uid, project, topic, destination, stream, conversation, event, payload,
+  status, last_error, ready, due_at, created_at, updated_at)
+select d.org, gen_random_uuid(), o.project, o.topic, d.id, o.stream, o.conversation, o.event, '{}',
+  t.status, t.error, true, now(), now(), now()
+from (select *, row_number() over (order by id) as n from destinations
+    where subscriber is not null) d
+  join (values (1, 'delivered', ''), (2, 'delivered', 'recipient_refused 550'),
+    (3, 'pending', ''), (4, 'dead', 'timeout')) as t(n, status, error) using (n),
+  (select * from outbox where conversation = %(incident)s limit 1) o
+"""
+
+
+async def test_who_is_told_outside_is_counted_by_page(api: Api) -> None:
+    page = await api.new_status_page(title="Harbour Goods")
+    for _ in range(4):
+        await api.new_subscriber(page)
+    async with api.pool.transaction("confirm") as tx:
+        await tx.execute("update subscribers set confirmed_at = created_at")
+    incident = await api.new_incident()
+    assert "no subscriber of a status page was told" in await seen(api, f"/incidents/{incident}")
+    async with api.pool.transaction("tell") as tx:
+        await tx.execute(_TOLD_OUTSIDE, incident=incident)
+    text = await seen(api, f"/incidents/{incident}")
+    assert "Subscribers of Harbour Goods" in text
+    assert "1 told, 1 to go" in text
+    assert "1 address refused. 1 message given up." in text

@@ -1,0 +1,252 @@
+"""The page of maintenance: what is on and planned can be seen, the past changes only after a look,
+and what was typed stays.
+"""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+from leadline.http.maintenance.console.preview_table import service_lines
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
+from leadline.storage.maintenance.transactions.preview_services import Previewed, Unknown
+from leadline.storage.services.rules.service_health import Durations
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+
+from ..oncall.test_oncall_screen import first_line, send, text_of
+from ..support.worlds.lived import lived
+
+
+def path_of(api: Api) -> str:
+    return f"/projects/{api.project}/maintenance"
+
+
+async def seen(api: Api, who: str = "viewer") -> str:
+    answer = await api.ask(who, "GET", path_of(api))
+    assert answer.status_code == 200
+    return await text_of(answer)
+
+
+async def announced(api: Api, from_us: int, to_us: int, **given: Any) -> Any:
+    plan = Plan(starts_at=Instant(FROZEN_NOW + from_us), ends_at=Instant(FROZEN_NOW + to_us))
+    plan = Plan(starts_at=plan.starts_at, ends_at=plan.ends_at, **given)
+    async with api.pool.transaction("announce") as tx:
+        return await announce(tx, api.editor, api.project, plan, None, 30)
+
+
+async def many(api: Api) -> int:
+    ((found,),) = await api.rows("select count(*) from maintenances where archived_at is null")
+    return int(found)
+
+
+def hidden(page: str) -> dict[str, str]:
+    """What the form that confirms sends along."""
+    form = page[page.index('<form class="acts"') :]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+
+
+async def test_an_empty_page_says_what_maintenance_is_for(api: Api) -> None:
+    page = await seen(api)
+    assert first_line(page) == "No maintenance is on"
+    assert "nobody is alerted" in page
+    assert 'id="plan-title"' not in page
+    assert 'id="plan-title"' in await seen(api, "editor")
+
+
+async def test_what_is_on_is_the_first_line_and_what_comes_next_stands_under_it(api: Api) -> None:
+    monitor = await api.new_monitor(name="Till")
+    await announced(api, 0, HOUR, monitor=monitor.uid, reason="New cables")
+    await announced(api, DAY, DAY + HOUR)
+    page = await seen(api)
+    assert first_line(page) == "Till is in maintenance until Mon 5 January 01:00"
+    assert "The next begins Tue 6 January 00:00, UTC." in page
+    assert "New cables" in page
+    assert "The whole project, Tue 6 January 00:00 to Tue 6 January 01:00" in page
+
+
+async def test_maintenance_is_planned_once_however_often_the_form_is_sent(api: Api) -> None:
+    monitor = await api.new_monitor(name="Till")
+    form = {
+        "act": "plan",
+        "monitor": monitor.uid,
+        "starts": "2026-01-06T08:00",
+        "ends": "2026-01-06T09:30",
+        "reason": "New cables",
+    }
+    for _ in range(2):
+        assert (await send(api, path_of(api), form)).status_code == 303
+    ((of, starts, ends),) = await api.rows(
+        "select monitor, starts_at, ends_at from maintenances where archived_at is null"
+    )
+    assert (of, starts) == (monitor.id, FROZEN_NOW + DAY + 8 * HOUR)
+    assert ends - starts == 90 * MINUTE
+
+
+async def test_what_begins_at_no_time_begins_now_and_once(api: Api) -> None:
+    form = {"act": "plan", "starts": "", "ends": "2026-01-05T02:00"}
+    for _ in range(2):
+        assert (await send(api, path_of(api), form)).status_code == 303
+    assert await api.rows("select starts_at from maintenances") == [(FROZEN_NOW,)]
+    assert first_line(await seen(api)) == (
+        "The whole project is in maintenance until Mon 5 January 02:00"
+    )
+
+
+async def test_maintenance_comes_again_until_it_is_ended(api: Api) -> None:
+    form = {
+        "act": "plan",
+        "starts": "2026-01-06T08:00",
+        "ends": "2026-01-06T09:00",
+        "again": "FREQ=WEEKLY",
+        "zone": "Europe/Berlin",
+        "reason": "Backups",
+    }
+    for wrong, told in (
+        ({"zone": "Europe/Atlantis"}, "Time zone: is no IANA time zone."),
+        ({"starts": "2026-01-04T08:00"}, "Begins: must not be before now where it comes again."),
+        ({"ends": "2026-02-06T09:00"}, "Ends: must be between"),
+    ):
+        answer = await send(api, path_of(api), {**form, **wrong})
+        assert answer.status_code == 400
+        assert told in await text_of(answer)
+    assert (await send(api, path_of(api), {**form, "again": "FREQ=SECONDLY"})).status_code == 400
+    assert await many(api) == 0
+    for _ in range(2):
+        assert (await send(api, path_of(api), form)).status_code == 303
+    assert await many(api) == 5
+    page = await seen(api, "editor")
+    assert "<b>The whole project</b>, every week" in page
+    assert "by Europe/Berlin. Backups" in page
+    ((uid,),) = await api.rows("select uid from maintenance_series")
+    mill = f"/projects/{api.projects['acme/mill'][1]}/maintenance"
+    assert (await send(api, mill, {"act": "end-series", "series": uid})).status_code == 404
+    answer = await send(api, path_of(api), {"act": "end-series", "series": uid})
+    assert answer.status_code == 303
+    assert await many(api) == 0
+    assert "Comes again</h2>" not in await seen(api)
+
+
+async def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(api: Api) -> None:
+    form = {"act": "plan", "starts": "2026-01-06T08:00", "ends": "2026-01-06T07:00", "reason": "R"}
+    answer = await send(api, path_of(api), form)
+    assert answer.status_code == 400
+    page = await text_of(answer)
+    assert "Ends: must be after Begins." in page
+    assert 'value="2026-01-06T08:00"' in page
+    assert 'id="wrong-ends_at"' in page
+    page = await text_of(await send(api, path_of(api), {**form, "starts": "soon"}))
+    assert "Begins: must be a day and a time." in page
+    page = await text_of(await send(api, path_of(api), {**form, "starts": "2025-01-06T08:00"}))
+    assert "results of earlier are no longer kept" in page
+    assert await many(api) == 0
+
+
+async def test_the_past_is_changed_only_by_who_was_shown_the_change(api: Api) -> None:
+    await api.new_monitor()
+    form = {"act": "plan", "starts": "2026-01-04T08:00", "ends": "2026-01-04T09:00", "reason": ""}
+    answer = await send(api, path_of(api), form)
+    assert answer.status_code == 200
+    page = await text_of(answer)
+    assert first_line(page) == "Announce maintenance of the past?"
+    assert await many(api) == 0
+    confirmed = hidden(page)
+    assert confirmed["act"] == "confirm"
+    # Another range than was shown is not what was agreed to.
+    other = {**confirmed, "ends": "2026-01-04T10:00"}
+    assert (await send(api, path_of(api), other)).status_code == 400
+    assert await many(api) == 0
+    page = await text_of(await send(api, path_of(api), form))
+    assert (await send(api, path_of(api), hidden(page))).status_code == 303
+    assert await many(api) == 1
+    # And a second click of the same finds it done.
+    assert (await send(api, path_of(api), hidden(page))).status_code == 303
+    assert await many(api) == 1
+
+
+async def test_what_is_on_ends_now_and_what_is_to_come_is_taken_back(api: Api) -> None:
+    on = await announced(api, 0, HOUR)
+    coming = await announced(api, DAY, DAY + HOUR)
+    for row in (on, coming):
+        answer = await send(api, path_of(api), {"act": "end", "maintenance": row.uid})
+        assert answer.status_code == 303
+    assert first_line(await seen(api)) == "No maintenance is on"
+    answer = await send(api, path_of(api), {"act": "end", "maintenance": on.uid})
+    assert "what is past is annulled" in await text_of(answer)
+
+
+async def test_annulling_what_has_begun_is_shown_before_it_is_done(api: Api) -> None:
+    form = {"act": "plan", "starts": "2026-01-04T08:00", "ends": "2026-01-04T09:00"}
+    await send(api, path_of(api), hidden(await text_of(await send(api, path_of(api), form))))
+    ((uid,),) = await api.rows("select uid from maintenances")
+    page = await text_of(await send(api, path_of(api), {"act": "annul", "maintenance": uid}))
+    assert first_line(page) == "Annul this maintenance?"
+    assert await many(api) == 1
+    assert (await send(api, path_of(api), hidden(page))).status_code == 303
+    assert await many(api) == 0
+
+
+async def test_the_form_reaches_nothing_of_another_project(api: Api) -> None:
+    row = await announced(api, 0, HOUR)
+    mill = f"/projects/{api.projects['acme/mill'][1]}/maintenance"
+    for act in ("end", "annul"):
+        answer = await send(api, mill, {"act": act, "maintenance": row.uid})
+        assert answer.status_code == 404
+    other = await api.new_monitor("acme/mill")
+    form = {"act": "plan", "starts": "2026-01-06T08:00", "ends": "2026-01-06T09:00"}
+    answer = await send(api, path_of(api), {**form, "monitor": other.uid})
+    assert "What: names no monitor of this project." in await text_of(answer)
+    assert (await send(api, path_of(api), {**form, "monitor": "x"})).status_code == 400
+    assert (await send(api, path_of(api), {"act": "x"})).status_code == 400
+    assert await many(api) == 1
+
+
+def previewed(
+    name: str,
+    before: Durations,
+    after: Durations,
+    reason: Unknown | None = None,
+    *,
+    projected: bool = False,
+) -> Previewed:
+    return Previewed(uuid4(), name, before, after, projected, reason)
+
+
+def test_a_preview_shows_each_service_before_and_after_and_says_why_it_cannot() -> None:
+    hour = Durations(good_us=50 * MINUTE, bad_us=10 * MINUTE)
+    gone = Durations(good_us=50 * MINUTE, excluded_us=10 * MINUTE)
+    lines = service_lines(
+        [
+            previewed("Accounts", hour, hour),
+            previewed("Checkout", hour, gone, projected=True),
+            previewed("Zebra", hour, Durations(), Unknown.WALL_BUDGET),
+        ]
+    )
+    assert [line.name for line in lines] == ["Checkout", "Zebra", "Accounts"]
+    checkout, zebra, accounts = lines
+    assert checkout.before.availability == "83\u202f%"
+    assert checkout.before.note == "coverage 100\u202f%, down 10\u202fmin"
+    assert checkout.after is not None
+    assert checkout.after.availability == "100\u202f%"
+    assert checkout.after.note == "coverage 100\u202f%, in maintenance 10\u202fmin"
+    assert checkout.why == "only what is sealed of it is shown"
+    assert zebra.after is None
+    assert "takes too long" in zebra.why
+    assert not accounts.changes
+
+
+async def test_the_preview_tells_each_service_s_time_before_and_after(api: Api) -> None:
+    monitor = await api.new_monitor(name="Till")
+    async with api.pool.transaction("begun") as tx:
+        at = Instant(FROZEN_NOW - 3 * DAY)
+        await tx.execute("update monitor_terms set from_at = at(%(at)s)", at=at)
+    row = await lived(api, "Checkout", monitor.uid, hours=48)
+    await lived(api, "Accounts", hours=48)
+    form = {"act": "plan", "starts": "2026-01-04T08:00", "ends": "2026-01-04T09:00"}
+    page = await text_of(await send(api, path_of(api), form))
+    table = page[page.index("<tbody>") : page.index("</tbody>")]
+    assert f"/services/{row.uid}" in table
+    assert "100\u202f%" in table
+    assert "in maintenance 60\u202fmin" in table
+    assert "Accounts" not in table
+    assert "Figures of 1 of 1 services change." in page

@@ -1,0 +1,165 @@
+"""Composites by the API: what is refused and named, what comes back, a look that is asked for."""
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+
+STRANGER = "01a2000c-bd9e-7434-a37d-ed5e6a7d2c6d"
+
+
+async def monitors(api: Api, **given: Any) -> Any:
+    path = f"/api/v1/projects/{api.project}/monitors"
+    return await api.ask("editor", "POST", path, {"name": "Whole", "type": "composite", **given})
+
+
+async def leaf(api: Api, *, project: str = "acme/shop", up: bool | None = None) -> str:
+    """A monitor, with a result where it is told one."""
+    row = await api.new_monitor(project)
+    if up is not None:
+        async with api.pool.transaction("result") as tx:
+            given = {"org": row.org, "monitor": row.id, "now": tx.now}
+            await tx.execute(
+                "insert into heartbeats (org, monitor, ts, latency_ms, up)"
+                " values (%(org)s, %(monitor)s, at(%(now)s), 1, %(up)s)",
+                up=up,
+                **given,
+            )
+            await tx.execute(
+                "update monitor_states set status = %(status)s, since = at(%(now)s)"
+                " where org = %(org)s and monitor = %(monitor)s",
+                status="up" if up else "down",
+                **given,
+            )
+    return str(row.uid)
+
+
+@pytest.fixture
+async def kept(api: Api) -> Api:
+    """With room for results."""
+    for parent in ("heartbeats", "expected_runs"):
+        async with api.pool.transaction("partition") as tx:
+            await tx.execute(
+                f"create table {parent}_all partition of {parent}"
+                " for values from ('2025-12-01') to ('2026-03-01')"
+            )
+    return api
+
+
+async def test_children_come_back_as_a_list_however_they_were_given(api: Api) -> None:
+    one, two = await leaf(api), await leaf(api)
+    for children in ([one, two], f"{one},{two}", f" {one.upper()} , {two} "):
+        config = {"children": children, "mode": "quorum", "quorum": "2"}
+        answer = await monitors(api, config=config)
+        made = await answer.get_json()
+        assert answer.status_code == 201, made
+        assert made["config"] == {"children": [one, two], "mode": "quorum", "quorum": 2}
+        assert (made["target"], made["status"]) == ("", "pending")
+        path = f"/api/v1/monitors/{made['id']}"
+        assert (await (await api.ask("viewer", "GET", path)).get_json())["config"] == made["config"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, "config.children"),
+        ({"config": {"children": []}}, "config.children"),
+        ({"config": {"children": ", ,"}}, "config.children"),
+        ({"config": {"children": ["nonsense"]}}, "config.children"),
+        ({"config": {"children": [STRANGER]}}, "config.children"),
+        (
+            {"config": {"children": [f"{STRANGER[:-2]}{n:02}" for n in range(51)]}},
+            "config.children",
+        ),
+        ({"config": {"children": ["LEAF", "LEAF"]}}, "config.children"),
+        ({"config": {"children": ["OTHERS"]}}, "config.children"),
+        ({"config": {"children": ["LEAF"], "mode": "most"}}, "config.mode"),
+        ({"config": {"children": ["LEAF"], "mode": "quorum"}}, "config.quorum"),
+        ({"config": {"children": ["LEAF"], "mode": "quorum", "quorum": 2}}, "config.quorum"),
+        ({"config": {"children": ["LEAF"], "mode": "quorum", "quorum": 0}}, "config.quorum"),
+        ({"config": {"children": ["LEAF"], "quorum": 1}}, "config.quorum"),
+        ({"target": "https://x.example/", "config": {"children": ["LEAF"]}}, "target"),
+        ({"conditions": ["[STATUS] == 200"], "config": {"children": ["LEAF"]}}, "conditions"),
+    ],
+)
+async def test_a_refusal_names_the_field_and_repeats_no_value(
+    api: Api, given: dict[str, Any], named: str
+) -> None:
+    ids = {"LEAF": await leaf(api), "OTHERS": await leaf(api, project="acme/mill")}
+    config = given.get("config", {})
+    if isinstance(config.get("children"), list):
+        config = {**config, "children": [ids.get(c, c) for c in config["children"]]}
+    answer = await monitors(api, **{**given, "config": config})
+    body = await answer.get_json()
+    assert answer.status_code == 400
+    assert list(body) == ["error"]
+    assert body["error"].startswith(f"{named}: "), body
+    assert not any(uid in body["error"] for uid in (*ids.values(), STRANGER, "nonsense"))
+    assert await api.rows("select 1 from composite_terms") == []
+
+
+async def test_what_is_part_of_a_composite_stays_until_it_is_part_of_none(api: Api) -> None:
+    one, two = await leaf(api), await leaf(api)
+    made = await (await monitors(api, config={"children": [one, two]})).get_json()
+    answer = await api.ask("editor", "DELETE", f"/api/v1/monitors/{one}")
+    assert (answer.status_code, await answer.get_json()) == (409, {"error": "in_use"})
+    path = f"/api/v1/monitors/{made['id']}"
+    answer = await api.ask("editor", "PATCH", path, {"config": {"children": [two]}})
+    assert answer.status_code == 200
+    assert (await api.ask("editor", "DELETE", f"/api/v1/monitors/{one}")).status_code == 204
+    answer = await api.ask("editor", "PATCH", path, {"config": {"children": [made["id"]]}})
+    assert answer.status_code == 400
+    assert (await api.ask("editor", "DELETE", path)).status_code == 204
+    assert (await api.ask("editor", "DELETE", f"/api/v1/monitors/{two}")).status_code == 204
+
+
+@pytest.mark.parametrize("up", [True, False])
+async def test_a_look_that_is_asked_for_is_taken_at_once(kept: Api, up: bool) -> None:
+    child = await leaf(kept, up=up)
+    made = await (await monitors(kept, config={"children": [child]})).get_json()
+    path = f"/api/v1/monitors/{made['id']}"
+    listener = kept.context.bus.listen()
+    answer = await kept.ask("editor", "POST", f"{path}/check")
+    assert answer.status_code == 202
+    assert list(await answer.get_json()) == ["job_id"]
+    event = await listener.next()
+    assert event is not None
+    assert (str(event.monitor_uid), event.up, event.ts) == (made["id"], up, FROZEN_NOW)
+    kept.context.bus.hang_up(listener)
+    seen = await (await kept.ask("viewer", "GET", path)).get_json()
+    assert seen["status"] == ("up" if up else "down")
+    (beat,) = await (await kept.ask("viewer", "GET", f"{path}/heartbeats")).get_json()
+    assert (beat["up"], beat["msg"]) == (up, "" if up else "condition_failed")
+    # Nobody has to wait for an earlier look, as there is none to wait for.
+    assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
+    assert await kept.rows("select 1 from composite_calls") == []
+    assert (
+        await kept.rows(
+            "select 1 from jobs j join monitors m on m.id = j.monitor where m.type = 'composite'"
+        )
+        == []
+    )
+
+
+async def test_a_look_at_unknown_members_stores_nothing_and_is_no_error(kept: Api) -> None:
+    made = await (await monitors(kept, config={"children": [await leaf(kept)]})).get_json()
+    path = f"/api/v1/monitors/{made['id']}"
+    assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
+    assert await kept.rows("select 1 from heartbeats") == []
+    assert (await (await kept.ask("viewer", "GET", path)).get_json())["status"] == "pending"
+
+
+async def test_a_paused_composite_is_not_looked_at(kept: Api) -> None:
+    child = await leaf(kept, up=True)
+    made = await (await monitors(kept, config={"children": [child]}, enabled=False)).get_json()
+    answer = await kept.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/check")
+    assert answer.status_code == 400
+    assert (await answer.get_json())["error"].startswith("enabled")
+
+
+async def test_there_is_nothing_to_test_before_it_is_saved(api: Api) -> None:
+    path = f"/api/v1/projects/{api.project}/monitors/test"
+    body = {"name": "x", "type": "composite", "config": {"children": [await leaf(api)]}}
+    assert (await api.ask("editor", "POST", path, body)).status_code == 400

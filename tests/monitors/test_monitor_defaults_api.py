@@ -1,0 +1,85 @@
+"""What new monitors have where nobody says otherwise, over HTTP and in the form."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.support.app.cast import Api
+from tests.support.app.serving import told
+
+PATH = "/settings/monitor-defaults"
+BUILT_IN = {
+    "interval_seconds": 60,
+    "timeout_seconds": 10,
+    "retries": 0,
+    "failure_threshold": 1,
+    "renotify_seconds": 0,
+    "auto_incident": True,
+}
+SET = {
+    "interval_seconds": 30,
+    "timeout_seconds": 20,
+    "retries": 2,
+    "failure_threshold": 3,
+    "renotify_seconds": 3_600,
+    "auto_incident": False,
+}
+
+
+async def made(api: Api, **given: Any) -> Any:
+    body = {"name": "Till", "type": "http", "target": "http://127.0.0.1/", **given}
+    return await told(api, "POST", f"/projects/{api.project}/monitors", body, 201, who="editor")
+
+
+async def test_what_is_left_out_is_as_it_was_set_and_what_is_there_stays(api: Api) -> None:
+    assert await told(api, "GET", "/monitor-defaults", who="viewer") == {
+        "configured": False,
+        **BUILT_IN,
+    }
+    before = await made(api)
+    assert BUILT_IN.items() <= before.items()
+    assert await told(api, "PUT", PATH, SET, who="global_admin") == {"configured": True, **SET}
+    assert await told(api, "GET", "/monitor-defaults", who="viewer") == {"configured": True, **SET}
+    after = await made(api, name="Mill")
+    assert SET.items() <= after.items()
+    named = await made(api, name="Short", interval_seconds=5, retries=0)
+    assert (named["timeout_seconds"], named["retries"]) == (5, 0)
+    again = await told(api, "GET", f"/monitors/{before['id']}", who="viewer")
+    assert BUILT_IN.items() <= again.items()
+    # What was read can be given back.
+    read = await told(api, "GET", PATH, who="global_admin")
+    assert await told(api, "PUT", PATH, read, who="global_admin") == read
+    assert await told(api, "PUT", PATH, {}, who="global_admin") == {"configured": True, **BUILT_IN}
+
+
+async def test_the_form_begins_with_them(api: Api) -> None:
+    await told(api, "PUT", PATH, SET, who="global_admin")
+    answer = await api.ask("editor", "GET", f"/projects/{api.project}/monitors/new?type=http")
+    page = await answer.get_data(as_text=True)
+    for name in ("interval_seconds", "timeout_seconds", "retries", "failure_threshold"):
+        (field,) = re.findall(rf'<input[^>]*name="{name}"[^>]*>', page)
+        assert f'value="{SET[name]}"' in field
+        assert f"default {SET[name]}" in page
+    (field,) = re.findall(r'<input[^>]*name="auto_incident"[^>]*>', page)
+    assert "checked" not in field
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("interval_seconds", 4),
+        ("timeout_seconds", 61),
+        ("retries", 11),
+        ("failure_threshold", 0),
+        ("renotify_seconds", 59),
+    ],
+)
+async def test_what_no_monitor_may_have_is_refused_and_named(
+    api: Api, field: str, value: int
+) -> None:
+    answer = await api.ask("global_admin", "PUT", f"/api/v1{PATH}", json={field: value})
+    assert answer.status_code == 400
+    assert (await answer.get_json())["error"].startswith(f"{field}: ")
+    read = await told(api, "GET", PATH, who="global_admin")
+    assert read == {"configured": False, **BUILT_IN}

@@ -1,0 +1,342 @@
+"""Monitors by the API: what is kept, what is hidden, what is refused and named, what is audited."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from leadline.http.wire.cursor import write_cursor
+from leadline.storage.core.instant import LATEST, MINUTE, Instant, to_text
+from leadline.storage.results.rules.incoming_result import Arrival
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+
+GOOD = {"name": "Shop", "type": "http", "target": "https://shop.example/health"}
+
+
+async def create(api: Api, who: str = "editor", **given: Any) -> dict[str, Any]:
+    path = f"/api/v1/projects/{api.project}/monitors"
+    answer = await api.ask(who, "POST", path, {**GOOD, **given})
+    assert answer.status_code == 201, await answer.get_data()
+    made: dict[str, Any] = await answer.get_json()
+    return made
+
+
+async def refused(api: Api, **given: Any) -> tuple[int, str]:
+    path = f"/api/v1/projects/{api.project}/monitors"
+    answer = await api.ask("editor", "POST", path, {**GOOD, **given})
+    body = await answer.get_json()
+    assert list(body) == ["error"]
+    assert await api.rows("select id from monitors") == []
+    return answer.status_code, body["error"]
+
+
+async def test_what_is_left_out_has_the_defaults_of_the_interface(api: Api) -> None:
+    made = await create(api)
+    expected = {
+        "slug": "shop",
+        "interval_seconds": 60,
+        "timeout_seconds": 10,
+        "retries": 0,
+        "failure_threshold": 1,
+        "confirm_interval_seconds": 10,
+        "renotify_seconds": 0,
+        "grace_seconds": 60,
+        "region": "core",
+        "enabled": True,
+        "auto_incident": True,
+        "status": "pending",
+        "description": "",
+        "depends_on": [],
+    }
+    assert {name: made[name] for name in expected} == expected
+    assert "push_token" not in made
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"interval_seconds": 4}, "interval_seconds"),
+        ({"interval_seconds": 86_401}, "interval_seconds"),
+        ({"interval_seconds": 30, "timeout_seconds": 31}, "timeout_seconds"),
+        ({"description": "x" * 201}, "description"),
+        ({"target": "https://user:hunter2@shop.example/"}, "target"),
+        ({"target": "gopher://shop.example/"}, "target"),
+        ({"type": "async_canary", "target": ""}, "config.workflow"),
+        ({"type": "nonsense"}, "type"),
+        ({"region": "moon"}, "region"),
+        ({"slug": "Not A Slug"}, "slug"),
+        ({"conditions": ["[STATUS] === 200"]}, "conditions"),
+        ({"config": {"nope": 1}}, "config.nope"),
+        ({"config": {"headers": {"Host\n": "x"}}}, "config.headers"),
+        ({"name": "two\nlines"}, "name"),
+        ({"name": ""}, "name"),
+        ({"retries": "three"}, "retries"),
+        ({"depends_on": ["01a2000c-bd9e-7434-a37d-ed5e6a7d2c6d"]}, "depends_on"),
+        ({"escalation_policy_id": "01a2000c-bd9e-7434-a37d-ed5e6a7d2c6d"}, "escalation_policy_id"),
+    ],
+)
+async def test_a_refusal_names_the_field_and_repeats_no_value(
+    api: Api, given: dict[str, Any], named: str
+) -> None:
+    status, error = await refused(api, **given)
+    assert status == 400
+    assert error.startswith(named), error
+    assert "hunter2" not in error
+
+
+async def test_a_slug_is_taken_once_and_derived_around(api: Api) -> None:
+    await create(api)
+    again = await create(api)
+    assert again["slug"] == "shop-2"
+    path = f"/api/v1/projects/{api.project}/monitors"
+    answer = await api.ask("editor", "POST", path, {**GOOD, "slug": "shop"})
+    assert (answer.status_code, await answer.get_json()) == (409, {"error": "slug_taken"})
+
+
+async def test_a_secret_is_kept_sealed_never_returned_and_kept_by_a_blank(api: Api) -> None:
+    secret = {"auth_mode": "basic", "username": "mara", "password": "hunter2"}
+    secret["headers"] = {"X-Api-Key": "swordfish", "Accept": "text/plain"}  # type: ignore[assignment]
+    made = await create(api, config=secret)
+    assert "hunter2" not in str(made)
+    assert "swordfish" not in str(made)
+    assert made["config"]["headers"] == {"X-Api-Key": "", "Accept": "text/plain"}
+    ((plain, sealed),) = await api.rows("select config::text, config_sealed from monitors")
+    assert "hunter2" not in plain
+    assert b"hunter2" not in sealed
+    path = f"/api/v1/monitors/{made['id']}"
+    answer = await api.ask("editor", "PATCH", path, {"config": made["config"], "name": "Shop 2"})
+    assert answer.status_code == 200
+    moved = {"target": "https://elsewhere.example/", "config": made["config"]}
+    answer = await api.ask("editor", "PATCH", path, moved)
+    assert answer.status_code == 400
+    assert "config." in (await answer.get_json())["error"]
+    moved["config"] = {**secret, "password": "new-one"}
+    assert (await api.ask("editor", "PATCH", path, moved)).status_code == 200
+
+
+async def test_a_viewer_is_shown_neither_secrets_nor_that_there_are_some(api: Api) -> None:
+    config = {"auth_mode": "basic", "username": "mara", "password": "hunter2"}
+    made = await create(api, config=config)
+    seen = await (await api.ask("viewer", "GET", f"/api/v1/monitors/{made['id']}")).get_json()
+    assert seen["config"] == {"auth_mode": "basic", "username": "mara"}
+    pushed = await create(api, name="Job", type="push", target="")
+    seen = await (await api.ask("viewer", "GET", f"/api/v1/monitors/{pushed['id']}")).get_json()
+    assert "push_token" not in seen
+    assert "push_url" not in seen
+
+
+async def test_writes_are_audited_by_identifiers_and_never_by_bodies(api: Api) -> None:
+    made = await create(api, target="https://secret-name.example/")
+    path = f"/api/v1/monitors/{made['id']}"
+    await api.ask("editor", "PATCH", path, {"enabled": False})
+    await api.ask("editor", "PATCH", path, {"enabled": True, "description": "hunter2"})
+    await api.ask("editor", "DELETE", path)
+    rows = await api.rows("select action, target, actor_label from audit_entries order by id")
+    assert [action for action, _, _ in rows] == [
+        "monitor.create",
+        "monitor.update",
+        "monitor.update",
+        "monitor.delete",
+    ]
+    assert all(made["id"] in target and "slug=shop" in target for _, target, _ in rows)
+    assert "enabled=true->false" in rows[1][1].lower()
+    assert "secret-name" not in str(rows)
+    assert "hunter2" not in str(rows)
+
+
+async def test_what_a_monitor_waits_for_may_not_wait_for_it(api: Api) -> None:
+    one = await create(api, name="One")
+    two = await create(api, name="Two", depends_on=[one["id"]])
+    answer = await api.ask(
+        "editor", "PATCH", f"/api/v1/monitors/{one['id']}", {"depends_on": [two["id"]]}
+    )
+    assert answer.status_code == 400
+    assert (await answer.get_json())["error"].startswith("depends_on")
+    answer = await api.ask("editor", "DELETE", f"/api/v1/monitors/{one['id']}")
+    assert (answer.status_code, await answer.get_json()) == (409, {"error": "in_use"})
+
+
+async def test_asking_for_a_run_twice_is_refused_while_one_waits(api: Api) -> None:
+    made = await create(api)
+    path = f"/api/v1/monitors/{made['id']}/check"
+    assert (await api.ask("editor", "POST", path)).status_code == 202
+    assert (await api.ask("editor", "POST", path)).status_code == 409
+
+
+async def test_testing_before_saving_stores_nothing_and_says_what_was_seen(api: Api) -> None:
+    path = f"/api/v1/projects/{api.project}/monitors/test"
+    body = {"name": "x", "type": "tcp", "target": "127.0.0.1:1", "timeout_seconds": 2}
+    seen = await (await api.ask("editor", "POST", path, body)).get_json()
+    assert (seen["up"], seen["msg"]) == (False, "connect_refused 127.0.0.1")
+    assert await api.rows("select id from monitors") == []
+    answer = await api.ask("editor", "POST", path, {"name": "x", "type": "push"})
+    assert answer.status_code == 400
+
+
+async def _record(api: Api, made: dict[str, Any], count: int) -> None:
+    ((org, monitor, shard),) = await api.rows("select org, id, shard from monitors")
+    await _one_partition(api)
+    for n in range(count):
+        due = Instant(FROZEN_NOW - (n + 1) * MINUTE)
+        await api.context.recorder.record(
+            Arrival(
+                org=org,
+                monitor=monitor,
+                shard=shard,
+                ts=due,
+                up=n % 2 == 0,
+                latency_ms=n,
+                msg="" if n % 2 == 0 else "timeout shop.example",
+                dues=(due,),
+                windowed=True,
+                reach_us=1_000 * MINUTE,
+            )
+        )
+
+
+async def _one_partition(api: Api) -> None:
+    for parent in ("heartbeats", "expected_runs"):
+        async with api.pool.transaction("partition") as tx:
+            await tx.execute(
+                f"create table {parent}_all partition of {parent}"
+                " for values from ('2025-12-01') to ('2026-03-01')"
+            )
+
+
+async def test_results_come_newest_first_and_the_ledger_page_by_page(api: Api) -> None:
+    made = await create(api)
+    async with api.pool.transaction("older") as tx:
+        await tx.execute("update monitors set created_at = created_at - interval '1 day'")
+    await _record(api, made, 7)
+    beats = await (
+        await api.ask("viewer", "GET", f"/api/v1/monitors/{made['id']}/heartbeats?limit=3")
+    ).get_json()
+    assert [beat["latency_ms"] for beat in beats] == [0, 1, 2]
+    assert beats[1]["msg"] == "timeout shop.example"
+    path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs"
+    seen: list[str] = []
+    cursor = ""
+    for _ in range(5):
+        page = await (await api.ask("viewer", "GET", f"{path}?limit=3{cursor}")).get_json()
+        seen += [run["due_at"] for run in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert len(seen) == len(set(seen)) == 7
+    assert seen == sorted(seen, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("limit=0", "limit_invalid"),
+        ("limit=201", "limit_invalid"),
+        ("limit=x", "limit_invalid"),
+        ("limit=00019999", "limit_invalid"),
+        ("cursor=nonsense", "cursor_invalid"),
+        (f"cursor={base64.urlsafe_b64encode(bytes(17)).decode()}", "cursor_invalid"),
+        ("from=yesterday", "from: must be an RFC 3339 instant"),
+        ("from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "range_invalid"),
+        ("limit=5&limit=6", "limit: is given more than once"),
+    ],
+)
+async def test_a_bad_page_is_refused_in_the_words_of_the_interface(
+    api: Api, query: str, error: str
+) -> None:
+    made = await create(api)
+    path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs?{query}"
+    answer = await api.ask("viewer", "GET", path)
+    assert (answer.status_code, await answer.get_json()) == (400, {"error": error})
+
+
+@pytest.mark.parametrize("instant", [-(2**63), 2**63 - 1])
+async def test_a_cursor_that_somebody_made_up_leads_nowhere_and_breaks_nothing(
+    api: Api, instant: int
+) -> None:
+    made = await create(api)
+    forged = write_cursor([instant], ("expected-runs", made["id"], 0, LATEST))
+    path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs?cursor={forged}"
+    answer = await api.ask("viewer", "GET", path)
+    assert answer.status_code == 200
+    assert (await answer.get_json())["items"] == []
+
+
+async def test_what_is_reserved_ahead_is_not_told_before_it_is_due(api: Api) -> None:
+    made = await create(api)
+    async with api.pool.transaction("reserve") as tx:
+        for seconds in (-1, 1):
+            due = Instant(tx.now + seconds * 1_000_000)
+            await tx.execute(
+                "insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils,"
+                " published, first_due, claim_until, first_seal, last_seal)"
+                " select shard, 'run', array[org], array[id], array[at(%(due)s)],"
+                " array[at(%(due)s)], array[at(%(due)s)], true, at(%(due)s), at(%(due)s),"
+                " at(%(due)s), at(%(due)s) from monitors",
+                due=due,
+            )
+        await tx.execute("update monitors set created_at = created_at - interval '1 day'")
+        due_text = to_text(Instant(tx.now - 1_000_000))
+    path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs"
+    page = await (await api.ask("viewer", "GET", path)).get_json()
+    assert [(run["due_at"], run["verdict"]) for run in page["items"]] == [(due_text, "reserved")]
+
+
+async def test_a_monitor_of_another_project_has_no_ledger_here(api: Api) -> None:
+    made = await create(api)
+    other = api.projects["acme/mill"][1]
+    path = f"/api/v1/projects/{other}/monitors/{made['id']}/expected-runs"
+    assert (await api.ask("org_admin", "GET", path)).status_code == 404
+
+
+async def test_latency_has_no_point_where_nothing_good_was_measured(api: Api) -> None:
+    made = await create(api)
+    await _record(api, made, 6)
+    path = f"/api/v1/monitors/{made['id']}/latency"
+    query = "?from=2026-01-04T23:50:00Z&to=2026-01-05T00:00:00Z&step=minute"
+    found = await (await api.ask("viewer", "GET", path + query)).get_json()
+    assert found["step"] == "minute"
+    assert [point["count"] for point in found["points"]] == [1, 1, 1]
+    answer = await api.ask("viewer", "GET", path)
+    assert await answer.get_json() == {"error": "range_required"}
+
+
+async def test_a_push_of_an_unknown_token_and_one_that_is_renewed(api: Api) -> None:
+    made = await create(api, name="Job", type="push", target="")
+    await _one_partition(api)
+    path = f"/api/v1/public/push/{made['push_token']}"
+    assert (await api.ask("nobody", "POST", path, data=b"\x00\xff")).status_code == 200
+    assert (await api.ask("nobody", "GET", f"{path}/nonsense")).status_code == 404
+    assert (await api.ask("nobody", "GET", f"{path}?status=sideways")).status_code == 400
+    large = await api.ask("nobody", "POST", path, data=b"x" * (64 * 1024 + 1))
+    assert large.status_code == 413
+    answer = await api.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/push-token")
+    assert answer.status_code == 201
+    assert (await api.ask("nobody", "POST", path)).status_code == 404
+    ((beats,),) = await api.rows("select count(*) from heartbeats")
+    assert beats == 1
+
+
+async def test_a_sender_cannot_pass_its_own_word_for_ours(api: Api) -> None:
+    made = await create(api, name="Job", type="push", target="")
+    await _one_partition(api)
+    await api.ask("nobody", "GET", f"/api/v1/public/push/{made['push_token']}?msg=push_missed")
+    assert await api.rows("select msg from heartbeats") == [("push_missed (sent)",)]
+
+
+async def test_a_paused_push_is_answered_and_records_nothing(api: Api) -> None:
+    made = await create(api, name="Job", type="push", target="", enabled=False)
+    await _one_partition(api)
+    answer = await api.ask("nobody", "POST", f"/api/v1/public/push/{made['push_token']}")
+    assert (answer.status_code, (await answer.get_json())["ok"]) == (200, True)
+    assert await api.rows("select count(*) from heartbeats") == [(0,)]
+
+
+async def test_marks_are_kept_and_cover_nothing(api: Api) -> None:
+    made = await create(api, name="Job", type="push", target="")
+    await _one_partition(api)
+    await api.ask("nobody", "GET", f"/api/v1/public/push/{made['push_token']}/start?msg=begun")
+    assert await api.rows("select kind, msg from push_marks") == [("start", "begun")]
+    assert await api.rows("select count(*) from heartbeats") == [(0,)]
+    seen = await (await api.ask("viewer", "GET", f"/api/v1/monitors/{made['id']}")).get_json()
+    assert seen["status"] == "pending"

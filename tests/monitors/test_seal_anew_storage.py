@@ -1,0 +1,91 @@
+"""All that is sealed comes under the current key; what no key opens stays as it is and is told."""
+
+import pytest
+
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.keyring import CannotOpen, Keyring, Place
+from leadline.storage.monitors.tables.encrypted_columns import SEALED_COLUMNS
+from leadline.storage.monitors.transactions import rotate_encryption as module
+from leadline.storage.monitors.transactions.edit_secrets import create_secret
+from leadline.storage.monitors.transactions.rotate_encryption import Position, seal_anew
+from tests.support.worlds.world import World
+
+NEW = b"n" * 32
+OLD = b"k" * 32
+
+
+async def fill(world: World, keyring: Keyring, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        async with world.pool.transaction("create_secret") as tx:
+            await create_secret(
+                tx, world.editor, world.project_uid, f"s{number}", f"value {number}", keyring
+            )
+
+
+async def walk(world: World, keyring: Keyring) -> tuple[int, list[Place]]:
+    resealed, unopened = 0, list[Place]()
+    position: Position | None = Position()
+    while position is not None:
+        async with world.pool.transaction("seal_anew") as tx:
+            done = await seal_anew(tx, keyring, position)
+        resealed += done.resealed
+        unopened += done.unopened
+        position = done.goes_on
+    return resealed, unopened
+
+
+async def sealed(world: World) -> list[tuple[Place, bytes]]:
+    found = []
+    for table, name in SEALED_COLUMNS:
+        rows = await world.rows(f"select uid, {name} from {table} where {name} is not null")
+        found += [(Place(table, name, uid), bytes(value)) for uid, value in rows]
+    return found
+
+
+async def test_every_column_is_walked_to_its_end_and_says_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 3)
+    await world.monitor(type="push")
+    await world.monitor(type="redis", target="h:1", config={"password": "hunter2"})
+    await fill(world, world.keyring, 7)
+    before = {place: world.keyring.open(value, place) for place, value in await sealed(world)}
+    assert len(before) == 9
+    ring = Keyring(NEW, (OLD,))
+    assert await walk(world, ring) == (9, [])
+    alone = Keyring(NEW)
+    assert {place: alone.open(value, place) for place, value in await sealed(world)} == before
+    assert await walk(world, ring) == (0, [])
+
+
+async def test_what_no_key_opens_stays_and_is_named(world: World) -> None:
+    await fill(world, Keyring(b"l" * 32), 2)
+    await fill(world, world.keyring, 1, first=2)
+    lost = [v for _, v in await sealed(world)][:2]
+    resealed, unopened = await walk(world, Keyring(NEW, (OLD,)))
+    assert (resealed, len(unopened)) == (1, 2)
+    kept = [value for place, value in await sealed(world) if place in unopened]
+    assert sorted(kept) == sorted(lost)
+    with pytest.raises(CannotOpen):
+        Keyring(NEW).open(kept[0], unopened[0])
+
+
+async def test_without_a_current_key_nothing_is_touched(world: World) -> None:
+    await fill(world, world.keyring, 1)
+    before = await sealed(world)
+    with pytest.raises(Refused, match="encryption_key_missing"):
+        await walk_columns(world, Keyring(None, (OLD,)))
+    assert await sealed(world) == before
+
+
+async def walk_columns(world: World, keyring: Keyring) -> None:
+    async with world.pool.transaction("seal_anew") as tx:
+        await seal_anew(tx, keyring, Position(column=2))
+
+
+async def test_every_sealed_column_of_the_tables_is_known(world: World) -> None:
+    rows = await world.rows(
+        "select table_name::text, column_name::text from information_schema.columns"
+        " where table_schema = 'public' and column_name like '%%sealed' order by 1, 2"
+    )
+    assert rows == sorted((column.table, column.name) for column in SEALED_COLUMNS)

@@ -1,0 +1,195 @@
+"""Project secrets: written and never read back, and gone only when nothing refers to them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.monitors.rules.secret import (
+    SECRETS_OF_PROJECT_MOST,
+    references,
+    secret_name_fault,
+    secret_value_fault,
+)
+from leadline.storage.monitors.tables import secrets as table
+from tests.support.app.cast import Api
+
+VALUE = "correct horse battery staple"
+
+
+def path_of(api: Api, name: str = "") -> str:
+    return f"/api/v1/projects/{api.project}/secrets{'/' if name else ''}{name}"
+
+
+async def listed(api: Api) -> Any:
+    return await (await api.ask("viewer", "GET", path_of(api))).get_json()
+
+
+async def test_a_secret_is_told_by_its_name_and_never_by_its_value(api: Api) -> None:
+    made = await api.ask("editor", "POST", path_of(api), {"name": "db", "value": VALUE})
+    assert made.status_code == 201
+    assert set(await made.get_json()) == {"id", "name", "created_at"}
+    (one,) = await listed(api)
+    assert one["used_by"] == {"total": 0, "file_managed": 0}
+    assert one["rotated_at"] is None
+    everything = await api.rows("select value_sealed from project_secrets")
+    assert VALUE.encode() not in everything[0][0]
+    assert VALUE not in str(one)
+
+
+async def test_a_name_is_taken_once_in_a_project(api: Api) -> None:
+    await api.new_secret(name="db")
+    again = await api.ask("editor", "POST", path_of(api), {"name": "db", "value": VALUE})
+    assert again.status_code == 409
+    assert await again.get_json() == {"error": "secret_exists"}
+
+
+@pytest.mark.parametrize("name", ["", "Db", "1db", "d_b", "d" * 64, "db\n", "ä"])
+async def test_a_name_outside_the_grammar_is_refused_by_its_field(api: Api, name: str) -> None:
+    answer = await api.ask("editor", "POST", path_of(api), {"name": name, "value": VALUE})
+    assert answer.status_code == 400
+    assert (await answer.get_json())["error"].startswith("name")
+
+
+@pytest.mark.parametrize("value", ["", "x" * 4097, "ä" * 2049])
+async def test_a_value_is_bounded_in_bytes_and_never_repeated(api: Api, value: str) -> None:
+    answer = await api.ask("editor", "POST", path_of(api), {"name": "db", "value": value})
+    assert answer.status_code == 400
+    error = (await answer.get_json())["error"]
+    assert error.startswith("value")
+    assert not value or value not in error
+    assert await listed(api) == []
+
+
+async def test_a_replaced_value_is_told_by_when(api: Api) -> None:
+    await api.new_secret(name="db")
+    answer = await api.ask("editor", "PATCH", path_of(api, "db"), {"value": "other"})
+    assert answer.status_code == 204
+    assert (await listed(api))[0]["rotated_at"] is not None
+
+
+async def test_a_patch_that_changes_nothing_is_refused(api: Api) -> None:
+    await api.new_secret(name="db")
+    answer = await api.ask("editor", "PATCH", path_of(api, "db"), {})
+    assert answer.status_code == 400
+
+
+async def test_a_secret_in_use_keeps_its_name_and_stays(api: Api) -> None:
+    await api.new_secret(name="db")
+    await api.new_monitor(**redis("db"))
+    assert (await listed(api))[0]["used_by"]["total"] == 1
+    renamed = await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "other"})
+    assert (renamed.status_code, await renamed.get_json()) == (
+        409,
+        {"error": "secret_renamed_in_use"},
+    )
+    gone = await api.ask("editor", "DELETE", path_of(api, "db"))
+    assert (gone.status_code, await gone.get_json()) == (409, {"error": "secret_in_use"})
+
+
+async def test_an_unused_one_is_renamed_unless_that_name_is_taken_and_then_goes(api: Api) -> None:
+    await api.new_secret(name="one")
+    await api.new_secret(name="two")
+    taken = await api.ask("editor", "PATCH", path_of(api, "one"), {"name": "two"})
+    assert await taken.get_json() == {"error": "secret_exists"}
+    renamed = await api.ask("editor", "PATCH", path_of(api, "one"), {"name": "three"})
+    assert renamed.status_code == 204
+    assert [s["name"] for s in await listed(api)] == ["three", "two"]
+    assert (await api.ask("editor", "DELETE", path_of(api, "three"))).status_code == 204
+    assert (await api.ask("editor", "DELETE", path_of(api, "three"))).status_code == 404
+
+
+async def test_a_refused_rename_keeps_the_old_value_too(api: Api) -> None:
+    await api.new_secret(name="db")
+    await api.new_monitor(**redis("db"))
+    before = await api.rows("select value_sealed from project_secrets")
+    body = {"name": "other", "value": "replaced"}
+    assert (await api.ask("editor", "PATCH", path_of(api, "db"), body)).status_code == 409
+    assert await api.rows("select value_sealed from project_secrets") == before
+
+
+async def test_a_monitor_may_not_name_what_is_no_secret_of_its_project(api: Api) -> None:
+    await api.new_secret(name="db")
+    for project, name, status in (
+        ("acme/shop", "db", 201),
+        ("acme/shop", "nowhere", 400),
+        ("acme/mill", "db", 400),
+    ):
+        answer = await api.ask(
+            "org_admin",
+            "POST",
+            f"/api/v1/projects/{api.projects[project][1]}/monitors",
+            {"name": f"{project} {name}", **redis(name)},
+        )
+        assert answer.status_code == status, (project, name)
+        if status == 400:
+            error = (await answer.get_json())["error"]
+            assert error == "config.password_ref: names no secret of this project"
+
+
+async def test_an_edit_may_not_come_to_name_one_either(api: Api) -> None:
+    row = await api.new_monitor(type="redis", target="127.0.0.1:1")
+    answer = await api.ask(
+        "editor", "PATCH", f"/api/v1/monitors/{row.uid}", {"config": {"password_ref": "nowhere"}}
+    )
+    assert answer.status_code == 400
+
+
+async def test_a_trial_names_the_reference_that_leads_nowhere(api: Api) -> None:
+    answer = await api.ask(
+        "editor",
+        "POST",
+        f"/api/v1/projects/{api.project}/monitors/test",
+        {"name": "m", **redis("nowhere")},
+    )
+    assert answer.status_code == 400
+    assert "config.password_ref" in (await answer.get_json())["error"]
+
+
+async def test_there_are_only_so_many_in_a_project(api: Api, monkeypatch: Any) -> None:
+    async def full(*_: Any) -> int:
+        return SECRETS_OF_PROJECT_MOST
+
+    monkeypatch.setattr(table, "count_secrets", full)
+    answer = await api.ask("editor", "POST", path_of(api), {"name": "db", "value": VALUE})
+    assert (answer.status_code, await answer.get_json()) == (409, {"error": "secret_quota"})
+
+
+async def test_the_audit_log_holds_names_and_no_values(api: Api) -> None:
+    await api.ask("editor", "POST", path_of(api), {"name": "db", "value": VALUE})
+    await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "db2", "value": VALUE + "!"})
+    await api.ask("editor", "DELETE", path_of(api, "db2"))
+    rows = await api.rows("select action, target from audit_entries order by id")
+    assert [action for action, _ in rows] == ["secret.create", "secret.update", "secret.delete"]
+    assert VALUE not in str(rows)
+    assert "name=db->db2" in rows[1][1]
+
+
+def redis(secret: str) -> dict[str, Any]:
+    return {"type": "redis", "target": "127.0.0.1:1", "config": {"password_ref": secret}}
+
+
+@given(st.text(max_size=70))
+def test_only_what_the_grammar_makes_is_a_name(text: str) -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    is_one = (
+        1 <= len(text) <= 63
+        and text[0] in letters
+        and all(c in letters + "0123456789-" for c in text)
+    )
+    assert (secret_name_fault(text) is None) == is_one
+
+
+@given(st.text(max_size=5000))
+def test_a_value_is_what_utf8_carries_within_the_bound(text: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        size = 0
+    assert (secret_value_fault(text) is None) == (1 <= size <= 4096)
+
+
+def test_only_settings_that_refer_are_references() -> None:
+    config = {"password_ref": "db", "token_ref": "", "ref": "x", "client_ref": 3, "_reference": "y"}
+    assert references(config) == {"password_ref": "db"}

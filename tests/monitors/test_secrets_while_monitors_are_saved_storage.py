@@ -1,0 +1,97 @@
+"""A secret is deleted or renamed, and a monitor comes to name it, at the same time: one of them
+waits, and no monitor is left that names what is not there.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.create_monitor import create_monitor
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.monitors.transactions.edit_secrets import (
+    create_secret,
+    delete_secret,
+    edit_secret,
+)
+from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
+from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.world import REGIONS, World
+
+WRITE_SECONDS = 5
+REFERRING = {"password_ref": "cache", "key": "k"}
+
+Write = Callable[[World, Tx], Awaitable[object]]
+
+
+async def delete(world: World, tx: Tx) -> None:
+    await delete_secret(tx, world.editor, world.project_uid, "cache")
+
+
+async def rename(world: World, tx: Tx) -> None:
+    await edit_secret(
+        tx, world.editor, world.project_uid, "cache", "elsewhere", None, world.keyring
+    )
+
+
+async def create(world: World, tx: Tx) -> None:
+    draft = MonitorDraft(name="m", type="redis", target="127.0.0.1:1", config=REFERRING)
+    await create_monitor(tx, world.editor, world.project_uid, draft, world.keyring, REGIONS)
+
+
+async def edit(world: World, tx: Tx) -> None:
+    given = {"config": REFERRING}
+    await edit_monitor(tx, world.editor, world.made[0].uid, given, world.keyring, REGIONS)
+
+
+async def both(world: World, first: Write, second: Write) -> list[str]:
+    """What each was told: the second begins before the first has ended, and waits for it."""
+    told = {first: "done", second: "done"}
+    wrote, blocked = trio.Event(), trio.Event()
+
+    async def write_first() -> None:
+        async with world.pool.transaction("first") as tx:
+            await first(world, tx)
+            wrote.set()
+            await blocked.wait()
+
+    async def write_second() -> None:
+        await wrote.wait()
+        try:
+            async with world.pool.transaction("second") as tx:
+                await second(world, tx)
+        except Refused as refused:
+            told[second] = refused.code
+
+    with trio.fail_after(WRITE_SECONDS):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write_first)
+            nursery.start_soon(write_second)
+            await wrote.wait()
+            await until_blocked(world.pool)
+            blocked.set()
+    return list(told.values())
+
+
+@pytest.mark.parametrize("change", [delete, rename])
+@pytest.mark.parametrize("save", [create, edit])
+@pytest.mark.parametrize("saved_first", [True, False])
+async def test_no_monitor_is_left_that_names_what_is_gone(
+    world: World, change: Write, save: Write, saved_first: bool
+) -> None:
+    async with world.pool.transaction("create_secret") as tx:
+        await create_secret(tx, world.editor, world.project_uid, "cache", "word", world.keyring)
+    await world.monitor(type="redis", target="127.0.0.1:1", config={"key": "k"})
+    if saved_first:
+        told = await both(world, save, change)
+        assert told[0] == "done"
+        assert told[1] in ("secret_in_use", "secret_renamed_in_use")
+    else:
+        assert await both(world, change, save) == ["done", "invalid"]
+    dangling = await world.rows(
+        "select m.id from monitors m where m.config->>'password_ref' is not null and not exists "
+        "(select from project_secrets s where s.name = m.config->>'password_ref')"
+    )
+    assert dangling == []

@@ -1,0 +1,122 @@
+"""A check is tried from where its monitor would be: here, at a worker of its region, or nowhere."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops.check_test_worker import Trials
+from leadline.http.monitors.routes import check_test as trial
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.scheduling.tables import presences
+from tests.support.app.cast import Api
+
+SHOP = {"name": "Shop", "type": "tcp", "region": "eu", "timeout_seconds": 2}
+
+
+async def tried(api: Api, **given: Any) -> Any:
+    path = f"/api/v1/projects/{api.project}/monitors/test"
+    with trio.fail_after(30):
+        answer = await api.ask("editor", "POST", path, {**SHOP, **given})
+    assert answer.status_code == 200, await answer.get_json()
+    return await answer.get_json()
+
+
+@pytest.fixture
+async def target() -> AsyncIterator[str]:
+    """Somebody who takes connections."""
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, _hold, 0, host="127.0.0.1"))
+        yield f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        nursery.cancel_scope.cancel()
+
+
+async def _hold(stream: trio.SocketStream) -> None:
+    await stream.receive_some()
+
+
+def worker_of(api: Api, **changes: Any) -> Trials:
+    context = api.context
+    worker = Trials(
+        api.pool,
+        uuid7(),
+        ("eu",),
+        context.keyring,
+        context.reach,
+        trio.CapacityLimiter(2),
+        context.clock,
+    )
+    return replace(worker, **changes)
+
+
+@asynccontextmanager
+async def working(api: Api, worker: Trials) -> AsyncIterator[list[str]]:
+    """A worker of the region is there and tries what waits; the rows as it found them."""
+    async with api.pool.transaction("present") as tx:
+        await presences.begin_presence(
+            tx, worker.process, tx.now, "there", ["worker"], ["eu"], "1", listens=False
+        )
+    seen: list[str] = []
+
+    async def work(nursery: trio.Nursery) -> None:
+        while True:
+            seen.extend(str(row) for row in await api.rows("select t::text from trials t"))
+            for found in await worker.lease():
+                nursery.start_soon(worker.answer, found)
+            await trio.sleep(0.05)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work, nursery)
+        yield seen
+        nursery.cancel_scope.cancel()
+
+
+async def test_where_nobody_probes_nothing_is_said_of_the_target(api: Api, target: str) -> None:
+    found = await tried(api, target=target)
+    assert found == {"up": False, "latency_ms": 0, "msg": "probe_error 127.0.0.1"}
+    assert await api.rows("select 1 from trials") == []
+
+
+async def test_a_worker_of_the_region_tries_it_once(api: Api, target: str) -> None:
+    async with working(api, worker_of(api)) as seen:
+        assert (await tried(api, target=target))["up"] is True
+    assert seen
+    assert await api.rows("select 1 from trials") == []
+
+
+async def test_what_it_refers_to_travels_sealed(api: Api, target: str) -> None:
+    name = await api.new_secret("horse-battery", "shop-token")
+    config = {"auth_mode": "bearer", "token_ref": name}
+    given = {"type": "http", "target": f"http://{target}/", "config": config}
+    async with working(api, worker_of(api)) as seen:
+        assert (await tried(api, **given))["up"] is False
+    assert seen
+    assert "horse-battery" not in "".join(seen)
+
+
+async def test_a_worker_that_cannot_open_it_says_that_it_is_no_fault_of_the_targets(
+    api: Api, target: str
+) -> None:
+    config = {"auth_mode": "basic", "username": "shop", "password": "horse-battery"}
+    given = {"type": "http", "target": f"http://{target}/", "config": config}
+    worker = worker_of(api, keyring=Keyring(b"x" * 32))
+    async with working(api, worker):
+        found = await tried(api, **given)
+    assert (found["up"], found["msg"].partition(" ")[0]) == (False, "probe_error")
+
+
+async def test_a_worker_that_never_answers_is_waited_for_so_long(
+    api: Api, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "ANSWER_SECONDS_MOST", 1)
+    worker = worker_of(api, permits=trio.CapacityLimiter(1))
+    await worker.permits.acquire_on_behalf_of(object())
+    async with working(api, worker):
+        found = await tried(api, target=target)
+    assert found["msg"] == "probe_error 127.0.0.1"
+    assert await api.rows("select 1 from trials") == []

@@ -1,0 +1,46 @@
+"""What keeps a check from being made is told also where it comes back, and where the store was away
+for a moment."""
+
+import pytest
+
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.monitors.tables.probe_errors import Trouble, note_troubles
+from leadline.storage.results.transactions.record_results import record_results
+from tests.monitors.test_secrets_reach_probes_loop import redis_with, shown_trouble
+from tests.scheduling.test_prober_loop import probing
+from tests.support.worlds.trouble import FlakyPool
+from tests.support.worlds.world import World
+
+
+async def test_what_comes_back_after_a_result_is_told_at_once(world: World) -> None:
+    row = await redis_with(world, "cache", "hunter2")
+    key, began = (row.org, row.id), world.now
+
+    async def note() -> None:
+        async with world.pool.transaction("note") as tx:
+            await note_troubles(tx, {key: (Trouble.MISSING_REFERENCE, world.now)})
+
+    await note()
+    world.now = Instant(began + 10 * SECOND)
+    async with world.pool.transaction("record") as tx:
+        await record_results(tx, [world.result(row, world.now, True)])
+    assert await shown_trouble(world, row) is None
+    world.now = Instant(began + 20 * SECOND)
+    await note()
+    assert await shown_trouble(world, row) == "missing_reference"
+
+
+async def test_what_the_store_could_not_take_is_told_at_the_next_pass(world: World) -> None:
+    row = await redis_with(world, "cache", "hunter2")
+    await world.forget_jobs()
+    async with probing(world, row.uid) as prober:
+        prober._note_trouble((row.org, row.id), "decrypt_failed")
+        flaky = FlakyPool(world.pool)
+        flaky.fail_before.add("note_troubles")
+        prober._pool = flaky  # type: ignore[assignment]
+        with pytest.raises(Unavailable):
+            await prober.pass_once()
+        flaky.fail_before.clear()
+        await prober.pass_once()
+        assert await shown_trouble(world, row) == "decrypt_failed"

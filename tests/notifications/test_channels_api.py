@@ -1,0 +1,223 @@
+"""Channels: what is secret of one goes in and never out, and an edit cannot send it elsewhere."""
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from leadline.http.notifications.schemas.notifications import ChannelType
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.senders import SPECS
+from leadline.probes.senders.channel_spec import MASK
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.notifications.tables import channels as table
+from leadline.storage.notifications.transactions.channel_secrets import opened
+from leadline.storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
+from tests.support.app.cast import Api
+from tests.support.peers.fake_services import service
+from tests.support.processes.ports import refusing_port
+
+TOKEN = "tk_canary5f1c"
+NTFY = {"url": "https://ntfy.example.com", "topic": "ops", "token": TOKEN}
+
+
+def test_the_types_of_the_wire_are_those_that_there_are_senders_for() -> None:
+    assert set(get_args(ChannelType)) == set(SPECS)
+
+
+async def make(api: Api, kind: str = "ntfy", status: int = 201, **config: str) -> Any:
+    body = {"type": kind, "name": "Operators", "config": config or NTFY}
+    path = f"/api/v1/projects/{api.project}/notification-channels"
+    answer = await api.ask("editor", "POST", path, body)
+    found = await answer.get_json()
+    assert answer.status_code == status, found
+    return found
+
+
+async def patch(api: Api, made: Any, status: int = 200, **body: Any) -> Any:
+    path = f"/api/v1/notification-channels/{made['id']}"
+    answer = await api.ask("editor", "PATCH", path, body)
+    found = await answer.get_json()
+    assert answer.status_code == status, found
+    return found
+
+
+async def stored(api: Api, made: Any) -> dict[str, str]:
+    async with api.pool.transaction("look", read_only=True) as tx:
+        row = await table.select_channel(tx, made["id"])
+    assert row is not None
+    return opened(row, api.context.keyring)
+
+
+async def listed(api: Api, path: str = "") -> Any:
+    path = path or f"/projects/{api.project}/notification-channels"
+    return await (await api.ask("viewer", "GET", f"/api/v1{path}")).get_json()
+
+
+async def test_a_secret_is_shown_as_a_mask_and_stored_sealed(api: Api) -> None:
+    made = await make(api)
+    assert made["config"] == {**NTFY, "token": MASK}
+    assert made["project_id"] == str(api.project)
+    assert await listed(api) == [made]
+    assert await stored(api, made) == NTFY
+    ((config, sealed),) = await api.rows(
+        "select config::text, config_sealed from notification_channels"
+    )
+    assert TOKEN not in config
+    assert TOKEN.encode() not in sealed
+    ((action, target),) = await api.rows("select action, target from audit_entries")
+    assert action == "channel.create"
+    assert TOKEN not in target
+
+
+@pytest.mark.parametrize("kept", ["", MASK])
+async def test_a_blank_secret_keeps_what_is_stored_and_the_rest_stays(api: Api, kept: str) -> None:
+    made = await make(api)
+    after = await patch(api, made, config={"token": kept, "topic": "night"})
+    assert after["config"] == {**NTFY, "topic": "night", "token": MASK}
+    assert await stored(api, made) == {**NTFY, "topic": "night"}
+    after = await patch(api, made, name="Night", enabled=False)
+    assert (after["name"], after["enabled"]) == ("Night", False)
+    assert await stored(api, made) == {**NTFY, "topic": "night"}
+
+
+async def test_what_was_read_may_be_written_back_and_changes_nothing(api: Api) -> None:
+    made = await make(api)
+    assert await patch(api, made, config=made["config"]) == made
+    assert await stored(api, made) == NTFY
+
+
+@pytest.mark.parametrize(
+    "url", ["https://evil.example.com", "http://ntfy.example.com", "https://ntfy.example.com:8443"]
+)
+async def test_a_secret_is_not_sent_to_another_host_unless_it_is_given_again(
+    api: Api, url: str
+) -> None:
+    made = await make(api)
+    for kept in ({}, {"token": ""}, {"token": MASK}):
+        refused = await patch(api, made, 400, config={"url": url, **kept})
+        assert refused == {"error": "config.token: must be given again, as host or port changed"}
+    assert await stored(api, made) == NTFY
+    await patch(api, made, config={"url": url, "token": "other"})
+    assert await stored(api, made) == {**NTFY, "url": url, "token": "other"}
+
+
+async def test_leaving_the_host_out_again_is_a_move_too(api: Api) -> None:
+    made = await make(api)
+    refused = await patch(api, made, 400, config={"url": ""})
+    assert refused["error"].startswith("config.token")
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "field"),
+    [
+        ("ntfy", {"topic": "a b"}, "config.topic"),
+        ("ntfy", {"topic": "ops", "other": "x"}, "config.other"),
+        ("webhook", {"url": "nowhere"}, "config.url"),
+        ("webhook", {"url": "https://x.test/", "secret": TOKEN}, "config.secret"),
+        ("slack", {"url": ""}, "config.url"),
+        ("slack", {"url": MASK}, "config.url"),
+        ("email", {"to": TOKEN}, "config.to"),
+        ("apprise", {"url": f"json://{TOKEN}"}, "config.url"),
+        ("carrier-pigeon", {"to": "x"}, "type"),
+    ],
+)
+async def test_what_is_wrong_is_named_and_not_repeated(
+    api: Api, kind: str, config: dict[str, str], field: str
+) -> None:
+    refused = await make(api, kind, 400, **config)
+    assert refused["error"].startswith(field)
+    assert TOKEN not in refused["error"]
+    assert await listed(api) == []
+
+
+async def test_the_whole_is_checked_after_an_edit(api: Api) -> None:
+    made = await make(api)
+    assert (await patch(api, made, 400, config={"topic": ""}))[
+        "error"
+    ] == "config.topic: is required"
+    assert (await patch(api, made, 400, name=" "))["error"].startswith("name")
+    assert (await patch(api, made, 400, type="slack"))["error"] == "invalid JSON body"
+
+
+def without_keys(api: Api) -> None:
+    object.__setattr__(api.context, "keyring", Keyring(None))
+
+
+async def test_without_a_key_no_secret_is_taken_and_what_has_none_is(api: Api) -> None:
+    without_keys(api)
+    assert await make(api, status=400) == {"error": "encryption_key_missing"}
+    await make(api, topic="ops")
+
+
+async def test_secrets_that_no_key_opens_are_given_again_and_cannot_be_kept(api: Api) -> None:
+    made = await make(api)
+    object.__setattr__(api.context, "keyring", Keyring(b"o" * 32))
+    tested = await api.ask("editor", "POST", f"/api/v1/notification-channels/{made['id']}/test")
+    assert await tested.get_json() == {"ok": False, "reason": "decrypt_failed"}
+    refused = await patch(api, made, 400, config={"topic": "night"})
+    assert refused["error"].startswith("config.token")
+    await patch(api, made, config={"token": "new"})
+    assert await stored(api, made) == {**NTFY, "token": "new"}
+
+
+async def test_there_are_only_so_many_in_a_project(api: Api, monkeypatch: Any) -> None:
+    async def full(*_: Any) -> int:
+        return CHANNELS_OF_PROJECT_MOST
+
+    monkeypatch.setattr(table, "count_channels", full)
+    assert await make(api, status=409) == {"error": "channel_quota"}
+
+
+async def test_a_monitor_tells_channels_of_its_own_project_until_they_go(api: Api) -> None:
+    made = await make(api)
+    monitor = (await api.new_monitor()).uid
+    foreign = (await api.new_monitor("acme/mill")).uid
+    path = f"/monitors/{monitor}/notifications"
+    body = {"channel_id": made["id"]}
+    for _ in range(2):
+        answer = await api.ask("editor", "POST", f"/api/v1{path}", body)
+        assert answer.status_code == 204
+    assert await listed(api, path) == [made]
+    answer = await api.ask("editor", "POST", f"/api/v1/monitors/{foreign}/notifications", body)
+    assert await answer.get_json() == {"error": "channel_id: names no channel of this project"}
+    gone = [
+        (await api.ask("editor", "DELETE", f"/api/v1{path}/{made['id']}")).status_code
+        for _ in range(2)
+    ]
+    assert gone == [204, 404]
+    assert await listed(api, path) == []
+    await api.ask("editor", "POST", f"/api/v1{path}", body)
+    await api.ask("editor", "DELETE", f"/api/v1/notification-channels/{made['id']}")
+    assert await listed(api, path) == []
+    actions = [
+        action for (action,) in await api.rows("select action from audit_entries order by id")
+    ]
+    assert [a for a in actions if a.startswith("channel")] == [
+        "channel.create",
+        "channel.attach",
+        "channel.detach",
+        "channel.attach",
+        "channel.delete",
+    ]
+
+
+async def test_a_test_says_how_it_went_in_bounded_words(api: Api) -> None:
+    async with service() as peer:
+        made = await make(api, "webhook", url=f"{peer.url}/{TOKEN}")
+        path = f"/api/v1/notification-channels/{made['id']}/test"
+        blocked = await (await api.ask("editor", "POST", path)).get_json()
+        assert blocked == {"ok": False, "reason": "target_blocked"}
+        assert peer.got == []
+        means = api.context.means
+        open_reach = replace(means.reach, policy=notify_policy(allow_private=True))
+        object.__setattr__(api.context, "means", replace(means, reach=open_reach))
+        assert await (await api.ask("editor", "POST", path)).get_json() == {"ok": True}
+    (got,) = peer.got
+    assert got.json["event"] == "channel.test"
+    assert "Operators" in str(got.json["lines"])
+    with refusing_port() as port:
+        away = await make(api, "webhook", url=f"http://127.0.0.1:{port}/{TOKEN}")
+        path = f"/api/v1/notification-channels/{away['id']}/test"
+        failed = await (await api.ask("editor", "POST", path)).get_json()
+    assert failed == {"ok": False, "reason": "connect_refused"}

@@ -1,0 +1,175 @@
+"""Leasers that are killed at any moment, receivers that fail, hang and lie: every event arrives,
+those of one incident at one destination first in their order, and nothing is left."""
+
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from leadline.storage.core.instant import SECOND, Instant
+from tests.support.run.effort import IS_SOAK
+from tests.support.worlds.leasing import (
+    OK,
+    REFUSED,
+    Arrival,
+    Receiver,
+    lease_on,
+    leaser_of,
+    receiving,
+    until_settled,
+)
+from tests.support.worlds.telling_world import Telling
+from tests.support.worlds.world import World
+
+ROOT = Path(__file__).parents[2]
+# A soak run repeats these tests with more events.
+pytestmark = [pytest.mark.soak] if IS_SOAK else []
+SEQS = 25 if IS_SOAK else 8
+STREAMS = 12 if IS_SOAK else 5
+# How much product time passes in each real second, where it is the test's to say.
+SPEED = 30
+
+
+class Liar:
+    """Takes what it is sent and says something else: nothing, no, or a connection that breaks."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+
+    async def __call__(self, _arrival: Arrival, stream: trio.SocketStream) -> None:
+        said = self.chance.random()
+        if said < 0.2:
+            await stream.send_all(REFUSED)
+        elif said < 0.25:
+            await trio.sleep(30)
+        elif said < 0.35:
+            # It has it, and whoever sent it will never know.
+            await stream.aclose()
+        elif said < 0.45:
+            await stream.send_all(OK[:10])
+            await stream.aclose()
+        else:
+            if said < 0.6:
+                await trio.sleep(self.chance.random() * 0.2)
+            await stream.send_all(OK)
+
+
+async def tell_all(tell: Telling, streams: list[UUID], channel: int, chance: Random) -> None:
+    """Each stream by a teller of its own, as who holds an incident does; people hear of it too."""
+
+    async def teller(stream: UUID) -> None:
+        for seq in range(1, SEQS + 1):
+            async with tell.world.pool.transaction("tell") as tx:
+                await tell.tell(tx, stream, seq)
+                await tell.page(tx, stream, f"{stream} {seq}", channel)
+                # What is written is not committed at once: settlers come in between.
+                await trio.sleep(chance.random() * 0.05)
+            await trio.sleep(chance.random() * 0.2)
+
+    async with trio.open_nursery() as nursery:
+        for stream in streams:
+            nursery.start_soon(teller, stream)
+
+
+@asynccontextmanager
+async def receivers(tell: Telling) -> AsyncIterator[tuple[Receiver, int]]:
+    """Two webhooks that lie, one that is well, and a channel that lies."""
+    async with receiving() as receiver:
+        for n, path in enumerate(("/a", "/b", "/page")):
+            receiver.behaves[path] = Liar(n)
+        for path in ("/a", "/b", "/well"):
+            await tell.webhook(receiver.url(path))
+        channel = await tell.channel(receiver.url("/page"))
+        yield receiver, channel.id
+
+
+async def expect_all(tell: Telling, receiver: Receiver, streams: list[UUID]) -> None:
+    events = await tell.events()
+    assert len(events) == len(streams) * SEQS * 4
+    assert {event.status for event in events} == {"delivered"}
+    stream_of = {str(event.uid): str(event.stream) for event in events}
+    order: dict[tuple[str, str], list[int]] = {}
+    for arrival in receiver.got:
+        document = arrival.document
+        # A page says it in its document, and has no headers where no secret signs.
+        uid = document.get("id") or arrival.headers["webhook-id"]
+        seq = document.get("seq") or int(document["title"].rsplit(" ", 1)[1])
+        seen = order.setdefault((stream_of[uid], arrival.path), [])
+        if seq not in seen:
+            seen.append(seq)
+    wanted = list(range(1, SEQS + 1))
+    assert order == {
+        (str(stream), path): wanted for stream in streams for path in ("/a", "/b", "/well", "/page")
+    }
+
+
+async def test_leasers_that_are_cancelled_anywhere(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.3)
+    tell, chance = Telling(world), Random(11)
+    streams = [uuid4() for _ in range(STREAMS)]
+
+    async def keep_time() -> None:
+        began, start = trio.current_time(), world.now
+        while True:
+            world.now = Instant(start + int((trio.current_time() - began) * SPEED * SECOND))
+            await trio.sleep(0.005)
+
+    async def killed_at_random() -> None:
+        while True:
+            leaser = leaser_of(world.pool, world.keyring, max_attempts=10_000)
+            with trio.move_on_after(0.2 + chance.random()):
+                await lease_on(leaser)
+
+    async with receivers(tell) as (receiver, channel), trio.open_nursery() as nursery:
+        nursery.start_soon(keep_time)
+        for _ in range(3):
+            nursery.start_soon(killed_at_random)
+        await tell_all(tell, streams, channel, chance)
+        await until_settled(tell, "delivered", seconds=90)
+        nursery.cancel_scope.cancel()
+    await expect_all(tell, receiver, streams)
+    assert len(receiver.got) > len(await tell.events())
+
+
+async def test_processes_that_are_killed(world: World, dsn: str) -> None:
+    tell, chance = Telling(world), Random(12)
+    streams = [uuid4() for _ in range(STREAMS)]
+    kills = 0
+
+    async def killed_at_random() -> None:
+        nonlocal kills
+        while True:
+            child = await trio.lowlevel.open_process(
+                [sys.executable, "-m", "tests.support.processes.leaser_process", dsn],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+            )
+            try:
+                assert child.stdout is not None
+                said = await child.stdout.receive_some()
+                assert said == b"ready\n", "a leaser ended by itself: nobody would deliver anything"
+                await trio.sleep(0.2 + chance.random() * 2)
+            finally:
+                child.kill()
+                with trio.CancelScope(shield=True):
+                    await child.wait()
+            kills += 1
+
+    async with receivers(tell) as (receiver, channel), trio.open_nursery() as nursery:
+        world.now = Instant(time.time_ns() // 1_000)
+        for _ in range(3):
+            nursery.start_soon(killed_at_random)
+        await tell_all(tell, streams, channel, chance)
+        await until_settled(tell, "delivered", seconds=120)
+        nursery.cancel_scope.cancel()
+    await expect_all(tell, receiver, streams)
+    assert kills

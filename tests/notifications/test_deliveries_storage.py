@@ -1,0 +1,495 @@
+"""Events are leased within bounds, settled once, each stream in its order, whoever interleaves."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import trio
+
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.pools import Tx
+from leadline.storage.notifications.rules.delivery_retry import (
+    LEASE_US,
+    ROOMS,
+    SLOW_AFTER_US,
+    Holding,
+    Outcome,
+    Status,
+    rooms_beside,
+)
+from leadline.storage.notifications.rules.notification import Topic
+from leadline.storage.notifications.tables import dead_letters
+from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.notifications.transactions.lease_deliveries import (
+    Claim,
+    Delivery,
+    lease_deliveries,
+)
+from leadline.storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
+from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.telling_world import Telling, a_page
+from tests.support.worlds.world import START, World
+
+FAILED = Outcome("http_status 503")
+DELIVERED = Outcome()
+MOST = 3
+
+
+async def leased(world: World, held: Sequence[Holding] = ()) -> Sequence[Delivery]:
+    return (await claimed(world, held)).deliveries
+
+
+async def claimed(world: World, held: Sequence[Holding] = ()) -> Claim:
+    async with world.pool.transaction("lease_deliveries") as tx:
+        return await lease_deliveries(tx, rooms_beside(held), MOST)
+
+
+async def settled(world: World, *ended: tuple[Delivery, Outcome]) -> Settled:
+    async with world.pool.transaction("settle_deliveries") as tx:
+        return await settle_deliveries(tx, ended, MOST, lambda: 0.5)
+
+
+async def statuses(tell: Telling) -> list[str]:
+    return [event.status for event in await tell.events()]
+
+
+async def test_what_is_leased_is_nobody_elses_until_the_lease_ends(world: World) -> None:
+    tell = Telling(world)
+    hook = await tell.webhook()
+    await tell.told(uuid4(), 1)
+    (mine,) = await leased(world)
+    assert mine.webhook is not None
+    assert (mine.webhook.uid, mine.event.attempts) == (hook.uid, 1)
+    assert not await leased(world)
+    world.now = Instant(world.now + LEASE_US - 1)
+    assert not await leased(world)
+    world.now = Instant(world.now + 1)
+    (again,) = await leased(world)
+    assert again.event.uid == mine.event.uid
+    assert again.event.attempts == 2
+    assert again.lease != mine.lease
+    # Who had it before changes nothing any more.
+    assert await settled(world, (mine, Outcome())) == Settled()
+    assert (await settled(world, (again, Outcome()))).became == {
+        (again.event.org, again.event.id): Status.DELIVERED
+    }
+
+
+async def test_a_stream_goes_one_by_one_and_streams_go_side_by_side(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    one, other = uuid4(), uuid4()
+    for stream, seq in ((one, 1), (one, 2), (one, 3), (other, 1)):
+        await tell.told(stream, seq)
+    first = await leased(world)
+    assert [d.event.id for d in first] == [1, 4]
+    assert not await leased(world)
+    await settled(world, *((d, Outcome()) for d in first))
+    (second,) = await leased(world)
+    assert second.event.id == 2
+    await settled(world, (second, FAILED))
+    world.now = Instant(world.now + 10 * SECOND)
+    (again,) = await leased(world)
+    assert again.event.id == 2
+    await settled(world, (again, Outcome()))
+    (third,) = await leased(world)
+    assert third.event.id == 3
+
+
+async def test_a_dead_event_blocks_what_follows_it_and_nothing_else(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    stream = uuid4()
+    await tell.told(stream, 1)
+    await tell.told(stream, 2)
+    for _ in range(MOST):
+        (one,) = await leased(world)
+        await settled(world, (one, FAILED))
+        world.now = Instant(world.now + 3600 * SECOND)
+    assert await statuses(tell) == ["dead", "pending"]
+    await tell.told(stream, 3)
+    await tell.told(uuid4(), 1)
+    (other,) = await leased(world)
+    assert other.event.id == 4
+    assert (await tell.events())[0].last_error == "http_status 503"
+
+
+async def outage_told(world: World, channel: int, monitor: UUID, outage: UUID) -> None:
+    """Of a monitor without an incident: each outage is a conversation of its own."""
+    async with world.pool.transaction("page") as tx:
+        await page_channels(
+            tx, world.org, world.project, monitor, outage, Topic.MONITOR, [channel], a_page()
+        )
+
+
+async def died(world: World, one: Delivery) -> None:
+    """By failing so often, or by never being heard of."""
+    async with world.pool.transaction("wear") as tx:
+        await tx.execute("update outbox set attempts = 99 where id = %(id)s", id=one.event.id)
+    await settled(world, (one, FAILED))
+    world.now = Instant(world.now + 3600 * SECOND)
+
+
+async def test_a_dead_page_of_one_outage_keeps_nothing_of_the_next_back(world: World) -> None:
+    """What follows it in its own outage waits for it, and comes after it when it is replayed."""
+    tell = Telling(world)
+    channel = await tell.channel()
+    monitor, first, second = uuid4(), uuid4(), uuid4()
+    for outage in (first, first, second, second):
+        await outage_told(world, channel.id, monitor, outage)
+    (one,) = await leased(world)
+    await died(world, one)
+    # Of the first outage's, also what is written later.
+    await outage_told(world, channel.id, monitor, first)
+    for expected in (3, 4):
+        (one,) = await leased(world)
+        assert one.event.id == expected
+        await settled(world, (one, Outcome()))
+    assert not await leased(world)
+    async with world.pool.transaction("replay") as tx:
+        found = await dead_letters.select_dead_after(tx, 0)
+        assert len(await dead_letters.replay(tx, found, wait=True)) == 1
+    for expected in (1, 2, 5):
+        (one,) = await leased(world)
+        assert one.event.id == expected
+        await settled(world, (one, Outcome()))
+    assert await statuses(tell) == ["delivered"] * 5
+
+
+async def test_a_page_that_is_lost_keeps_nothing_of_the_next_outage_back(world: World) -> None:
+    tell = Telling(world)
+    channel = await tell.channel()
+    monitor = uuid4()
+    for _ in range(2):
+        await outage_told(world, channel.id, monitor, uuid4())
+    for _ in range(MOST):
+        assert [d.event.id for d in await leased(world)] == [1]
+        world.now = Instant(world.now + LEASE_US)
+    assert (await claimed(world)).lost == 1
+    assert [d.event.id for d in await leased(world)] == [2]
+
+
+async def test_who_writes_while_a_page_dies_waits_for_it_or_not(world: World) -> None:
+    """For it in its own outage, and not in the next."""
+    tell = Telling(world)
+    channel = await tell.channel()
+    for is_same in (True, False):
+        monitor, outage = uuid4(), uuid4()
+        await outage_told(world, channel.id, monitor, outage)
+        (one,) = await leased(world)
+        async with world.pool.transaction("wear") as tx:
+            await tx.execute("update outbox set attempts = 99 where id = %(id)s", id=one.event.id)
+        async with _settling(world, one, FAILED) as nursery:
+            latter = outage if is_same else uuid4()
+            nursery.start_soon(outage_told, world, channel.id, monitor, latter)
+        assert (await tell.events())[-1].ready != is_same
+        world.now = Instant(world.now + 3600 * SECOND)
+
+
+async def test_an_attempt_of_which_nothing_is_heard_counts_and_the_last_is_lost(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    await tell.told(uuid4(), 1)
+    for _ in range(MOST):
+        assert len(await leased(world)) == 1
+        world.now = Instant(world.now + LEASE_US)
+    claim = await claimed(world)
+    assert (len(claim.deliveries), claim.lost) == (0, 1)
+    (event,) = await tell.events()
+    assert (event.status, event.last_error, event.attempts) == ("dead", "lease_lost", MOST)
+
+
+async def test_no_more_than_the_bounds_are_held_and_pages_come_first(world: World) -> None:
+    tell = Telling(world)
+    hooks = [await tell.webhook() for _ in range(8)]
+    channels = [await tell.channel() for _ in range(5)]
+    for _ in range(7):
+        await tell.told(uuid4(), 1)
+        await tell.paged(uuid4(), "down", *(row.id for row in channels))
+    first = await leased(world)
+    pages = [d for d in first if d.channel is not None]
+    assert len(first) == 50
+    assert len(pages) == 25
+    assert all(d.channel is not None for d in first[:25])
+    # Another process: five a destination are held by all together.
+    second = await leased(world)
+    by_hook = {row.id: 0 for row in hooks}
+    for d in [*first, *second]:
+        if d.webhook is not None:
+            by_hook[d.webhook.id] += 1
+    assert all(count <= 5 for count in by_hook.values())
+    assert len(second) == 15
+    assert not [d for d in second if d.channel is not None]
+    # Of webhooks no more than thirty, though there is room.
+    world.now = Instant(world.now + LEASE_US)
+    async with world.pool.transaction("quiet") as tx:
+        await tx.execute("update notification_channels set enabled = false")
+    assert len(await leased(world)) == 30
+    page, hook = (Holding(is_page, False, False) for is_page in (True, False))
+    assert len(await leased(world, [page] * 7 + [hook] * 28)) == 2
+    assert not await leased(world, [page] * 50)
+
+
+async def test_who_does_not_answer_gets_nothing_more_until_it_does(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    await tell.told(uuid4(), 1)
+    (one,) = await leased(world)
+    for wait, count in ((SLOW_AFTER_US - 1, 1), (SLOW_AFTER_US + SECOND, 0)):
+        world.now = Instant(START + wait)
+        await tell.told(uuid4(), 1)
+        found = await leased(world)
+        assert len(found) == count
+        await settled(world, *((d, Outcome()) for d in found))
+    await settled(world, (one, Outcome()))
+    assert len(await leased(world)) == 1
+
+
+async def test_those_who_fail_hide_nobody_who_is_well(world: World) -> None:
+    """However many they are, and however long something has been due for them."""
+    tell = Telling(world)
+    for _ in range(55):
+        row = await tell.channel()
+        await tell.paged(uuid4(), "down", row.id)
+    async with world.pool.transaction("fail") as tx:
+        await tx.execute("update destinations set failures = 3")
+    world.now = Instant(world.now + SECOND)
+    well = await tell.channel()
+    await tell.paged(uuid4(), "down", well.id)
+    await tell.webhook()
+    await tell.told(uuid4(), 1)
+    beside = [Holding(is_page=True, is_failing=True, is_slow=True)] * 48
+    found = await leased(world, beside)
+    assert [d.is_failing for d in found] == [True, True, False, False]
+    assert [d.is_page for d in found] == [True, True, True, False]
+
+
+async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    for _ in range(8):
+        await tell.told(uuid4(), 1)
+    first = await leased(world)
+    assert len(first) == 5
+    await settled(world, *((d, FAILED) for d in first[:3]))
+    await settled(world, *((d, FAILED) for d in first[3:]))
+    standing = "select failures, rests_until from destinations"
+    # Half of five seconds, by the chance given; who failed beside it adds nothing.
+    assert await world.rows(standing) == [(1, world.now + 2_500_000)]
+    assert not await leased(world)
+    world.now = Instant(world.now + 2_500_000)
+    (only,) = await leased(world)
+    assert not await leased(world)
+    await settled(world, (only, FAILED))
+    assert await world.rows(standing) == [(2, world.now + 5_000_000)]
+    world.now = Instant(world.now + 5_000_000)
+    (only,) = await leased(world)
+    await settled(world, (only, Outcome()))
+    assert await world.rows(standing) == [(0, None)]
+    assert len(await leased(world)) == 5
+
+
+async def test_what_a_destination_asks_for_is_waited_for(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    await tell.told(uuid4(), 1)
+    await tell.told(uuid4(), 1)
+    first = await leased(world)
+    slow = Outcome("http_status 429", retry_after_us=600 * SECOND)
+    await settled(world, *((d, slow) for d in first))
+    world.now = Instant(world.now + 600 * SECOND - 1)
+    assert not await leased(world)
+    world.now = Instant(world.now + 1)
+    assert len(await leased(world)) == 1
+
+
+async def test_our_own_fault_makes_no_destination_rest(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    await tell.told(uuid4(), 1)
+    await tell.told(uuid4(), 1)
+    first, second = await leased(world)
+    await settled(world, (first, Outcome("bad_payload", is_ours=True)), (second, Outcome()))
+    assert await world.rows("select failures from destinations") == [(0,)]
+    assert [e.last_error for e in await tell.events()] == ["bad_payload", ""]
+
+
+async def test_what_is_for_who_is_turned_off_waits_and_costs_no_attempt(world: World) -> None:
+    tell = Telling(world)
+    hook = await tell.webhook()
+    await tell.told(uuid4(), 1)
+    for enabled, count in ((False, 0), (True, 1)):
+        async with world.pool.transaction("turn") as tx:
+            await enable_webhook(tx, tell.admin, hook.uid, enabled=enabled)
+        found = await leased(world)
+        assert [d.event.attempts for d in found] == [1] * count
+
+
+async def test_the_first_thread_of_a_conversation_is_the_one_that_is_kept(world: World) -> None:
+    tell = Telling(world)
+    channel = await tell.channel()
+    stream = uuid4()
+    for title in ("down", "still down", "up"):
+        await tell.paged(stream, title, channel.id)
+    threads = []
+    for name in ("first", "second", ""):
+        (one,) = await leased(world)
+        threads.append(one.event.thread)
+        await settled(world, (one, Outcome(thread=name)))
+    assert threads == ["", "first", "first"]
+
+
+async def test_who_settles_while_a_follower_is_written_sees_it(world: World) -> None:
+    """The writer holds the head: the settler passes over it, tries again, and then sees what was
+    written."""
+    tell = Telling(world)
+    await tell.webhook()
+    stream = uuid4()
+    await tell.told(stream, 1)
+    (one,) = await leased(world)
+    async with world.pool.transaction("tell") as tx:
+        await tell.tell(tx, stream, 2)
+        tried: list[Settled] = []
+
+        async def settle() -> None:
+            tried.append(await settled(world, (one, Outcome())))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(settle)
+    assert tried == [Settled(busy={(one.event.org, one.event.id)})]
+    assert [e.ready for e in await tell.events()] == [True, False]
+    await settled(world, (one, Outcome()))
+    assert [e.ready for e in await tell.events()] == [True, True]
+
+
+async def test_who_writes_while_the_head_is_settled_waits_and_is_ready(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    stream = uuid4()
+    await tell.told(stream, 1)
+    (one,) = await leased(world)
+    async with _settling(world, one) as nursery:
+        nursery.start_soon(tell.told, stream, 2)
+    assert [(e.status, e.ready) for e in await tell.events()] == [
+        ("delivered", True),
+        ("pending", True),
+    ]
+
+
+async def test_who_writes_while_the_first_of_several_is_settled_waits_for_the_second(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    stream = uuid4()
+    await tell.told(stream, 1)
+    await tell.told(stream, 2)
+    (one,) = await leased(world)
+    async with _settling(world, one) as nursery:
+        nursery.start_soon(tell.told, stream, 3)
+    assert [(e.status, e.ready) for e in await tell.events()] == [
+        ("delivered", True),
+        ("pending", True),
+        ("pending", False),
+    ]
+
+
+async def test_a_webhook_that_is_deleted_while_its_events_are_settled_waits(world: World) -> None:
+    tell = Telling(world)
+    hook = await tell.webhook()
+    stream = uuid4()
+    for seq in (1, 2, 3):
+        await tell.told(stream, seq)
+    (one,) = await leased(world)
+
+    async def delete() -> None:
+        async with world.pool.transaction("delete") as tx:
+            await delete_webhook(tx, tell.admin, hook.uid)
+
+    async with _settling(world, one) as nursery:
+        nursery.start_soon(delete)
+    assert not await tell.events()
+    assert await settled(world, (one, Outcome())) == Settled()
+
+
+@asynccontextmanager
+async def _settling(
+    world: World, one: Delivery, outcome: Outcome = DELIVERED
+) -> AsyncIterator[trio.Nursery]:
+    """Begins what is started once the settlement is written, and commits when that waits."""
+    written = trio.Event()
+
+    async def settle() -> None:
+        async with world.pool.transaction("settle_deliveries") as tx:
+            await settle_deliveries(tx, [(one, outcome)], MOST, lambda: 0.5)
+            written.set()
+            await until_blocked(world.pool)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(settle)
+        await written.wait()
+        yield nursery
+
+
+async def test_tellers_settlers_and_leasers_of_the_same_streams_never_deadlock(
+    world: World,
+) -> None:
+    """Many tellers of few streams to many destinations, against batches that settle across them."""
+    tell = Telling(world)
+    for _ in range(6):
+        await tell.webhook()
+    locks = {uuid4(): trio.Lock() for _ in range(3)}
+
+    async def teller(stream: UUID) -> None:
+        for seq in range(1, 13):
+            async with locks[stream], world.pool.transaction("tell") as tx:
+                await tell.tell(tx, stream, seq)
+
+    done: set[tuple[int, int]] = set()
+
+    async def leaser() -> None:
+        busy: list[tuple[Delivery, Outcome]] = []
+        while len(done) < 3 * 12 * 6:
+            claim = await leased(world)
+            ended = [*busy, *((one, Outcome()) for one in claim)]
+            found = await settled(world, *ended) if ended else Settled()
+            done.update(found.became)
+            busy = [(d, o) for d, o in ended if (d.event.org, d.event.id) in found.busy]
+            await trio.sleep(0.002)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for stream in locks:
+                nursery.start_soon(teller, stream)
+            for _ in range(3):
+                nursery.start_soon(leaser)
+    assert len(done) == 3 * 12 * 6
+    assert set(await statuses(tell)) == {"delivered"}
+    counted = "select deadlocks from pg_stat_database where datname = current_database()"
+    assert await world.rows(counted) == [(0,)]
+
+
+async def test_the_bound_of_a_destination_holds_while_another_leases(world: World) -> None:
+    """Who comes while it is locked takes nothing, and afterwards sees what was taken."""
+    tell = Telling(world)
+    await tell.webhook()
+    for _ in range(9):
+        await tell.told(uuid4(), 1)
+    found: list[Sequence[Delivery]] = []
+
+    async def lease(tx: Tx) -> None:
+        found.append((await lease_deliveries(tx, ROOMS, MOST)).deliveries)
+
+    async with world.pool.transaction("lease_deliveries") as tx:
+        await lease(tx)
+
+        async def beside() -> None:
+            found.append(await leased(world))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(beside)
+    found.append(await leased(world))
+    assert [len(one) for one in found] == [5, 0, 0]

@@ -1,0 +1,558 @@
+"""What is written is delivered, signed and in order; what fails delays nobody else."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+import trio
+import trio.testing
+from standardwebhooks import Webhook
+
+from leadline.daemon.loops import outbox_leaser as leaser_module
+from leadline.daemon.loops.janitor import DELIVERED_KEPT_US, Janitor
+from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool, Tx
+from leadline.storage.notifications.transactions.edit_channels import create_channel
+from tests.support.peers.servers import answer
+from tests.support.worlds.leasing import (
+    Arrival,
+    hang,
+    leaser_of,
+    leasing,
+    receiving,
+    refuse,
+    take,
+    until_settled,
+)
+from tests.support.worlds.telling_world import SECRET, Telling
+from tests.support.worlds.trouble import FlakyPool
+from tests.support.worlds.world import World
+
+
+async def test_a_webhook_gets_what_was_told_signed_twice(world: World) -> None:
+    tell = Telling(world)
+    stream = uuid4()
+    async with receiving() as receiver:
+        await tell.webhook(receiver.url("/hook"))
+        await tell.told(stream, 1, "incident.opened")
+        async with leasing(tell):
+            (got,) = await receiver.until(1)
+            await until_settled(tell, "delivered")
+    (event,) = await tell.events()
+    # Raises where the signature is not the body's, or its instant not now's.
+    assert Webhook(SECRET).verify(got.body, got.headers) == {"event": "incident.opened", "seq": 1}
+    assert got.headers["webhook-id"] == str(event.uid)
+    assert got.headers["x-leadline-event"] == "incident.opened"
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    whole = hmac.new(key, got.body, hashlib.sha256).hexdigest()
+    assert got.headers["x-leadline-signature"] == f"sha256={whole}"
+
+
+async def test_a_page_reaches_its_channel_with_a_link_and_the_conversations_key(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    stream = uuid4()
+    async with receiving() as receiver:
+        channel = await tell.channel(receiver.url("/page"))
+        await tell.paged(stream, "Shop is down", channel.id)
+        async with leasing(tell):
+            (got,) = await receiver.until(1)
+            await until_settled(tell, "delivered")
+    (event,) = await tell.events()
+    page = got.document
+    assert (page["title"], page["status"], page["severity"]) == ("Shop is down", "down", "major")
+    assert page["link"] == "https://up.example.com/incidents/1"
+    assert (page["id"], page["key"]) == (str(event.uid), str(stream))
+
+
+async def test_tries_have_one_id_and_end_when_it_is_taken(world: World) -> None:
+    tell = Telling(world)
+
+    async def third_time(arrival: Arrival, stream: trio.SocketStream) -> None:
+        await (take if len(receiver.got) > 2 else refuse)(arrival, stream)
+
+    async with receiving() as receiver:
+        receiver.otherwise = third_time
+        await tell.webhook(receiver.url())
+        await tell.told(uuid4(), 1)
+        async with leasing(tell) as leaser:
+            for count in (1, 2, 3):
+                await receiver.until(count)
+                await _until_tried(tell, count)
+                world.now = Instant(world.now + HOUR)
+            await until_settled(tell, "delivered")
+    assert len({got.headers["webhook-id"] for got in receiver.got}) == 1
+    assert leaser.counts == {
+        ("incident_webhook", "failed"): 2,
+        ("incident_webhook", "delivered"): 1,
+    }
+
+
+async def test_a_dead_event_blocks_its_stream_and_a_dead_endpoint_nobody_else(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    one, other = uuid4(), uuid4()
+    async with receiving() as receiver:
+        receiver.behaves["/dead"] = refuse
+        await tell.webhook(receiver.url("/dead"))
+        await tell.webhook(receiver.url("/well"))
+        for seq in (1, 2, 3):
+            await tell.told(one, seq)
+        await tell.told(other, 1)
+        async with leasing(tell, max_attempts=1):
+            await receiver.until(4, "/well")
+            await receiver.until(1, "/dead")
+            # Settled too: by the clock that is set forward their leases would have ended.
+            await _until_idle(tell)
+            world.now = Instant(world.now + HOUR)
+            await receiver.until(2, "/dead")
+            await _until(tell, {"dead": 2, "pending": 2, "delivered": 4})
+            world.now = Instant(world.now + HOUR)
+            await tell.told(uuid4(), 1)
+            await receiver.until(5, "/well")
+            await receiver.until(3, "/dead")
+    seqs = [got.document["seq"] for got in receiver.at("/dead")]
+    assert seqs == [1, 1, 1]
+
+
+async def test_pages_wait_for_no_webhook_that_hangs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaser_module, "SLOW_AFTER_US", HOUR)
+    tell = Telling(world)
+    async with receiving() as receiver:
+        receiver.behaves["/hangs"] = hang
+        for _ in range(12):
+            await tell.webhook(receiver.url("/hangs"))
+        channel = await tell.channel(receiver.url("/page"))
+        for _ in range(5):
+            await tell.told(uuid4(), 1)
+        async with leasing(tell):
+            await receiver.until(30, "/hangs")
+            for count in range(1, 8):
+                await tell.paged(uuid4(), "down", channel.id)
+                await receiver.until(count, "/page")
+        assert len(receiver.at("/hangs")) == 30
+
+
+async def test_pages_wait_for_no_channels_that_hang(world: World) -> None:
+    """More of them than one process holds, and all were well until now."""
+    tell = Telling(world)
+    async with receiving() as receiver:
+        receiver.behaves["/hangs"] = hang
+        for _ in range(60):
+            channel = await tell.channel(receiver.url("/hangs"))
+            for _ in range(2):
+                await tell.paged(uuid4(), "down", channel.id)
+        well = await tell.channel(receiver.url("/page"))
+        async with leasing(tell):
+            await receiver.until(50, "/hangs")
+            with trio.fail_after(8):
+                for count in range(1, 4):
+                    await tell.paged(uuid4(), "down", well.id)
+                    await receiver.until(count, "/page")
+
+
+async def test_what_no_key_opens_is_a_failure_of_its_own(world: World) -> None:
+    tell = Telling(world)
+    async with receiving() as receiver:
+        world.keyring = Keyring(b"o" * 32)
+        await tell.webhook(receiver.url("/closed"))
+        world.keyring = Keyring(b"k" * 32)
+        await tell.webhook(receiver.url("/open"))
+        await tell.told(uuid4(), 1)
+        async with leasing(tell):
+            await receiver.until(1, "/open")
+            await _until_tried(tell, 1)
+    events = await tell.events()
+    assert [(e.status, e.last_error) for e in events] == [
+        ("pending", "decrypt_failed"),
+        ("delivered", ""),
+    ]
+    assert not receiver.at("/closed")
+
+
+async def test_a_page_that_cannot_be_read_fails_alone(world: World) -> None:
+    tell = Telling(world)
+    async with receiving() as receiver:
+        channel = await tell.channel(receiver.url("/page"))
+        await tell.paged(uuid4(), "first", channel.id)
+        await tell.paged(uuid4(), "second", channel.id)
+        async with world.pool.transaction("spoil") as tx:
+            await tx.execute("""update outbox set payload = '{"event": 1}' where id = 1""")
+        async with leasing(tell, max_attempts=1):
+            await until_settled(tell, "dead", "delivered")
+    assert [(e.status, e.last_error) for e in await tell.events()] == [
+        ("dead", "bad_payload"),
+        ("delivered", ""),
+    ]
+    assert await world.rows("select failures from destinations") == [(0,)]
+
+
+async def test_what_the_database_refuses_of_one_is_settled_for_the_others(world: World) -> None:
+    """A constraint stands for whatever a database may refuse of one row."""
+    tell = Telling(world)
+    async with receiving() as receiver:
+        hook = await tell.webhook(receiver.url())
+        for seq in (1, 2, 3):
+            await tell.told(uuid4(), seq)
+        async with world.pool.transaction("spoil") as tx:
+            await tx.execute(
+                "alter table outbox add constraint odd check (id <> 2 or status <> 'delivered')"
+            )
+        async with leasing(tell):
+            await receiver.until(3)
+            await _until(tell, {"pending": 1, "delivered": 2})
+    assert hook.enabled
+    assert [e.status for e in await tell.events()] == ["delivered", "pending", "delivered"]
+
+
+@pytest.mark.parametrize("when", ["fail_before", "fail_after"])
+async def test_what_was_sent_while_the_store_was_away_is_settled_and_not_sent_again(
+    world: World, when: str
+) -> None:
+    tell = Telling(world)
+    flaky = FlakyPool(world.pool)
+    leaser = leaser_of(cast("Pool", flaky), world.keyring)
+    async with receiving() as receiver, trio.open_nursery() as nursery:
+        await tell.webhook(receiver.url())
+        await tell.told(uuid4(), 1)
+        await nursery.start(leaser.run)
+        await leaser.pass_once()
+        await receiver.until(1)
+        await leaser.wake.wait(5)
+        getattr(flaky, when).add("settle_deliveries")
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await leaser.pass_once()
+        getattr(flaky, when).clear()
+        await leaser.pass_once()
+        leaser.close()
+    assert [e.status for e in await tell.events()] == ["delivered"]
+    assert len(receiver.got) == 1
+
+
+async def test_a_lease_that_ended_meanwhile_is_anothers_and_nothing_is_overwritten(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    slow, quick = (leaser_of(world.pool, world.keyring) for _ in range(2))
+    async with receiving() as receiver, trio.open_nursery() as nursery:
+        receiver.otherwise = refuse
+        await tell.webhook(receiver.url())
+        await tell.told(uuid4(), 1)
+        for leaser in (slow, quick):
+            await nursery.start(leaser.run)
+        await slow.pass_once()
+        await receiver.until(1)
+        await slow.wake.wait(5)
+        # Its answer is in hand and not settled when its lease ends.
+        world.now = Instant(world.now + HOUR)
+        receiver.otherwise = take
+        await quick.pass_once()
+        await receiver.until(2)
+        await quick.wake.wait(5)
+        await slow.pass_once()
+        assert [e.status for e in await tell.events()] == ["pending"]
+        assert not slow.counts
+        await quick.pass_once()
+        slow.close()
+        quick.close()
+    assert [(e.status, e.attempts) for e in await tell.events()] == [("delivered", 2)]
+    assert await world.rows("select failures from destinations") == [(0,)]
+
+
+async def test_a_send_ends_with_the_lease_that_allowed_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaser_module, "LEASE_US", 200_000)
+    tell = Telling(world)
+    async with receiving() as receiver:
+        receiver.otherwise = hang
+        await tell.webhook(receiver.url())
+        await tell.told(uuid4(), 1)
+        with trio.fail_after(30):
+            async with leasing(tell):
+                await _until_tried(tell, 1)
+    assert [e.last_error for e in await tell.events()] == ["timeout"]
+
+
+async def test_a_stop_waits_for_what_is_on_its_way_and_settles_it(world: World) -> None:
+    tell = Telling(world)
+    go = trio.Event()
+
+    async def slowly(arrival: Arrival, stream: trio.SocketStream) -> None:
+        await go.wait()
+        await take(arrival, stream)
+
+    async with receiving() as receiver:
+        receiver.otherwise = slowly
+        await tell.webhook(receiver.url())
+        await tell.told(uuid4(), 1)
+        leaser = leaser_of(world.pool, world.keyring)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(leaser.run)
+            await leaser.pass_once()
+            await receiver.until(1)
+            leaser.close()
+            assert await leaser.pass_once() == 0
+            go.set()
+    assert [e.status for e in await tell.events()] == ["delivered"]
+
+
+async def test_a_stop_that_cannot_wait_leaves_the_lease(world: World) -> None:
+    tell = Telling(world)
+    async with receiving() as receiver:
+        receiver.behaves["/hangs"] = hang
+        await tell.webhook(receiver.url("/hangs"))
+        await tell.webhook(receiver.url("/takes"))
+        await tell.told(uuid4(), 1)
+        leaser = leaser_of(world.pool, world.keyring)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(leaser.run)
+            await leaser.pass_once()
+            await receiver.until(2)
+            # Of the two one is answered; it is settled in the end.
+            await leaser.wake.wait(5)
+            nursery.cancel_scope.cancel()
+    hanging, taken = await tell.events()
+    assert (hanging.status, hanging.lease is None) == ("pending", False)
+    assert taken.status == "delivered"
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_what_is_leased_while_the_leaser_ends_stays_leased_and_is_no_fault(
+    world: World, steps: int
+) -> None:
+    """However far the end has come by then."""
+    tell = Telling(world)
+
+    class Ending(FlakyPool):
+        """Its leases are committed just as the leaser is cancelled."""
+
+        async def transact(self, name: str, work: Callable[[Tx], Awaitable[Any]]) -> Any:
+            result = await super().transact(name, work)
+            if name == "lease_deliveries" and result[0].deliveries and receiver.got:
+                scope.cancel()
+                for _ in range(steps):
+                    await trio.lowlevel.checkpoint()
+            return result
+
+    leaser = leaser_of(cast("Pool", Ending(world.pool)), world.keyring)
+
+    async def run() -> None:
+        with scope:
+            await leaser.run()
+
+    scope = trio.CancelScope()
+    async with receiving() as receiver, trio.open_nursery() as nursery:
+        receiver.otherwise = hang
+        await tell.webhook(receiver.url())
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        for count in (1, 1):
+            await tell.told(uuid4(), 1)
+            await leaser.pass_once()
+            await receiver.until(count)
+    assert [(e.status, e.lease is None) for e in await tell.events()] == [("pending", False)] * 2
+    assert len(receiver.got) == 1
+
+
+async def test_what_the_service_called_the_first_message_goes_with_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Telling(world)
+    stream = uuid4()
+
+    async def named(_arrival: Arrival, peer: trio.SocketStream) -> None:
+        await peer.send_all(answer(b'{"ok":true,"result":{"message_id":77}}'))
+
+    async with receiving() as receiver:
+        receiver.otherwise = named
+        monkeypatch.setattr("leadline.probes.senders.telegram.ORIGIN", receiver.url(""))
+        async with world.pool.transaction("make") as tx:
+            config = {"bot_token": "1:" + "x" * 30, "chat_id": "-5"}
+            row = await create_channel(
+                tx,
+                world.editor,
+                world.project_uid,
+                "telegram",
+                "people",
+                config,
+                world.keyring,
+                enabled=True,
+            )
+        await tell.paged(stream, "down", row.id)
+        await tell.paged(stream, "still down", row.id)
+        async with leasing(tell):
+            await until_settled(tell, "delivered")
+    first, second = receiver.got
+    assert "reply_parameters" not in first.document
+    assert second.document["reply_parameters"]["message_id"] == 77
+
+
+async def test_what_waits_and_what_was_given_up_is_counted(world: World) -> None:
+    tell = Telling(world)
+    async with receiving() as receiver:
+        receiver.otherwise = refuse
+        await tell.webhook(receiver.url())
+        stream = uuid4()
+        for seq in (1, 2):
+            await tell.told(stream, seq)
+        async with leasing(tell, max_attempts=1):
+            await _until(tell, {"dead": 1, "pending": 1})
+        leaser = leaser_of(world.pool, world.keyring)
+        await leaser.pass_once()
+    assert leaser.backlog is not None
+    found = leaser.backlog
+    assert (found.pending, found.dead, found.failing, found.oldest_us) == (1, 1, 1, 0)
+
+
+async def test_what_was_delivered_is_kept_for_two_weeks_and_what_was_given_up_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.daemon.loops.janitor.DELIVERED_AT_ONCE", 2)
+    tell = Telling(world)
+    over, dead, ongoing = uuid4(), uuid4(), uuid4()
+    async with receiving() as receiver:
+        receiver.behaves["/dead"] = refuse
+        well = await tell.channel(receiver.url("/well"))
+        bad = await tell.channel(receiver.url("/dead"))
+        for _ in range(3):
+            await tell.paged(over, "down", well.id)
+        await tell.paged(dead, "down", bad.id)
+        await tell.paged(ongoing, "down", well.id)
+        async with world.pool.transaction("open") as tx:
+            await tx.execute(
+                "insert into incidents (org, uid, project, seq, title, status, impact, source, "
+                "started_at, created_at, updated_at) values (%(org)s, %(uid)s, %(project)s, 1, "
+                "'open', 'investigating', 'minor', 'manual', now(), now(), now())",
+                org=world.org,
+                project=world.project,
+                uid=ongoing,
+            )
+        async with leasing(tell, max_attempts=1):
+            await _until(tell, {"delivered": 4, "dead": 1})
+    janitor = Janitor(world.pool, lambda: world.now, heartbeat_days=4, ledger_days=4, gate_days=90)
+    kept = "select conversation from conversations"
+    world.now = Instant(world.now + 14 * DAY - HOUR)
+    await janitor._drop_delivered(Instant(world.now - DELIVERED_KEPT_US))
+    assert len(await tell.events()) == 5
+    world.now = Instant(world.now + 2 * HOUR)
+    await janitor._drop_delivered(Instant(world.now - DELIVERED_KEPT_US))
+    assert [event.status for event in await tell.events()] == ["dead"]
+    # Who was told of what goes on is told of its end, however long that takes.
+    assert {row[0] for row in await world.rows(kept)} == {dead, ongoing}
+
+
+class Counting(FlakyPool):
+    """Remembers what it was asked for."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self.asked: list[str] = []
+
+    @asynccontextmanager
+    async def transaction(self, name: str, **given: Any) -> AsyncIterator[Tx]:
+        self.asked.append(name)
+        async with super().transaction(name, **given) as tx:
+            yield tx
+
+
+async def test_while_nothing_is_due_a_pass_opens_no_transaction(world: World) -> None:
+    """Also where something waits: for who is turned off, who rests, or what is leased."""
+    tell = Telling(world)
+    pool = Counting(world.pool)
+    leaser = leaser_of(cast("Pool", pool), world.keyring)
+    async with receiving() as receiver, trio.open_nursery() as nursery:
+        receiver.otherwise = hang
+        await nursery.start(leaser.run)
+        await leaser.pass_once()
+        pool.asked.clear()
+        await leaser.pass_once()
+        assert not pool.asked
+        await tell.webhook(receiver.url())
+        await tell.told(uuid4(), 1)
+        # Where something was due there may be more.
+        for expected in (["lease_deliveries"], ["lease_deliveries"], []):
+            pool.asked.clear()
+            await leaser.pass_once()
+            assert pool.asked == expected
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_waits_is_counted_in_vain_once_and_not_with_each_pass(world: World) -> None:
+    """Where counting takes too long the deliveries go on in their own time."""
+    pool = Counting(world.pool)
+    pool.fail_before.add("look_at_outbox")
+    leaser = leaser_of(cast("Pool", pool), world.keyring)
+    with pytest.raises(Unavailable):
+        await leaser.pass_once()
+    await leaser.pass_once()
+    assert pool.asked.count("look_at_outbox") == 1
+
+
+async def test_a_stop_settles_also_what_somebody_held_just_then(world: World) -> None:
+    tell = Telling(world)
+    stream = uuid4()
+    async with receiving() as receiver:
+        await tell.webhook(receiver.url())
+        await tell.told(stream, 1)
+        pool = Counting(world.pool)
+        leaser = leaser_of(cast("Pool", pool), world.keyring)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(leaser.run)
+            await leaser.pass_once()
+            await leaser.wake.wait(30)
+            async with world.pool.transaction("tell") as tx:
+                await tell.tell(tx, stream, 2)
+                leaser.close()
+                # The second attempt follows the first, which found the row locked.
+                await _until_asked(pool, "settle_deliveries", 2)
+    assert [(e.status, e.ready) for e in await tell.events()] == [
+        ("delivered", True),
+        ("pending", True),
+    ]
+
+
+async def _until_asked(pool: Counting, name: str, count: int) -> None:
+    with trio.fail_after(30):
+        while pool.asked.count(name) < count:  # noqa: ASYNC110 - it sets no event
+            await trio.sleep(0.01)
+
+
+async def _until_tried(tell: Telling, count: int) -> None:
+    """Until everything was tried so often, and nothing is on its way."""
+    with trio.fail_after(30):
+        while True:
+            events = await tell.events()
+            if all(event.lease is None and event.attempts >= count for event in events):
+                return
+            await trio.sleep(0.01)
+
+
+async def _until_idle(tell: Telling) -> None:
+    """Until nothing is on its way."""
+    with trio.fail_after(30):
+        while True:
+            if all(event.lease is None for event in await tell.events()):
+                return
+            await trio.sleep(0.01)
+
+
+async def _until(tell: Telling, counts: dict[str, int]) -> None:
+    with trio.fail_after(30):
+        while True:
+            found = [event.status for event in await tell.events()]
+            if {status: found.count(status) for status in set(found)} == counts:
+                return
+            await trio.sleep(0.01)

@@ -1,0 +1,171 @@
+"""Who is told is who is enabled and hears of it, each destination in the order of its stream."""
+
+from uuid import uuid4
+
+import pytest
+import trio
+
+from leadline.storage.notifications.rules.notification import Topic
+from leadline.storage.notifications.transactions.edit_channels import edit_channel
+from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
+from leadline.storage.notifications.transactions.enqueue_notifications import tell_recovery
+from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.telling_world import Telling, a_page
+from tests.support.worlds.world import World
+
+
+async def test_webhooks_of_the_organization_and_of_the_project_are_told_once_each(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    whole = await tell.webhook()
+    own = await tell.webhook(project=world.project_uid)
+    await tell.webhook(enabled=False)
+    assert await tell.told(uuid4(), 1, "incident.opened") == 2
+    events = await tell.events()
+    assert [(e.webhook, e.event, e.ready) for e in events] == [
+        (whole.id, "incident.opened", True),
+        (own.id, "incident.opened", True),
+    ]
+    assert events[0].payload == {"seq": 1, "event": "incident.opened"}
+    assert events[0].uid != events[1].uid
+
+
+async def test_a_second_event_of_a_stream_waits_and_that_of_another_does_not(
+    world: World,
+) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    one, other = uuid4(), uuid4()
+    for stream, seq in ((one, 1), (one, 2), (other, 1)):
+        await tell.told(stream, seq)
+    assert [(e.stream, e.ready) for e in await tell.events()] == [
+        (one, True),
+        (one, False),
+        (other, True),
+    ]
+
+
+async def test_one_transaction_may_tell_a_stream_twice(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    stream = uuid4()
+    async with world.pool.transaction("both") as tx:
+        await tell.tell(tx, stream, 1)
+        await tell.tell(tx, stream, 2)
+    assert [e.ready for e in await tell.events()] == [True, False]
+
+
+async def test_enabled_channels_are_paged_once_each_and_told_of_the_recovery(world: World) -> None:
+    tell = Telling(world)
+    first, second, off = (
+        await tell.channel(),
+        await tell.channel(),
+        await tell.channel(enabled=False),
+    )
+    stream = uuid4()
+    paged = await tell.paged(stream, "down", second.id, first.id, off.id, first.id, 999)
+    assert sorted(paged) == [first.id, second.id]
+    async with world.pool.transaction("off") as tx:
+        await edit_channel(tx, world.editor, first.uid, None, None, False, world.keyring)
+    async with world.pool.transaction("recover") as tx:
+        told = await tell_recovery(
+            tx,
+            world.org,
+            world.project,
+            stream,
+            stream,
+            Topic.INCIDENT,
+            a_page("up", status="recovered", event="incident.resolved"),
+        )
+    assert told == [second.id]
+    assert [(e.channel, e.event) for e in await tell.events()] == [
+        (first.id, "incident.opened"),
+        (second.id, "incident.opened"),
+        (second.id, "incident.resolved"),
+    ]
+
+
+async def test_a_recovery_of_what_nobody_was_told_of_tells_nobody(world: World) -> None:
+    tell = Telling(world)
+    await tell.channel()
+    async with world.pool.transaction("recover") as tx:
+        page = a_page(status="recovered")
+        assert not await tell_recovery(
+            tx, world.org, world.project, uuid4(), uuid4(), Topic.MONITOR, page
+        )
+    assert not await tell.events()
+
+
+async def test_pages_do_not_wait_for_webhooks_of_the_same_incident(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    channel = await tell.channel()
+    stream = uuid4()
+    await tell.told(stream, 1)
+    await tell.paged(stream, "down", channel.id)
+    assert all(e.ready for e in await tell.events())
+
+
+async def test_nul_characters_are_kept_out_and_everything_else_is_kept(world: World) -> None:
+    tell = Telling(world)
+    channel = await tell.channel()
+    await tell.paged(uuid4(), "a\0b \\u0000 \\\0 é 😀", channel.id)
+    payload = (await tell.events())[0].payload
+    assert payload["title"] == "a\ufffdb \\u0000 \\\ufffd é 😀"
+
+
+async def test_what_has_no_seq_is_not_told(world: World) -> None:
+    async with world.pool.transaction("tell") as tx:
+        with pytest.raises(ValueError, match="seq"):
+            await Telling(world).tell(tx, uuid4(), None)  # type: ignore[arg-type]
+
+
+async def test_deleting_a_webhook_deletes_what_waits_for_it(world: World) -> None:
+    tell = Telling(world)
+    row = await tell.webhook()
+    kept = await tell.webhook()
+    await tell.told(uuid4(), 1)
+    async with world.pool.transaction("delete") as tx:
+        await delete_webhook(tx, tell.admin, row.uid)
+    assert [e.webhook for e in await tell.events()] == [kept.id]
+
+
+async def test_who_is_first_told_by_two_at_once_has_one_destination(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(tell.told, uuid4(), 1)
+    assert len(await tell.events()) == 4
+    assert len(await world.rows("select id from destinations")) == 1
+
+
+async def test_a_webhook_that_goes_while_it_is_first_told_is_left_out(world: World) -> None:
+    """The teller waits for who deletes it and does not fail by it."""
+    tell = Telling(world)
+    row = await tell.webhook()
+    kept = await tell.webhook()
+    deleted = trio.Event()
+
+    async def delete() -> None:
+        async with world.pool.transaction("delete") as tx:
+            await delete_webhook(tx, tell.admin, row.uid)
+            deleted.set()
+            await until_blocked(world.pool)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(delete)
+        await deleted.wait()
+        assert await tell.told(uuid4(), 1) == 1
+    assert [e.webhook for e in await tell.events()] == [kept.id]
+
+
+async def test_a_webhook_turned_off_is_told_nothing_and_on_again_what_is_new(world: World) -> None:
+    tell = Telling(world)
+    row = await tell.webhook()
+    for enabled, seq in ((False, 1), (True, 2)):
+        async with world.pool.transaction("turn") as tx:
+            await enable_webhook(tx, tell.admin, row.uid, enabled=enabled)
+        await tell.told(uuid4(), seq)
+    assert [e.payload["seq"] for e in await tell.events()] == [2]

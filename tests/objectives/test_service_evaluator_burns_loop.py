@@ -1,0 +1,329 @@
+"""Budgets that burn too fast: who is told, once, and who keeps quiet since another tells."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.alerting.queries.alerting_state import (
+    select_alerting_state,
+    select_delegations,
+)
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.notifications.tables.outbox_deliveries import drop_conversations
+from leadline.storage.objectives.rules import Rule, Severity
+from leadline.storage.objectives.tables import (
+    burn_rules,
+    monitor_targets,
+)
+from leadline.storage.objectives.tables import (
+    service_targets as targets,
+)
+from leadline.storage.objectives.tables.burn_rules import Aim
+from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_monitor
+from leadline.storage.objectives.transactions.set_service_objective import put_burn_alerting
+from leadline.storage.retirement.transactions.delete_service import delete_service
+
+from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
+
+OBJECTIVE = 990_000
+# No range that is looked at is a whole hour of the clock, which would be read from its sum.
+AGED = 2 * HOUR + 7 * MINUTE
+RULE = Rule(HOUR, 5 * MINUTE, Fraction(10), Severity.PAGE)
+OF_MONITOR = Rule(10 * MINUTE, MINUTE, Fraction(10), Severity.TICKET)
+
+
+@pytest.fixture
+async def story(dsn: str) -> AsyncIterator[Speaking]:
+    async with speaking(dsn) as story:
+        yield story
+
+
+async def watch(story: Speaking, service: Service, *rules: Rule) -> None:
+    async with story.world.pool.transaction("watch") as tx:
+        await targets.put_service_target(tx, service.key, "30d", OBJECTIVE)
+        await targets.set_service_burn(tx, service.key, "30d", enabled=True)
+        aim = Aim(org=service.org, window="30d", service=service.id)
+        await burn_rules.replace_rules(tx, aim, list(rules))
+
+
+async def watch_monitor(story: Speaking, row: MonitorRow, *rules: Rule) -> None:
+    async with story.world.pool.transaction("watch") as tx:
+        key = (row.org, row.id)
+        await monitor_targets.put_monitor_target(tx, key, "30d", OBJECTIVE, burn_enabled=True)
+        aim = Aim(org=row.org, window="30d", monitor=row.id)
+        await burn_rules.replace_rules(tx, aim, list(rules))
+
+
+async def seal(story: Speaking, service: Service, minutes: int, *, bad: bool) -> None:
+    """So many minutes more, up to now."""
+    until = Instant(story.world.now - story.world.now % MINUTE)
+    from_ = Instant(until - minutes * MINUTE)
+    us = 60_000_000
+    await story.set(
+        "insert into service_minutes (org, service, from_at, until_at, epoch, good_us, bad_us,"
+        " unknown_us, excluded_us, healthy_us, degraded_us, down_us, health_unknown_us) values"
+        " (%(org)s, %(service)s, at(%(from_)s), at(%(until)s), 1, %(good)s, %(bad)s, 0, 0,"
+        " %(good)s, 0, %(bad)s, 0)",
+        org=service.org,
+        service=service.id,
+        from_=from_,
+        until=until,
+        good=0 if bad else us,
+        bad=us if bad else 0,
+    )
+    await story.set(
+        "update services set sealed_through = at(%(until)s), materialization_start ="
+        " coalesce(materialization_start, at(%(from_)s)) where id = %(id)s",
+        until=until,
+        from_=from_,
+        id=service.id,
+    )
+
+
+async def on_sealed(story: Speaking, service: Service, minutes: int, *, bad: bool) -> None:
+    """Time goes on, and is sealed as it passes."""
+    for _ in range(minutes):
+        await story.step(EVERY)
+        await story.step(EVERY)
+        await seal(story, service, 1, bad=bad)
+    await story.step(EVERY)
+
+
+async def watched(story: Speaking, *, bad: bool, after_seconds: int = 0) -> Service:
+    """A service that pages `ops`, two hours old, watched by a rule and looked at once."""
+    row, ops = await story.world.monitor(), await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((after_seconds, ops)))
+    story.world.now = Instant(story.world.now + AGED)
+    await seal(story, service, 120, bad=bad)
+    await watch(story, service, RULE)
+    await story.step(EVERY)
+    return service
+
+
+async def verdicts(story: Speaking) -> list[tuple[bool, str]]:
+    return await story.world.rows("select firing, last_verdict from burn_rules order by id")
+
+
+async def test_a_rule_of_a_service_tells_once_that_it_fires_and_once_that_it_is_calm(
+    story: Speaking,
+) -> None:
+    service = await watched(story, after_seconds=600, bad=False)
+    assert await verdicts(story) == [(False, "clear")]
+    await on_sealed(story, service, 8, bad=True)
+    assert await verdicts(story) == [(True, "firing")]
+    assert await story.heard() == [("ops", "budget.burning")]
+    await on_sealed(story, service, 6, bad=False)
+    assert await verdicts(story) == [(False, "clear")]
+    assert await story.heard() == [("ops", "budget.burning"), ("ops", "budget.recovered")]
+    assert await story.incidents() == [], "a budget opens no incident"
+
+
+async def test_who_asked_is_reminded_that_a_budget_burns(story: Speaking) -> None:
+    row = await story.world.monitor()
+    ops = await story.channel("ops")
+    schedule = await story.on_call(ops)
+    service = await story.service(row, schedule=schedule, renotify_seconds=240)
+    story.world.now = Instant(story.world.now + AGED)
+    await seal(story, service, 120, bad=True)
+    await watch(story, service, RULE)
+    await on_sealed(story, service, 9, bad=True)
+    assert await story.heard() == [("ops", "budget.burning")] + [("ops", "budget.reminder")] * 2
+
+
+async def test_what_cannot_be_decided_neither_fires_nor_is_calm(story: Speaking) -> None:
+    service = await watched(story, bad=True)
+    assert await verdicts(story) == [(True, "firing")]
+    await story.steps(11 * MINUTE, EVERY)
+    assert await verdicts(story) == [(True, "unevaluated")]
+    assert await story.heard() == [("ops", "budget.burning")]
+    async with story.world.pool.transaction("state", read_only=True) as tx:
+        state = await select_alerting_state(tx, service.key, story.world.now)
+    assert (state.burn.armed, state.burn.reason) == (False, "rule_unevaluated")
+
+
+async def failing(story: Speaking, row: MonitorRow, us: int) -> None:
+    until = story.world.now + us
+    while story.world.now < until:
+        story.world.now = Instant(story.world.now + 20 * SECOND)
+        await story.is_now(row, False)
+    await story.set("update shards set finished_through = at(%(now)s)", now=story.world.now)
+
+
+async def test_a_monitor_tells_of_its_budget_itself_where_no_service_does(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor(auto_incident=False)
+    await story.channel("own", row)
+    await watch_monitor(story, row, OF_MONITOR)
+    await failing(story, row, 15 * MINUTE)
+    await story.look()
+    await story.step(EVERY)
+    assert await verdicts(story) == [(True, "firing")]
+    found = await story.heard()
+    assert [event for _, event in found if event.startswith("budget")] == ["budget.burning"]
+
+
+async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor(auto_incident=False)
+    await story.channel("own", row)
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)))
+    await watch_monitor(story, row, OF_MONITOR)
+    await failing(story, row, 130 * MINUTE)
+    await seal(story, service, 120, bad=False)
+    await watch(story, service, RULE)
+    await story.step(EVERY)
+    await story.set("update burn_rules set evaluated_at = null, firing = false, told_at = null")
+    await story.set("delete from outbox")
+    await story.step(EVERY)
+    assert await verdicts(story) == [(True, "firing"), (False, "clear")]
+    assert [one for one in await story.heard() if one[1].startswith("budget")] == []
+    async with story.world.pool.transaction("state", read_only=True) as tx:
+        found = await select_delegations(tx, [(row.org, row.id)], story.world.now)
+    assert [one.name for one in found[row.org, row.id].burn.owners] == ["Shop"]
+    # Its time is sealed no further: what the service says of its budget is nothing any more.
+    await failing(story, row, 12 * MINUTE)
+    await story.look()
+    await story.step(EVERY)
+    assert [one for one in await story.heard() if one[1].startswith("budget")] == [
+        ("own", "budget.burning")
+    ]
+
+
+async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_calm(
+    story: Speaking,
+) -> None:
+    service = await watched(story, bad=True)
+    await story.set("delete from outbox")
+    later = Instant(story.world.now + 30 * 24 * HOUR)
+    async with story.world.pool.transaction("sweep") as tx:
+        assert await drop_conversations(tx, later) == 0
+    await on_sealed(story, service, 6, bad=False)
+    assert await story.heard() == [("ops", "budget.recovered")]
+    await story.set("delete from outbox")
+    async with story.world.pool.transaction("sweep") as tx:
+        assert await drop_conversations(tx, later) == 1
+
+
+def admin_of(story: Speaking) -> Principal:
+    return Principal(
+        Kind.SESSION, (Membership(story.world.org, None, Role.ORG_ADMIN),), label="admin"
+    )
+
+
+async def edit_rules(story: Speaking, service: Service, *rules: Rule, enabled: bool = True) -> None:
+    (project,) = (await story.world.rows("select uid from projects"))[0]
+    async with story.world.pool.transaction("edit") as tx:
+        await put_burn_alerting(
+            tx, admin_of(story), project, service.uid, "30d", rules, enabled=enabled
+        )
+
+
+@pytest.mark.parametrize("change", ["edited", "switched off", "deleted"])
+async def test_who_was_told_of_a_rule_that_goes_hears_of_that_once(
+    story: Speaking, change: str
+) -> None:
+    service = await watched(story, bad=True)
+    assert await story.heard() == [("ops", "budget.burning")]
+    await edit_rules(story, service, RULE)
+    assert len(await story.heard()) == 1, "the same again changes nothing"
+    if change == "edited":
+        await edit_rules(story, service, replace(RULE, threshold=Fraction(200)))
+    elif change == "switched off":
+        await edit_rules(story, service, RULE, enabled=False)
+    else:
+        (project,) = (await story.world.rows("select uid from projects"))[0]
+        async with story.world.pool.transaction("delete") as tx:
+            await delete_service(tx, admin_of(story), project, service.uid)
+    told = [("ops", "budget.burning"), ("ops", "budget.recovered")]
+    assert await story.heard() == told
+    await story.steps(2 * MINUTE, EVERY)
+    assert await story.heard() == told
+    if change == "switched off":
+        await edit_rules(story, service, RULE)
+        await story.steps(2 * MINUTE, EVERY)
+        assert await story.heard() == [*told, ("ops", "budget.burning")]
+
+
+@pytest.mark.parametrize("change", ["edited", "switched off", "deleted", "aimed at"])
+async def test_who_was_told_of_the_rule_of_a_monitor_that_goes_hears_of_that_once(
+    story: Speaking, change: str
+) -> None:
+    row = await story.world.monitor(auto_incident=False)
+    await story.channel("own", row)
+    await watch_monitor(story, row, OF_MONITOR)
+    await failing(story, row, 15 * MINUTE)
+    await story.look()
+    await story.step(EVERY)
+    admin = admin_of(story)
+    rules: dict[str, list[Rule] | None] = {
+        "edited": [replace(OF_MONITOR, threshold=Fraction(200))],
+        "switched off": None,
+        "aimed at": None,
+    }
+    async with story.world.pool.transaction("change") as tx:
+        if change == "deleted":
+            await delete_monitor(tx, admin, row.uid)
+        else:
+            enabled = change != "switched off"
+            given = rules[change]
+            await aim_for_monitor(tx, admin, row.uid, "30d", 99.0, given, burn_enabled=enabled)
+    told = [event for _, event in await story.heard() if event.startswith("budget")]
+    gone = ["budget.recovered"] if change != "aimed at" else []
+    assert told == ["budget.burning", *gone]
+
+
+async def test_a_threshold_that_is_met_exactly_is_reached(story: Speaking) -> None:
+    """Half of the time bad, of which one per cent is allowed, is fifty times its pace."""
+    row = await story.world.monitor()
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)))
+    story.world.now = Instant(story.world.now + AGED)
+    await seal(story, service, 120, bad=True)
+    await story.set(
+        "update service_minutes set good_us = 30000000, healthy_us = 30000000,"
+        " bad_us = 30000000, down_us = 30000000"
+    )
+    above = Fraction(500001, 10000)
+    await watch(
+        story, service, replace(RULE, threshold=Fraction(50)), replace(RULE, threshold=above)
+    )
+    await story.step(EVERY)
+    assert await verdicts(story) == [(True, "firing"), (False, "clear")]
+
+
+async def test_a_service_without_sealed_time_decides_nothing_and_says_so(story: Speaking) -> None:
+    row = await story.world.monitor()
+    ops = await story.channel("ops")
+    service = await story.service(row, policy=await story.policy((0, ops)))
+    await watch(story, service, RULE)
+    await story.steps(2 * MINUTE, EVERY)
+    assert await verdicts(story) == [(False, "unevaluated")]
+    async with story.world.pool.transaction("state", read_only=True) as tx:
+        state = await select_alerting_state(tx, service.key, story.world.now)
+    assert (state.burn.armed, state.burn.reason) == (False, "rule_unevaluated")
+    assert await story.heard() == []
+
+
+async def test_a_rule_that_fires_with_nobody_to_page_is_told_when_there_is_somebody(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor()
+    ops = await story.channel("ops")
+    service = await story.service(row)
+    story.world.now = Instant(story.world.now + AGED)
+    await seal(story, service, 120, bad=True)
+    await watch(story, service, RULE)
+    await story.steps(MINUTE, EVERY)
+    assert (await verdicts(story), await story.heard()) == ([(True, "firing")], [])
+    policy = await story.policy((0, ops))
+    await story.set("update services set escalation_policy = %(policy)s", policy=policy)
+    await story.steps(2 * MINUTE, EVERY)
+    assert await story.heard() == [("ops", "budget.burning")]

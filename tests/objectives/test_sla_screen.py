@@ -1,0 +1,93 @@
+"""The report says what was promised and kept over four windows, and why a figure is not there."""
+
+import re
+
+from leadline.http.objectives.console.sla_report import first_line as report_first_line
+from tests.support.app.cast import Api
+
+from ..oncall.test_oncall_screen import first_line, text_of
+from ..support.worlds.lived import GOOD, LOST, down, lived
+
+MONTH = 30 * 24
+
+
+async def seen(api: Api, query: str = "") -> str:
+    answer = await api.ask("viewer", "GET", f"/projects/{api.project}/sla{query}")
+    assert answer.status_code == 200
+    return await text_of(answer)
+
+
+def plain(page: str) -> str:
+    text = re.sub(r"<[^>]*>", "|", page)
+    return re.sub(r"[| \n]*\|[| \n]*", "|", text)
+
+
+def test_what_cannot_be_judged_is_not_called_met() -> None:
+    assert report_first_line([]) == ("", "No service has an objective yet")
+    assert report_first_line(["", ""]) == ("", "No service has an objective yet")
+    assert report_first_line(["met"]) == ("up", "The objective is met")
+    assert report_first_line(["met", "met", ""]) == ("up", "All 2 objectives are met")
+    assert report_first_line(["met", "missed", "not judged"]) == (
+        "down",
+        "1 of 3 objectives is missed",
+    )
+    assert report_first_line(["met", "not judged"]) == (
+        "unknown",
+        "1 objective met, 1 cannot be judged",
+    )
+    assert report_first_line(["not judged"]) == ("unknown", "No objective can be judged yet")
+
+
+async def test_a_project_without_services_says_what_to_do(api: Api) -> None:
+    page = await seen(api)
+    assert first_line(page) == "No service has an objective yet"
+    assert "What is a service?" in page
+
+
+async def test_every_window_of_a_service_has_its_coverage_and_what_was_aimed_at(api: Api) -> None:
+    monitor = await api.new_monitor()
+    await lived(
+        api,
+        "Checkout",
+        monitor.uid,
+        hours=MONTH,
+        was=lambda ago: {5: down(10)}.get(ago, LOST if ago == 30 else GOOD),
+        objective=99.9,
+    )
+    text = plain(await seen(api))
+    assert "99.97\u202f%|coverage 99.8\u202f%|99.9\u202f% met|" in text
+    # A day bears one digit.
+    assert "|99.3\u202f%|coverage 100\u202f%|" in text
+    assert "33\u202fmin 8\u202fs|76.8\u202f% of 43\u202fmin 8\u202fs, 30 days" in text
+    assert "The objective is met" in text
+
+
+async def test_what_is_withheld_says_why(api: Api) -> None:
+    monitor = await api.new_monitor()
+    await lived(api, "Lost", monitor.uid, hours=MONTH, was=lambda ago: LOST, objective=99.9)
+    await lived(api, "Young", objective=99.0, window="7d")
+    text = plain(await seen(api))
+    assert first_line(await seen(api)) == "No objective can be judged yet"
+    assert "|—|withheld: nothing was measured|99.9\u202f% not judged|" in text
+    assert "|—|withheld: no member counts|99\u202f% not judged|" in text
+
+
+async def test_monitors_are_reported_too_and_together(api: Api) -> None:
+    await api.new_monitor(name="Till")
+    page = await seen(api, "?show=monitors")
+    text = plain(page)
+    assert "|Till|—|withheld: nothing is sealed yet|" in text
+    assert "All monitors together" in text
+
+
+async def test_a_report_of_many_services_is_paged_and_stays_small(api: Api) -> None:
+    monitor = await api.new_monitor()
+    for n in range(61):
+        await lived(api, f"Service number {n:02}", objective=99.9)
+    await lived(api, "Zebra", monitor.uid, hours=48, objective=99.9)
+    page = await seen(api)
+    assert "Page 1 of 2" in page
+    assert "Zebra" not in page
+    assert len(page.encode()) < 100_000
+    assert "Zebra" in await seen(api, "?page=2")
+    assert "Zebra" in await seen(api, "?page=99")

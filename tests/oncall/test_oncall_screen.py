@@ -1,0 +1,319 @@
+"""The page of who is on call and its forms: the first line answers, and without scripts all of it
+can be done.
+"""
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from leadline.storage.core.instant import DAY, HOUR, Instant
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+async def send(api: Api, path: str, form: dict[str, Any], who: str = "editor") -> Any:
+    body = urlencode(form, doseq=True).encode()
+    return await api.ask(who, "POST", path, data=body, headers=FORM)
+
+
+async def text_of(answer: Any) -> str:
+    return str(await answer.get_data(), "utf-8")
+
+
+async def seen(api: Api, query: str = "", who: str = "viewer") -> str:
+    answer = await api.ask(who, "GET", f"/projects/{api.project}/on-call{query}")
+    assert answer.status_code == 200
+    return await text_of(answer)
+
+
+def first_line(page: str) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", page, re.DOTALL)
+    assert found is not None
+    return re.sub(r"<[^>]*>", "", found[1]).strip()
+
+
+async def test_without_a_schedule_the_page_says_what_one_is(api: Api) -> None:
+    page = await seen(api)
+    assert first_line(page) == "Nobody is on call yet"
+    assert "/oncall-schedules/new" not in page
+    assert "/oncall-schedules/new" in await seen(api, who="editor")
+
+
+async def test_the_first_line_says_who_until_when_in_the_schedule_s_own_zone(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    first = await api.new_schedule(mara, tomas, shift_seconds=86_400, timezone="Europe/Berlin")
+    page = await seen(api)
+    # Now is Monday 00:00 UTC.
+    assert first_line(page) == "Mara is on call, until Tuesday 01:00"
+    assert "Tomás follows. Times are Europe/Berlin." in page
+    alone = await api.new_schedule(tomas, anchor_at=Instant(FROZEN_NOW - HOUR))
+    page = await seen(api, f"?schedule={alone}")
+    assert first_line(page) == "Tomás is on call, until Sunday 11 January, 23:00"
+    assert "Tomás goes on after that. Times are UTC." in page
+    for query in ("?schedule=nonsense", "?weeks=nonsense", "?weeks=99999999", f"?schedule={first}"):
+        assert first_line(await seen(api, query)).startswith("Mara is on call")
+
+
+async def test_who_is_on_call_by_a_channel_that_is_off_is_not_called_fine(api: Api) -> None:
+    await api.new_schedule(await api.new_channel(name="Mara", enabled=False))
+    page = await seen(api)
+    assert first_line(page).endswith("and the channel is turned off")
+    assert "Nobody would be told." in page
+
+
+async def test_an_override_is_added_in_the_schedule_s_zone_and_taken_back(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    schedule = await api.new_schedule(mara, timezone="Europe/Berlin")
+    path = f"/projects/{api.project}/on-call"
+    form = {"act": "override", "schedule": schedule, "channel": tomas}
+    spans = {"from": "2026-01-05T00:30", "to": "2026-01-05T09:00"}
+    answer = await send(api, path, {**form, **spans})
+    assert answer.status_code == 303
+    page = await seen(api, who="editor")
+    assert first_line(page) == "Tomás is on call, until Monday 09:00"
+    assert "By an override." in page
+    ((uid, starts),) = await api.rows("select uid, starts_at from oncall_overrides")
+    assert starts == FROZEN_NOW - HOUR // 2
+    backwards = {**form, "from": "2026-01-06T18:00", "to": "2026-01-06T08:00"}
+    wrong = await send(api, path, backwards)
+    assert wrong.status_code == 400
+    page = await text_of(wrong)
+    assert "To: must be after From." in page
+    assert 'value="2026-01-06T18:00"' in page
+    wrong = await send(api, path, {**backwards, "from": "soon"})
+    assert "From: must be a day and a time." in await text_of(wrong)
+    for act in ("take-back", "take-back"):
+        answer = await send(api, path, {"act": act, "schedule": schedule, "override": uid})
+    assert answer.status_code == 404
+    assert first_line(await seen(api)).startswith("Mara")
+
+
+async def test_forms_reach_nothing_of_another_project(api: Api) -> None:
+    override = await api.new_override()
+    schedule = await api.new_schedule()
+    mill = f"/projects/{api.projects['acme/mill'][1]}/on-call"
+    for form in (
+        {"act": "take-back", "override": override},
+        {"act": "calendar", "schedule": schedule},
+        {"act": "take-back", "override": "x"},
+        {"act": "calendar"},
+    ):
+        assert (await send(api, mill, form)).status_code == 404
+    assert await api.rows("select count(*) from oncall_overrides") == [(1,)]
+    held = "select count(*) from oncall_schedules where calendar_token_hash is not null"
+    assert await api.rows(held) == [(0,)]
+
+
+async def test_a_calendar_s_address_is_shown_once_and_opens_it(api: Api) -> None:
+    schedule = await api.new_schedule()
+    form = {"act": "calendar", "schedule": schedule}
+    page = await text_of(await send(api, f"/projects/{api.project}/on-call", form))
+    found = re.search(r"calendar\.ics\?token=\w+", page)
+    assert found is not None
+    path = f"/api/v1/oncall-schedules/{schedule}/{found[0]}"
+    assert (await api.ask("nobody", "GET", path)).status_code == 200
+    assert "token=" not in await seen(api, who="editor")
+
+
+async def test_a_schedule_is_made_changed_and_deleted_by_its_form(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    new = f"/projects/{api.project}/oncall-schedules/new"
+    form = {
+        "act": "save",
+        "name": "First",
+        "shift": "2",
+        "unit": "days",
+        "anchor": "2026-03-29T02:30",
+        "timezone": "Europe/Berlin",
+        "participant": [mara, "", tomas, mara, ""],
+    }
+    more = await text_of(await send(api, new, {**form, "act": "more"}))
+    assert more.count('name="participant"') == 6
+    for wrong, told in (
+        ({"shift": "0"}, "Shift: must be 3600"),
+        ({"shift": "x"}, "Shift: must be a whole number"),
+        ({"timezone": "Europe/Atlantis"}, "Time zone: is no IANA time zone"),
+        ({"participant": [""]}, "Who takes turns: must have 1 to 100"),
+        ({"anchor": ""}, "First hand-off: must be a day and a time"),
+        ({"name": ""}, "Name: must not be blank"),
+    ):
+        answer = await send(api, new, {**form, **wrong})
+        assert answer.status_code == 400
+        page = await text_of(answer)
+        assert told in page
+        assert "what you typed is still here" in page
+    assert (await send(api, new, form)).status_code == 303
+    ((uid, shift),) = await api.rows("select uid, shift_seconds from oncall_schedules")
+    assert shift == 2 * 86_400
+    edit = f"/oncall-schedules/{uid}/edit"
+    page = await text_of(await api.ask("editor", "GET", edit))
+    assert page.count(" selected>Mara") == 2
+    assert page.count(" selected>Tomás") == 1
+    assert "<option selected>days</option>" in page
+    form |= {"participant": [tomas], "anchor": "2026-01-05T09:00:30"}
+    assert (await send(api, edit, form)).status_code == 303
+    assert 'value="2026-01-05T09:00:30.000"' in await text_of(await api.ask("editor", "GET", edit))
+    policy = await api.new_policy(schedule=uid)
+    refused = await send(api, edit, {**form, "act": "delete"})
+    assert "A ladder or a service names it" in await text_of(refused)
+    async with api.pool.transaction("unname") as tx:
+        await tx.execute("delete from escalation_policies where uid = %(uid)s", uid=policy)
+    assert (await send(api, edit, {**form, "act": "delete"})).status_code == 303
+    assert await api.rows("select count(*) from oncall_schedules") == [(0,)]
+
+
+async def test_what_a_form_shows_may_be_sent_back_and_changes_nothing(api: Api) -> None:
+    one, two = await api.new_channel(), await api.new_channel()
+    schedule = await api.new_schedule(
+        one, two, one, timezone="America/St_Johns", anchor_at=Instant(FROZEN_NOW - 200 * DAY)
+    )
+    table = "select name, anchor_at, shift_seconds, timezone from oncall_schedules"
+    before = await api.rows(table), await api.rows("select * from oncall_participants")
+    page = await text_of(await api.ask("editor", "GET", f"/oncall-schedules/{schedule}/edit"))
+    form: dict[str, Any] = dict(
+        re.findall(r'<input id="\w+" name="(\w+)"[^>]* value="([^"]*)"', page)
+    )
+    form["participant"] = re.findall(r'<option value="([^"]*)" selected>', page)
+    form |= {"act": "save", "unit": "weeks"}
+    assert form["participant"] == [str(one), str(two), str(one)]
+    assert (await send(api, f"/oncall-schedules/{schedule}/edit", form)).status_code == 303
+    assert (await api.rows(table), await api.rows("select * from oncall_participants")) == before
+
+
+async def test_a_ladder_is_made_changed_and_deleted_by_its_form(api: Api) -> None:
+    mara = await api.new_channel(name="Mara")
+    schedule = await api.new_schedule(mara, name="First")
+    new = f"/projects/{api.project}/escalation-policies/new"
+    form = {
+        "act": "save",
+        "name": "Pages",
+        "repeat_last": "true",
+        "after-0": "0",
+        "targets-0": [f"schedule:{schedule}"],
+        # A row that was left blank between two is no step.
+        "after-2": "300",
+        "targets-2": [f"channel:{mara}", f"schedule:{schedule}"],
+    }
+    for wrong, told in (
+        ({"after-2": "x"}, "Step 2, After: must be a whole number"),
+        ({"after-0": "301"}, "Step 2, After: must not be below"),
+        ({"targets-2": []}, "Step 2, Whom: must have 1 to 20"),
+        ({"targets-2": ["channel:x"]}, "Step 2, Whom: names nothing"),
+        ({"targets-2": ["x"]}, "Step 2, Whom: must be chosen"),
+        ({"name": " "}, "Name: must not be blank"),
+    ):
+        answer = await send(api, new, {**form, **wrong})
+        assert answer.status_code == 400
+        assert told in await text_of(answer)
+    assert (await send(api, new, form)).status_code == 303
+    page = await seen(api)
+    assert "who is on call by First" in page
+    assert "Mara, who is on call by First; then again until somebody acknowledges" in page
+    ((uid, after),) = await api.rows("select uid, after_seconds from escalation_policies")
+    assert after == [0, 300]
+    edit = f"/escalation-policies/{uid}/edit"
+    page = await text_of(await api.ask("editor", "GET", edit))
+    assert page.count(" selected>") == 3
+    assert "checked" in page
+    more = await text_of(await send(api, edit, {**form, "act": "more"}))
+    assert more.count('name="after-') == 4
+    await api.new_monitor(escalation_policy_id=str(uid))
+    refused = await send(api, edit, {**form, "act": "delete"})
+    assert "A monitor or a service names it" in await text_of(refused)
+    async with api.pool.transaction("unname") as tx:
+        await tx.execute("update monitors set escalation_policy = null")
+    assert (await send(api, edit, {**form, "act": "delete"})).status_code == 303
+
+
+@pytest.mark.parametrize("who", ["viewer", "editor"])
+async def test_only_editors_are_given_buttons(api: Api, who: str) -> None:
+    await api.new_override()
+    await api.new_policy()
+    page = await seen(api, who=who)
+    for mark in ("Take back", "Add override", "/edit", "Make a calendar address", "Add a ladder"):
+        assert (mark in page) is (who == "editor"), mark
+
+
+async def test_a_monitor_s_form_chooses_its_ladder_and_whom_it_tells(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    policy = await api.new_policy(mara)
+    new = f"/projects/{api.project}/monitors/new"
+    form: dict[str, Any] = {
+        "type": "push",
+        "fields": "push",
+        "act": "save",
+        "name": "Job",
+        "interval_seconds": "60",
+        "grace_seconds": "60",
+        "failure_threshold": "1",
+        "renotify_seconds": "600",
+        "auto_incident": "true",
+        "escalation_policy_id": str(policy),
+        "channels": [str(mara)],
+    }
+    assert (await send(api, new, form)).status_code == 303
+    monitor = await told_of(api)
+    assert monitor["escalation_policy_id"] == str(policy)
+    assert (monitor["auto_incident"], monitor["renotify_seconds"]) == (True, 600)
+    edit = f"/monitors/{monitor['id']}/edit"
+    page = await text_of(await api.ask("editor", "GET", edit))
+    assert f'<option value="{policy}" selected>' in page
+    assert f'<option value="{mara}" selected>' in page
+    assert f'<option value="{tomas}" selected>' not in page
+    wrong = {**form, "renotify_seconds": "59"}
+    assert "must be 0 or 60 to" in await text_of(await send(api, edit, wrong))
+    del form["auto_incident"]
+    refused = await send(api, edit, form)
+    assert refused.status_code == 400
+    assert "Ladder: needs auto_incident" in await text_of(refused)
+    assert await attached(api) == ["Mara"]
+    form |= {"escalation_policy_id": "", "channels": [str(tomas)], "renotify_seconds": "0"}
+    assert (await send(api, edit, form)).status_code == 303
+    monitor = await told_of(api)
+    assert "escalation_policy_id" not in monitor
+    assert monitor["auto_incident"] is False
+    assert await attached(api) == ["Tomás"]
+
+
+async def told_of(api: Api) -> Any:
+    answer = await api.ask("viewer", "GET", f"/api/v1/projects/{api.project}/monitors")
+    (monitor,) = await answer.get_json()
+    return monitor
+
+
+async def attached(api: Api) -> list[str]:
+    rows = await api.rows(
+        "select c.name from monitor_channels m "
+        "join notification_channels c on c.org = m.org and c.id = m.channel order by c.name"
+    )
+    return [name for (name,) in rows]
+
+
+async def test_a_calendar_too_dense_for_names_tells_them_beside_it(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    weekly = await api.new_schedule(mara, tomas)
+    hourly = await api.new_schedule(mara, tomas, shift_seconds=3_600)
+    shown = r'<rect class="p(\d)"[^>]*/></svg>(\w+)</li>'
+    assert re.findall(shown, await seen(api, f"?schedule={weekly}")) == []
+    page = await seen(api, f"?schedule={hourly}")
+    assert re.findall(shown, page) == [("1", "Mara"), ("2", "Tomás")]
+    assert len(page.encode()) < 100_000
+
+
+async def test_a_week_on_which_clocks_change_is_drawn_by_the_clock_on_the_wall(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    # 12 weeks on from Monday, 5 January the clocks of Berlin go forward, on Sunday, 29 March.
+    await api.new_schedule(
+        mara, tomas, timezone="Europe/Berlin", anchor_at=Instant(FROZEN_NOW + 8 * HOUR)
+    )
+    page = await seen(api, "?weeks=11")
+    assert "23 March" in page
+    # The week has 167 hours, and its hand-off is on Monday at nine.
+    share = f"{100 * 9 / 167:.2f}%"
+    assert f'<line class="hand-off" x1="{share}"' in page
+    assert f'<line class="hand-off" x1="{100 * 9 / 168:.2f}%"' in page
+    assert "Mon 30 March 09:00" in page

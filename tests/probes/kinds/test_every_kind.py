@@ -1,0 +1,304 @@
+"""Whatever a peer does, every kind tells it in time, in a word that fits, and leaves nothing open.
+
+One table of kinds and one of peers; what a kind makes of a peer in particular is in its own tests.
+"""
+
+import os
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import trio
+import trustme
+
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome
+from leadline.probes.kinds import FILES, spec_of
+from tests.support.peers.kind_forms import (
+    BODY,
+    CONDITION,
+    CONNECT_ERROR,
+    FORMS,
+    HEAD,
+    HOST,
+    PROTOCOL,
+    TIMEOUT,
+    TLS,
+    TOO_LARGE,
+    Form,
+    Peer,
+    Stream,
+    asked,
+    hear,
+    judged,
+    leaving,
+    otherwise,
+    playing,
+    run_form,
+    told_of_an_end,
+)
+from tests.support.peers.leaks import cancelled_often, nothing_left_behind
+from tests.support.peers.servers import Prober, answer, gzip_bomb
+from tests.support.processes.ports import full_port, refusing_port
+
+# At once; more would measure this machine and not the deadline.
+AT_ONCE = 8
+ENDLESS_AT_ONCE = 2
+ASKED_MOST = 3
+
+
+# One opens no stream to a target, the other reaches no peer of this network: their own tests have
+# peers of another sort.
+APART = {"icmp", "async_canary"}
+
+
+def test_no_kind_is_forgotten() -> None:
+    probed = {kind for kind in FILES if (spec := spec_of(kind)) is not None and spec.probed}
+    assert probed == {form.kind for form in FORMS} | APART
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_each_form_is_one_that_may_be_saved(form: Form) -> None:
+    target, config = asked(form, 4_321)
+    refs = {f"{key}_ref": "x" for key in form.secrets}
+    assert validate(form.kind, target, None, config | refs, form.conditions) == []
+
+
+# The peers.
+
+
+async def silent(form: Form, stream: Stream) -> None:
+    while await stream.receive_some():
+        pass
+
+
+async def dripping(form: Form, stream: Stream) -> None:
+    await stream.send_all(form.opening)
+    while True:
+        await stream.send_all(form.more)
+        await trio.sleep(0.05)
+
+
+async def endless(form: Form, stream: Stream) -> None:
+    await stream.send_all(form.opening)
+    piece = form.more * (16_384 // len(form.more))
+    while True:
+        await stream.send_all(piece)
+
+
+async def garbage(form: Form, stream: Stream) -> None:
+    await stream.send_all(random.Random(7).randbytes(4_096))
+    await silent(form, stream)
+
+
+async def garbage_and_an_end(form: Form, stream: Stream) -> None:
+    await hear(form, stream)
+    await stream.send_all(random.Random(7).randbytes(4_096))
+    await stream.aclose()
+
+
+async def http_400(form: Form, stream: Stream) -> None:
+    """And stays, as some do."""
+    await stream.send_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+    await silent(form, stream)
+
+
+async def breaking_off(form: Form, stream: Stream) -> None:
+    await hear(form, stream)
+    await stream.send_all(form.opening)
+
+
+async def resetting(form: Form, stream: Stream) -> None:
+    await hear(form, stream)
+    plain = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    linger = struct.pack("ii", 1, 0)
+    plain.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, linger)
+    plain.socket.close()
+
+
+async def bomb(form: Form, stream: Stream) -> None:
+    await hear(form, stream)
+    await stream.send_all(answer(gzip_bomb(), "200 OK", "content-encoding: gzip"))
+    await silent(form, stream)
+
+
+# What they are called.
+
+
+def told_of_silence(form: Form) -> set[FailureClass]:
+    return {TIMEOUT, *form.also}
+
+
+def told_of_a_drip(form: Form) -> set[FailureClass]:
+    return {TIMEOUT, *form.also} | ({TLS} if form.begins_with_tls else set())
+
+
+def told_of_no_end(form: Form) -> set[FailureClass]:
+    # Named by whoever meets its bound first: the length of a line, of a packet, of it all.
+    return {TOO_LARGE, TIMEOUT, PROTOCOL, TLS}
+
+
+def told_of_garbage(form: Form) -> set[FailureClass]:
+    # Which may be the beginning of something.
+    return otherwise(form, PROTOCOL, TLS, TOO_LARGE, TIMEOUT)
+
+
+def told_of_mere_garbage(form: Form) -> set[FailureClass]:
+    return otherwise(form, PROTOCOL, TLS, TOO_LARGE) - ({TIMEOUT} if form.kind != "tcp" else set())
+
+
+def told_of_http(form: Form) -> set[FailureClass]:
+    if form.opening in (HEAD, BODY) or form.kind == "websocket":
+        # Where there are conditions, they alone decide.
+        return {CONDITION if form.conditions else FailureClass.HTTP_STATUS}
+    return otherwise(form, PROTOCOL, TLS, TOO_LARGE)
+
+
+def told_of_an_early_end(form: Form) -> set[FailureClass]:
+    # A body without a length ends with the connection: it lacks what is wanted, and is no JSON.
+    return otherwise(form, PROTOCOL, CONNECT_ERROR, CONDITION)
+
+
+def told_of_a_reset(form: Form) -> set[FailureClass]:
+    return otherwise(form, CONNECT_ERROR)
+
+
+PEERS: list[tuple[Peer, Callable[[Form], set[FailureClass]]]] = [
+    (silent, told_of_silence),
+    (dripping, told_of_a_drip),
+    (endless, told_of_no_end),
+    (garbage, told_of_garbage),
+    (garbage_and_an_end, told_of_mere_garbage),
+    (http_400, told_of_http),
+    (leaving, told_of_an_end),
+    (breaking_off, told_of_an_early_end),
+    (resetting, told_of_a_reset),
+]
+
+
+@pytest.mark.parametrize(("peer", "told"), PEERS, ids=[peer.__name__ for peer, _ in PEERS])
+async def test_every_kind_has_a_word_for_it_in_time(
+    prober: Prober,
+    authority: trustme.CA,
+    peer: Peer,
+    told: Callable[[Form], set[FailureClass]],
+) -> None:
+    places = trio.CapacityLimiter(ENDLESS_AT_ONCE if peer is endless else AT_ONCE)
+    doubted: list[Form] = []
+
+    async def judge(form: Form) -> list[str]:
+        async with playing(form, peer, authority) as port:
+            return await judged(prober, form, port, told(form))
+
+    async def judge_beside_others(form: Form) -> None:
+        async with places:
+            if await judge(form):
+                doubted.append(form)
+
+    async with trio.open_nursery() as nursery:
+        for form in FORMS:
+            nursery.start_soon(judge_beside_others, form)
+    # A second is short for who shares the processor: a doubt is settled alone, and what is wrong is
+    # so however often it is asked.
+    wrong: list[str] = []
+    for _ in range(ASKED_MOST):
+        judged_alone = [(form, await judge(form)) for form in doubted]
+        wrong = [line for _, lines in judged_alone for line in lines]
+        doubted = [form for form, lines in judged_alone if lines]
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_small_answer_that_unpacks_to_a_large_one_is_too_large(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    wrong: list[str] = []
+    for form in FORMS:
+        if form.reads_bodies:
+            async with playing(form, bomb, authority) as port:
+                wrong += await judged(prober, form, port, {TOO_LARGE})
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_closed_port_refuses_every_kind(prober: Prober) -> None:
+    wrong: list[str] = []
+    with refusing_port(HOST) as port:
+        for form in FORMS:
+            wrong += await judged(prober, form, port, {FailureClass.CONNECT_REFUSED})
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_black_hole_is_a_connection_that_timed_out(prober: Prober) -> None:
+    wrong: list[str] = []
+
+    async def judge(form: Form, port: int) -> None:
+        wrong.extend(await judged(prober, form, port, {FailureClass.CONNECT_TIMEOUT}))
+
+    with full_port(HOST) as port:
+        async with trio.open_nursery() as nursery:
+            for form in FORMS:
+                nursery.start_soon(judge, form, port)
+    assert not wrong, "\n".join(wrong)
+
+
+KNOW_CONNECTED = [
+    replace(form, conditions=("[CONNECTED] == false",))
+    for form in FORMS
+    if (spec := spec_of(form.kind)) is not None and "CONNECTED" in spec.placeholders
+]
+
+
+async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    assert len(KNOW_CONNECTED) > len(FORMS) / 2
+    wrong: list[str] = []
+
+    async def judge(form: Form, closed: int, hole: int) -> None:
+        for port in (closed, hole):
+            result = await run_form(prober, form, port)
+            if result.outcome is not Outcome.UP:
+                wrong.append(f"{form}: {result.outcome} {result.msg}")
+        # Whoever answers, and be it with a reset, is connected.
+        async with playing(form, resetting, authority) as port:
+            result = await run_form(prober, form, port)
+            if result.outcome is not Outcome.DOWN:
+                wrong.append(f"{form}: {result.outcome} though there was one")
+
+    with refusing_port(HOST) as closed, full_port(HOST) as hole:
+        async with trio.open_nursery() as nursery:
+            for form in KNOW_CONNECTED:
+                nursery.start_soon(judge, form, closed, hole)
+    assert not wrong, "\n".join(wrong)
+
+
+def in_use() -> tuple[int, int]:
+    """Returns the numbers of open descriptors and of living tasks."""
+    tasks = trio.lowlevel.current_statistics().tasks_living
+    return len(os.listdir("/proc/self/fd")), tasks
+
+
+async def test_cancelled_at_any_instant_nothing_of_any_kind_is_left(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    async def cancel_often(form: Form, peer: Peer) -> None:
+        async with playing(form, peer, authority) as port:
+            await cancelled_often(lambda: run_form(prober, form, port))
+
+    async def all_of(peer: Peer) -> None:
+        async with trio.open_nursery() as nursery:
+            for form in FORMS:
+                nursery.start_soon(cancel_often, form, peer)
+
+    # Once, so that what stays (contexts, the thread of asyncio) is there.
+    for form in FORMS:
+        async with playing(form, leaving, authority) as port:
+            await run_form(prober, form, port)
+    with nothing_left_behind():
+        before = in_use()
+        await all_of(dripping)
+        # Peers notice late that their client has gone. A leak would stay until the bound.
+        with trio.move_on_after(30):
+            while in_use() != before:  # noqa: ASYNC110 - a closed connection sets no event
+                await trio.sleep(0.01)

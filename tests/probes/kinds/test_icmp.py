@@ -1,0 +1,332 @@
+"""ICMP checks of this host, and of a far one that loses, forges and refuses as it is told."""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.probes.check.check import validate
+from leadline.probes.check.result import FailureClass, Outcome, Phase, UnknownReason, message
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import canary_policy, probe_policy
+from leadline.probes.net.icmp_echo import TOKEN_BYTES, answered, checksum, request
+from tests.support.peers.far_host import V4, V6, FarHost, Ping, far_host
+from tests.support.peers.leaks import leaves_nothing
+from tests.support.peers.servers import Prober, not_hanging
+
+TOKEN = bytes(range(TOKEN_BYTES))
+FOR_EVER_SECONDS = 3_600
+root = pytest.mark.needs("ip", "root")
+
+
+def down(failure: FailureClass, host: str = V4) -> str:
+    return message(failure, host)
+
+
+@dataclass
+class Net:
+    far: FarHost
+    prober: Prober
+
+
+@pytest.fixture(params=[False, True], ids=["raw", "datagram"])
+def network(request: pytest.FixtureRequest) -> Iterator[FarHost]:
+    with far_host(datagrams=request.param) as far:
+        yield far
+
+
+@pytest.fixture
+async def net(network: FarHost, nursery: trio.Nursery) -> AsyncIterator[Net]:
+    reach = make_reach(probe_policy())
+    await nursery.start(reach.lag.watch)
+    nursery.start_soon(network.serve)
+    yield Net(network, Prober(reach))
+    nursery.cancel_scope.cancel()
+
+
+# What stands in the packets.
+
+
+@given(st.binary(min_size=TOKEN_BYTES, max_size=TOKEN_BYTES), st.integers(0, 65_535))
+def test_a_request_is_whole_and_its_reply_is_known_by_token_and_number(
+    token: bytes, number: int
+) -> None:
+    packet = request(v6=False, identifier=7, number=number, token=token)
+    assert checksum(packet) == 0
+    assert len(packet) == 64
+    assert answered(packet, v6=False, token=token) is None, "a request is no reply"
+    for v6, kind in ((False, 0), (True, 129)):
+        reply = bytes([kind]) + packet[1:]
+        assert answered(reply, v6=v6, token=token) == number
+        assert answered(reply, v6=v6, token=token[:-1] + bytes([token[-1] ^ 1])) is None
+        assert answered(reply, v6=not v6, token=token) is None
+
+
+@given(st.binary(max_size=80))
+def test_no_packet_is_read_as_ours_without_the_token(packet: bytes) -> None:
+    if TOKEN not in packet:
+        assert answered(packet, v6=False, token=TOKEN) is None
+        assert answered(packet, v6=True, token=TOKEN) is None
+
+
+# How long an answer takes.
+
+
+@dataclass
+class ScriptedEcho:
+    """A peer whose answers take a given time, by the clock that the probe reads."""
+
+    round_trips_ms: list[int]
+    now_ns: int = 0
+    sent: list[int] = field(default_factory=list)
+    address: str = V4
+
+    def __enter__(self) -> "ScriptedEcho":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def send(self, number: int) -> None:
+        self.sent.append(number)
+
+    async def hear(self) -> tuple[list[int], list[int]]:
+        if not self.sent:
+            await trio.sleep_forever()
+        number = self.sent.pop()
+        self.now_ns += self.round_trips_ms[number] * 1_000_000
+        return [number], []
+
+    def read(self) -> tuple[list[int], list[int]]:
+        return [], []
+
+
+async def test_the_latency_is_the_mean_round_trip_and_not_the_time_that_the_pace_takes(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echo = ScriptedEcho([300, 100, 50])
+
+    async def dial_echo(*_: object) -> ScriptedEcho:
+        return echo
+
+    monkeypatch.setattr("leadline.probes.kinds.icmp.perf_counter_ns", lambda: echo.now_ns)
+    monkeypatch.setattr("leadline.probes.net.egress.Reach.dial_echo", dial_echo)
+    result = await prober.check("icmp", V4, "[RESPONSE_TIME] == 150", count=3)
+    assert (result.outcome, result.latency_ms) == (Outcome.UP, 150)
+
+
+# This host itself.
+
+
+@root
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_this_host_answers(prober: Prober, host: str) -> None:
+    plain = await prober.check("icmp", host)
+    read = await prober.check(
+        "icmp",
+        host,
+        *("[RESULT] == 0", "[CONNECTED] == true", "[RESPONSE_TIME] < 1m", f"[IP] == {host}"),
+        count=5,
+    )
+    assert plain.outcome is read.outcome is Outcome.UP, (plain, read)
+    assert plain.phases.first_byte_us is not None
+
+
+@root
+async def test_cancelled_runs_leave_nothing_open(prober: Prober) -> None:
+    await leaves_nothing(lambda: prober.check("icmp", "127.0.0.1", count=3))
+
+
+async def test_an_address_that_is_not_to_be_reached_is_not(prober: Prober) -> None:
+    metadata = await prober.check("icmp", "169.254.169.254")
+    private = await prober.with_(policy=canary_policy()).check("icmp", "127.0.0.1")
+    assert metadata.msg == down(FailureClass.TARGET_BLOCKED, "169.254.169.254")
+    assert private.msg == down(FailureClass.TARGET_BLOCKED, "127.0.0.1")
+
+
+async def test_a_process_that_may_send_none_calls_nobody_down(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel refuses both kinds of socket to a process without privileges."""
+
+    class Refusing(socket.socket):
+        def __init__(self, family: int, kind: int, protocol: int = 0) -> None:
+            assert protocol in (socket.IPPROTO_ICMP, socket.IPPROTO_ICMPV6)
+            raise PermissionError(1 if kind == socket.SOCK_RAW else 13, "no")
+
+    monkeypatch.setattr("leadline.probes.net.sockets.socket.socket", Refusing)
+    result = await prober.check("icmp", "127.0.0.1")
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.ICMP_DENIED)
+
+
+# A far host.
+
+
+@root
+@pytest.mark.parametrize("host", [V4, V6])
+async def test_a_far_host_that_answers_is_up(net: Net, host: str) -> None:
+    result = await net.prober.check("icmp", host, "[RESULT] == 0", count=3)
+    assert result.outcome is Outcome.UP, result
+    assert [ping.number for ping in net.far.heard] == [0, 1, 2]
+    assert {len(ping.icmp) for ping in net.far.heard} == {64}
+
+
+@root
+@pytest.mark.parametrize("host", [V4, V6])
+async def test_silence_is_a_time_out_before_the_deadline(net: Net, host: str) -> None:
+    net.far.script = lambda ping: None
+    silence, unfinished = FailureClass.TIMEOUT, Phase.FIRST_BYTE
+
+    async def one(failure: FailureClass | None, *conditions: str, **config: object) -> None:
+        result = await net.prober.check("icmp", host, *conditions, timeout_seconds=1, **config)
+        assert result.msg == (down(failure, host) if failure else ""), conditions
+        assert result.phases.unfinished is unfinished
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one, silence)
+        nursery.start_soon(partial(one, silence, count=20, max_loss=99))
+        nursery.start_soon(one, None, "[CONNECTED] == false")
+        nursery.start_soon(one, None, "[RESULT] == 100")
+        nursery.start_soon(one, silence, "[RESPONSE_TIME] > 1")
+    # Where the machine is busy, twenty are not sent before the deadline.
+    assert 5 <= len(net.far.heard) <= 24
+
+
+@root
+async def test_loss_up_to_the_bound_is_up_and_above_it_a_time_out(net: Net) -> None:
+    def every_other(ping: Ping) -> None:
+        if ping.number % 2:
+            ping.reply()
+
+    net.far.script = every_other
+
+    async def one(max_loss: int, conditions: list[str], failure: FailureClass | None) -> None:
+        result = await net.prober.check(
+            "icmp",
+            V4,
+            *conditions,
+            count=4,
+            max_loss=max_loss,
+            timeout_seconds=FOR_EVER_SECONDS,
+        )
+        assert result.msg == (down(failure) if failure else ""), (max_loss, conditions)
+
+    # The probe does not wait for lost answers until its deadline, which is an hour away.
+    async with not_hanging(), trio.open_nursery() as nursery:
+        for case in (
+            (50, [], None),
+            (49, [], FailureClass.TIMEOUT),
+            (0, [], FailureClass.TIMEOUT),
+            (0, ["[RESULT] <= 50"], None),
+            (50, ["[RESULT] < 50"], FailureClass.CONDITION_FAILED),
+            (0, ["[RESPONSE_TIME] < 1m"], FailureClass.TIMEOUT),
+            (50, ["[RESPONSE_TIME] < 1m"], None),
+        ):
+            nursery.start_soon(one, *case)
+
+
+@root
+@pytest.mark.parametrize("host", [V4, V6])
+async def test_foreign_late_and_doubled_replies_do_not_count(net: Net, host: str) -> None:
+    def forged(ping: Ping) -> None:
+        good = bytes([129 if ping.v6 else 0, 0]) + ping.icmp[2:]
+        other = socket.inet_pton(
+            socket.AF_INET6 if ping.v6 else socket.AF_INET,
+            "2001:db8::3" if ping.v6 else "198.51.100.3",
+        )
+        ping.reply(good, source=other)  # from another address
+        ping.reply(good[:8] + bytes(56))  # without our token
+        ping.reply(good[:6] + b"\x00\x09" + good[8:])  # of an echo that was never sent
+        ping.reply(good[:12])  # cut short
+        ping.reply(bytes([good[0], 1]) + good[2:])  # another code
+        ping.reply(ping.icmp)  # a request of its own
+        if ping.number == 0:
+            ping.reply(good)
+            ping.reply(good)
+
+    net.far.script = forged
+    result = await net.prober.check("icmp", host, "[RESULT] == 50", count=2, timeout_seconds=2)
+    assert result.outcome is Outcome.UP, result
+
+
+@root
+async def test_answers_of_another_ping_at_the_same_time_are_its_own(net: Net) -> None:
+    results = []
+
+    def first_only(ping: Ping) -> None:
+        if ping.icmp[8:24] == net.far.heard[0].icmp[8:24]:
+            ping.reply()
+        else:
+            ping.unreachable()
+
+    async def one() -> None:
+        results.append(await net.prober.check("icmp", V4, count=3, timeout_seconds=1))
+
+    net.far.script = first_only
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one)
+        nursery.start_soon(one)
+    assert sorted(r.msg for r in results) == ["", down(FailureClass.CONNECT_ERROR)]
+
+
+@root
+@pytest.mark.parametrize("host", [V4, V6])
+async def test_what_the_network_cannot_deliver_is_told_at_once(net: Net, host: str) -> None:
+    for code in (0, 1, 3):
+        net.far.script = partial(Ping.unreachable, code=code)
+        # The result does not wait for the deadline, which is an hour away.
+        async with not_hanging():
+            result = await net.prober.check("icmp", host, count=3, timeout_seconds=FOR_EVER_SECONDS)
+        assert result.msg == down(FailureClass.CONNECT_ERROR, host), code
+    # A condition that wants it unreachable holds.
+    assert (await net.prober.check("icmp", host, "[CONNECTED] == false")).outcome is Outcome.UP
+
+
+@root
+async def test_one_echo_that_was_refused_is_only_lost(net: Net) -> None:
+    net.far.script = lambda ping: ping.unreachable() if ping.number == 1 else ping.reply()
+    result = await net.prober.check("icmp", V4, "[RESULT] == 25", count=4)
+    strict = await net.prober.check("icmp", V4, count=4)
+    lax = await net.prober.check("icmp", V4, count=4, max_loss=25)
+    assert result.outcome is lax.outcome is Outcome.UP, result
+    assert strict.msg == down(FailureClass.CONNECT_ERROR)
+
+
+@root
+async def test_a_flood_is_a_time_out_within_the_deadline(net: Net) -> None:
+    def flood(ping: Ping) -> None:
+        for _ in range(400):
+            ping.reply(bytes([0, 0]) + ping.icmp[2:8] + os.urandom(56))
+
+    net.far.script = flood
+    result = await net.prober.check("icmp", V4, count=20, timeout_seconds=1)
+    assert result.msg == down(FailureClass.TIMEOUT)
+
+
+@root
+async def test_a_network_without_a_route_is_our_trouble(net: Net) -> None:
+    result = await net.prober.check("icmp", "203.0.113.9")
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.NO_ROUTE)
+
+
+def test_a_definition_is_refused_where_it_could_not_run() -> None:
+    def told(target: str = "gw.example", **config: object) -> list[str]:
+        return [f.field for f in validate("icmp", target, None, config, [])]
+
+    assert told(count="20", max_loss=99) == []
+    assert told("gw.example:80") == ["target"]
+    assert told(count=0) == told(count=21) == ["config.count"]
+    assert told(max_loss=100) == told(max_loss=-1) == ["config.max_loss"]
+
+
+async def test_a_run_that_is_cancelled_from_the_start_calls_nobody_down(prober: Prober) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await prober.check("icmp", "127.0.0.1")
+    assert scope.cancelled_caught

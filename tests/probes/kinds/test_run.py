@@ -1,0 +1,326 @@
+"""The runner's promises: one deadline, the last attempt counts, and our trouble is never theirs."""
+
+import os
+import random
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from leadline.probes import runner
+from leadline.probes.check.check import Check, make_check
+from leadline.probes.check.condition_evaluation import Facts
+from leadline.probes.check.failure import Failed, Unobtainable
+from leadline.probes.check.loop_lag import Lag
+from leadline.probes.check.monitor_spec import Spec
+from leadline.probes.check.observation import Seen
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, Phase, UnknownReason
+from leadline.probes.net.connectivity import Connectivity
+from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.runner import run
+from tests.support.peers.leaks import cancelled_often, nothing_left_behind
+from tests.support.peers.servers import (
+    HANGS_SECONDS,
+    Prober,
+    answer,
+    answering,
+    now,
+    read_head,
+    serving,
+)
+
+
+@dataclass
+class Stall:
+    """The loop stands still, and then the attempt ends as `then` says."""
+
+    seconds: float
+    then: Exception | None = None
+    stand_still: Callable[[float], None] = time.sleep
+
+
+class Scripted:
+    """A kind whose attempts do what they are told, one after the other."""
+
+    SPEC: Spec
+
+    def __init__(self, *steps: object) -> None:
+        self.steps = list(steps)
+        self.attempts = 0
+
+    async def probe(self, check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+        self.attempts += 1
+        step = self.steps.pop(0)
+        await trio.lowlevel.checkpoint()
+        if isinstance(step, Stall):
+            step.stand_still(step.seconds)
+            step = step.then
+        if isinstance(step, Exception):
+            raise step
+        if isinstance(step, Phase):
+            watch.begin(step)
+            await trio.sleep_forever()
+        return Seen(Facts(connected=True), code=7)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> "type[Scripted]":
+    """Puts a scripted kind in the place of the next kinds that are looked up."""
+
+    class Put(Scripted):
+        def __init__(self, *steps: object) -> None:
+            super().__init__(*steps)
+            monkeypatch.setattr(runner, "kind_of", lambda _: self)
+
+    return Put
+
+
+CHECK = make_check("tcp", "app.example:1", None, {}, [], timeout_seconds=1)
+
+
+async def test_a_run_says_when_it_began_by_the_clock_that_it_was_given(
+    prober: Prober, scripted: type[Scripted]
+) -> None:
+    scripted(None)
+    clock = iter([1_000_000, 2_000_000])
+    result = await run(CHECK, prober.reach, lambda: next(clock))
+    assert (result.started_at, result.outcome, result.code) == (1_000_000, Outcome.UP, 7)
+
+
+async def test_the_last_attempt_counts(prober: Prober, scripted: type[Scripted]) -> None:
+    refused = Failed(FailureClass.CONNECT_REFUSED)
+    recovering = scripted(refused, refused, None)
+    check = replace(CHECK, retries=2)
+    assert (await run(check, prober.reach, now)).outcome is Outcome.UP
+    assert recovering.attempts == 3
+    scripted(refused, Failed(FailureClass.HTTP_STATUS, 500), Failed(FailureClass.DNS_ERROR))
+    assert (await run(check, prober.reach, now)).msg == "dns_error app.example"
+
+
+async def test_a_blocked_target_is_not_tried_again(
+    prober: Prober, scripted: type[Scripted]
+) -> None:
+    blocked = scripted(Failed(FailureClass.TARGET_BLOCKED))
+    result = await run(replace(CHECK, retries=3), prober.reach, now)
+    assert result.msg == "target_blocked app.example"
+    assert blocked.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "outcome", "failure"),
+    [
+        (Phase.DNS, Outcome.UNKNOWN, FailureClass.PROBE_ERROR),
+        (Phase.CONNECT, Outcome.DOWN, FailureClass.CONNECT_TIMEOUT),
+        (Phase.TLS, Outcome.DOWN, FailureClass.TIMEOUT),
+        (Phase.FIRST_BYTE, Outcome.DOWN, FailureClass.TIMEOUT),
+    ],
+)
+async def test_a_deadline_is_named_by_the_phase_that_did_not_finish(
+    autojump_clock: MockClock,
+    prober: Prober,
+    scripted: type[Scripted],
+    phase: Phase,
+    outcome: Outcome,
+    failure: str,
+) -> None:
+    scripted(Failed(FailureClass.CONNECT_REFUSED), phase)
+    began = trio.current_time()
+    with trio.fail_after(HANGS_SECONDS):
+        result = await run(replace(CHECK, retries=1), prober.reach, now)
+    assert (result.outcome, result.msg) == (outcome, f"{failure} app.example")
+    assert result.phases.unfinished is phase
+    # By a clock that only moves while nothing else happens: one deadline over both attempts.
+    assert trio.current_time() - began == pytest.approx(CHECK.timeout_seconds)
+
+
+async def test_a_bug_of_ours_is_unknown_and_tells_its_place_but_not_its_text(
+    prober: Prober, scripted: type[Scripted]
+) -> None:
+    scripted(KeyError("hunter2"))
+    result = await run(CHECK, prober.reach, now)
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.PROBE_BUG)
+    assert result.msg == "probe_error app.example"
+    assert result.bug is not None
+    assert result.bug.startswith("KeyError at ")
+    assert "test_run.py" in result.bug
+    assert "hunter2" not in repr(result)
+
+
+async def test_what_we_could_not_obtain_is_unknown(
+    prober: Prober, scripted: type[Scripted]
+) -> None:
+    for reason in UnknownReason:
+        scripted(Unobtainable(reason))
+        result = await run(CHECK, prober.reach, now)
+        assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+
+
+async def test_a_type_without_a_probe_is_unknown(prober: Prober) -> None:
+    result = await run(replace(CHECK, type="push"), prober.reach, now)
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.UNKNOWN_KIND)
+
+
+# Our own loop.
+
+
+@pytest.mark.parametrize("then", [None, Failed(FailureClass.HTTP_STATUS, 500)])
+async def test_a_run_in_which_our_loop_stood_still_is_discarded_whatever_it_found(
+    prober: Prober, scripted: type[Scripted], then: Exception | None
+) -> None:
+    scripted(Stall(1.15, then))
+    result = await run(replace(CHECK, timeout_seconds=5), prober.reach, now)
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.LOOP_STALLED)
+
+
+async def test_a_stall_that_ends_the_deadline_is_not_the_target_s_time_out(
+    prober: Prober, nursery: trio.Nursery
+) -> None:
+    async def late(stream: trio.SocketStream) -> None:
+        await read_head(stream)
+        time.sleep(1.3)  # noqa: ASYNC251 the loop is to stand still
+        await stream.send_all(answer())
+
+    async with serving(late) as port:
+        result = await prober.check("http", f"http://127.0.0.1:{port}/", timeout_seconds=1)
+    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.LOOP_STALLED)
+
+
+async def test_a_shorter_stall_marks_the_result(
+    autojump_clock: MockClock,
+    prober: Prober,
+    nursery: trio.Nursery,
+    scripted: type[Scripted],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stood_still_seconds = 0.0
+
+    def stand_still(seconds: float) -> None:
+        nonlocal stood_still_seconds
+        stood_still_seconds += seconds
+
+    def now_us() -> int:
+        return int((trio.current_time() + stood_still_seconds) * 1_000_000)
+
+    # By a clock on which nothing is late but what is told to be.
+    monkeypatch.setattr(Lag, "now_us", staticmethod(now_us))
+    lag = Lag()
+    await nursery.start(lag.watch)
+    reach = replace(prober.reach, lag=lag)
+    scripted(Stall(0.3, stand_still=stand_still), None)
+    lagged = await run(CHECK, reach, now)
+    await trio.sleep(0.12)
+    punctual = await run(CHECK, reach, now)
+    assert (lagged.outcome, lagged.lagged) == (Outcome.UP, True)
+    assert (punctual.outcome, punctual.lagged) == (Outcome.UP, False)
+
+
+async def test_a_lag_that_nobody_watches_refuses_to_vouch(scripted: type[Scripted]) -> None:
+    scripted(None)
+    with pytest.raises(RuntimeError, match="not running"):
+        await run(CHECK, make_reach(probe_policy()), now)
+
+
+def test_the_worst_stall_of_a_span_is_the_one_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the plain maximum over all stalls, of each the part inside the span."""
+    rng = random.Random(7)
+    lag, at, noted = Lag(), 0, []
+    monkeypatch.setattr(Lag, "now_us", staticmethod(lambda: at))
+    for _ in range(500):
+        lag._slept_at_us = at
+        stall = rng.choice([0, 30_000, 200_000, 700_000, 1_500_000])
+        at += 50_000 + stall
+        lag._note(at)
+        if stall:
+            noted.append((at, stall))
+        lag._slept_at_us = at
+        began = rng.randrange(at + 1)
+        inside = [min(stall, at - began) for at, stall in noted if at >= began]
+        assert lag.stalled_since(began) == max(inside, default=0)
+
+
+# Our own network.
+
+
+async def test_while_we_are_offline_a_network_failure_is_unknown(prober: Prober) -> None:
+    policy, resolver = prober.reach.policy, prober.reach.resolver
+    async with serving(answering(answer())) as port:
+        online = prober.with_(connectivity=Connectivity("127.0.0.1", port, resolver, policy))
+        down = await online.check("tcp", "127.0.0.1:1")
+        status = await online.check("http", f"http://127.0.0.1:{port}/", "[STATUS] == 500")
+    offline = prober.with_(connectivity=Connectivity("nowhere.example", 1, resolver, policy))
+    unknown = await offline.check("tcp", "127.0.0.1:1")
+    assert (down.outcome, down.msg) == (Outcome.DOWN, "connect_refused 127.0.0.1")
+    assert (status.outcome, status.msg) == (Outcome.DOWN, "condition_failed 127.0.0.1")
+    assert (unknown.outcome, unknown.unknown_reason) == (
+        Outcome.UNKNOWN,
+        UnknownReason.PROBER_OFFLINE,
+    )
+
+
+async def test_one_question_serves_all_that_failed_before_it_and_none_after(
+    prober: Prober,
+) -> None:
+    asked = 0
+
+    async def count(stream: trio.SocketStream) -> None:
+        nonlocal asked
+        asked += 1
+        await trio.sleep_forever()
+
+    async with serving(count) as port:
+        connectivity = Connectivity("127.0.0.1", port, prober.reach.resolver, prober.reach.policy)
+        since = time.monotonic()
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(connectivity.online, since)
+        assert await connectivity.online(time.monotonic())
+        await trio.testing.wait_all_tasks_blocked()
+    assert asked == 2
+
+
+async def test_descriptors_that_ran_out_are_ours(prober: Prober) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        result = await prober.check("tcp", "127.0.0.1:1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES
+
+
+# Cancellation.
+
+
+async def test_cancellations_leave_nothing_open(prober: Prober, names: object) -> None:
+    """At random instants of dns, connecting to several addresses, TLS, reading, pausing."""
+    rng = random.Random(11)
+    names.records[("app.example", "A")] = [["127.0.0.1", "127.0.0.2"]]  # type: ignore[attr-defined]
+    names.records[("app.example", "AAAA")] = [["::1"]]  # type: ignore[attr-defined]
+    names.ttl = 0  # type: ignore[attr-defined]
+
+    async def slow(stream: trio.SocketStream) -> None:
+        await read_head(stream)
+        await trio.sleep(0.002)
+        await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")
+        await trio.sleep(0.002)
+
+    async with serving(slow) as port:
+        targets = [
+            f"http://app.example:{port}/",
+            f"https://app.example:{port}/",
+            "http://gone.example/",
+        ]
+        await prober.check("http", targets[1], timeout_seconds=1)
+        await trio.sleep(0.05)
+        with nothing_left_behind():
+            await cancelled_often(
+                lambda: prober.check("http", rng.choice(targets), "[BODY] exists", retries=1)
+            )

@@ -1,0 +1,201 @@
+"""What targets say costs the loop a bounded time: long work goes to a thread, the rest in pieces.
+
+No time is measured here. A check whose work belongs in a thread cannot be made while no thread is
+to be had, and one that is short can: so it shows where the work is done.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import dns.message
+import pytest
+import trio
+
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.phase_timer import Stopwatch
+from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.target import read_url
+from leadline.probes.net import http1
+from leadline.probes.net.dns_client import RECORDS_ON_LOOP_MOST, read_first
+from leadline.probes.net.http_exchange import RawResponse, Request, Response
+from tests.support.peers.servers import Names, Prober, answer, answering, serving
+
+HOST = "127.0.0.1"
+# The slowest kind of pattern there is: RE2 gives up its fast machine for it.
+SLOW = r"(((a?){10}){10}){3}b$"
+
+
+@pytest.fixture
+def threadless(prober: Prober) -> Iterator[Prober]:
+    """Every thread that checks may hold is taken."""
+    threads = trio.CapacityLimiter(1)
+    threads.acquire_on_behalf_of_nowait("another check")
+    yield prober.with_(threads=threads)
+    threads.release_on_behalf_of("another check")
+
+
+@pytest.mark.parametrize(
+    ("body", "condition", "long"),
+    [
+        (b"ok", "[BODY] == ok", False),
+        (b"ok", f"[BODY] matches {SLOW}", False),
+        (b"a" * 10_000, "[BODY] matches a+", False),
+        (b"a" * 10_000, f"[BODY] matches {SLOW}", True),
+        (b'{"status": "UP"}', "[BODY].status == UP", False),
+        (b'{"status": "UP"}' + b" " * 1_000_000, "[BODY].status == UP", True),
+    ],
+)
+async def test_what_is_long_to_judge_is_judged_in_a_thread(
+    prober: Prober, threadless: Prober, body: bytes, condition: str, long: bool
+) -> None:
+    async with serving(answering(answer(body))) as port:
+        url = f"http://{HOST}:{port}/"
+        result = await threadless.check("http", url, condition)
+        free = await prober.check("http", url, condition)
+    assert free.outcome is not Outcome.UNKNOWN
+    reason = UnknownReason.LOCAL_RESOURCES if long else None
+    assert result.unknown_reason is reason, result
+
+
+async def test_a_banner_is_judged_in_a_thread_where_that_is_long(
+    prober: Prober, threadless: Prober
+) -> None:
+    async def talk(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"a" * 10_000 + b"b")
+
+    async with serving(talk) as port:
+        condition = f"[BODY] matches {SLOW}"
+        result = await threadless.check("tcp", f"{HOST}:{port}", condition)
+        free = await prober.check("tcp", f"{HOST}:{port}", condition)
+    assert free.outcome is Outcome.UP
+    assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES
+
+
+class Answering(trio.abc.Stream):
+    """Answers at once with as much as is asked for; keeps how much that was, each time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.asked: list[int] = []
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        assert max_bytes is not None
+        self.asked.append(max_bytes)
+        piece, self._data = self._data[:max_bytes], self._data[max_bytes:]
+        return piece
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def exchange(stream: Answering) -> RawResponse:
+    request = Request(method="GET", url=read_url(f"http://{HOST}/"))
+    return await http1.exchange(stream, request, Stopwatch(), "us")  # type: ignore[arg-type]
+
+
+async def test_a_body_in_tiny_chunks_is_taken_in_small_pieces() -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    stream = Answering(head + b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n")
+    response = await exchange(stream)
+    assert response.body == b"x" * 50_000
+    assert max(stream.asked) <= 4_096
+
+
+async def test_a_head_of_too_many_lines_is_not_read_line_by_line(prober: Prober) -> None:
+    with pytest.raises(Failed) as failed:
+        await exchange(Answering(b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * 12_000 + b"\r\n"))
+    assert failed.value.failure is FailureClass.RESPONSE_TOO_LARGE
+    whole = await exchange(Answering(answer(b"ok", "200 OK", *["a: b"] * 1_000)))
+    assert whole.body == b"ok"
+    async with serving(answering(answer(b"ok", "200 OK", *["a:"] * 12_000))) as port:
+        result = await prober.check("http", f"http://{HOST}:{port}/")
+    assert result.msg == message(FailureClass.RESPONSE_TOO_LARGE, HOST)
+
+
+# Names.
+
+MANY = [f"10.0.{n >> 8}.{n & 255}" for n in range(1_900)]
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+async def test_an_answer_of_many_records_is_read_in_a_thread(
+    prober: Prober, threadless: Prober, names: Names, transport: str
+) -> None:
+    names.records |= {("many.test", "A"): [MANY], ("one.test", "A"): [MANY[:1]]}
+    at = {"resolver": f"{HOST}:{names.port}", "transport": transport}
+    few = await threadless.check("dns", "one.test", "[RESULT] == 10.0.0.0", **at)
+    many = await threadless.check("dns", "many.test", "[RESULT] contains 10.0.6.9", **at)
+    free = await prober.check("dns", "many.test", "[RESULT] contains 10.0.6.9", **at)
+    assert few.outcome is free.outcome is Outcome.UP, (few, free)
+    assert many.unknown_reason is UnknownReason.LOCAL_RESOURCES
+
+
+async def test_an_answer_of_more_records_than_any_zone_has_is_too_large(
+    prober: Prober, names: Names
+) -> None:
+    names.records |= {("more.test", "A"): [[f"10.0.{n >> 8}.{n & 255}" for n in range(2_500)]]}
+    at = {"resolver": f"{HOST}:{names.port}", "transport": "tcp"}
+    result = await prober.check("dns", "more.test", **at)
+    assert result.msg == message(FailureClass.RESPONSE_TOO_LARGE, "more.test")
+
+
+async def test_of_many_addresses_of_a_host_only_the_first_are_read(
+    prober: Prober, names: Names
+) -> None:
+    names.records |= {("many.test", "A"): [["127.0.0.1", *MANY]]}
+    wire = names.reply(dns.message.make_query("many.test", "A").to_wire())
+    assert wire is not None
+    message = read_first(wire)
+    assert message is not None
+    assert sum(len(records) for records in message.answer) == RECORDS_ON_LOOP_MOST
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://many.test:{port}/")
+    assert result.outcome is Outcome.UP
+
+
+def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
+    body = bytes(range(256))
+    response = Response(
+        status=200,
+        headers={"content-type": "text/plain; charset=ISO-8859-1"},
+        body=body,
+        whole=True,
+        address=HOST,
+        url=read_url(f"http://{HOST}/"),
+    )
+    assert response.text == body.decode("cp1252", "replace")
+
+
+LEAVING = f"""
+import atexit
+# Registered first, so that it is called last.
+atexit.register(lambda: print(len(judge._under_way)))
+import trio
+from leadline.probes import judge
+from leadline.probes.check.condition import parse
+from leadline.probes.check.condition_evaluation import Facts
+from leadline.probes.kinds.condition_worker import judged
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
+
+async def main():
+    reach = make_reach(probe_policy())
+    with trio.move_on_after(0.05) as left:
+        await judged([parse(r"[BODY] matches {SLOW}")], Facts(body="a" * 100_000), reach)
+    assert left.cancelled_caught
+
+trio.run(main)
+"""
+
+
+def test_a_process_that_ends_during_a_search_ends_well() -> None:
+    done = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")

@@ -1,0 +1,208 @@
+"""What a provider says of itself is taken only where it can be: all else has a word."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+
+from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.oidc import oidc_client as openid
+from leadline.probes.oidc.oidc_client import (
+    Client,
+    Metadata,
+    ProviderFault,
+    Tokens,
+    ask_about,
+    authorization_address,
+    discover,
+    fetch_keys,
+    redeem,
+    sign_out_address,
+)
+from tests.support.peers.servers import answer, read_head, serving
+
+
+@pytest.fixture
+async def reach() -> AsyncIterator[Reach]:
+    made = make_reach(probe_policy(), nameservers=())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.lag.watch)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+class Says:
+    """A server that says one thing to everybody, and keeps what it was asked."""
+
+    def __init__(self, body: bytes, status: str = "200 OK") -> None:
+        self.body, self.status = body, status
+        self.heard: list[str] = []
+
+    async def __call__(self, stream: trio.SocketStream) -> None:
+        head = await read_head(stream)
+        first, _, rest = head.partition(b"\r\n\r\n")
+        self.heard.append(first.decode() + "\n\n" + rest.decode())
+        await stream.send_all(answer(self.body, self.status))
+
+
+def document(port: int, **changed: Any) -> bytes:
+    issuer = f"http://127.0.0.1:{port}"
+    whole = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/auth",
+        "token_endpoint": f"{issuer}/token",
+        "jwks_uri": f"{issuer}/keys",
+        **changed,
+    }
+    return json.dumps({k: v for k, v in whole.items() if v is not None}).encode()
+
+
+async def found(reach: Reach, **changed: Any) -> Metadata | str:
+    """What was read, or the word for why nothing was."""
+    says = Says(b"")
+    async with serving(says) as port:
+        says.body = document(port, **changed)
+        try:
+            return await discover(reach, f"http://127.0.0.1:{port}")
+        except ProviderFault as fault:
+            return fault.reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"issuer": "https://elsewhere.test"}, "issuer_differs"),
+        ({"issuer": None}, "issuer_differs"),
+        ({"token_endpoint": None}, "no_token_endpoint"),
+        ({"jwks_uri": 7}, "no_jwks_uri"),
+        ({"token_endpoint": "http://elsewhere.test/token"}, "not_https"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "bad_endpoint"),
+        ({"end_session_endpoint": "http://elsewhere.test"}, "not_https"),
+    ],
+)
+async def test_what_cannot_be_is_not_taken(
+    reach: Reach, changed: dict[str, Any], reason: str
+) -> None:
+    assert await found(reach, **changed) == reason
+
+
+async def test_what_it_says_of_itself_is_read(reach: Reach) -> None:
+    metadata = await found(reach, token_endpoint_auth_methods_supported=["client_secret_post", 7])
+    assert isinstance(metadata, Metadata)
+    assert metadata.token_methods == ("client_secret_post",)
+    assert metadata.end_session_endpoint == ""
+    usual = await found(reach)
+    assert isinstance(usual, Metadata)
+    assert usual.token_methods == ("client_secret_basic",)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        (b"{}", "500 No", "http_status 500"),
+        (b"{}", "302 Found", "http_status 302"),
+        (b"[]", "200 OK", "bad_document"),
+        (b"<html>", "200 OK", "bad_document"),
+        (b"\xff", "200 OK", "bad_document"),
+        (b'{"a":' * 50_000, "200 OK", "bad_document"),
+        (b'{"a":"' + b"x" * 300_000 + b'"}', "200 OK", "bad_document"),
+    ],
+)
+async def test_an_answer_that_is_none_has_a_word(
+    reach: Reach, body: bytes, status: str, reason: str
+) -> None:
+    async with serving(Says(body, status)) as port:
+        with pytest.raises(ProviderFault) as caught:
+            await discover(reach, f"http://127.0.0.1:{port}")
+    assert caught.value.reason == reason
+
+
+async def test_one_that_is_away_or_silent_has_a_word(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ProviderFault, match="connect_refused"):
+        await discover(reach, "http://127.0.0.1:1")
+    monkeypatch.setattr(openid, "ASK_SECONDS", 0.2)
+
+    async def silent(stream: trio.SocketStream) -> None:
+        await trio.sleep_forever()
+
+    async with serving(silent) as port:
+        with pytest.raises(ProviderFault, match="timeout"):
+            await discover(reach, f"http://127.0.0.1:{port}")
+
+
+def metadata_at(port: int, **given: Any) -> Metadata:
+    base = f"http://127.0.0.1:{port}"
+    values: dict[str, Any] = {
+        "issuer": base,
+        "authorization_endpoint": f"{base}/auth",
+        "token_endpoint": f"{base}/token",
+        "jwks_uri": f"{base}/keys",
+        **given,
+    }
+    return Metadata(**values)
+
+
+@pytest.mark.parametrize("keys", [b'{"keys": 7}', b'{"keys": [7]}', b"{}"])
+async def test_keys_are_a_list_of_objects(reach: Reach, keys: bytes) -> None:
+    async with serving(Says(keys)) as port:
+        with pytest.raises(ProviderFault, match="bad_keys"):
+            await fetch_keys(reach, metadata_at(port))
+
+
+CLIENT = Client(id="a client", secret="s:%+", redirect_url="https://up.test/auth/callback")
+
+
+async def test_who_we_are_is_said_as_the_provider_wants_it(reach: Reach) -> None:
+    says = Says(b'{"id_token": "a.b.c", "access_token": "t"}')
+    async with serving(says) as port:
+        basic = await redeem(reach, metadata_at(port), CLIENT, "c", "v")
+        posted = metadata_at(port, token_methods=("client_secret_post",))
+        await redeem(reach, posted, CLIENT, "c", "v")
+        bare = Client(id="x", secret="", redirect_url="https://up.test/")
+        await redeem(reach, metadata_at(port), bare, "c", "v")
+    assert basic == Tokens("a.b.c", "t")
+    first, second, third = says.heard
+    assert "Basic YSUyMGNsaWVudDpzJTNBJTI1JTJC" in first
+    assert "client_secret" not in first
+    assert "client_id=a+client&client_secret=s%3A%25%2B" in second
+    assert "uthorization: Basic" not in second
+    assert "client_id=x" in third
+    assert "secret" not in third
+    assert all("code_verifier=v" in heard for heard in says.heard)
+
+
+async def test_without_an_id_token_nobody_came(reach: Reach) -> None:
+    async with serving(Says(b'{"access_token": "t"}')) as port:
+        with pytest.raises(ProviderFault, match="no_id_token"):
+            await redeem(reach, metadata_at(port), CLIENT, "c", "v")
+
+
+async def test_nothing_is_asked_where_there_is_nobody_to_ask(reach: Reach) -> None:
+    nowhere = metadata_at(1)
+    assert await ask_about(reach, nowhere, Tokens("a", "t")) == {}
+    told = metadata_at(1, userinfo_endpoint="http://127.0.0.1:1/")
+    for access in ("", "a\r\nX: y", "é"):
+        assert await ask_about(reach, told, Tokens("a", access)) == {}
+
+
+def test_addresses_keep_what_the_provider_put_into_its_own() -> None:
+    metadata = metadata_at(
+        1, authorization_endpoint="https://id.test/a?x=1", end_session_endpoint="https://id.test/e"
+    )
+    address = authorization_address(
+        metadata, CLIENT, scopes=("openid", "email"), state="s", nonce="n", challenge="c"
+    )
+    assert address.startswith("https://id.test/a?x=1&response_type=code&client_id=a+client&")
+    assert (
+        "scope=openid+email&state=s&nonce=n&code_challenge=c&code_challenge_method=S256" in address
+    )
+    assert sign_out_address(metadata, "c", "") == "https://id.test/e?client_id=c"
+    assert "post_logout_redirect_uri=https%3A%2F%2Fup.test" in sign_out_address(
+        metadata, "c", "https://up.test"
+    )
+    assert sign_out_address(metadata_at(1), "c", "") == ""

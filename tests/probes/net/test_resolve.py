@@ -1,0 +1,235 @@
+"""Names to addresses: the first, checked answer is the one used, and a dead resolver is ours."""
+
+from pathlib import Path
+
+import dns.rcode
+import pytest
+import trio
+
+from leadline.probes.check.result import Outcome, Phase, UnknownReason
+from leadline.probes.net import resolver as resolve
+from leadline.probes.net import resolver_files as host_files
+from leadline.probes.net.egress_policy import canary_policy
+from leadline.probes.net.resolver import Resolver
+from leadline.probes.net.resolver_files import HostFiles, Nameserver, read_hosts, read_nameservers
+from tests.support.peers.servers import Names, Prober, answer, answering, not_hanging, serving
+
+FOR_EVER_SECONDS = 3_600
+
+
+async def test_a_name_is_resolved_and_its_address_is_told(prober: Prober, names: Names) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://APP.example.:{port}/", "[IP] == 127.0.0.1")
+    assert result.outcome is Outcome.UP
+    assert result.phases.dns_us is not None
+    assert sorted(names.asked) == [("app.example", "A"), ("app.example", "AAAA")]
+
+
+async def test_the_address_connected_to_is_the_one_that_was_checked(
+    prober: Prober, names: Names
+) -> None:
+    """A nameserver that answers differently the second time (rebinding) gains nothing."""
+    names.ttl = 0
+    names.records[("rebind.example", "A")] = [["127.0.0.1"], ["169.254.169.254"]]
+    async with serving(answering(answer())) as port:
+        url = f"http://rebind.example:{port}/"
+        first = await prober.check("http", url, "[IP] == 127.0.0.1", ip_family="ipv4")
+        assert names.asked == [("rebind.example", "A")]
+        second = await prober.check("http", url, ip_family="ipv4")
+    assert first.outcome is Outcome.UP
+    assert (second.outcome, second.msg) == (Outcome.DOWN, "target_blocked rebind.example")
+
+
+async def test_a_refused_address_beside_an_allowed_one_is_passed_over(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("mixed.example", "A")] = [["169.254.169.254", "127.0.0.1"]]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://mixed.example:{port}/", "[IP] == 127.0.0.1")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_name_of_a_private_address_is_blocked_for_a_canary(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("inner.example", "A")] = [["10.0.0.1"]]
+    names.records[("inner.example", "AAAA")] = [["64:ff9b::a00:1"]]
+    result = await prober.with_(policy=canary_policy()).check("http", "https://inner.example/")
+    assert (result.outcome, result.msg) == (Outcome.DOWN, "target_blocked inner.example")
+
+
+async def test_a_name_that_does_not_exist_is_down(prober: Prober, names: Names) -> None:
+    result = await prober.check("http", "http://nowhere.example/")
+    assert (result.outcome, result.msg) == (Outcome.DOWN, "dns_error nowhere.example")
+    assert result.phases.unfinished is Phase.DNS
+
+
+async def test_a_name_without_addresses_is_down(prober: Prober, names: Names) -> None:
+    names.records[("mail.example", "MX")] = [[]]
+    result = await prober.check("tcp", "mail.example:25")
+    assert (result.outcome, result.msg) == (Outcome.DOWN, "dns_error mail.example")
+
+
+async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root(
+    prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The second round never ends by itself: the deadline does it.
+    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (0.1, FOR_EVER_SECONDS))
+    names.records[("silent.example", "A")] = [None]
+    names.records[("silent.example", "AAAA")] = [None]
+    broken_name = await prober.check("http", "http://silent.example/", timeout_seconds=1)
+    names.root = None
+    dead_resolver = await prober.check("http", "http://silent.example/", timeout_seconds=1)
+    assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error silent.example")
+    assert dead_resolver.outcome is Outcome.UNKNOWN
+    assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
+
+
+async def test_a_server_failure_is_down_only_while_the_root_is_answered(
+    prober: Prober, names: Names
+) -> None:
+    for rdtype in ("A", "AAAA"):
+        names.records[("broken.example", rdtype)] = [dns.rcode.SERVFAIL]
+    broken_name = await prober.check("http", "http://broken.example/")
+    names.root = dns.rcode.SERVFAIL
+    dead_resolver = await prober.check("http", "http://broken.example/")
+    assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error broken.example")
+    assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
+
+
+async def test_a_closed_resolver_is_ours_and_told_at_once(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A run that waited for the resolver would end at its deadline, after this test has failed.
+    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
+    closed = Resolver(
+        HostFiles(hosts=Path("/nonexistent"), nameservers=(Nameserver("127.0.0.1", 9),))
+    )
+    async with not_hanging():
+        result = await prober.with_(resolver=closed).check(
+            "http", "http://app.example/", timeout_seconds=FOR_EVER_SECONDS
+        )
+    assert result.unknown_reason is UnknownReason.RESOLVER_DEAD
+    assert result.msg == "probe_error app.example"
+
+
+async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    servers = (Nameserver("127.0.0.1", 9), names.server)
+    resolver = Resolver(HostFiles(hosts=Path("/nonexistent"), nameservers=servers))
+    async with serving(answering(answer())) as port:
+        result = await prober.with_(resolver=resolver).check("http", f"http://app.example:{port}/")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_silent_first_nameserver_costs_its_time_once(
+    prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names.records[("a.example", "A")] = names.records[("b.example", "A")] = [["127.0.0.1"]]
+    with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as silent:
+        await silent.bind(("127.0.0.1", 0))
+        servers = (Nameserver("127.0.0.1", silent.getsockname()[1]), names.server)
+        resolver = Resolver(HostFiles(hosts=Path("/nonexistent"), nameservers=servers))
+        patient = prober.with_(resolver=resolver)
+        async with serving(answering(answer())) as port:
+            first = await patient.check("tcp", f"a.example:{port}")
+            assert b"\x01a\x07example" in await silent.recv(4_096), "it is asked, and first"
+            # Waiting for this nameserver again would take the whole time of the run.
+            monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
+            second = await patient.check("tcp", f"b.example:{port}")
+    assert first.outcome is second.outcome is Outcome.UP
+
+
+async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
+    prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A run that waits for this answer reaches its deadline, and is not up.
+    monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    names.records[("app.example", "AAAA")] = [None]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://app.example:{port}/")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names: Names) -> None:
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    names.records[("app.example", "AAAA")] = [["::1"]]
+    async with serving(answering(answer())) as port:
+        url = f"http://app.example:{port}/"
+        any_family = await prober.check("http", url, "[IP] == 127.0.0.1")
+        only_v6 = await prober.check("http", url, ip_family="ipv6")
+    assert any_family.outcome is Outcome.UP
+    assert (only_v6.outcome, only_v6.msg) == (Outcome.DOWN, "connect_refused app.example")
+
+
+async def test_an_answer_cut_short_is_fetched_by_tcp(prober: Prober, names: Names) -> None:
+    names.truncate = True
+    names.records[("big.example", "A")] = [["127.0.0.1"]]
+    async with serving(answering(answer())) as port:
+        result = await prober.check("http", f"http://big.example:{port}/", ip_family="ipv4")
+    assert result.outcome is Outcome.UP
+
+
+async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("late.example", "A")] = [[], ["127.0.0.1"], dns.rcode.NXDOMAIN]
+    async with serving(answering(answer())) as port:
+        url = f"http://late.example:{port}/"
+        outcomes = [(await prober.check("http", url, ip_family="ipv4")).outcome for _ in range(3)]
+    assert outcomes == [Outcome.DOWN, Outcome.UP, Outcome.UP]
+    assert len(names.asked) == 2
+
+
+async def test_the_hosts_file_comes_first(prober: Prober, names: Names, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 App.Example other # nothing.example\n")
+    resolver = Resolver(HostFiles(hosts=hosts, nameservers=(names.server,)))
+    at_home = prober.with_(resolver=resolver)
+    async with serving(answering(answer())) as port:
+        assert (await at_home.check("tcp", f"app.example:{port}")).outcome is Outcome.UP
+        assert (await at_home.check("tcp", f"other:{port}")).outcome is Outcome.UP
+        assert (await at_home.check("tcp", f"localhost:{port}")).outcome is Outcome.UP
+    assert names.asked == []
+    assert (await at_home.check("tcp", "nothing.example:1")).msg == "dns_error nothing.example"
+    v6 = await at_home.check("tcp", f"app.example:{port}", ip_family="ipv6")
+    assert v6.msg == "dns_error app.example"
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(host_files, "monotonic", lambda: clock[0])
+    hosts, resolv = tmp_path / "hosts", tmp_path / "resolv.conf"
+    files = HostFiles(resolv, hosts)
+    assert files.addresses("app.example") == ()
+    assert files.nameservers() == (Nameserver("127.0.0.1"),)
+    hosts.write_text("10.0.0.1 app.example\n")
+    resolv.write_text("nameserver 10.0.0.53\n")
+    clock[0] += host_files.RECHECK_SECONDS
+    assert files.addresses("app.example") == ("10.0.0.1",)
+    assert files.nameservers() == (Nameserver("10.0.0.53"),)
+
+
+def test_resolv_conf_is_read_as_the_system_reads_it() -> None:
+    text = "# us\nsearch corp.example\nnameserver 10.0.0.1\nnameserver fe80::1%eth0\nnameserver x\n"
+    assert [server.address for server in read_nameservers(text)] == ["10.0.0.1", "fe80::1%eth0"]
+    assert [server.address for server in read_nameservers("")] == ["127.0.0.1"]
+    assert read_hosts("10.0.0.1 a a\nnonsense b\n10.0.0.2 a") == {"a": ("10.0.0.1", "10.0.0.2")}
+
+
+async def test_a_stranger_s_answer_is_not_taken(prober: Prober, names: Names) -> None:
+    """Wrong ids and wrong questions are passed over until the right answer comes."""
+    names.records[("app.example", "A")] = [["127.0.0.1"]]
+    honest = names.reply
+
+    def forged(wire: bytes, *, tcp: bool = False) -> bytes | None:
+        reply = honest(wire, tcp=tcp)
+        assert reply is not None
+        return bytes([reply[0] ^ 1]) + reply[1:]
+
+    names.reply = forged  # type: ignore[method-assign]
+    with trio.fail_after(30):
+        result = await prober.check("http", "http://app.example:1/", timeout_seconds=1)
+    assert result.unknown_reason is UnknownReason.RESOLVER_DEAD

@@ -1,0 +1,160 @@
+"""The apprise library, held on a lead: known services, their hosts, our guard, and no redirects."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+
+from leadline.probes.check.failure import Failed
+from leadline.probes.check.result import FailureClass
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.net.http_client import Response
+from leadline.probes.senders import apprise, deliver
+from leadline.probes.senders.send_result import NotDelivered, Verdict
+from tests.support.peers.fake_services import CANARY, means_of, told
+from tests.support.peers.servers import HANGS_SECONDS, Names, Prober
+
+HEX = "0123456789abcdef" * 2
+EXAMPLES = {
+    "bulksms": "bulksms://token:secret@15551230000",
+    "clicksend": "clicksend://user:key@15551230000",
+    "flock": f"flock://{HEX[:24]}",
+    "gchat": "gchat://space/key/token",
+    "ifttt": f"ifttt://{HEX}/event",
+    "join": f"join://{HEX}/group.all",
+    "line": "line://" + "a" * 172 + "=/U" + HEX,
+    "mailgun": f"mailgun://user@example.com/{HEX}-{HEX[:8]}-{HEX[:8]}/a@example.com",
+    "msgbird": f"msgbird://{'a' * 25}/15551230000/15551230001",
+    "pagertree": "pagertree://int_0123456789",
+    "pbul": f"pbul://{'a' * 32}",
+    "plivo": f"plivo://{'a' * 25}@{'b' * 40}/15551230000/15551230001",
+    "pover": f"pover://{'u' * 30}@{'t' * 30}",
+    "prowl": f"prowl://{'a' * 40}",
+    "pushy": f"pushy://{HEX}/@topic",
+    "sendgrid": "sendgrid://abcd:user@example.com/newuser@example.com",
+    "signl4": "signl4://secret",
+    "spush": "spush://abcdef",
+    "twilio": f"twilio://AC{HEX}:{HEX}@15551230000/15551230001",
+    "victorops": f"victorops://routing@{HEX[:8]}-{HEX[:4]}-{HEX[:4]}-{HEX[:4]}-{HEX[:12]}",
+    "vonage": "vonage://AC012345:secret1234567890@15551230000/15551230001",
+    "wxteams": "wxteams://" + "a" * 80,
+}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the library asks for, answered with a plain yes by nobody on the network."""
+    got: list[Any] = []
+
+    async def fetch(reach: Any, request: Any, watch: Any) -> Response:
+        got.append(request)
+        return Response(
+            status=200,
+            headers={"location": "http://169.254.169.254/"},
+            body=b'{"status":1,"success":true,"messages":[{"status":"0"}]}',
+            whole=True,
+            address="",
+            url=request.url,
+        )
+
+    monkeypatch.setattr(apprise, "fetch", fetch)
+    return got
+
+
+def test_every_service_has_an_example_here() -> None:
+    assert set(EXAMPLES) == set(apprise.SERVICES)
+
+
+@pytest.mark.parametrize("scheme", sorted(EXAMPLES))
+async def test_a_service_is_asked_at_its_own_hosts_and_no_redirect_is_followed(
+    prober: Prober, asked: list[Any], scheme: str
+) -> None:
+    await deliver("apprise", told(), {"url": EXAMPLES[scheme]}, means_of(prober.reach))
+    assert len(asked) == 1
+    assert asked[0].url.host in apprise.SERVICES[scheme]
+    assert (asked[0].url.scheme, asked[0].redirects, asked[0].verify) == ("https", 0, True)
+
+
+async def test_options_of_the_url_neither_lead_elsewhere_nor_trust_anybody(
+    prober: Prober, asked: list[Any]
+) -> None:
+    url = EXAMPLES["pover"] + "?verify=no&host=127.0.0.1&template=/etc/passwd&store=yes"
+    await deliver("apprise", told(), {"url": url}, means_of(prober.reach))
+    assert asked[0].url.host == "api.pushover.net"
+    assert asked[0].verify
+    assert b"root:" not in asked[0].body
+
+
+async def test_a_host_that_is_not_the_services_is_not_asked(
+    prober: Prober, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(apprise.SERVICES, "pover", frozenset({"other.example.com"}))
+    with pytest.raises(NotDelivered) as caught:
+        await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
+    assert (caught.value.verdict, asked) == (Verdict.BLOCKED, [])
+
+
+async def test_an_address_within_is_refused_though_the_name_is_the_services(
+    prober: Prober, names: Names
+) -> None:
+    names.records[("api.pushover.net", "A")] = [["10.0.0.1"]]
+    reach = replace(prober.reach, policy=notify_policy())
+    with pytest.raises(NotDelivered) as caught:
+        await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(reach))
+    assert (caught.value.verdict, caught.value.reason) == (Verdict.BLOCKED, "target_blocked")
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict", "reason"),
+    [
+        (401, Verdict.REFUSED, "http_status 401"),
+        (500, Verdict.RETRY, "http_status 500"),
+        (FailureClass.CONNECT_REFUSED, Verdict.RETRY, "connect_refused"),
+    ],
+)
+async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
+    prober: Prober,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    ends: int | FailureClass,
+    verdict: Verdict,
+    reason: str,
+) -> None:
+    async def fetch(reach: Any, request: Any, watch: Any) -> Response:
+        if isinstance(ends, FailureClass):
+            raise Failed(ends)
+        return Response(
+            status=ends, headers={}, body=CANARY.encode(), whole=True, address="", url=request.url
+        )
+
+    monkeypatch.setattr(apprise, "fetch", fetch)
+    with caplog.at_level(0), pytest.raises(NotDelivered) as caught:
+        await deliver(
+            "apprise", told(title=CANARY), {"url": EXAMPLES["pover"]}, means_of(prober.reach)
+        )
+    assert (caught.value.verdict, caught.value.reason) == (verdict, reason)
+    assert CANARY not in caplog.text
+    assert "u" * 30 not in caplog.text
+
+
+async def test_a_url_that_the_library_cannot_read_is_a_no(prober: Prober) -> None:
+    with pytest.raises(NotDelivered) as caught:
+        await deliver("apprise", told(), {"url": "pover://only"}, means_of(prober.reach))
+    assert (caught.value.verdict, caught.value.reason) == (Verdict.REFUSED, "bad_definition")
+
+
+async def test_a_service_that_never_answers_ends_with_the_delivery(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(*_: Any) -> Response:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(apprise, "fetch", fetch)
+    # The library's first import is no part of this.
+    apprise._library()
+    monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)
+    with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:
+        await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
+    assert caught.value.reason == "timeout"

@@ -1,0 +1,149 @@
+"""The composer beside ticker and sealer: every window of a composite ends in a verdict, what fails
+of one keeps nothing from the others, and listeners hear of it."""
+
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from leadline.daemon.loops import composite_evaluator as evaluator_module
+from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.schedule_ticker import Ticker
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.pools import Rejected, Tx
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.queries.composites import DueWindow
+from leadline.storage.results.transactions.evaluate_composites import evaluate_composites
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
+from tests.support.worlds.trouble import FlakyPool
+from tests.support.worlds.world import START, World
+
+Key = tuple[int, int]
+
+
+async def composite(world: World, *children: MonitorRow, **given: Any) -> MonitorRow:
+    config = {"children": [str(row.uid) for row in children]}
+    return await world.monitor(type="composite", target="", config=config, **given)
+
+
+async def is_now(world: World, row: MonitorRow, up: bool) -> None:
+    async with world.pool.transaction("record") as tx:
+        await record_results(tx, [world.result(row, world.now, up)])
+
+
+async def test_every_window_of_a_random_hour_ends_in_a_verdict(world: World) -> None:
+    chance = random.Random(7)
+    leaves = [await world.monitor(interval_seconds=60) for _ in range(3)]
+    rows = [
+        await composite(world, *leaves, interval_seconds=20),
+        await composite(world, leaves[0], interval_seconds=60),
+    ]
+    rows.append(await composite(world, *rows, interval_seconds=300))
+    ticker = Ticker(world.pool, lambda: world.now)
+    sealer = Sealer(world.pool, lambda: world.now)
+    composer = Composer(Evaluator(world.pool, Bus()), lambda: world.now)
+    while world.now < START + 60 * MINUTE:
+        # Now and then nobody is there for a while.
+        away = chance.random() < 0.03
+        world.now = Instant(world.now + (chance.randint(2, 6) * MINUTE if away else 7 * SECOND))
+        await ticker.pass_once()
+        await composer.pass_once()
+        for leaf in leaves:
+            if chance.random() < 0.15:
+                await is_now(world, leaf, chance.random() < 0.7)
+        await sealer.pass_once()
+    seen = set()
+    for row in rows:
+        async with world.pool.transaction("terms", read_only=True) as tx:
+            terms = (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
+        until = Instant(world.now - 120 * SECOND)
+        ledger = {due: (verdict, reason) for due, verdict, reason in await world.ledger(row)}
+        expected = [window.due for window in windows(terms, terms[0].from_, until)]
+        assert [due for due in sorted(ledger) if due <= until] == expected
+        beats = [ts for ts, _, _ in await world.beats(row)]
+        for due, (verdict, reason) in ledger.items():
+            seen.add((verdict, reason))
+            answered = any(due <= ts < due + 120 * SECOND for ts in beats)
+            assert answered or verdict != "covered"
+    assert ("covered", None) in seen
+    assert ("withheld", "children_unknown") in seen
+    assert ("missed", "never_published") in seen
+
+
+async def test_one_that_the_database_refuses_keeps_nothing_from_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaf = await world.monitor()
+    rows = [await composite(world, leaf) for _ in range(5)]
+    await is_now(world, leaf, True)
+    tries = 0
+
+    async def refusing(tx: Tx, due: Sequence[DueWindow], called: Iterable[Key]) -> Any:
+        nonlocal tries
+        if (rows[2].org, rows[2].id) in called:
+            tries += 1
+            raise Rejected("out of range", "22003")
+        return await evaluate_composites(tx, due, called)
+
+    monkeypatch.setattr(evaluator_module, "evaluate_composites", refusing)
+    composer = Composer(Evaluator(world.pool, Bus()), lambda: world.now)
+    await composer.pass_once()
+    up = ["up", "up", "pending", "up", "up"]
+    assert [(await world.state(row))[0] for row in rows] == up
+    # It is left alone for a while, and then it is tried again.
+    before = tries
+    await composer.pass_once()
+    assert tries == before
+    monkeypatch.undo()
+    world.now = Instant(world.now + 31 * SECOND)
+    await composer.pass_once()
+    assert (await world.state(rows[2]))[0] == "up"
+
+
+@pytest.mark.parametrize("when", ["fail_before", "fail_after"])
+class FlakyTransacts(FlakyPool):
+    """Also where a transaction is begun again after a conflict."""
+
+    async def transact(self, name: str, work: Callable[[Tx], Awaitable[Any]]) -> Any:
+        async with self.transaction(name) as tx:
+            return await work(tx)
+
+
+@pytest.mark.parametrize("when", ["fail_before", "fail_after"])
+async def test_what_the_store_could_not_take_is_looked_at_again_and_stored_once(
+    world: World, when: str
+) -> None:
+    leaf = await world.monitor()
+    row = await composite(world, leaf)
+    await is_now(world, leaf, True)
+    flaky: Any = FlakyTransacts(world.pool)
+    composer = Composer(Evaluator(flaky, Bus()), lambda: world.now)
+    getattr(flaky, when).add("evaluate_composites")
+    with pytest.raises(Unavailable):
+        await composer.pass_once()
+    getattr(flaky, when).clear()
+    await composer.pass_once()
+    assert [up for _, up, _ in await world.beats(row)] == [True]
+
+
+async def test_listeners_hear_of_composites_and_of_what_changed(world: World) -> None:
+    leaf = await world.monitor()
+    row = await composite(world, leaf)
+    bus = Bus()
+    listener = bus.listen()
+    composer = Composer(Evaluator(world.pool, bus), lambda: world.now)
+    for n, up in enumerate([True, False]):
+        world.now = Instant(START + n * SECOND)
+        await is_now(world, leaf, up)
+        await composer.pass_once()
+        event = await listener.next()
+        assert event is not None
+        assert (event.monitor_uid, event.status, event.up) == (row.uid, "up" if up else "down", up)
+        assert (event.project_uid, event.ts, event.changed) == (row.project_uid, world.now, True)
+    bus.hang_up(listener)

@@ -1,0 +1,368 @@
+"""The promise of a push monitor, against a clerk who sits through every instant."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.time_span import Span
+from leadline.storage.results.rules.push_deadline import (
+    Silence,
+    hold_until,
+    missed_deadlines,
+    missed_hold_until,
+    newly_covered,
+    next_deadline,
+    ruling,
+)
+from leadline.storage.scheduling.rules.expected_run import MissedReason, Verdict, WithheldReason
+from leadline.storage.scheduling.rules.run_schedule import Term, Window, windows
+from tests.support.run.effort import varied
+
+NOW = Instant(1_800_000_000 * SECOND)
+FOREVER = Instant(NOW + 4_000 * DAY)
+
+
+def span(from_: int, until: int) -> Span:
+    return Span(Instant(from_), Instant(until))
+
+
+def job(interval_us: int, grace_us: int = 60 * SECOND, from_: int = NOW - DAY) -> Term:
+    return Term(Instant(from_), NOW, interval_us, 10 * SECOND, grace_us)
+
+
+# The model: whole numbers small enough to visit each.
+
+
+@st.composite
+def listenings(draw: st.DrawFn, end: int = 140) -> list[Span]:
+    """Closed spans with at least one deaf instant between them."""
+    spans, at = [], draw(st.integers(0, 15))
+    while at <= end:
+        until = at + draw(st.integers(0, 60))
+        spans.append(span(at, until))
+        at = until + draw(st.integers(2, 20))
+    return spans
+
+
+@st.composite
+def promises(draw: st.DrawFn) -> list[Term]:
+    starts = sorted(draw(st.sets(st.integers(-10, 120), min_size=1, max_size=4)))
+    return [
+        Term(
+            Instant(start),
+            Instant(draw(st.integers(-10, 10))),
+            draw(st.integers(3, 15)),
+            1,
+            draw(st.integers(0, 6)),
+            enabled=draw(st.sampled_from([True, True, True, False])),
+        )
+        for start in starts
+    ]
+
+
+@st.composite
+def maintenances(draw: st.DrawFn) -> list[Span]:
+    spans, at = [], draw(st.integers(0, 150))
+    while at < 140:
+        until = at + draw(st.integers(1, 25))
+        spans.append(span(at, until))
+        at = until + draw(st.integers(1, 100))
+    return spans
+
+
+def instants_heard(heard: Sequence[Span]) -> set[int]:
+    return {t for s in heard for t in range(s.from_, s.until + 1)}
+
+
+def is_failure(start: int, wait: int, promise: int, heard: set[int], at: int) -> bool:
+    """Whether the silence since `start` is a failure by then."""
+    listened = sum(1 for t in range(start + 1, at + 1) if t in heard and t - 1 in heard)
+    if at in heard and listened >= 2 * promise:
+        return True
+    deaf = [t for t in range(start, at + 1) if t not in heard]
+    if at in deaf:
+        return False
+    return at - (max(deaf) + 1) >= promise if deaf else at - start >= wait
+
+
+def sit_through(
+    since: int,
+    terms: Sequence[Term],
+    maintenance: Sequence[Span],
+    heard: set[int],
+    through: int,
+) -> list[int]:
+    """Every push_missed of a silence, found by looking at each instant in turn."""
+    found: list[int] = []
+    promised: tuple[bool, int, int] | None = None
+    begun: int | None = None
+    for now in range(since, through + 1):
+        term = next((t for t in reversed(terms) if t.from_ <= now), None)
+        if term is None:
+            continue
+        mine = (term.enabled, term.interval_us, term.grace_us)
+        in_maintenance = any(s.from_ <= now < s.until for s in maintenance)
+        if mine != promised or begun is None:
+            promised, begun = mine, now
+            start, wait = now, term.interval_us + term.grace_us
+        if in_maintenance or not term.enabled:
+            begun = None
+            continue
+        if now > start and is_failure(start, wait, term.interval_us + term.grace_us, heard, now):
+            found.append(now)
+            start, wait = now, term.interval_us
+    return found
+
+
+@given(st.integers(0, 40), promises(), maintenances(), listenings(), st.integers(0, 150))
+def test_the_failures_are_those_that_a_clerk_would_note(
+    since: int, terms: list[Term], maintenance: list[Span], heard: list[Span], through: int
+) -> None:
+    found = missed_deadlines(Silence(Instant(since)), terms, maintenance, heard, Instant(through))
+    assert found == sit_through(since, terms, maintenance, instants_heard(heard), through)
+
+
+@given(st.integers(0, 40), promises(), maintenances(), listenings(), st.data())
+def test_it_makes_no_difference_how_often_one_looks(
+    since: int,
+    terms: list[Term],
+    maintenance: list[Span],
+    heard: list[Span],
+    data: st.DataObject,
+) -> None:
+    at_once = missed_deadlines(Silence(Instant(since)), terms, maintenance, heard, Instant(150))
+    silence, bit_by_bit = Silence(Instant(since)), []
+    for through in [*sorted(data.draw(st.lists(st.integers(0, 150), max_size=6))), 150]:
+        # Who looks early knows only what was heard by then.
+        known = [span(s.from_, min(s.until, through)) for s in heard if s.from_ <= through]
+        found = missed_deadlines(silence, terms, maintenance, known, Instant(through))
+        bit_by_bit += found
+        if found:
+            silence = Silence(silence.since, found[-1])
+    assert bit_by_bit == at_once
+
+
+@given(st.integers(0, 40), promises(), maintenances(), listenings())
+def test_whoever_waits_for_the_next_deadline_comes_neither_early_nor_late(
+    since: int, terms: list[Term], maintenance: list[Span], heard: list[Span]
+) -> None:
+    ahead = [*heard[:-1], span(heard[-1].from_, 600)]
+    found = missed_deadlines(Silence(Instant(since)), terms, maintenance, ahead, Instant(600))
+    expected = found[0] if found else None
+    assert next_deadline(Silence(Instant(since)), terms, maintenance, heard) == expected
+
+
+@given(promises(), maintenances(), listenings(), st.sets(st.integers(0, 140), max_size=14))
+def test_no_heartbeat_never_stands_without_a_push_missed(
+    terms: list[Term], maintenance: list[Span], heard: list[Span], beats: set[int]
+) -> None:
+    # A heartbeat is only received while we listen, and not recorded while paused.
+    listening = instants_heard(heard)
+    kept = sorted(
+        b
+        for b in beats
+        if b in listening and next((t.enabled for t in reversed(terms) if t.from_ <= b), False)
+    )
+    failures = [
+        m
+        for beat, following in pairwise([*kept, 10_000])
+        for m in missed_deadlines(
+            Silence(Instant(beat)), terms, maintenance, heard, Instant(min(following - 1, 400))
+        )
+    ]
+    for window in windows(terms, Instant(-20), Instant(120)):
+        end = window.due + window.term.interval_us + window.term.grace_us
+        if any(window.due <= beat <= end for beat in kept):
+            continue
+        last = max((beat for beat in kept if beat <= end), default=None)
+        found = ruling(window, None if last is None else Instant(last), terms, maintenance, heard)
+        if found.reason is MissedReason.NO_HEARTBEAT:
+            assert last is not None
+            assert any(last < failure <= end for failure in failures)
+        if found.verdict is Verdict.MISSED:
+            wholly = set(range(window.due, end + 1)) <= listening
+            assert (found.reason is MissedReason.NO_HEARTBEAT) == wholly
+
+
+@given(promises(), st.integers(0, 140), st.none() | st.integers(0, 140))
+def test_a_heartbeat_covers_each_running_window_that_it_lies_in(
+    terms: list[Term], beat: int, previous: int | None
+) -> None:
+    if previous is not None and previous > beat:
+        previous, beat = beat, previous
+    expected = [
+        w
+        for w in windows(terms, Instant(-200), Instant(200))
+        if w.term.enabled
+        and w.due <= beat <= w.due + w.term.interval_us + w.term.grace_us
+        and (previous is None or not w.due <= previous)
+    ]
+    covered = newly_covered(terms, Instant(beat), None if previous is None else Instant(previous))
+    assert covered == expected
+
+
+# The stories that the text tells.
+
+
+def deaf_daily(days: int, for_us: int) -> list[Span]:
+    """We listen from one restart to the next, one a day, at an hour of our own."""
+    starts = [NOW - DAY + 7 * HOUR + day * DAY for day in range(days)]
+    return [span(start + for_us, start + DAY) for start in starts]
+
+
+@pytest.mark.parametrize("heartbeats", varied([100_000], [100_000, 1_000_000]))
+def test_two_seconds_of_cron_jitter_raise_no_alarm(heartbeats: int) -> None:
+    term = job(MINUTE, grace_us=2 * SECOND)
+    heard = [span(NOW - DAY, FOREVER)]
+    last = NOW
+    for number in range(1, heartbeats + 1):
+        jitter_us = number * 2_654_435_761 % (2 * SECOND + 1)
+        beat = Instant(NOW + number * MINUTE + jitter_us)
+        assert not missed_deadlines(Silence(last), [term], [], heard, Instant(beat - 1))
+        last = beat
+
+
+def test_a_monitor_resumed_after_two_weeks_is_not_down_for_them() -> None:
+    resumed = Instant(NOW + 14 * DAY)
+    terms = [
+        job(HOUR),
+        Term(Instant(NOW + 10), NOW, HOUR, SECOND, 60 * SECOND, enabled=False),
+        Term(resumed, NOW, HOUR, SECOND, 60 * SECOND),
+    ]
+    heard = [span(NOW - DAY, FOREVER)]
+    silence = Silence(NOW)
+    assert not missed_deadlines(silence, terms, [], heard, Instant(resumed + HOUR + MINUTE - 1))
+    assert next_deadline(silence, terms, [], heard) == resumed + HOUR + MINUTE
+
+
+def test_a_restart_every_day_still_tells_of_a_daily_job_that_died() -> None:
+    term = job(DAY, grace_us=HOUR)
+    heard = deaf_daily(10, for_us=30 * SECOND)
+    found = missed_deadlines(Silence(NOW), [term], [], heard, Instant(NOW + 8 * DAY))
+    promise_us = DAY + HOUR
+    # Two promises of listening: two days and two hours, and the seconds we were deaf in them.
+    assert found[0] == NOW + 2 * promise_us + 2 * 30 * SECOND
+    assert len(found) >= 3
+
+
+def test_our_own_outage_of_two_hours_calls_nobody_silent() -> None:
+    term = job(MINUTE)
+    again = Instant(NOW + 2 * HOUR)
+    heard = [span(NOW - DAY, NOW + 5 * SECOND), span(again, FOREVER)]
+    silence = Silence(NOW)
+    assert not missed_deadlines(silence, [term], [], heard, Instant(again + 2 * MINUTE - 1))
+    assert next_deadline(silence, [term], [], heard) == again + 2 * MINUTE
+    unheard = Window(Instant(NOW + HOUR), term)
+    assert ruling(unheard, NOW, [term], [], heard).reason is MissedReason.NOT_LISTENING
+
+
+def test_one_that_went_silent_before_our_outage_is_not_failed_again_while_we_were_deaf() -> None:
+    term = job(MINUTE)
+    again = Instant(NOW + 2 * HOUR)
+    heard = [span(NOW - DAY, NOW + 5 * MINUTE), span(again, FOREVER)]
+    found = missed_deadlines(Silence(NOW), [term], [], heard, Instant(again + 3 * MINUTE))
+    assert found == [
+        *(NOW + minute * MINUTE for minute in range(2, 6)),
+        again + 2 * MINUTE,
+        again + 3 * MINUTE,
+    ]
+
+
+def test_while_nobody_listens_nothing_is_judged() -> None:
+    heard = [span(NOW - DAY, NOW + 5 * SECOND)]
+    assert not missed_deadlines(Silence(NOW), [job(MINUTE)], [], heard, Instant(NOW + DAY))
+    assert not missed_deadlines(Silence(NOW), [job(MINUTE)], [], [], Instant(NOW + DAY))
+
+
+def test_a_heartbeat_at_its_very_deadline_is_in_time() -> None:
+    heard = [span(NOW - DAY, FOREVER)]
+    deadline = Instant(NOW + 2 * MINUTE)
+    silence = Silence(NOW)
+    assert missed_deadlines(silence, [job(MINUTE)], [], heard, Instant(deadline - 1)) == []
+    assert missed_deadlines(silence, [job(MINUTE)], [], heard, deadline) == [deadline]
+
+
+def test_a_maintenance_begins_the_promise_anew_when_it_ends() -> None:
+    heard = [span(NOW - DAY, FOREVER)]
+    maintenance = [span(NOW + MINUTE, NOW + HOUR)]
+    assert next_deadline(Silence(NOW), [job(MINUTE)], maintenance, heard) == NOW + HOUR + 2 * MINUTE
+
+
+def test_an_edit_of_the_target_s_name_does_not_give_it_more_time() -> None:
+    heard = [span(NOW - DAY, FOREVER)]
+    terms = [job(MINUTE), job(MINUTE, from_=NOW + 30 * SECOND)]
+    assert next_deadline(Silence(NOW), terms, [], heard) == NOW + 2 * MINUTE
+
+
+def test_before_the_first_heartbeat_a_window_awaits_it() -> None:
+    window = Window(NOW, job(MINUTE))
+    heard = [span(NOW - DAY, FOREVER)]
+    assert ruling(window, None, [job(MINUTE)], [], heard).reason is WithheldReason.AWAITING_FIRST
+    over = [span(NOW + 119 * SECOND, NOW + 121 * SECOND)]
+    found = ruling(window, None, [job(MINUTE)], over, heard)
+    assert found.reason is WithheldReason.MAINTENANCE
+
+
+def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
+    window = Window(NOW, job(MINUTE))
+    heard = [span(NOW - DAY, FOREVER)]
+    due, end = NOW, NOW + 2 * MINUTE
+
+    def reason(*maintenance: Span) -> object:
+        last = Instant(NOW - SECOND)
+        return ruling(window, last, [job(MINUTE)], list(maintenance), heard).reason
+
+    # One that ended as the run was due left the whole promise standing.
+    assert reason(span(due - MINUTE, due)) is MissedReason.NO_HEARTBEAT
+    assert reason(span(due - MINUTE, due + 1)) is WithheldReason.MAINTENANCE
+    assert reason(span(due + 1, due + 2)) is WithheldReason.MAINTENANCE
+    assert reason(span(end, end + 1)) is WithheldReason.MAINTENANCE
+    assert reason(span(end + 1, end + 2)) is MissedReason.NO_HEARTBEAT
+
+
+def test_a_window_in_which_its_promise_was_edited_or_paused_says_nothing() -> None:
+    window = Window(NOW, job(MINUTE))
+    heard = [span(NOW - DAY, FOREVER)]
+    last = Instant(NOW - SECOND)
+    edited = [job(MINUTE), job(HOUR, from_=NOW + SECOND)]
+    assert ruling(window, last, edited, [], heard).reason is WithheldReason.AWAITING_FIRST
+    paused = [job(MINUTE), Term(Instant(NOW + SECOND), NOW, MINUTE, SECOND, enabled=False)]
+    assert ruling(window, last, paused, [], heard).reason is WithheldReason.PAUSED
+    withheld = ruling(Window(NOW, paused[1]), last, paused, [], heard)
+    assert withheld.reason is WithheldReason.PAUSED
+    later = [job(MINUTE), job(HOUR, from_=NOW + 2 * MINUTE + 1)]
+    assert ruling(window, last, later, [], heard).reason is MissedReason.NO_HEARTBEAT
+
+
+def test_a_heartbeat_holds_until_its_deadline_and_a_missed_one_an_interval() -> None:
+    assert hold_until(NOW, [job(MINUTE)]) == NOW + 2 * MINUTE
+    assert missed_hold_until(NOW, [job(MINUTE)]) == NOW + MINUTE
+    longer = [job(MINUTE), job(HOUR, from_=NOW + MINUTE)]
+    assert hold_until(NOW, longer) == NOW + HOUR + 2 * MINUTE
+    shorter = [job(HOUR), job(MINUTE, from_=NOW + MINUTE)]
+    assert hold_until(NOW, shorter) == NOW + 3 * MINUTE
+
+
+def test_a_term_counts_for_a_heartbeat_at_its_first_instant() -> None:
+    paused = Term(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND, enabled=False)
+    assert hold_until(NOW, [job(MINUTE), paused]) == NOW + HOUR + MINUTE
+
+
+def test_an_edit_at_the_deadline_itself_prolongs_the_hold() -> None:
+    deadline = NOW + 2 * MINUTE
+    edited = [job(MINUTE), job(HOUR, from_=deadline)]
+    assert hold_until(NOW, edited) == deadline + HOUR + MINUTE
+    edited = [job(MINUTE), job(HOUR, from_=deadline + 1)]
+    assert hold_until(NOW, edited) == deadline
+
+
+def test_a_missed_deadline_at_the_beginning_of_a_promise_does_not_count_for_it() -> None:
+    terms = [job(MINUTE), job(HOUR, from_=NOW)]
+    heard = [span(NOW - DAY, FOREVER)]
+    before, at = Silence(Instant(NOW - MINUTE)), Silence(Instant(NOW - 2 * MINUTE), NOW)
+    for silence in (before, at):
+        assert next_deadline(silence, terms, [], heard) == NOW + HOUR + MINUTE

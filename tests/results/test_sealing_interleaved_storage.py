@@ -1,0 +1,206 @@
+"""Sealer and recorder at every step of each other: a result is in its sealed figure or restated
+into it, never lost and never counted twice; a window has one verdict."""
+
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.lowlevel
+
+from leadline.daemon.loops.figure_repairer import Repairer
+from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.daemon.loops.schedule_ticker import Ticker
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.sli import Sample, split
+from leadline.storage.core.time_span import Span
+from leadline.storage.monitors.rules.monitor_state import hold_us
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import Arrival, Fate
+from leadline.storage.results.tables import sealing as seals
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.results.transactions.seal_windows import seal_windows
+from leadline.storage.scheduling.rules.run_schedule import windows
+from leadline.storage.scheduling.tables import shards as schedules
+from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.world import START, World
+
+Step = Callable[[], Awaitable[None]]
+
+
+async def reserved_window(world: World, row: MonitorRow) -> Instant:
+    world.now = Instant(START + 2 * MINUTE)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    async with world.pool.transaction("terms", read_only=True) as tx:
+        terms = (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
+    return windows(terms, START, Instant(START + MINUTE))[0].due
+
+
+def orders() -> list[str]:
+    """Every order of the sealer's three steps with the recorder's one."""
+    return sorted({"".join(p) for p in itertools.permutations("FSER") if _in_order(p)})
+
+
+def _in_order(steps: tuple[str, ...]) -> bool:
+    return [step for step in steps if step != "R"] == ["F", "S", "E"]
+
+
+@pytest.mark.parametrize("order", orders())
+async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_place(
+    world: World, order: str
+) -> None:
+    """F moves the fence, S settles the windows, E finishes; R records the result."""
+    row = await world.monitor(interval_seconds=60, timeout_seconds=10)
+    due = await reserved_window(world, row)
+    world.now = Instant(due + 10 * SECOND + 121 * SECOND)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    fates: list[Fate] = []
+
+    async def fence() -> None:
+        async with world.pool.transaction("fence") as tx:
+            await seals.move_fence(tx, row.shard, world.now)
+
+    async def settle() -> None:
+        async with world.pool.transaction("settle") as tx:
+            await seal_windows(tx, row.shard, world.now, 0)
+
+    async def finish() -> None:
+        async with world.pool.transaction("finish") as tx:
+            await seals.finish(tx, row.shard, world.now)
+
+    async def result() -> None:
+        arrival = world.result(row, due, True, dues=(due,), windowed=True)
+        async with world.pool.transaction("record") as tx:
+            answers, _ = await record_results(tx, [arrival])
+        fates.append(answers[0].fate)
+
+    steps: dict[str, Step] = {"F": fence, "S": settle, "E": finish, "R": result}
+    for step in order:
+        await steps[step]()
+    ledger = {at: verdict for at, verdict, _ in await world.ledger(row)}
+    after_fence = order.index("R") > order.index("F")
+    assert fates == [Fate.HISTORY if after_fence else Fate.LIVE]
+    assert ledger[due] in ({"covered_late"} if after_fence else {"covered", "covered_late"})
+    assert len(await world.beats(row)) == 1
+    restated = await world.rows("select from_at from restatements")
+    assert restated == ([(due,)] if after_fence else [])
+    assert (await world.state(row))[0] == ("pending" if after_fence else "up")
+
+
+async def test_a_recorder_in_the_middle_of_its_commit_holds_the_fence_back(world: World) -> None:
+    row = await world.monitor(interval_seconds=60, timeout_seconds=10)
+    due = await reserved_window(world, row)
+    world.now = Instant(due + 200 * SECOND)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    moved = trio.Event()
+
+    async def move() -> None:
+        async with world.pool.transaction("fence") as tx:
+            await seals.move_fence(tx, row.shard, world.now)
+        moved.set()
+
+    async with trio.open_nursery() as nursery:
+        async with world.pool.transaction("record") as tx:
+            await record_results(tx, [world.result(row, due, True, dues=(due,), windowed=True)])
+            nursery.start_soon(move)
+            await until_blocked(world.pool)
+            assert not moved.is_set(), "the fence moved past a result that was not committed"
+        with trio.fail_after(30):
+            await moved.wait()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_however_late_results_come_the_figures_are_those_of_all_results(
+    world: World, seed: int
+) -> None:
+    chance = random.Random(seed)
+    row = await world.monitor(interval_seconds=60, timeout_seconds=10)
+    results = [
+        world.result(
+            row, Instant(START + n * MINUTE + chance.randrange(SECOND)), chance.random() < 0.8
+        )
+        for n in range(90)
+        if chance.random() < 0.7
+    ]
+    waiting = sorted(results, key=lambda r: r.ts + chance.choice([0, 0, 0, 5, 30, 100]) * MINUTE)
+    sealer, repairer = Sealer(world.pool, lambda: world.now), Repairer(world.pool)
+    ticker = Ticker(world.pool, lambda: world.now)
+    while world.now < START + 4 * HOUR:
+        world.now = Instant(world.now + chance.randint(1, 15) * MINUTE)
+        await ticker.pass_once()
+        ready = [r for r in waiting if r.ts <= world.now][: chance.randint(1, 40)]
+        waiting = [r for r in waiting if r not in ready]
+        if ready:
+            async with world.pool.transaction("record") as tx:
+                await record_results(tx, ready)
+        if chance.random() < 0.7:
+            await sealer.pass_once()
+        if chance.random() < 0.5:
+            await repairer.pass_once()
+    assert not waiting
+    await sealer.pass_once()
+    await repairer.pass_once()
+    await _expect_hours_of(world, row, results)
+
+
+async def _expect_hours_of(world: World, row: MonitorRow, results: list[Arrival]) -> None:
+    held = hold_us(60 * SECOND)
+    samples = [
+        Sample(r.ts, r.up, Instant(r.ts + held)) for r in sorted(results, key=lambda r: r.ts)
+    ]
+    stored = await world.rows(
+        "select hour, good_us, bad_us, unknown_us, up, total from monitor_hours order by hour"
+    )
+    assert len(stored) >= 3
+    for hour, good, bad, unknown, up, total in stored:
+        expected = split(samples, Span(hour, Instant(hour + HOUR)))
+        inside = [r for r in results if hour <= r.ts < hour + HOUR]
+        assert (good, bad, unknown) == (
+            expected.good_us,
+            expected.bad_us,
+            expected.unknown_us,
+        )
+        assert (up, total) == (sum(r.up for r in inside), len(inside))
+
+
+async def test_of_five_hundred_results_the_one_that_is_refused_is_told_so_alone(
+    world: World,
+) -> None:
+    row = await world.monitor(type="push")
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+    good = [world.result(row, Instant(START + n), True) for n in range(500)]
+    # No partition holds this instant: the database refuses it, and with it the whole statement.
+    bad = world.result(row, Instant(START + 900 * 24 * HOUR), True)
+    fates: dict[Instant, Fate] = {}
+
+    async def bring(arrival: Arrival) -> None:
+        fates[arrival.ts] = (await recorder.record(arrival)).fate
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        async with trio.open_nursery() as bringing:
+            for n, arrival in enumerate([*good[:250], bad, *good[250:]]):
+                bringing.start_soon(bring, arrival)
+                if n % 50 == 0:
+                    await trio.lowlevel.checkpoint()
+        await recorder.close()
+    assert fates.pop(bad.ts) is Fate.REFUSED
+    assert set(fates.values()) == {Fate.LIVE}
+    assert len(await world.beats(row)) == 500
+
+
+async def test_two_first_pushes_of_the_same_moment_are_both_kept(world: World) -> None:
+    row = await world.monitor(type="push")
+    recorders = [Recorder(world.pool, Bus(), lambda: world.now) for _ in range(2)]
+    async with trio.open_nursery() as nursery:
+        for recorder in recorders:
+            await nursery.start(recorder.run)
+        async with trio.open_nursery() as bringing:
+            for recorder in recorders:
+                bringing.start_soon(recorder.record, world.result(row, START, True))
+        for recorder in recorders:
+            await recorder.close()
+    assert len(await world.beats(row)) == 2

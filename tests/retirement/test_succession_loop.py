@@ -1,0 +1,168 @@
+"""What is retired while it is down pages nobody on: who was told of it hears that it is over."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+import trio
+
+from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.retirement.transactions.convert_composite import convert_composite
+from leadline.storage.retirement.transactions.set_successor import reactivate, retire, set_successor
+from tests.support.worlds.world import REGIONS
+
+from ..support.worlds.speaking import Speaking, speaking
+
+
+@pytest.fixture
+async def story(dsn: str) -> AsyncIterator[Speaking]:
+    async with speaking(dsn) as story:
+        yield story
+
+
+async def retired(story: Speaking, row: MonitorRow) -> None:
+    async with story.world.pool.transaction("retire") as tx:
+        await retire(tx, story.world.editor, row.uid)
+
+
+async def reactivated(story: Speaking, row: MonitorRow) -> None:
+    world = story.world
+    async with world.pool.transaction("reactivate") as tx:
+        await reactivate(tx, world.editor, row.uid, world.keyring, REGIONS)
+
+
+async def superseded(story: Speaking, row: MonitorRow) -> UUID:
+    service = await story.service(name=f"Instead of {row.slug}", owns_paging=False)
+    async with story.world.pool.transaction("supersede") as tx:
+        await set_successor(tx, story.world.editor, row.uid, service.uid)
+    return service.uid
+
+
+async def test_who_was_told_that_it_is_down_hears_of_the_end_and_of_nothing_more(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor(renotify_seconds=60)
+    await story.channel("ops", row)
+    await superseded(story, row)
+    await story.is_now(row, False)
+    await story.steps(20 * SECOND)
+    assert await story.heard() == [("ops", "incident.opened")]
+    await retired(story, row)
+    await story.steps(5 * MINUTE)
+    assert await story.heard() == [("ops", "incident.opened"), ("ops", "incident.resolved")]
+    assert [status for _, status, _ in await story.incidents()] == ["resolved"]
+
+
+async def test_of_one_that_runs_again_people_are_told_again(story: Speaking) -> None:
+    row = await story.world.monitor()
+    await story.channel("ops", row)
+    await superseded(story, row)
+    await story.is_now(row, False)
+    await story.steps(20 * SECOND)
+    await retired(story, row)
+    await story.steps(MINUTE)
+    await reactivated(story, row)
+    await story.steps(3 * MINUTE)
+    assert len(await story.heard()) == 2, "what it was seen to be before says nothing"
+    await story.is_now(row, False)
+    await story.steps(20 * SECOND)
+    assert (await story.heard())[2:] == [("ops", "incident.opened")]
+
+
+async def test_without_an_incident_the_channels_are_told_that_it_is_watched_no_more(
+    story: Speaking,
+) -> None:
+    row = await story.world.monitor(auto_incident=False)
+    await story.channel("ops", row)
+    await superseded(story, row)
+    await story.is_now(row, False)
+    await story.steps(20 * SECOND)
+    await retired(story, row)
+    await story.steps(MINUTE)
+    assert await story.heard() == [("ops", "monitor.down"), ("ops", "monitor.recovered")]
+
+
+async def test_a_result_that_was_under_way_changes_nothing_of_it(story: Speaking) -> None:
+    row = await story.world.monitor()
+    await story.channel("ops", row)
+    await superseded(story, row)
+    await retired(story, row)
+    await story.is_now(row, False)
+    await story.steps(3 * MINUTE)
+    assert await story.heard() == []
+
+
+async def test_a_composite_is_converted_and_retired_while_it_is_looked_at(
+    story: Speaking,
+) -> None:
+    world = story.world
+    child = await world.monitor()
+    config = {"mode": "all", "children": [str(child.uid)]}
+    row = await world.monitor(type="composite", target="", config=config)
+    async with world.pool.transaction("convert") as tx:
+        done = await convert_composite(tx, world.editor, row.uid, [child.uid], 14)
+    assert not done.already
+    assert done.service.slug == row.slug
+    await story.is_now(child, False)
+    await story.steps(30 * SECOND)
+    await retired(story, row)
+    with pytest.raises(Refused) as refused:
+        await retired(story, child)
+    assert refused.value.code == "not_superseded"
+    terms = await world.rows(
+        "select m.slug, t.enabled from monitor_terms t join monitors m on m.id = t.monitor"
+        " where t.from_at = (select max(from_at) from monitor_terms l where l.monitor = m.id)"
+        " order by m.id"
+    )
+    assert terms == [(child.slug, True), (row.slug, False)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_retired_and_brought_back_while_everyone_works(story: Speaking, seed: int) -> None:
+    """Results come, outages are told and services looked at meanwhile: nobody waits in a circle,
+    and in the end whoever was told of something has heard of its end."""
+    chance = random.Random(seed)
+    rows = [await story.world.monitor(interval_seconds=30) for _ in range(3)]
+    await story.channel("ops", *rows)
+    for row in rows:
+        await superseded(story, row)
+
+    async def come_and_go() -> None:
+        for _ in range(20):
+            row = chance.choice(rows)
+            # Another may have brought it back already.
+            with suppress(Refused):
+                await chance.choice([retired, reactivated])(story, row)
+
+    async def tell() -> None:
+        for _ in range(40):
+            await story.is_now(chance.choice(rows), chance.random() < 0.4)
+
+    async def watch() -> None:
+        for _ in range(25):
+            await story.look()
+
+    async with trio.open_nursery() as nursery:
+        for work in (come_and_go, come_and_go, tell, tell, watch):
+            nursery.start_soon(work)
+    assert await story.world.rows(
+        "select count(*) from monitors where retired_at is not null and enabled"
+    ) == [(0,)]
+    for row in rows:
+        await retired(story, row)
+        await reactivated(story, row)
+    story.world.now = Instant(story.world.now + MINUTE)
+    for row in rows:
+        await story.is_now(row, True)
+    await story.steps(MINUTE)
+    assert await story.world.rows("select id from outages where ended_at is null") == []
+    assert {status for _, status, _ in await story.incidents()} <= {"resolved"}
+    begun = await story.world.rows(
+        "select array_agg(event order by o.id) from outbox o join destinations d"
+        " on d.id = o.destination where d.channel is not null group by conversation"
+    )
+    assert all(events == ["incident.opened", "incident.resolved"] for (events,) in begun), begun

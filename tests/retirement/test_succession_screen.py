@@ -1,0 +1,83 @@
+"""A service takes a monitor's place in the console: what the forms do the API tells, and what it
+refuses is said in words."""
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from tests.support.app.cast import Api
+from tests.support.app.serving import told
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+async def shown(api: Api, path: str) -> str:
+    answer = await api.ask("editor", "GET", path)
+    text: str = await answer.get_data(as_text=True)
+    assert answer.status_code == 200, text
+    return text
+
+
+async def sent(api: Api, monitor: UUID, *fields: tuple[str, object]) -> tuple[int, str]:
+    data = urlencode(fields).encode()
+    path = f"/monitors/{monitor}/successor"
+    answer = await api.ask("editor", "POST", path, data=data, headers=FORM)
+    return answer.status_code, await answer.get_data(as_text=True)
+
+
+async def monitor_of(api: Api, uid: UUID) -> Any:
+    return await told(api, "GET", f"/monitors/{uid}")
+
+
+async def test_from_a_successor_to_retirement_and_back(api: Api) -> None:
+    row, service = await api.new_monitor(name="Old"), await api.new_service(name="New")
+    path = f"/monitors/{row.uid}/successor"
+    assert path in await shown(api, f"/monitors/{row.uid}")
+    page = await shown(api, path)
+    assert "No service stands in its place." in page
+    assert 'value="retire"' not in page
+    assert (await sent(api, row.uid, ("act", "succeed"), ("service", service)))[0] == 303
+    assert f'<option value="{service}" selected>' in await shown(api, path)
+    assert "A service stands in its place." in await shown(api, f"/monitors/{row.uid}")
+    assert "It stands in the place of" in await shown(api, f"/services/{service}")
+    assert (await sent(api, row.uid, ("act", "retire")))[0] == 303
+    assert "retired_at" in await monitor_of(api, row.uid)
+    page = await shown(api, f"/monitors/{row.uid}")
+    assert "It is retired since" in page
+    assert 'value="resume"' not in page
+    assert "(retired)" in await shown(api, f"/services/{service}")
+    status, page = await sent(api, row.uid, ("act", "succeed"), ("service", ""))
+    assert status == 409
+    assert "reactivate it before nobody stands in its place" in page
+    assert (await sent(api, row.uid, ("act", "reactivate")))[0] == 303
+    assert (await monitor_of(api, row.uid))["enabled"] is True
+    assert (await sent(api, row.uid, ("act", "succeed"), ("service", "")))[0] == 303
+    assert "superseded_by_service_id" not in await monitor_of(api, row.uid)
+
+
+async def test_a_composite_is_made_a_service_of(api: Api) -> None:
+    one, other = await api.new_monitor(name="One"), await api.new_monitor(name="Other")
+    config = {"mode": "any", "children": [str(one.uid), str(other.uid)]}
+    row = await api.new_monitor(type="composite", target="", config=config, name="Both")
+    page = await shown(api, f"/monitors/{row.uid}/successor")
+    assert page.count('name="sli"') == 2
+    status, page = await sent(api, row.uid, ("act", "convert"))
+    assert status == 400
+    assert "sli: must name which of its 2 children count." in page
+    assert (await sent(api, row.uid, ("act", "convert"), ("sli", one.uid)))[0] == 303
+    found = await monitor_of(api, row.uid)
+    assert "superseded_by_service_id" in found
+    page = await shown(api, f"/monitors/{row.uid}/successor")
+    assert "Make a service of it" not in page
+    assert ">Both</a> stands in its place." in page
+
+
+async def test_what_is_no_button_and_no_id_changes_nothing(api: Api) -> None:
+    row = await api.new_monitor()
+    before = await monitor_of(api, row.uid)
+    assert (await sent(api, row.uid, ("act", "burn")))[0] == 400
+    status, page = await sent(api, row.uid, ("act", "succeed"), ("service", "x"))
+    assert status == 400
+    assert "service_id: must be one of those named." in page
+    assert (await sent(api, row.uid, ("act", "retire")))[0] == 409
+    assert await monitor_of(api, row.uid) == before

@@ -1,0 +1,57 @@
+"""A deadline that waits is judged at once, however many processes listen: they are asked."""
+
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops.cache_invalidator import hear
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.engine.edit_notify import EDITED, tell_edited
+from leadline.storage.engine.pools import Pool
+from leadline.storage.scheduling.tables import presences
+from tests.support.worlds.world import World
+
+HANGS_SECONDS = 30
+
+
+def attendance(pool: Pool, world: World) -> Attendance:
+    identity = Identity(uuid7(), "here", ["api"], (), "0", listens=True)
+    return Attendance(pool, identity, lambda: world.now, lambda: world.now)
+
+
+async def test_whoever_is_asked_says_at_once_how_far_it_has_listened(
+    world: World, dsn: str
+) -> None:
+    asking, asked = attendance(world.pool, world), attendance(world.pool, world)
+    await asking.pass_once()
+    await asked.pass_once()
+    world.now = Instant(world.now + SECOND)
+    heard, listens = trio.Event(), trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear, dsn, {presences.ASKED: heard.set}, listens.set)
+        with trio.fail_after(HANGS_SECONDS):
+            await listens.wait()
+            asking.ask()
+            await asking.pass_once()
+            await heard.wait()
+        await asked.pass_once()
+        assert asked.renewed_through == world.now
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_renewal_that_nobody_asked_for_asks_nobody(world: World, dsn: str) -> None:
+    alone = attendance(world.pool, world)
+    await alone.pass_once()
+    asked, edited, listens = trio.Event(), trio.Event(), trio.Event()
+    heard = {presences.ASKED: asked.set, EDITED: edited.set}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear, dsn, heard, listens.set)
+        with trio.fail_after(HANGS_SECONDS):
+            await listens.wait()
+            await alone.pass_once()
+            # What is told is heard in its order: once this is, what came before it was.
+            async with world.pool.statement("tell_edited") as tx:
+                await tell_edited(tx)
+            await edited.wait()
+        assert not asked.is_set()
+        nursery.cancel_scope.cancel()

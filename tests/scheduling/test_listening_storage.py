@@ -1,0 +1,161 @@
+"""Whether we listened: what we could not hear, or heard and could not keep, is nobody's silence."""
+
+import pytest
+import trio
+import trio.testing
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.scheduling.tables import presences
+from tests.support.worlds.world import START, World
+
+
+class Ears:
+    """A process that listens: it renews its presence, loses pushes, and ends."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.recorder = Recorder(world.pool, Bus(), lambda: world.now)
+        who = Identity(uuid7(), "here", ["api"], (), "0", listens=True)
+        self.attendance = Attendance(
+            world.pool,
+            who,
+            lambda: world.now,
+            self.recorder.heard_through,
+            lambda: self.recorder.lost,
+        )
+
+    async def listen(self, until_seconds: int) -> None:
+        until = Instant(START + until_seconds * SECOND)
+        await self.attendance.pass_once()
+        while self.world.now < until:
+            self.world.now = Instant(min(self.world.now + 5 * SECOND, until))
+            await self.attendance.pass_once()
+
+
+@pytest.fixture
+async def job(world: World) -> MonitorRow:
+    """A job that must report within 70 s and did so at the start."""
+    row = await world.monitor(type="push", interval_seconds=60, grace_seconds=10)
+    async with world.pool.transaction("beat") as tx:
+        await record_results(tx, [world.result(row, START, True)])
+    return row
+
+
+async def missed(world: World, row: MonitorRow) -> list[int]:
+    """After how many seconds silence was found."""
+    async with world.pool.transaction("judge") as tx:
+        await judge_silence(tx, [(row.org, row.id)], [row.shard])
+    beats = await world.beats(row)
+    return [(ts - START) // SECOND for ts, up, _ in beats if not up]
+
+
+async def test_silence_that_was_wholly_listened_to_is_missed(world: World, job: MonitorRow) -> None:
+    await Ears(world).listen(100)
+    assert await missed(world, job) == [70]
+
+
+async def test_a_push_that_the_store_would_not_take_is_not_the_senders_silence(
+    world: World, job: MonitorRow
+) -> None:
+    ears = Ears(world)
+    await ears.listen(65)
+    with pytest.raises(Unavailable), ears.recorder.hearing():
+        raise Unavailable("the store is away")
+    await ears.listen(130)
+    assert await missed(world, job) == []
+    await ears.listen(160)
+    assert await missed(world, job) == [65 + 15 + 70]
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0, [70, 130]), (5, [])])
+async def test_a_sender_that_hangs_up_on_us_because_we_were_slow_was_not_silent(
+    world: World, job: MonitorRow, seconds: int, found: list[int]
+) -> None:
+    ears = Ears(world)
+    await ears.listen(65)
+    with trio.CancelScope() as sender, ears.recorder.hearing():
+        world.now = Instant(world.now + seconds * SECOND)
+        sender.cancel()
+        await trio.lowlevel.checkpoint()
+    await ears.listen(130)
+    assert await missed(world, job) == found
+
+
+async def test_while_a_push_waits_to_be_stored_we_have_not_heard_past_it(
+    world: World, job: MonitorRow
+) -> None:
+    ears = Ears(world)
+    async with trio.open_nursery() as nursery:
+        world.now = Instant(START + 65 * SECOND)
+        with trio.CancelScope() as sender, ears.recorder.hearing() as received:
+            # It stands in the queue, and nobody stores yet.
+            nursery.start_soon(
+                ears.recorder.hand_over, world.result(job, received, True), lambda _answer: None
+            )
+            await trio.testing.wait_all_tasks_blocked()
+            sender.cancel()
+            await trio.lowlevel.checkpoint()
+        world.now = Instant(START + 80 * SECOND)
+        assert ears.recorder.heard_through() < received
+        await nursery.start(ears.recorder.run)
+        await ears.recorder.close()
+    assert ears.recorder.heard_through() == world.now
+
+
+async def test_what_was_sent_while_we_stopped_was_not_silence(
+    world: World, job: MonitorRow
+) -> None:
+    before, after = Ears(world), Ears(world)
+    await before.listen(65)
+    before.recorder.stop_hearing()
+    # Runs in flight and results in the queue hold the stop up.
+    await before.listen(78)
+    await before.attendance.say_goodbye()
+    await after.listen(140)
+    assert await missed(world, job) == []
+    await after.listen(149)
+    assert await missed(world, job) == [78 + 70]
+
+
+async def test_an_unclean_end_just_before_a_heartbeat_is_remembered_after_it(
+    world: World, job: MonitorRow
+) -> None:
+    async with world.pool.transaction("killed") as tx:
+        await presences.begin_presence(
+            tx,
+            uuid7(),
+            Instant(START - 5 * SECOND),
+            "there",
+            ["api"],
+            [],
+            "0",
+            listens=True,
+        )
+    await world.listen(Instant(START - SECOND), Instant(START + 100 * SECOND))
+    world.now = Instant(START + 100 * SECOND)
+    # Until ten seconds after the heartbeat senders may have been sent to the dead one.
+    assert await missed(world, job) == [80]
+
+
+async def test_whoever_is_cancelled_while_a_batch_is_collected_is_answered(
+    world: World, job: MonitorRow
+) -> None:
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+    answers: list[str] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        await recorder.hand_over(
+            world.result(job, Instant(START + SECOND), True),
+            lambda answer: answers.append(answer.fate),
+        )
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert answers == ["refused"]

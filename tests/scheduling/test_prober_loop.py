@@ -1,0 +1,338 @@
+"""What a prober takes up and what it ends: with probes that are told what to say."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+import trio
+from uuid_utils.compat import uuid7
+
+from leadline.daemon.loops import prober as prober_module
+from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.prober import Prober
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
+from leadline.probes.check.check import Check
+from leadline.probes.check.result import Outcome, Phases, Result
+from leadline.probes.net.egress import Reach
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.monitors.transactions.run_now import run_now
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.scheduling.tables import presences
+from tests.support.worlds.world import REGIONS, START, World
+
+Says = Callable[[Check], bool | None]
+
+
+def fake_run(says: Says) -> Callable[..., Any]:
+    async def run(check: Check, _reach: Reach, clock: Callable[[], Instant]) -> Result:
+        await trio.lowlevel.checkpoint()
+        outcome = Outcome.DOWN if says(check) is False else Outcome.UP
+        return Result(clock(), outcome, 1, None, "", Phases())
+
+    return run
+
+
+@asynccontextmanager
+async def probing(
+    world: World, process: UUID, regions: tuple[str, ...] = ("core",), permits: int = 100
+) -> AsyncIterator[Prober]:
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+    catalogue = Catalogue(world.pool, world.keyring, lambda: world.now)
+    prober = Prober(
+        world.pool,
+        process,
+        regions,
+        catalogue,
+        recorder,
+        cast("Reach", None),
+        trio.CapacityLimiter(permits),
+        lambda: world.now,
+    )
+    async with trio.open_nursery() as recording:
+        await recording.start(recorder.run)
+        async with trio.open_nursery() as running:
+            await running.start(prober.run)
+            yield prober
+            prober.close()
+        await recorder.close()
+
+
+async def settled(world: World, query: str, expected: list[tuple[Any, ...]]) -> None:
+    """Waits until a query answers so; the test fails where it never does."""
+    with trio.fail_after(30):
+        while await world.rows(query) != expected:  # noqa: ASYNC110 - another connection writes
+            await trio.sleep(0.01)
+
+
+async def test_each_failure_below_the_threshold_is_confirmed_and_not_only_the_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: False))
+    row = await world.monitor(
+        # So long that no window falls due meanwhile, wherever its anchor lies.
+        failure_threshold=4,
+        interval_seconds=86_400,
+        confirm_interval_seconds=10,
+    )
+    async with probing(world, uuid7()) as prober:
+        for failures in (1, 2, 3):
+            await prober.pass_once()
+            await settled(world, "select failures from monitor_states", [(failures,)])
+            await settled(world, "select reason from jobs", [("confirm",)])
+            world.now = Instant(world.now + 11 * SECOND)
+        await prober.pass_once()
+        await settled(world, "select status, failures from monitor_states", [("down", 4)])
+    assert [ts - START for ts, _, _ in await world.beats(row)] == [
+        n * 11 * SECOND for n in range(4)
+    ]
+
+
+async def test_who_has_done_what_it_took_asks_for_more_and_does_not_wait_for_the_clock(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    for _ in range(160):
+        await world.monitor(interval_seconds=60)
+    await world.forget_jobs()
+    ticker = Ticker(world.pool, lambda: world.now)
+    await ticker.pass_once()
+    world.now = Instant(world.now + 59 * SECOND)
+    await ticker.pass_once()
+    ((due,),) = await world.rows(
+        "select count(*) from slices s cross join unnest(s.dues) as due"
+        " where s.published and due <= at(%(now)s)",
+        now=world.now,
+    )
+    async with probing(world, uuid7(), permits=10) as prober, trio.open_nursery() as nursery:
+
+        async def look_only_when_woken() -> None:
+            while True:
+                await prober.pass_once()
+                await prober.wake.wait(3_600)
+
+        nursery.start_soon(look_only_when_woken)
+        await settled(world, "select count(*) from heartbeats", [(due,)])
+        nursery.cancel_scope.cancel()
+
+
+async def test_while_no_permit_is_free_edits_are_read_and_finished_slices_dropped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor()
+    async with probing(world, uuid7()) as prober:
+        permits = prober._permits
+
+        async def taken_meanwhile(*_given: Any) -> dict[Any, Any]:
+            for n in range(100):
+                permits.acquire_on_behalf_of_nowait(n)
+            return {}
+
+        # The last permit goes between the question how many are free and the taking of one.
+        monkeypatch.setattr(prober._catalogue, "find", taken_meanwhile)
+        with trio.fail_after(30):
+            await prober.pass_once()
+        for n in range(100):
+            permits.release_on_behalf_of(n)
+        await settled(world, "select 1 from jobs", [])
+
+
+COVERED = "select count(*) from expected_runs where verdict = 'covered'"
+
+
+async def attend(world: World, process: UUID, through: Instant) -> None:
+    async with world.pool.transaction("attend") as tx:
+        await presences.begin_presence(
+            tx, process, through, "there", ["worker"], ["core"], "0", listens=False
+        )
+
+
+async def test_what_another_region_is_to_run_is_not_run_here(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda check: asked.append(check.host)))
+    await world.monitor(target="http://here/", interval_seconds=60)
+    await world.monitor(target="http://there/", interval_seconds=60, region="eu")
+    await world.forget_jobs()
+    process = uuid7()
+    async with probing(world, process) as prober:
+        ticker = Ticker(
+            world.pool,
+            lambda: world.now,
+            holder=process,
+            hand_out=prober.hand_out,
+            regions=("core",),
+        )
+        world.now = Instant(START + 58_500_000)
+        await ticker.pass_once()
+        world.now = Instant(START + 60 * SECOND)
+        await settled(world, COVERED, [(1,)])
+    assert asked == ["here"]
+    left = await world.rows("select holder, claimed from slices where shard = 2")
+    assert left == [(None, False)]
+
+
+@pytest.mark.parametrize("permits", [100, 3])
+async def test_slices_of_a_scheduler_elsewhere_are_taken_up(
+    world: World, monkeypatch: pytest.MonkeyPatch, permits: int
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    for _ in range(20):
+        await world.monitor(interval_seconds=30, timeout_seconds=1)
+    await world.forget_jobs()
+    world.now = Instant(START + 28_500_000)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    world.now = Instant(START + 30 * SECOND)
+    async with probing(world, uuid7(), permits=permits) as prober:
+        await prober.pass_once()
+        await settled(world, COVERED, [(20,)])
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(14, False), (16, True)])
+async def test_a_dead_process_loses_its_slices_by_the_clock_it_was_seen_by(
+    world: World, monkeypatch: pytest.MonkeyPatch, seconds: int, taken: bool
+) -> None:
+    """The product's clock is years from the server's here, as after a host clock was set."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor(interval_seconds=60, timeout_seconds=1)
+    await world.forget_jobs()
+    world.now = Instant(START + 60 * SECOND)
+    dead = uuid7()
+    ticker = Ticker(world.pool, lambda: world.now, holder=dead, regions=("core",))
+    await ticker.pass_once()
+    ((due,),) = await world.rows("select max(first_due) from slices")
+    await attend(world, dead, due)
+    world.now = Instant(due + seconds * SECOND)
+    async with probing(world, uuid7()) as prober:
+        await prober.pass_once()
+        if taken:
+            await settled(world, COVERED, [(1,)])
+    assert await world.rows("select count(*) from heartbeats") == [(int(taken),)]
+
+
+async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor(interval_seconds=60, timeout_seconds=1)
+    await world.forget_jobs()
+    process = uuid7()
+    world.now = Instant(START + 60 * SECOND)
+    # Committed, but nobody was told.
+    await Ticker(world.pool, lambda: world.now, holder=process, regions=("core",)).pass_once()
+    ((due,),) = await world.rows("select max(first_due) from slices")
+    await attend(world, process, Instant(due + 60 * SECOND))
+    async with probing(world, process) as prober:
+        world.now = Instant(due + 4 * SECOND)
+        await prober.pass_once()
+        assert await world.rows("select 1 from heartbeats") == []
+        world.now = Instant(due + 5 * SECOND)
+        await prober.pass_once()
+        await settled(world, COVERED, [(1,)])
+
+
+@pytest.mark.parametrize("windowed", [True, False])
+async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, windowed: bool
+) -> None:
+    """The worker has not heard yet that somebody mended the target."""
+    asked: list[str] = []
+
+    def says(check: Check) -> bool:
+        asked.append(check.host)
+        return check.host == "mended"
+
+    monkeypatch.setattr(prober_module, "run", fake_run(says))
+    row = await world.monitor(target="http://broken/", interval_seconds=60, timeout_seconds=5)
+    async with probing(world, uuid7()) as prober:
+        await prober._catalogue.find([(row.org, row.id)])
+        monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
+        await world.forget_jobs()
+        # So that exactly one window is reserved, wherever the anchor lies.
+        world.now = Instant(START + 60 * SECOND - AHEAD_US)
+        async with world.pool.transaction("edit") as tx:
+            await edit_monitor(
+                tx, world.editor, row.uid, {"target": "http://mended/"}, world.keyring, REGIONS
+            )
+        if windowed:
+            await world.forget_jobs()
+            await Ticker(world.pool, lambda: world.now).pass_once()
+        world.now = Instant(START + 60 * SECOND)
+        await prober.pass_once()
+        await settled(world, "select status from monitor_states", [("up",)])
+    # A job's monitor is read anew when it is taken up; a window's only when it proves old.
+    assert asked == (["broken", "mended"] if windowed else ["mended"])
+    assert [up for _, up, _ in await world.beats(row)] == [True]
+    assert len(await world.ledger(row)) == windowed
+
+
+async def nothing_heard(_shards: object) -> int:
+    return 0
+
+
+async def test_a_run_after_a_resume_is_made_by_whoever_still_knew_of_the_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edits were read before the resume was committed, and the job is leased after it."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    row = await world.monitor(interval_seconds=3600)
+    async with probing(world, uuid7()) as prober:
+        for enabled in (False, True):
+            async with world.pool.transaction("edit") as tx:
+                given = {"enabled": enabled}
+                await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
+            if not enabled:
+                await prober.pass_once()
+        monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
+        await prober.pass_once()
+        await settled(world, "select status from monitor_states", [("up",)])
+
+
+async def test_a_pass_that_outlives_the_prober_begins_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are cancelled at once, and a pass may come out of a commit when the runs have ended."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor()
+    async with probing(world, uuid7()) as prober:
+        await prober.pass_once()
+        find = prober._catalogue.find
+
+        async def found_too_late(keys: Any) -> Any:
+            found = await find(keys)
+            prober.close()
+            while prober._running is not None:  # noqa: ASYNC110 - the prober sets no event
+                await trio.sleep(0.01)
+            return found
+
+        monkeypatch.setattr(prober._catalogue, "find", found_too_late)
+        with trio.fail_after(30):
+            async with world.pool.transaction("ask") as tx:
+                await run_now(tx, world.editor, world.made[0].uid)
+            await prober.pass_once()
+    assert prober.counts.started <= 1
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_jobs_that_are_taken_while_the_prober_ends_are_no_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """However far the end has come by then: they are taken again when their claim has run out."""
+    monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
+    await world.monitor()
+
+    async def ending(*_given: Any) -> dict[Any, Any]:
+        prober.close()
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        return {}
+
+    async with probing(world, uuid7()) as prober:
+        monkeypatch.setattr(prober._catalogue, "find", ending)
+        await prober.pass_once()
+    assert await world.rows("select count(*) from jobs") == [(1,)]

@@ -1,0 +1,19 @@
+"""What a pass of the ticker costs is set by what is due, and not by how long the pass takes."""
+
+from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
+from leadline.storage.core.instant import Instant
+from tests.support.worlds.world import World
+
+
+async def test_a_pass_ends_though_the_clock_goes_on_meanwhile(world: World) -> None:
+    await world.monitor(interval_seconds=60, timeout_seconds=10)
+    read: list[Instant] = []
+
+    def clock() -> Instant:
+        world.now = Instant(world.now + 3_000)
+        read.append(world.now)
+        return world.now
+
+    await Ticker(world.pool, clock).pass_once()
+    ((through,),) = await world.rows("select reserved_through from shards")
+    assert through == read[0] + AHEAD_US, "one reservation, as far as the pass began with"

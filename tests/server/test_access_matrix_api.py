@@ -1,0 +1,679 @@
+"""Every route × everybody, through the real app: 401, 404, 403 or an answer, and in that order.
+
+Who may do what is written down a second time here, in the letters of the interface, and judged by
+rules of this file's own: neither the route table nor rules/access is believed.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.route import Route
+from tests.support.app.cast import PEOPLE, TOKENS, Api
+
+# As the interface has them. /auth and /public ask nobody.
+STATED = """
+* GET /me
+* GET /version
+S POST /me/password
+* GET /openapi.json
+S GET /me/sessions
+S DELETE /me/sessions/{sessionID}
+* GET /organizations
+G POST /organizations
+V GET /organizations/{orgID}
+O PATCH /organizations/{orgID}
+G DELETE /organizations/{orgID}
+V GET /organizations/{orgID}/projects
+O POST /organizations/{orgID}/projects
+O GET /organizations/{orgID}/members
+O POST /organizations/{orgID}/members
+O GET /organizations/{orgID}/audit
+O PATCH /organizations/{orgID}/members/{membershipID}
+O DELETE /organizations/{orgID}/members/{membershipID}
+V GET /projects/{projectID}
+O PATCH /projects/{projectID}
+O DELETE /projects/{projectID}
+O GET /organizations/{orgID}/tokens
+O POST /organizations/{orgID}/tokens
+O DELETE /tokens/{tokenID}
+G GET /agent-tokens
+G POST /agent-tokens
+G DELETE /agent-tokens/{tokenID}
+* GET /regions
+V GET /projects/{projectID}/monitors
+E POST /projects/{projectID}/monitors
+A POST /projects/{projectID}/bundle/plan
+A POST /projects/{projectID}/bundle/apply
+E GET /projects/{projectID}/bundle
+G GET /admin/file-providers
+O GET /organizations/{orgID}/file-providers
+E POST /projects/{projectID}/monitors/test
+V GET /monitors/{monitorID}
+E PATCH /monitors/{monitorID}
+E DELETE /monitors/{monitorID}
+V GET /monitors/{monitorID}/heartbeats
+V GET /monitors/{monitorID}/latency
+V GET /monitors/{monitorID}/availability
+E POST /monitors/{monitorID}/check
+E POST /monitors/{monitorID}/push-token
+E PUT /monitors/{monitorID}/successor
+E POST /monitors/{monitorID}/retire
+E POST /monitors/{monitorID}/reactivate
+E POST /monitors/{monitorID}/convert-to-service
+V GET /projects/{projectID}/monitors/{monitorID}/expected-runs
+V GET /projects/{projectID}/secrets
+E POST /projects/{projectID}/secrets
+E PATCH /projects/{projectID}/secrets/{name}
+E DELETE /projects/{projectID}/secrets/{name}
+O GET /organizations/{orgID}/webhooks
+O POST /organizations/{orgID}/webhooks
+O PATCH /webhooks/{webhookID}
+O DELETE /webhooks/{webhookID}
+O POST /webhooks/{webhookID}/test
+V GET /projects/{projectID}/notification-channels
+E POST /projects/{projectID}/notification-channels
+E PATCH /notification-channels/{channelID}
+E DELETE /notification-channels/{channelID}
+E POST /notification-channels/{channelID}/test
+V GET /projects/{projectID}/escalation-policies
+E POST /projects/{projectID}/escalation-policies
+E PUT /escalation-policies/{policyID}
+E DELETE /escalation-policies/{policyID}
+V GET /projects/{projectID}/oncall-schedules
+E POST /projects/{projectID}/oncall-schedules
+E PUT /oncall-schedules/{scheduleID}
+E DELETE /oncall-schedules/{scheduleID}
+V GET /oncall-schedules/{scheduleID}/current
+V GET /oncall-schedules/{scheduleID}/overrides
+E POST /oncall-schedules/{scheduleID}/overrides
+E DELETE /oncall-overrides/{overrideID}
+V GET /oncall-schedules/{scheduleID}/calendar.ics
+E POST /oncall-schedules/{scheduleID}/calendar-token
+V GET /monitors/{monitorID}/notifications
+E POST /monitors/{monitorID}/notifications
+E DELETE /monitors/{monitorID}/notifications/{channelID}
+V GET /projects/{projectID}/maintenance
+E POST /projects/{projectID}/maintenance
+E POST /projects/{projectID}/maintenance/preview
+E DELETE /maintenance/{maintenanceID}
+E POST /maintenance/{maintenanceID}/annul
+V GET /projects/{projectID}/maintenance-series
+E POST /projects/{projectID}/maintenance-series
+E DELETE /maintenance-series/{seriesID}
+V GET /organizations/{orgID}/status-pages
+O POST /organizations/{orgID}/status-pages
+V GET /status-pages/{pageID}
+O PATCH /status-pages/{pageID}
+O PUT /status-pages/{pageID}/domain
+O GET /status-pages/{pageID}/subscribers
+O DELETE /status-pages/{pageID}/subscribers/{subscriberID}
+O DELETE /status-pages/{pageID}
+V GET /status-pages/{pageID}/components
+V GET /status-pages/{pageID}/render
+V GET /status-pages/{pageID}/feed
+V GET /status-pages/{pageID}/history
+O POST /status-pages/{pageID}/components
+O PATCH /components/{componentID}
+O DELETE /components/{componentID}
+O POST /components/{componentID}/conversion/preview
+O POST /components/{componentID}/conversion
+V GET /monitors/{monitorID}/sla
+E PUT /monitors/{monitorID}/sla-target
+V GET /projects/{projectID}/sla
+V GET /projects/{projectID}/availability
+V GET /projects/{projectID}/sla-target
+E PUT /projects/{projectID}/sla-target
+E DELETE /projects/{projectID}/sla-target
+E PUT /projects/{projectID}/sla-report
+V GET /projects/{projectID}/services
+E POST /projects/{projectID}/services
+V GET /projects/{projectID}/services/{serviceID}
+E DELETE /projects/{projectID}/services/{serviceID}
+E PUT /projects/{projectID}/services/{serviceID}/declaration
+V GET /projects/{projectID}/services/{serviceID}/dependencies
+E PUT /projects/{projectID}/services/{serviceID}/dependencies
+V GET /projects/{projectID}/services/{serviceID}/reliability
+V GET /projects/{projectID}/services/{serviceID}/health
+V GET /projects/{projectID}/services/{serviceID}/reliability/series
+E PUT /projects/{projectID}/services/{serviceID}/sla-target
+V GET /projects/{projectID}/services/{serviceID}/alerting
+V GET /projects/{projectID}/services/{serviceID}/alerting/state
+E PATCH /projects/{projectID}/services/{serviceID}/alerting
+E PUT /projects/{projectID}/services/{serviceID}/escalation-policy
+E PUT /projects/{projectID}/services/{serviceID}/sla-target/burn-alerting
+V POST /projects/{projectID}/services/{serviceID}/gate
+V GET /projects/{projectID}/services/{serviceID}/gate/policy
+E PUT /projects/{projectID}/services/{serviceID}/gate/policy
+E DELETE /projects/{projectID}/services/{serviceID}/gate/policy
+V GET /projects/{projectID}/gate/policy
+E PUT /projects/{projectID}/gate/policy
+E DELETE /projects/{projectID}/gate/policy
+V GET /projects/{projectID}/services/{serviceID}/gate/override
+A POST /projects/{projectID}/services/{serviceID}/gate/override
+V GET /projects/{projectID}/services/{serviceID}/gate/overrides
+V GET /projects/{projectID}/services/{serviceID}/gate/overrides/{overrideID}
+A DELETE /projects/{projectID}/services/{serviceID}/gate/overrides/{overrideID}
+V POST /projects/{projectID}/services/{serviceID}/gate/policy/replay
+V GET /projects/{projectID}/gate/decisions
+V GET /projects/{projectID}/gate/decisions/{decisionID}
+E POST /projects/{projectID}/services/{serviceID}/changes
+V GET /projects/{projectID}/services/{serviceID}/changes
+V GET /projects/{projectID}/services/{serviceID}/changes/compare
+V GET /projects/{projectID}/incidents/{incidentID}/changes
+V GET /projects/{projectID}/incidents
+E POST /projects/{projectID}/incidents
+E POST /projects/{projectID}/alerts/alertmanager
+V GET /incidents/{incidentID}
+V GET /incidents/{incidentID}/updates
+E POST /incidents/{incidentID}/updates
+V GET /incidents/{incidentID}/postmortem
+E PUT /incidents/{incidentID}/postmortem
+E POST /incidents/{incidentID}/acknowledge
+* GET /search
+* GET /events
+T GET /agent/jobs
+T POST /agent/heartbeat
+T POST /agent/results
+T POST /agent/backfill
+S POST /me/totp/enroll
+S POST /me/totp/enable
+S POST /me/totp/disable
+G GET /settings/alerting
+G PUT /settings/alerting
+G GET /settings/auth-policy
+G PUT /settings/auth-policy
+G GET /settings/oidc
+G PUT /settings/oidc
+G GET /settings/mail
+G PUT /settings/mail
+G GET /settings/branding
+G PUT /settings/branding
+* GET /monitor-defaults
+G GET /settings/monitor-defaults
+G PUT /settings/monitor-defaults
+G GET /admin/audit
+G GET /admin/outbox/dead
+G POST /admin/outbox/dead/replay-all
+G POST /admin/outbox/dead/{eventID}/replay
+G GET /admin/fleet
+G GET /admin/users
+G POST /admin/users
+G PATCH /admin/users/{userID}
+G DELETE /admin/users/{userID}
+"""
+LETTERS = {
+    (method, f"/api/v1{path}"): letter
+    for letter, method, path in (line.split() for line in STATED.strip().splitlines())
+}
+LADDER = ["viewer", "editor", "project_admin", "org_admin"]
+LEAST = {"V": "viewer", "E": "editor", "A": "project_admin", "O": "org_admin"}
+# What a token narrowed by its actions may still do, whatever its role.
+FOR_NARROW_TOKENS = {("GET", "/api/v1/me"), ("GET", "/api/v1/version")}
+# To ask the gate, and to read by what it answers.
+FOR_GATE_TOKENS = {
+    (method, path)
+    for method, path in LETTERS
+    if "/gate" in path and (method == "GET" or path.endswith(("/gate", "/replay")))
+}
+# To tell of changes, and to read what is known of them.
+FOR_CHANGE_TOKENS = {(method, path) for method, path in LETTERS if "/changes" in path}
+MAKES_TOKENS = (
+    ("POST", "/api/v1/organizations/{orgID}/tokens"),
+    ("POST", "/api/v1/agent-tokens"),
+)
+# Pages have a matrix of their own: they answer people, with pages and with ways to the sign-in.
+API = [route for route in ROUTES if not route.page]
+ASKED = [route for route in API if route.action.need.value != "-"]
+LADDER_GIVEN: dict[str, Any] = {
+    "name": "ladder",
+    "steps": [{"after_seconds": 0, "targets": [{"type": "channel", "id": "{channelID}"}]}],
+}
+SCHEDULE_GIVEN: dict[str, Any] = {
+    "name": "schedule",
+    "shift_seconds": 604_800,
+    "anchor_at": "2026-01-05T00:00:00Z",
+    "participants": ["{channelID}"],
+}
+MAINTENANCE_GIVEN: dict[str, Any] = {
+    "starts_at": "2026-06-01T00:00:00Z",
+    "ends_at": "2026-06-01T01:00:00Z",
+}
+BY_HAND: dict[str, Any] = {"source": "manual", "manual_status": "degraded"}
+SERVICE = "/projects/{projectID}/services/{serviceID}"
+GATE_POLICY: dict[str, Any] = {
+    "expected_revision": 1,
+    "schema_version": 1,
+    "window": "30d",
+    "clauses": {
+        "budget_exhausted": "block",
+        "budget_consumed": "warn",
+        "page_burn_firing": "block",
+        "ticket_burn_firing": "warn",
+        "service_incident_open": "block",
+    },
+    "budget_consumed_percent": 80,
+    "max_seal_lag_seconds": 3600,
+    "unknown_behavior": "block",
+}
+BUNDLE_GIVEN: dict[str, Any] = {
+    "format": 1,
+    "organization": "acme",
+    "project": "shop",
+    "monitors": {"till": {"name": "Till", "type": "push"}},
+}
+BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/organizations"): {"slug": "new-{n}", "name": "New"},
+    ("PATCH", "/organizations/{orgID}"): {"name": "Renamed"},
+    ("POST", "/organizations/{orgID}/projects"): {"slug": "new-{n}", "name": "New"},
+    ("PATCH", "/projects/{projectID}"): {"name": "Renamed"},
+    ("POST", "/organizations/{orgID}/members"): {"email": "someone-{n}@x", "role": "viewer"},
+    ("PATCH", "/organizations/{orgID}/members/{membershipID}"): {"role": "editor"},
+    ("POST", "/organizations/{orgID}/tokens"): {"name": "ci", "role": "viewer"},
+    ("POST", "/agent-tokens"): {"name": "attic {n}", "region": "eu"},
+    ("POST", "/admin/users"): {"email": "new-{n}@example.com"},
+    ("PATCH", "/admin/users/{userID}"): {"is_global_admin": True},
+    ("POST", "/me/password"): {"current_password": "x" * 12, "new_password": "y" * 12},
+    ("POST", "/me/totp/enable"): {"code": "000000"},
+    ("POST", "/me/totp/disable"): {"password": "x" * 12},
+    ("POST", "/projects/{projectID}/monitors"): {"name": "new {n}", "type": "push"},
+    ("POST", "/projects/{projectID}/monitors/test"): {
+        "name": "new",
+        "type": "tcp",
+        "target": "127.0.0.1:1",
+    },
+    ("PATCH", "/monitors/{monitorID}"): {"name": "renamed {n}"},
+    ("POST", "/projects/{projectID}/secrets"): {"name": "new-{n}", "value": "v"},
+    ("PATCH", "/projects/{projectID}/secrets/{name}"): {"value": "w"},
+    ("POST", "/organizations/{orgID}/webhooks"): {"url": "https://hook.example.com/"},
+    ("PATCH", "/webhooks/{webhookID}"): {"enabled": False},
+    ("POST", "/projects/{projectID}/notification-channels"): {
+        "type": "webhook",
+        "name": "hook",
+        "config": {"url": "https://hook.example.com/"},
+    },
+    ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
+    ("POST", "/projects/{projectID}/incidents"): {"title": "new {n}"},
+    ("POST", "/projects/{projectID}/alerts/alertmanager"): {
+        "version": "4",
+        "alerts": [{"status": "firing", "fingerprint": "new-{n}"}],
+    },
+    ("POST", "/incidents/{incidentID}/updates"): {"body": "new {n}"},
+    ("PUT", "/incidents/{incidentID}/postmortem"): {"body": "new {n}"},
+    ("POST", "/projects/{projectID}/maintenance"): MAINTENANCE_GIVEN,
+    ("POST", "/projects/{projectID}/maintenance/preview"): MAINTENANCE_GIVEN,
+    ("POST", "/maintenance/{maintenanceID}/annul"): {},
+    ("POST", "/projects/{projectID}/maintenance-series"): {
+        "rrule": "FREQ=DAILY",
+        "starts_at": "2026-01-06T00:00:00Z",
+        "duration_seconds": 3600,
+    },
+    ("PUT", "/settings/branding"): {"product_name": "New"},
+    ("PUT", "/settings/monitor-defaults"): {"retries": 1},
+    ("PUT", "/settings/alerting"): {"global_silence": {"enabled": False}},
+    ("PUT", "/settings/auth-policy"): {"min_password_len": 12},
+    ("PUT", "/settings/mail"): {"enabled": False},
+    ("PUT", "/settings/oidc"): {"enabled": False},
+    ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
+    ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
+    ("PUT", "/status-pages/{pageID}/domain"): {"domain": "status-{n}.example.com"},
+    ("POST", "/status-pages/{pageID}/components"): {
+        "name": "new {n}",
+        "manual_status": "operational",
+    },
+    ("PATCH", "/components/{componentID}"): {"name": "renamed {n}"},
+    ("POST", "/components/{componentID}/conversion/preview"): BY_HAND,
+    ("POST", "/components/{componentID}/conversion"): {
+        **BY_HAND,
+        "revision": 1,
+        "page_generation": 2,
+    },
+    ("PUT", "/monitors/{monitorID}/sla-target"): {"objective": 99.9},
+    ("PUT", "/projects/{projectID}/sla-target"): {"objective": 99.9},
+    ("PUT", "/projects/{projectID}/sla-report"): {"enabled": True},
+    ("POST", "/projects/{projectID}/services"): {"slug": "new-{n}"},
+    ("POST", "/projects/{projectID}/bundle/plan"): BUNDLE_GIVEN,
+    ("POST", "/projects/{projectID}/bundle/apply"): BUNDLE_GIVEN,
+    ("PUT", f"{SERVICE}/declaration"): {
+        "expected_revision": 0,
+        "monitors": ["{monitorID}"],
+        "sli": ["{monitorID}"],
+    },
+    ("PUT", f"{SERVICE}/dependencies"): {"depends_on": [], "graph_generation": 0},
+    ("PUT", f"{SERVICE}/sla-target"): {"objective": 99.9},
+    ("PATCH", f"{SERVICE}/alerting"): {"renotify_seconds": 60},
+    ("PUT", f"{SERVICE}/escalation-policy"): {"escalation_policy_id": ""},
+    ("PUT", f"{SERVICE}/sla-target/burn-alerting"): {"burn_alert_enabled": True},
+    ("PUT", f"{SERVICE}/gate/policy"): GATE_POLICY,
+    ("POST", f"{SERVICE}/gate/policy/replay"): GATE_POLICY,
+    ("PUT", "/projects/{projectID}/gate/policy"): GATE_POLICY,
+    ("POST", f"{SERVICE}/changes"): {
+        "kind": "deploy",
+        "phase": "started",
+        "source": "ci",
+        "external_id": "new-{n}",
+    },
+    ("POST", f"{SERVICE}/gate/override"): {
+        "policy_revision": 1,
+        "reason": "It mends it.",
+        "expires_at": "2026-01-06T00:00:00Z",
+    },
+    ("PUT", "/monitors/{monitorID}/successor"): {"service_id": None},
+    ("POST", "/monitors/{monitorID}/convert-to-service"): {"sli": []},
+    ("POST", "/monitors/{monitorID}/notifications"): {"channel_id": "{channelID}"},
+    ("POST", "/projects/{projectID}/escalation-policies"): LADDER_GIVEN,
+    ("PUT", "/escalation-policies/{policyID}"): LADDER_GIVEN,
+    ("POST", "/projects/{projectID}/oncall-schedules"): SCHEDULE_GIVEN,
+    ("PUT", "/oncall-schedules/{scheduleID}"): SCHEDULE_GIVEN,
+    ("POST", "/oncall-schedules/{scheduleID}/overrides"): {
+        "channel_id": "{channelID}",
+        "starts_at": "2026-01-05T00:00:00Z",
+        "ends_at": "2026-01-06T00:00:00Z",
+    },
+}
+QUERIES: dict[str, dict[str, str]] = {
+    f"{SERVICE}/reliability/series": {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+        "step": "hour",
+    },
+    f"{SERVICE}/changes": {"from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00Z"},
+    f"{SERVICE}/changes/compare": {"source": "ci", "external_id": "1"},
+    f"{SERVICE}/gate/policy": {"expected_revision": "1"},
+    "/projects/{projectID}/gate/policy": {"expected_revision": "1"},
+    "/projects/{projectID}/gate/decisions": {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-02-01T00:00:00Z",
+    },
+    "/search": {"q": "shop"},
+    "/monitors/{monitorID}/latency": {
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+    },
+}
+# Admitted, and then refused for what it asks: the cast has no passwords, and what is in use stays.
+REFUSED_LATER = {
+    ("POST", "/me/password"): 400,
+    ("POST", "/me/totp/enable"): 400,
+    ("POST", "/me/totp/disable"): 400,
+    ("POST", "/monitors/{monitorID}/retire"): 409,
+    ("POST", "/monitors/{monitorID}/reactivate"): 409,
+    ("POST", "/monitors/{monitorID}/convert-to-service"): 400,
+    ("DELETE", "/organizations/{orgID}"): 409,
+    ("DELETE", "/projects/{projectID}"): 409,
+    ("GET", f"{SERVICE}/gate/override"): 404,
+}
+
+
+def stated(who: str, method: str, path: str) -> int:
+    """The status by the text; 0 where an answer is due."""
+    letter = LETTERS[method, path]
+    if who == "nobody" or letter == "T":
+        # No person and no token of people is an agent.
+        return 401
+    hidden = _is_hidden(who, path)
+    if hidden:
+        return 404
+    actions = TOKENS[who][3] if who in TOKENS else None
+    if actions is not None and (method, path) not in _open_to(actions):
+        return 403
+    if who in TOKENS and (method, path) in MAKES_TOKENS:
+        return 403
+    if letter == "S" and who not in PEOPLE:
+        return 403
+    if letter == "G" and who != "global_admin":
+        return 403
+    if letter in LEAST and _rank(who, path) < LADDER.index(LEAST[letter]):
+        return 403
+    return 0
+
+
+def _open_to(actions: list[str]) -> set[tuple[str, str]]:
+    opened = {"gate:evaluate": FOR_GATE_TOKENS, "change:record": FOR_CHANGE_TOKENS}
+    return FOR_NARROW_TOKENS.union(*(opened[action] for action in actions))
+
+
+def _membership(who: str) -> tuple[str, str | None, str] | None:
+    if who in TOKENS:
+        tenant, project, role, _ = TOKENS[who]
+        return tenant, project, role.value
+    place = PEOPLE[who]
+    return (place[0], place[1], place[2].value) if place else None
+
+
+OF_THE_SHOP = (
+    "projectID",
+    "monitorID",
+    "channelID",
+    "incidentID",
+    "policyID",
+    "scheduleID",
+    "overrideID",
+    "decisionID",
+    "maintenanceID",
+    "seriesID",
+    "pageID",
+    "componentID",
+)
+
+
+def _scope(path: str) -> str:
+    """What the path names, of what the ids in it stand for: all are Acme's, and its shop's."""
+    if path.endswith("/agent-tokens/{tokenID}"):
+        return ""
+    if any(name in path for name in ("{orgID}", "{tokenID}", "{webhookID}")):
+        return "organization"
+    return "shop" if any(f"{{{name}}}" in path for name in OF_THE_SHOP) else ""
+
+
+def _is_hidden(who: str, path: str) -> bool:
+    if not _scope(path) or who == "global_admin":
+        return False
+    found = _membership(who)
+    if found is None or found[0] != "acme":
+        return True
+    return _scope(path) == "shop" and found[1] not in (None, "shop")
+
+
+def _rank(who: str, path: str) -> int:
+    if who == "global_admin":
+        return LADDER.index("org_admin")
+    found = _membership(who)
+    assert found is not None
+    _, project, role = found
+    # On the organization itself only its org_admin is more than somebody who sees it.
+    if _scope(path) == "organization" and (project or role != "org_admin"):
+        return LADDER.index("viewer")
+    return LADDER.index(role)
+
+
+def test_the_table_holds_exactly_the_routes_that_are_stated_with_their_letters() -> None:
+    told = {(r.method, r.path): r.action.need.value for r in ASKED}
+    assert told == LETTERS
+
+
+def test_what_asks_for_no_credential_stands_apart() -> None:
+    open_paths = {r.path for r in API if r not in ASKED}
+    assert all(path.startswith(("/auth/", "/api/v1/public/", "/status/")) for path in open_paths)
+
+
+async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
+    """Fresh ones of what a write may remove, of what the path or its bodies name."""
+    named = _named(path)
+    owner = who if who in PEOPLE else "viewer"
+    made: dict[str, UUID | str] = {"orgID": api.org, "projectID": api.project}
+    if "monitorID" in named:
+        kind = {"type": "push", "target": ""} if path.endswith("/push-token") else {}
+        made["monitorID"] = (await api.new_monitor(**kind)).uid
+    if "channelID" in named:
+        made["channelID"] = channel = await api.new_channel()
+        if path.endswith("/notifications/{channelID}"):
+            await api.attach(UUID(str(made["monitorID"])), channel)
+    if "sessionID" in named:
+        made["sessionID"] = (await api.new_session(owner))[0]
+    if "incidentID" in named:
+        made["incidentID"] = await api.new_incident(explained=path.endswith("/postmortem"))
+    makers: dict[str, Callable[[], Awaitable[UUID | str]]] = {
+        "membershipID": api.new_membership,
+        "tokenID": api.new_agent_token if "/agent-tokens/" in path else api.new_token,
+        "userID": api.new_user,
+        "webhookID": api.new_webhook,
+        "name": api.new_secret,
+        "eventID": api.new_dead_letter,
+        "pageID": api.new_status_page,
+        "componentID": api.new_component,
+    }
+    for name, make in makers.items():
+        if name in named:
+            made[name] = await make()
+    if "subscriberID" in named:
+        made["subscriberID"] = await api.new_subscriber(UUID(str(made["pageID"])))
+    return made | await _routing(api, path)
+
+
+def _named(path: str) -> set[str]:
+    short = path.removeprefix("/api/v1")
+    bodies = [str(body) for (_, of), body in BODIES.items() if of == short]
+    return set(re.findall(r"\{([A-Za-z]+)\}", " ".join([path, *bodies])))
+
+
+async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
+    """Ladders and schedules that nothing names, only where they are asked for."""
+    made: dict[str, UUID | str] = {}
+    if path.endswith("/projects/{projectID}/sla-target"):
+        await api.aim_for_project()
+    if "{serviceID}" in path:
+        made["serviceID"] = service = await api.new_service(aims=path.endswith("/burn-alerting"))
+        if path.endswith("/compare"):
+            await api.new_change(service)
+    if "{policyID}" in path:
+        made["policyID"] = await api.new_policy()
+    if "{scheduleID}" in path:
+        made["scheduleID"] = await api.new_schedule()
+    if "{maintenanceID}" in path:
+        made["maintenanceID"] = await api.new_maintenance()
+    if "{seriesID}" in path:
+        made["seriesID"] = await api.new_series()
+    if "/gate" in path:
+        made |= await _gating(api, path, made.get("serviceID"))
+    elif "{overrideID}" in path:
+        made["overrideID"] = await api.new_override()
+    return made
+
+
+async def _gating(api: Api, path: str, service: UUID | str | None) -> dict[str, UUID | str]:
+    """The first revision of a policy, whoever was there before, and what hangs on it."""
+    made: dict[str, UUID | str] = {}
+    uid = UUID(str(service)) if service is not None else None
+    async with api.pool.transaction("forget_policies") as tx:
+        await tx.execute("delete from gate_policies")
+    await api.new_gate_policy(uid)
+    if "{overrideID}" in path and uid is not None:
+        made["overrideID"] = await api.new_gate_override(uid)
+    if "{decisionID}" in path:
+        made["decisionID"] = await api.new_decision(await api.new_service())
+    return made
+
+
+def _filled(value: Any, known: Mapping[str, object]) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(inner, known) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, known) for inner in value]
+    if isinstance(value, str):
+        for name, found in known.items():
+            value = value.replace(f"{{{name}}}", str(found))
+    return value
+
+
+async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str]) -> Any:
+    number = next(api.numbers)
+    path = route.path
+    for name, uid in ids.items():
+        path = path.replace(f"{{{name}}}", str(uid))
+    short = route.path.removeprefix("/api/v1")
+    body = _filled(BODIES.get((route.method, short)), {**ids, "n": number})
+    if short == "/organizations/{orgID}/members" and route.method == "POST":
+        await api.new_user(f"someone-{number}@x")
+    # A stream would not end by itself; HEAD is its GET without it.
+    method = "HEAD" if short == "/events" else route.method
+    return await api.ask(who, method, path, body, query=QUERIES.get(short))
+
+
+@pytest.mark.parametrize("route", ASKED, ids=lambda route: f"{route.method} {route.path}")
+async def test_everybody_gets_the_answer_that_the_text_gives(api: Api, route: Route) -> None:
+    short = route.path.removeprefix("/api/v1")
+    await api.new_monitor()
+    ids: dict[str, UUID | str] = {}
+    are_used = True
+    for who in ["nobody", *PEOPLE, *TOKENS]:
+        # A session belongs to one person.
+        if are_used or "sessionID" in ids:
+            ids = await _ids(api, who, route.path)
+        audited = await api.rows("select count(*) from audit_entries")
+        response = await _call(api, who, route, ids)
+        are_used = route.method != "GET" and response.status_code < 400
+        expected = stated(who, route.method, route.path) or REFUSED_LATER.get(
+            (route.method, short), route.status
+        )
+        assert response.status_code == expected, (who, await response.get_data())
+        if response.status_code >= 400:
+            assert await api.rows("select count(*) from audit_entries") == audited, who
+            assert list(await response.get_json()) == ["error"]
+
+
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ASKED if _scope(route.path)],
+    ids=lambda route: f"{route.method} {route.path}",
+)
+async def test_a_stranger_cannot_tell_what_exists_from_what_does_not(
+    api: Api, route: Route
+) -> None:
+    ids = await _ids(api, "stranger", route.path)
+    nowhere: dict[str, UUID | str] = {name: uuid7() for name in ids}
+    answers = [
+        await _call(api, who, route, where)
+        for who, where in [
+            ("stranger", ids),
+            ("stranger", nowhere),
+            ("org_admin", nowhere),
+            ("global_admin", nowhere),
+            ("foreign_token", ids),
+            ("foreign_token", nowhere),
+        ]
+    ]
+    seen = {(a.status_code, await a.get_data(), tuple(sorted(a.headers.items()))) for a in answers}
+    assert len(seen) == 1
+    assert next(iter(seen))[:2] == (404, b'{"error":"not_found"}')
+
+
+@pytest.mark.parametrize("bad", ["1", "not-a-uuid", "{uid}x", "{hex}", "%00", "..%2f.."])
+async def test_an_id_that_is_none_is_a_404(api: Api, bad: str) -> None:
+    text = bad.replace("{uid}", str(api.org)).replace("{hex}", api.org.hex)
+    response = await api.ask("org_admin", "GET", f"/api/v1/organizations/{text}")
+    assert response.status_code == 404
+    assert await response.get_data() == b'{"error":"not_found"}'
+
+
+async def test_a_membership_of_another_organization_is_not_found_under_this_one(api: Api) -> None:
+    membership = await api.new_membership()
+    for method, body in (("PATCH", {"role": "editor"}), ("DELETE", None)):
+        path = f"/api/v1/organizations/{api.orgs['other'][1]}/members/{membership}"
+        response = await api.ask("stranger", method, path, body)
+        assert response.status_code == 404
+    assert await api.rows("select role::text from memberships where uid = %(u)s", u=membership) == [
+        ("viewer",)
+    ]
+
+
+async def test_a_monitor_is_not_found_under_a_project_that_it_is_not_in(api: Api) -> None:
+    monitor = (await api.new_monitor()).uid
+    for place in ("acme/mill", "other/shop"):
+        path = f"/api/v1/projects/{api.projects[place][1]}/monitors/{monitor}/expected-runs"
+        assert (await api.ask("org_admin", "GET", path)).status_code == 404, place

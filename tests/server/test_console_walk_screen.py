@@ -1,0 +1,412 @@
+"""What a person does in the first hour, in a real browser, against a target that really stops."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.support.app.browser import make_monitor, status_of
+from tests.support.app.fixtures import Open, Target
+from tests.support.processes.daemon_process import Daemon, daemon
+
+pytestmark = [pytest.mark.needs("chromium")]
+
+
+def row_of(page, name: str):
+    return page.locator("tr[data-live]").filter(has_text=name)
+
+
+def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
+    open_page: Open, leadline: Daemon, target: Target
+) -> None:
+    page = open_page("/", cookie="")
+    expect(page).to_have_url(re.compile("/sign-in"))
+    page.get_by_label("E-mail").fill("admin@localhost")
+    page.get_by_label("Password").fill("not this one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("E-mail or password is wrong.")
+    expect(page.get_by_label("E-mail")).to_have_value("admin@localhost")
+    page.get_by_label("Password").fill(leadline.password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is watched yet")
+
+    page.get_by_label("Address").fill("ftp://example.com")
+    page.get_by_role("button", name="Watch it").click()
+    expect(page.get_by_role("alert")).to_contain_text("begins with")
+    expect(page.get_by_label("Address")).to_have_value("ftp://example.com")
+    page.get_by_label("Address").fill(target.url)
+    page.get_by_role("button", name="Watch it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("127.0.0.1 is up")
+
+    # An interval that a test can wait for, by the form that a person would use.
+    page.get_by_role("link", name="Edit").first.click()
+    page.get_by_label("Every", exact=True).fill("5")
+    page.get_by_label("Time-out").fill("2")
+    page.get_by_label("Name", exact=True).fill("Corner <shop>")
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Corner <shop> is up")
+
+    page.get_by_role("link", name="Overview").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("The monitor is up")
+    expect(page.locator("[data-stream]")).to_contain_text("Live")
+    page.evaluate("window.unreloaded = true")
+    target.stop()
+    row = row_of(page, "Corner <shop>")
+    expect(row.get_by_role("img", name="down", exact=True)).to_be_visible()
+    expect(row).to_contain_text("connect refused")
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 monitor is down")
+    expect(page).to_have_title(re.compile("1 down"))
+    assert page.evaluate("window.unreloaded") is True
+
+    page.locator("#attention").get_by_role("link", name="Corner <shop>").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Corner <shop> is down")
+    expect(page.locator("#lede")).to_contain_text("connect_refused 127.0.0.1")
+    expect(page.locator("#check")).to_contain_text("Failed in connect")
+    expect(page.locator("#failures")).to_contain_text("connect_refused")
+    page.evaluate("window.unreloaded = true")
+    target.start()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Corner <shop> is up")
+    assert page.evaluate("window.unreloaded") is True
+
+
+def test_pause_resume_check_now_and_delete_do_what_they_say(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    monitor = make_monitor(leadline, project, target.url, name="Doomed", interval_seconds=3600)
+    page = open_page(f"/monitors/{monitor}")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Doomed is paused")
+    assert leadline.api("GET", f"/monitors/{monitor}")["enabled"] is False
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("heading", level=1)).not_to_contain_text("paused")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Doomed is up")
+    before = len(leadline.api("GET", f"/monitors/{monitor}/heartbeats"))
+    page.get_by_role("button", name="Check now").click()
+    expect(page.get_by_role("status").first).to_contain_text("check")
+    expect(page.locator("#lede")).to_contain_text("up")
+    page.wait_for_function(
+        "before => fetch(`/api/v1/monitors/${location.pathname.split('/')[2]}/heartbeats`)"
+        ".then(a => a.json()).then(beats => beats.length > before)",
+        arg=before,
+    )
+    page.get_by_role("link", name="Delete this monitor").click()
+    page.get_by_role("link", name="Keep it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Doomed is up")
+    page.get_by_role("link", name="Delete this monitor").click()
+    page.get_by_role("button", name="Delete Doomed").click()
+    expect(page).to_have_url(re.compile(f"/projects/{project}$"))
+    assert status_of(page, f"/monitors/{monitor}") == 404
+
+
+def ids_of(leadline: Daemon, project: str) -> list[str]:
+    """Which monitors there are; how they stand changes meanwhile."""
+    return [str(m["id"]) for m in leadline.api("GET", f"/projects/{project}/monitors")]
+
+
+def test_a_test_shows_its_phases_and_stores_nothing(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    before = ids_of(leadline, project)
+    page = open_page(f"/projects/{project}/monitors/new")
+    page.get_by_label("Address").fill(target.url)
+    page.get_by_label("Name", exact=True).fill("Tried")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.locator("#trial")).to_contain_text("Answered with 200")
+    expect(page.locator("#trial svg[role=img]")).to_have_attribute(
+        "aria-label", re.compile("connect")
+    )
+    page.get_by_label("Every", exact=True).fill("soon")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_label("Every", exact=True)).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("alert")).to_contain_text("has to be mended")
+    page.get_by_label("Every", exact=True).fill("30")
+    target.stop()
+    page.get_by_role("button", name="Test", exact=True).click()
+    # What was mended is no longer called wrong.
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator("#trial")).to_contain_text("connect_refused 127.0.0.1")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Tried")
+    assert ids_of(leadline, project) == before
+
+
+def test_a_password_that_was_typed_is_tested_with_and_kept_for_saving(
+    open_page: Open, project: str, target: Target
+) -> None:
+    page = open_page(f"/projects/{project}/monitors/new")
+    page.get_by_label("Address").fill(target.url)
+    page.get_by_label("Name", exact=True).fill("With a password")
+    page.get_by_text("What is particular to http").click()
+    page.get_by_label("Auth mode").select_option("basic")
+    page.get_by_label("Username").fill("u")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_label("Password", exact=True)).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Password", exact=True).fill("typed")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.locator("#trial")).to_contain_text("Answered with 200")
+    expect(page.get_by_label("Password", exact=True)).to_have_value("typed")
+
+
+def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
+    open_page: Open, project: str
+) -> None:
+    page = open_page(f"/projects/{project}/monitors/new")
+    page.get_by_label("Address").fill("https://user:secret@example.com/")
+    page.get_by_label("Name", exact=True).fill("Kept as it was typed")
+    page.get_by_label("Every", exact=True).fill("soon")
+    page.get_by_label("Time-out").fill("900")
+    page.get_by_label("Conditions").fill("[STATUS] == 200\n[RESULT] == 1")
+    page.get_by_role("button", name="Add monitor").click()
+    for field, words in [
+        ("Address", "must not carry a user name"),
+        ("Every", "whole number"),
+        ("Time-out", "1 to 300"),
+        ("Conditions", "never known for http"),
+    ]:
+        control = page.get_by_label(field, exact=True)
+        expect(control).to_have_attribute("aria-invalid", "true")
+        error = (control.get_attribute("aria-describedby") or "").split()[0]
+        expect(page.locator(f"#{error}")).to_contain_text(words)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Kept as it was typed")
+    expect(page.get_by_label("Every", exact=True)).to_have_value("soon")
+    expect(page.get_by_label("Conditions")).to_have_value("[STATUS] == 200\n[RESULT] == 1")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_another_kind_brings_its_own_fields_and_keeps_what_was_typed(
+    open_page: Open, leadline: Daemon, project: str, scripts: bool
+) -> None:
+    page = open_page(f"/projects/{project}/monitors/new", scripts=scripts)
+    name = f"Reports in {scripts}"
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Kind").select_option("push")
+    if not scripts:
+        page.get_by_role("button", name="Show its fields").click()
+    expect(page.get_by_label("Grace")).to_have_value("60")
+    expect(page.get_by_label("Address")).to_have_count(0)
+    expect(page.get_by_label("Name", exact=True)).to_have_value(name)
+    page.get_by_label("Grace").fill("7")
+    page.get_by_role("button", name="Add monitor").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"{name} waits for its first result")
+    expect(page.locator("main")).to_contain_text("curl -fsS -X POST")
+    (made,) = [m for m in leadline.api("GET", f"/projects/{project}/monitors") if m["name"] == name]
+    assert made["grace_seconds"] == 7
+
+
+def test_a_stored_secret_is_never_shown_and_stays_when_its_field_is_left_blank(
+    open_page: Open, leadline: Daemon, project: str
+) -> None:
+    monitor = make_monitor(
+        leadline,
+        project,
+        "http://127.0.0.1:1/",
+        name="Guarded",
+        config={"auth_mode": "basic", "username": "u", "password": "the-secret-word"},
+    )
+    page = open_page(f"/monitors/{monitor}/edit")
+    assert "the-secret-word" not in page.content()
+    expect(page.get_by_label("Password", exact=True)).to_have_value("")
+    expect(page.get_by_label("Password", exact=True)).to_have_attribute(
+        "placeholder", re.compile("stored")
+    )
+    page.get_by_label("Username").fill("other")
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Guarded")
+    config = leadline.api("GET", f"/monitors/{monitor}")["config"]
+    assert config == {"auth_mode": "basic", "username": "other", "password": ""}
+
+
+def test_a_viewer_sees_no_button_that_writes_no_address_to_push_to_and_is_refused(
+    open_page: Open, leadline: Daemon, project: str, viewer: str, target: Target
+) -> None:
+    shop = make_monitor(leadline, project, target.url, name="Seen")
+    job = make_monitor(leadline, project, "", name="Job", type="push", config={})
+    page = open_page(f"/projects/{project}", cookie=viewer)
+    expect(page.get_by_role("link", name="Seen").last).to_be_visible()
+    expect(page.get_by_role("link", name="Add monitor")).to_have_count(0)
+    for monitor in (shop, job):
+        page.goto(f"/monitors/{monitor}")
+        for word in ("Pause", "Check now", "Renew the address"):
+            expect(page.get_by_role("button", name=word)).to_have_count(0)
+        for word in ("Edit", "Delete this monitor"):
+            expect(page.get_by_role("link", name=word)).to_have_count(0)
+        assert "leadline_push_" not in page.content()
+        assert status_of(page, f"/monitors/{monitor}/edit") == 403
+        assert status_of(page, f"/monitors/{monitor}/delete") == 403
+    assert status_of(page, f"/projects/{project}/monitors/new") == 403
+    status = page.evaluate(
+        "path => fetch(path, {method: 'POST', body: new URLSearchParams('act=pause')})"
+        ".then(answer => answer.status)",
+        f"/monitors/{shop}",
+    )
+    assert status == 403
+    assert leadline.api("GET", f"/monitors/{shop}")["enabled"] is True
+
+
+def test_a_stream_that_is_lost_is_told_and_one_that_is_back_too(
+    open_page: Open, target: Target
+) -> None:
+    with daemon() as lonely:
+        lonely.start()
+        lonely.sign_in()
+        (organization,) = lonely.api("GET", "/organizations")
+        (project,) = lonely.api("GET", f"/organizations/{organization['id']}/projects")
+        make_monitor(lonely, project["id"], target.url)
+        page = open_page("about:blank", cookie="")
+        name, _, value = lonely.cookie.partition("=")
+        page.context.add_cookies([{"name": name, "value": value, "url": lonely.url}])
+        page.goto(f"{lonely.url}/projects/{project['id']}")
+        expect(page.locator("[data-stream]")).to_contain_text("Live")
+        lonely.kill()
+        banner = page.locator("#stream")
+        expect(banner).to_contain_text(re.compile(r"Live updates lost \d+.s ago\."))
+        expect(banner).to_contain_text(re.compile(r"What you see is from \d\d:\d\d:\d\d UTC"))
+        expect(page.locator("[data-stream]")).not_to_contain_text("Live")
+        lonely.start()
+        banner.get_by_role("button", name="Try now").click()
+        expect(banner).to_contain_text("Live again")
+        expect(page.locator("[data-stream]")).to_contain_text("Live")
+
+
+def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    doomed = make_monitor(leadline, project, target.url, name="Deleted elsewhere")
+    overview = open_page(f"/projects/{project}?q=elsewhere")
+    page = open_page(f"/monitors/{doomed}")
+    for one in (overview, page):
+        expect(one.locator("[data-stream]")).to_contain_text("Live")
+    row_of(overview, "Deleted elsewhere").hover()
+    before = row_of(overview, "Deleted elsewhere").bounding_box()
+    leadline.api("DELETE", f"/monitors/{doomed}")
+    make_monitor(leadline, project, target.url, name="Added elsewhere", tags=["A"])
+    for one in (overview, page):
+        # Coming back to a page that slept looks at all of it anew, as each ping does.
+        one.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    expect(overview.locator("#stream")).to_contain_text("The list has changed")
+    expect(overview.locator("tr.gone")).to_have_text(re.compile("Deleted elsewhere"))
+    assert row_of(overview, "Deleted elsewhere").bounding_box() == before
+    expect(page.locator("#stream")).to_contain_text("no longer there")
+    expect(page.locator("[data-stream]")).not_to_contain_text("Live")
+    overview.get_by_role("link", name="Show it anew").click()
+    expect(row_of(overview, "Added elsewhere")).to_be_visible()
+    expect(row_of(overview, "Deleted elsewhere")).to_have_count(0)
+
+
+def test_a_look_at_all_of_the_page_is_not_forgotten_for_a_change_told_meanwhile(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    known = make_monitor(leadline, project, target.url, name="There before")
+    page = open_page("about:blank")
+    page.add_init_script(
+        "window.EventSource = class extends EventTarget {"
+        " static OPEN = 1; readyState = 1; constructor() { super(); window.stream = this; }"
+        " close() {} tell(name, data) {"
+        " this.dispatchEvent(new MessageEvent(name, {data: JSON.stringify(data)})); } };"
+    )
+    page.goto(f"{leadline.url}/projects/{project}?q=before")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        held.append(route)
+
+    page.route("**/rows?*", hold)
+    change = {"project_id": project, "monitor_id": known}
+    with page.expect_request("**/rows?*"):
+        page.evaluate("change => stream.tell('status', change)", change)
+    make_monitor(leadline, project, target.url, name="Made before long")
+    page.evaluate("change => { stream.tell('ping', {}); stream.tell('status', change); }", change)
+    held[0].continue_()
+    expect(page.locator("#stream")).to_contain_text("The list has changed")
+
+
+def test_whoever_is_signed_out_meanwhile_is_told_and_sees_nothing_called_live(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    make_monitor(leadline, project, target.url, name="Watched by nobody")
+    mine = leadline.cookie
+    leadline.sign_in()
+    other, leadline.cookie = leadline.cookie, mine
+    page = open_page(f"/projects/{project}", cookie=other)
+    expect(page.locator("[data-stream]")).to_contain_text("Live")
+    leadline.cookie = other
+    _sign_out(leadline)
+    leadline.cookie = mine
+    expect(page.locator("#stream")).to_contain_text("You are signed out")
+    expect(page.locator("[data-stream]")).not_to_contain_text("Live")
+
+
+def _sign_out(leadline: Daemon) -> None:
+    (current,) = [s for s in leadline.api("GET", "/me/sessions") if s["current"]]
+    leadline.api("DELETE", f"/me/sessions/{current['id']}")
+
+
+def test_forms_work_over_plain_http_where_browsers_do_not_say_where_they_come_from(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    """Without a secure origin there is no Sec-Fetch-Site: the Origin alone has to tell."""
+    monitor = make_monitor(leadline, project, target.url, name="In the cellar")
+    page = open_page("about:blank", cookie="")
+    url = f"http://cellar.test:{leadline.port}"
+    name, _, value = leadline.cookie.partition("=")
+    page.context.add_cookies([{"name": name, "value": value, "url": url}])
+    seen: list[dict[str, str]] = []
+    page.on("request", lambda r: seen.append(r.all_headers()) if r.method == "POST" else None)
+    page.goto(f"{url}/monitors/{monitor}")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("In the cellar is paused")
+    assert "sec-fetch-site" not in seen[0]
+
+
+def _focused_link(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.href || ''"))
+
+
+def test_keys_lead_where_a_pointer_can(open_page: Open, leadline: Daemon, target: Target) -> None:
+    (organization,) = leadline.api("GET", "/organizations")
+    body = {"slug": "keys", "name": "Keys"}
+    there = f"/organizations/{organization['id']}/projects"
+    project = str(leadline.api("POST", there, body)["id"])
+    # They are checked once: a row that changes later may change its place.
+    once = {"interval_seconds": 3_600}
+    monitor = make_monitor(leadline, project, target.url, name="Reached by keys", **once)
+    make_monitor(leadline, project, target.url, name="Second row", **once)
+    page = open_page(f"/monitors/{monitor}")
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    expect(page).to_have_url(re.compile(f"/projects/{project}"))
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    rows = page.locator("tr[data-live]")
+    expect(rows.get_by_role("img", name="up", exact=True)).to_have_count(2)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("j")
+    first = _focused_link(page)
+    page.keyboard.press("j")
+    second = _focused_link(page)
+    page.keyboard.press("k")
+    assert first
+    assert second not in ("", first)
+    assert _focused_link(page) == first
+    page.keyboard.press("/")
+    page.keyboard.type("reached by")
+    page.keyboard.press("Enter")
+    expect(page.locator("tr[data-live]")).to_have_count(1)
+    page.locator("tr[data-live] a").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Reached by keys")
+
+
+def test_signing_out_ends_at_the_sign_in_and_a_link_elsewhere_is_not_followed(
+    open_page: Open, leadline: Daemon, project: str
+) -> None:
+    page = open_page("/sign-in?next=https://elsewhere.test/", cookie="")
+    page.get_by_label("E-mail").fill("admin@localhost")
+    page.get_by_label("Password").fill(leadline.password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"{leadline.url}/projects/{project}")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_url(re.compile("/sign-in"))

@@ -1,0 +1,124 @@
+"""The layer in front: what is bounded before the application sees it, and what the log holds."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from leadline.http.server import asgi_middleware as front
+from leadline.http.server.asgi_middleware import Front
+from tests.support.app.cast import Api
+
+Message = dict[str, Any]
+
+
+def scope(**given: Any) -> dict[str, Any]:
+    return {"type": "http", "method": "GET", "path": "/secret-path", "headers": [], **given}
+
+
+async def ask(app: Any, *bodies: bytes, **given: Any) -> tuple[list[Message], list[Message]]:
+    """What was sent back, and what the application received."""
+    sent: list[Message] = []
+    received: list[Message] = []
+    waiting = [
+        {"type": "http.request", "body": body, "more_body": n + 1 < len(bodies)}
+        for n, body in enumerate(bodies or (b"",))
+    ]
+
+    async def receive() -> Message:
+        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def inner(inner_scope: Any, inner_receive: Any, inner_send: Any) -> None:
+        inner_scope["leadline.route"] = "/things/{thingID}"
+        while True:
+            message = await inner_receive()
+            received.append(message)
+            if message["type"] == "http.disconnect" or not message.get("more_body"):
+                break
+        await inner_send({"type": "http.response.start", "status": 200, "headers": []})
+        await inner_send({"type": "http.response.body", "body": b"ok"})
+
+    await Front(app or inner)(scope(**given), receive, send)
+    return sent, received
+
+
+async def test_every_answer_tells_browsers_not_to_guess_and_not_to_tell() -> None:
+    sent, _ = await ask(None)
+    headers = dict(sent[0]["headers"])
+    assert headers[b"x-content-type-options"] == b"nosniff"
+    assert headers[b"referrer-policy"] == b"no-referrer"
+    assert headers[b"x-frame-options"] == b"DENY"
+
+
+async def test_a_body_is_counted_while_it_comes_whatever_it_claims(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(front, "BODY_LARGEST", 10)
+    _, received = await ask(None, b"12345", b"67890", b"!", b"never seen")
+    assert received[-1]["type"] == "http.disconnect"
+    assert sum(len(m.get("body", b"")) for m in received) == 10
+
+
+async def test_more_requests_than_we_hold_are_told_so_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(front, "REQUESTS_MOST", 0)
+    sent, received = await ask(None)
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"1") in sent[0]["headers"]
+    assert received == []
+
+
+async def test_the_log_holds_the_route_and_neither_path_nor_query(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "leadline.access")
+    await ask(None, query_string=b"token=hunter2")
+    (record,) = caplog.records
+    assert vars(record)["route"] == "/things/{thingID}"
+    assert "secret-path" not in str(vars(record))
+    assert "hunter2" not in str(vars(record))
+
+
+async def test_a_failing_application_gives_its_place_back() -> None:
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("on purpose")
+
+    layer = Front(fails)
+    with pytest.raises(RuntimeError):
+        await layer(scope(), None, None)  # type: ignore[arg-type]
+    assert layer.active == 0
+
+
+async def test_a_page_that_is_not_there_is_told_to_people_in_a_page(api: Api) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml"}
+    answer = await api.ask("nobody", "GET", "/nothing/here", headers=browser)
+    assert answer.status_code == 404
+    assert answer.content_type.startswith("text/html")
+    assert "Content-Security-Policy" in answer.headers
+    answer = await api.ask("nobody", "GET", "/api/v1/nothing", headers=browser)
+    assert (answer.status_code, await answer.get_json()) == (404, {"error": "not_found"})
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_websocket_is_told_that_there_is_none(answers: bool) -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("the application is not asked")
+
+    extensions: dict[str, Any] = {"websocket.http.response": {}} if answers else {}
+    await Front(never)(scope(type="websocket", extensions=extensions), receive, send)
+    if answers:
+        assert [m.get("status", m.get("body")) for m in sent] == [404, b'{"error":"not_found"}']
+    else:
+        assert sent == [{"type": "websocket.close"}]

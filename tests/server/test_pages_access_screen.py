@@ -1,0 +1,429 @@
+"""Every page × everybody, through the real app: the sign-in, nothing to see, no, or the page."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from leadline.http.server.route_table import ROUTES
+from leadline.http.wire.route import Route
+from leadline.storage.changes.rules.change import Kind, Phase, Record
+from leadline.storage.changes.transactions import record_change
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.engine.pools import Isolation
+from leadline.storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.gate.rules.gate_policy import Document, WindowMode
+from leadline.storage.gate.transactions.edit_policy import put_policy
+from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import PEOPLE, Api
+
+POLICY = (
+    "windows=30d&percent=75&lag=900&unknown=block&budget_exhausted=block&budget_consumed=warn"
+    "&page_burn_firing=block&ticket_burn_firing=warn&service_incident_open=block"
+)
+# As the interface's roles have it: to look is a viewer's, to write an editor's.
+STATED = """
+- GET /sign-in
+- POST /sign-in
+- GET /signed-out
+- GET /reset
+- POST /reset
+- GET /reset/{token}
+- POST /reset/{token}
+- GET /static/{file}
+- GET /theme/{color}
+- GET /status/{slug}
+- GET /status/{slug}/history
+- GET /status/{slug}/widget
+- GET /status/{slug}/subscribe
+- POST /status/{slug}/subscribe
+- GET /status/confirm/{token}
+- POST /status/confirm/{token}
+- GET /status/unsubscribe/{token}
+- POST /status/unsubscribe/{token}
+* GET /
+V GET /projects/{projectID}
+E POST /projects/{projectID}
+V GET /projects/{projectID}/rows
+V GET /monitors/{monitorID}
+E POST /monitors/{monitorID}
+E GET /monitors/{monitorID}/delete
+E POST /monitors/{monitorID}/delete
+E GET /projects/{projectID}/monitors/new
+E POST /projects/{projectID}/monitors/new
+V GET /projects/{projectID}/secrets
+E POST /projects/{projectID}/secrets
+E GET /projects/{projectID}/bundle
+A POST /projects/{projectID}/bundle
+V GET /projects/{projectID}/channels
+E POST /projects/{projectID}/channels
+V GET /projects/{projectID}/incidents
+E POST /projects/{projectID}/incidents
+V GET /incidents/{incidentID}
+E POST /incidents/{incidentID}
+V GET /projects/{projectID}/services
+V GET /services/{serviceID}
+V GET /services/{serviceID}/changes
+V GET /services/{serviceID}/changes/{changeID}
+V GET /services/{serviceID}/gate
+A POST /services/{serviceID}/gate
+E GET /services/{serviceID}/gate/policy
+E POST /services/{serviceID}/gate/policy
+V GET /projects/{projectID}/gate
+V GET /projects/{projectID}/gate/decisions/{decisionID}
+E GET /projects/{projectID}/gate/policy
+E POST /projects/{projectID}/gate/policy
+V GET /projects/{projectID}/sla
+E GET /projects/{projectID}/services/new
+E POST /projects/{projectID}/services/new
+E GET /services/{serviceID}/declaration
+E POST /services/{serviceID}/declaration
+E GET /services/{serviceID}/dependencies
+E POST /services/{serviceID}/dependencies
+E GET /services/{serviceID}/objective
+E POST /services/{serviceID}/objective
+E GET /services/{serviceID}/alerting
+E POST /services/{serviceID}/alerting
+E GET /services/{serviceID}/delete
+E POST /services/{serviceID}/delete
+V GET /projects/{projectID}/maintenance
+E POST /projects/{projectID}/maintenance
+V GET /projects/{projectID}/on-call
+E POST /projects/{projectID}/on-call
+V GET /projects/{projectID}/status-pages
+O GET /projects/{projectID}/status-pages/new
+O POST /projects/{projectID}/status-pages/new
+V GET /projects/{projectID}/status-pages/{pageID}
+O POST /projects/{projectID}/status-pages/{pageID}
+O GET /projects/{projectID}/status-pages/{pageID}/delete
+O POST /projects/{projectID}/status-pages/{pageID}/delete
+O GET /projects/{projectID}/status-pages/{pageID}/preview
+O GET /projects/{projectID}/status-pages/{pageID}/subscribers
+O POST /projects/{projectID}/status-pages/{pageID}/subscribers
+E GET /projects/{projectID}/oncall-schedules/new
+E POST /projects/{projectID}/oncall-schedules/new
+E GET /oncall-schedules/{scheduleID}/edit
+E POST /oncall-schedules/{scheduleID}/edit
+E GET /projects/{projectID}/escalation-policies/new
+E POST /projects/{projectID}/escalation-policies/new
+E GET /escalation-policies/{policyID}/edit
+E POST /escalation-policies/{policyID}/edit
+E GET /monitors/{monitorID}/successor
+E POST /monitors/{monitorID}/successor
+E GET /monitors/{monitorID}/edit
+E POST /monitors/{monitorID}/edit
+O GET /organizations/{orgID}/people
+O POST /organizations/{orgID}/people
+O GET /organizations/{orgID}/audit
+G GET /admin/audit
+G GET /admin/people
+G POST /admin/people
+G GET /admin/branding
+G POST /admin/branding
+G GET /admin/monitor-defaults
+G POST /admin/monitor-defaults
+G GET /admin/silence
+G POST /admin/silence
+G GET /admin/sign-in-policy
+G POST /admin/sign-in-policy
+G GET /admin/single-sign-on
+G POST /admin/single-sign-on
+G GET /admin/mail
+G POST /admin/mail
+S GET /profile
+S POST /profile
+G GET /admin/dead-letters
+G POST /admin/dead-letters
+G GET /admin/fleet
+G POST /admin/fleet
+"""
+LETTERS = {
+    (method, path): letter
+    for letter, method, path in (line.split() for line in STATED.strip().splitlines())
+}
+PAGES = [route for route in ROUTES if route.page]
+GUARDED = [route for route in PAGES if route.action.need.value != "-"]
+SCHEDULE = "act=save&name=S&shift=1&unit=weeks&anchor=2026-01-05T09:00&participant={channel}"
+POLICIES = (
+    "mode=all&healthy_min=1&degraded_min=1&region_mode=all_regions&healthy_min_regions=1&"
+    "degraded_min_regions=1&missing_data=unknown&active_multiplier=3&active_floor=90s"
+)
+FORMS = {
+    "/projects/{projectID}/services/new": f"act=save&revision=0&name=New&{POLICIES}",
+    "/services/{serviceID}/declaration": f"act=save&revision=0&{POLICIES}",
+    "/services/{serviceID}/dependencies": "generation=0",
+    "/services/{serviceID}/objective": "window=30d&objective=99.5",
+    "/services/{serviceID}/alerting": "confirm=2&renotify=0&down=on",
+    "/services/{serviceID}/delete": "",
+    "/services/{serviceID}/gate": "act=override&reason=New&until=1h&source=service&revision=1",
+    "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
+    "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
+    "/profile": "act=enrol",
+    "/admin/branding": "announcement_level=info",
+    "/admin/monitor-defaults": "interval_seconds=60&timeout_seconds=5&retries=0"
+    "&failure_threshold=1&renotify_seconds=0",
+    "/admin/silence": "act=lift",
+    "/monitors/{monitorID}/successor": "act=succeed",
+    "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
+    "/admin/single-sign-on": "scopes=openid",
+    "/admin/mail": "smtp_port=25",
+    "/admin/dead-letters": "act=replay-all",
+    "/admin/fleet": "act=make&name=attic&region=eu",
+    "/projects/{projectID}": "target=http://127.0.0.1:1/",
+    "/monitors/{monitorID}": "act=pause",
+    "/monitors/{monitorID}/delete": "",
+    "/projects/{projectID}/monitors/new": "type=push&fields=push&act=save&name=New&"
+    "interval_seconds=60&grace_seconds=60&failure_threshold=1",
+    "/projects/{projectID}/channels": "act=add&type=ntfy&name=New&config.topic=ops",
+    "/projects/{projectID}/incidents": "title=New&impact=minor&status=investigating",
+    "/incidents/{incidentID}": "act=note&body=New",
+    "/projects/{projectID}/maintenance": "act=plan&starts=2026-01-06T00:00&ends=2026-01-06T01:00",
+    "/projects/{projectID}/status-pages/new": "title=New&slug=new-{n}&visibility=listed&"
+    "scope=project",
+    "/projects/{projectID}/status-pages/{pageID}": "act=page&title=New&visibility=internal",
+    "/projects/{projectID}/status-pages/{pageID}/delete": "",
+    "/projects/{projectID}/status-pages/{pageID}/subscribers": "remove={subscriber}",
+    "/projects/{projectID}/secrets": "act=add&name=new-{n}&value=x",
+    "/organizations/{orgID}/people": "act=token&name=t-{n}&role=viewer",
+    "/admin/people": "act=create&email=new-{n}@example.com",
+    "/projects/{projectID}/bundle": "act=plan&bundle={format: 1, organization: acme, "
+    "project: shop, monitors: {}}",
+    "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
+    "/projects/{projectID}/oncall-schedules/new": SCHEDULE,
+    "/oncall-schedules/{scheduleID}/edit": SCHEDULE,
+    "/projects/{projectID}/escalation-policies/new": "act=save&name=L&targets-0=channel:{channel}",
+    "/escalation-policies/{policyID}/edit": "act=save&name=L&targets-0=channel:{channel}",
+    "/monitors/{monitorID}/edit": "type=http&fields=http&act=save&name=New&"
+    "target=http://127.0.0.1:1/&interval_seconds=60&failure_threshold=1",
+}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+SEES_SHOP = {"shopkeeper", "viewer", "editor", "project_admin", "org_admin", "global_admin"}
+WRITES_SHOP = SEES_SHOP - {"viewer"}
+RUNS_SHOP = {"shopkeeper", "project_admin", "org_admin", "global_admin"}
+OWNS_ACME = {"org_admin", "global_admin"}
+MAY = {"A": RUNS_SHOP, "E": WRITES_SHOP, "O": OWNS_ACME}
+
+
+def test_the_table_holds_exactly_the_pages_that_are_stated_with_their_letters() -> None:
+    assert {(r.method, r.path): r.action.need.value for r in PAGES} == LETTERS
+    assert not any(route.in_document for route in PAGES)
+
+
+async def decided(api: Api, service: UUID) -> UUID:
+    """The project has no policy, the service one, and was asked about."""
+    document = Document(
+        schema_version=2,
+        window_mode=WindowMode.ALL,
+        window=None,
+        clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+        budget_consumed_percent=75,
+        max_seal_lag_seconds=900,
+        unknown_behavior=UnknownBehavior.BLOCK,
+    )
+    await make_partitions(
+        api.pool, "gate_decisions", "evaluated_at", from_=FROZEN_NOW, through=FROZEN_NOW
+    )
+    async with api.pool.transaction("policy") as tx:
+        await tx.execute("delete from gate_policies")
+        await put_policy(tx, api.editor, api.project, service, None, document)
+    async with api.pool.transaction("ask", isolation=Isolation.REPEATABLE_READ) as tx:
+        return (await evaluate_gate(tx, api.editor, api.project, service)).row.uid
+
+
+async def changed(api: Api, service: UUID) -> UUID:
+    """By a deploy that was told of."""
+    record = Record(kind=Kind.DEPLOY, phase=Phase.STARTED, source="ci", external_id="1")
+    async with api.pool.transaction("change") as tx:
+        return (await record_change(tx, api.editor, api.project, service, record)).phase.uid
+
+
+NAMED = ("channel", "schedule", "policy", "service", "decision", "change", "page", "subscriber")
+
+
+async def named_by(api: Api, route: Route) -> dict[str, str]:
+    """What the path or the form names. A page that is only read finds one of everything."""
+    text = route.path.replace("ID}", "}") + FORMS.get(route.path, "")
+    needed = {name for name in NAMED if not route.form or f"{{{name}}}" in text}
+    named: dict[str, UUID] = {}
+    if needed & {"channel", "schedule", "policy"}:
+        named["channel"] = channel = await api.new_channel()
+        named["schedule"] = await api.new_schedule(channel)
+        named["policy"] = await api.new_policy(channel)
+    # The project has a policy of the gate until `decided` deletes it.
+    if needed & {"service", "decision", "change"} or "/gate" in route.path:
+        named["service"] = service = await api.new_service(aims=True)
+        named["decision"] = await decided(api, service)
+        named["change"] = await changed(api, service)
+    if needed & {"page", "subscriber"}:
+        named["page"] = await api.new_status_page()
+        named["subscriber"] = await api.new_subscriber(named["page"])
+    return {name: str(uid) for name, uid in named.items()}
+
+
+async def call(
+    api: Api,
+    who: str,
+    route: Route,
+    monitor: UUID,
+    incident: UUID,
+    named: Mapping[str, str],
+) -> Any:
+    path = route.path.replace("{projectID}", str(api.project))
+    path = path.replace("{orgID}", str(api.org))
+    path = path.replace("{monitorID}", str(monitor))
+    path = path.replace("{incidentID}", str(incident))
+    for name, uid in named.items():
+        path = path.replace(f"{{{name}ID}}", uid)
+    text = FORMS.get(route.path, "").replace("{n}", str(next(api.numbers)))
+    for name, uid in named.items():
+        text = text.replace(f"{{{name}}}", uid)
+    form = text.encode() if route.form else None
+    return await api.ask(who, route.method, path, data=form, headers=FORM if route.form else None)
+
+
+def _seen_by(route: Route) -> set[str]:
+    """Who is in another project of the organization sees that it is there."""
+    return {*SEES_SHOP, "neighbour"} if "{orgID}" in route.path else set(SEES_SHOP)
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
+async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) -> None:
+    letter = LETTERS[route.method, route.path]
+    made = None
+    for who in ["nobody", *PEOPLE]:
+        if made is None:
+            monitor = await api.new_monitor(interval_seconds=3600)
+            made = (monitor.uid, await api.new_incident(), await named_by(api, route))
+        audited = await api.rows("select count(*) from audit_entries")
+        answer = await call(api, who, route, *made)
+        body = await answer.get_data()
+        assert b'{"error"' not in body, "a person is answered with a page"
+        if who == "nobody":
+            assert answer.status_code == 303
+            assert answer.headers["Location"].startswith("/sign-in?next=%2F")
+        elif letter == "G" and who != "global_admin":
+            assert answer.status_code == 403, who
+        elif letter not in "*GS" and who not in _seen_by(route):
+            assert answer.status_code == 404, who
+        elif who not in MAY.get(letter, PEOPLE):
+            assert answer.status_code == 403, who
+        else:
+            assert answer.status_code in (200, 303), (who, body[-600:])
+        if answer.status_code >= 400 or who == "nobody":
+            assert await api.rows("select count(*) from audit_entries") == audited
+        elif route.form:
+            # What the form changed is not what the next person is to find.
+            made = None
+        assert "default-src 'none'" in answer.headers.get("Content-Security-Policy", "") or (
+            answer.status_code == 303
+        )
+
+
+@pytest.mark.parametrize(
+    "route", [r for r in GUARDED if r.scope], ids=lambda route: f"{route.method} {route.path}"
+)
+async def test_a_stranger_sees_the_page_of_what_does_not_exist(api: Api, route: Route) -> None:
+    monitor = await api.new_monitor()
+    named = await named_by(api, route)
+    there = await call(api, "stranger", route, monitor.uid, await api.new_incident(), named)
+    path = route.path.replace("{projectID}", str(uuid7())).replace("{monitorID}", str(uuid7()))
+    path = path.replace("{incidentID}", str(uuid7())).replace("{policyID}", str(uuid7()))
+    path = path.replace("{scheduleID}", str(uuid7())).replace("{serviceID}", str(uuid7()))
+    path = path.replace("{pageID}", str(uuid7())).replace("{orgID}", str(uuid7()))
+    form = FORMS[route.path].encode() if route.form else None
+    nowhere = await api.ask(
+        "org_admin", route.method, path, data=form, headers=FORM if route.form else None
+    )
+    assert (there.status_code, await there.get_data()) == (404, await nowhere.get_data())
+
+
+@pytest.mark.parametrize(
+    "route", [r for r in GUARDED if r.form], ids=lambda route: f"{route.method} {route.path}"
+)
+async def test_a_form_of_another_site_changes_nothing(api: Api, route: Route) -> None:
+    monitor = await api.new_monitor()
+    path = route.path.replace("{projectID}", str(api.project)).replace("{orgID}", str(api.org))
+    path = path.replace("{monitorID}", str(monitor.uid))
+    path = path.replace("{incidentID}", str(await api.new_incident()))
+    path = path.replace("{scheduleID}", str(await api.new_schedule()))
+    path = path.replace("{policyID}", str(await api.new_policy()))
+    path = path.replace("{serviceID}", str(await api.new_service()))
+    path = path.replace("{pageID}", str(await api.new_status_page()))
+    query = "select count(*), count(*) filter (where enabled), (select sum(seq) from incidents) "
+    before = await api.rows(f"{query} from monitors")
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://elsewhere.test"}):
+        answer = await api.ask(
+            "org_admin", "POST", path, data=FORMS[route.path].encode(), headers={**FORM, **headers}
+        )
+        assert answer.status_code == 403
+    after = await api.rows(f"{query} from monitors")
+    assert after == before
+
+
+@pytest.mark.parametrize("who", ["viewer", "editor"])
+async def test_only_those_who_may_write_are_given_secrets_and_buttons(api: Api, who: str) -> None:
+    push = await api.new_monitor(type="push", target="", name="Job")
+    page = await (await api.ask(who, "GET", f"/monitors/{push.uid}")).get_data(as_text=True)
+    writes = who == "editor"
+    assert ("leadline_push_" in page) is writes
+    for mark in ("Pause</button>", "/edit", "/delete", "Renew the address"):
+        assert (mark in page) is writes, mark
+    guarded = await api.new_monitor(
+        name="Guarded",
+        config={
+            "auth_mode": "basic",
+            "username": "u",
+            "password": "hidden-word",
+            "headers": {"Authorization": "hidden-word", "X-Plain": "shown-word"},
+        }
+        | {"auth_mode": "none"},
+    )
+    page = await (await api.ask(who, "GET", f"/monitors/{guarded.uid}")).get_data(as_text=True)
+    assert "hidden-word" not in page
+    assert "shown-word" in page
+    assert "Authorization" not in page
+
+
+async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
+    nasty = "<img src=x onerror=alert(1)>\"'&"
+    made = await api.new_monitor(name=nasty, description=nasty, tags=[nasty])
+    incident = await api.new_incident(title=nasty, body=nasty)
+    channel = await api.new_channel(name=nasty)
+    schedule = await api.new_schedule(channel, name=nasty)
+    policy = await api.new_policy(channel)
+    for path in (
+        f"/projects/{api.project}",
+        f"/monitors/{made.uid}",
+        f"/monitors/{made.uid}/edit",
+        f"/projects/{api.project}/incidents",
+        f"/incidents/{incident}",
+        f"/projects/{api.project}/on-call",
+        f"/oncall-schedules/{schedule}/edit",
+        f"/escalation-policies/{policy}/edit",
+    ):
+        page = await (await api.ask("editor", "GET", path)).get_data(as_text=True)
+        assert "<img" not in page
+        assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+async def test_every_page_has_nothing_inline_that_its_policy_would_refuse(api: Api) -> None:
+    made = await api.new_monitor()
+    for path in (
+        "/sign-in",
+        f"/projects/{api.project}",
+        f"/monitors/{made.uid}",
+        f"/monitors/{made.uid}/edit",
+        f"/monitors/{made.uid}/delete",
+        f"/projects/{api.project}/monitors/new",
+        f"/projects/{api.project}/secrets",
+        f"/projects/{api.project}/incidents",
+        f"/incidents/{await api.new_incident()}",
+    ):
+        page = await (await api.ask("editor", "GET", path)).get_data(as_text=True)
+        assert " style=" not in page
+        assert "<style" not in page
+        assert " onclick" not in page
+        assert page.count("<script") == page.count('<script type="module" src="/static/')

@@ -1,0 +1,124 @@
+"""Forms over what is set for the whole installation: they show what the API tells, set what it
+would take, and give back what was typed where it is refused."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.app.cast import Api
+from tests.support.app.serving import told
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+DEFAULTS = {
+    "interval_seconds": "30",
+    "timeout_seconds": "7",
+    "retries": "2",
+    "failure_threshold": "3",
+    "renotify_seconds": "600",
+    "auto_incident": "on",
+}
+BRANDING = {
+    "product_name": "Acme status",
+    "accent_color": "#112233",
+    "logo_url": "https://acme.example/logo.svg",
+    "footer_text": "One line\r\nand another",
+    "support_url": "",
+    "announcement_enabled": "on",
+    "announcement_text": "We move house.",
+    "announcement_level": "warning",
+}
+
+
+async def shown(api: Api, path: str) -> str:
+    answer = await api.ask("global_admin", "GET", path)
+    text: str = await answer.get_data(as_text=True)
+    assert answer.status_code == 200, text
+    return text
+
+
+async def typed(api: Api, path: str, **fields: str) -> tuple[int, str]:
+    data = urlencode(fields).encode()
+    answer = await api.ask("global_admin", "POST", path, data=data, headers=FORM)
+    return answer.status_code, await answer.get_data(as_text=True)
+
+
+async def test_what_new_monitors_have(api: Api) -> None:
+    path = "/admin/monitor-defaults"
+    assert "nothing has been set here" in await shown(api, path)
+    assert (await typed(api, path, **DEFAULTS))[0] == 303
+    set_ = {
+        "configured": True,
+        "interval_seconds": 30,
+        "timeout_seconds": 7,
+        "retries": 2,
+        "failure_threshold": 3,
+        "renotify_seconds": 600,
+        "auto_incident": True,
+    }
+    assert await told(api, "GET", "/settings/monitor-defaults", who="global_admin") == set_
+    page = await shown(api, path)
+    assert 'name="interval_seconds" type="number" inputmode="numeric" required value="30"' in page
+    assert 'type="checkbox" value="on" checked' in page
+    without = {name: value for name, value in DEFAULTS.items() if name != "auto_incident"}
+    assert (await typed(api, path, **without))[0] == 303
+    found = await told(api, "GET", "/settings/monitor-defaults", who="global_admin")
+    assert found == {**set_, "auto_incident": False}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("interval_seconds", "4", "Interval: must be 5 to 86400 seconds."),
+        ("interval_seconds", "soon", "Interval: must be a whole number."),
+        ("timeout_seconds", "31", "Time-out: must not be above the interval."),
+        ("retries", "", "Retries: must be a whole number."),
+        ("renotify_seconds", "5", "Reminders: must be 0 or 60 to 86400 seconds."),
+    ],
+)
+async def test_defaults_that_no_monitor_may_have_stand_in_the_form_again(
+    api: Api, field: str, value: str, said: str
+) -> None:
+    path = "/admin/monitor-defaults"
+    status, page = await typed(api, path, **{**DEFAULTS, field: value})
+    assert status == 400
+    assert said in page
+    assert f'id="wrong-{field}"' in page
+    assert f'value="{value}"' in page
+    found = await told(api, "GET", "/settings/monitor-defaults", who="global_admin")
+    assert found["configured"] is False
+
+
+async def test_what_the_installation_looks_like(api: Api) -> None:
+    path = "/admin/branding"
+    assert "call themselves Leadline" in await shown(api, path)
+    assert (await typed(api, path, **BRANDING))[0] == 303
+    found = await told(api, "GET", "/settings/branding", who="global_admin")
+    assert found == {
+        "configured": True,
+        "product_name": "Acme status",
+        "accent_color": "#112233",
+        "logo_url": "https://acme.example/logo.svg",
+        "footer_text": "One line\nand another",
+        "support_url": "",
+        "announcement": {"enabled": True, "text": "We move house.", "level": "warning"},
+    }
+    page = await shown(api, path)
+    assert "Public pages call themselves Acme status." in page
+    assert '<option value="warning" selected>' in page
+    for field, value, said in (
+        ("accent_color", "red", "Accent: must be a colour as #rrggbb."),
+        ("logo_url", "http://a.example/", "Logo: must be an https URL."),
+        ("announcement_text", "", "Announcement: must say something where it is enabled."),
+        ("announcement_level", "loud", "Its weight: must be one of those named."),
+    ):
+        status, page = await typed(api, path, **{**BRANDING, field: value})
+        assert status == 400
+        assert said in page
+    assert await told(api, "GET", "/settings/branding", who="global_admin") == found
+
+
+async def test_what_is_typed_is_shown_as_it_is(api: Api) -> None:
+    hostile = '"><script>alert(1)</script>'
+    _, page = await typed(api, "/admin/branding", **{**BRANDING, "accent_color": hostile})
+    assert hostile not in page
+    assert "&lt;script&gt;" in page

@@ -1,0 +1,70 @@
+"""Whoever looks at a monitor that is down reads whether people know, and why not."""
+
+import pytest
+
+from leadline.storage.alerting.transactions.process_outages import drive_alerts
+from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
+from leadline.storage.engine.partitions import make_partitions
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.transactions.record_results import record_results
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+
+
+async def fail(api: Api, row: MonitorRow) -> None:
+    """One failure, and a look at what follows from it."""
+    await make_partitions(
+        api.pool, "heartbeats", "ts", from_=Instant(FROZEN_NOW - 2 * DAY), through=FROZEN_NOW
+    )
+    failed = Arrival(
+        org=row.org,
+        monitor=row.id,
+        shard=row.shard,
+        ts=Instant(FROZEN_NOW - SECOND),
+        up=False,
+        msg="connect_refused 127.0.0.1",
+        source=Source.RUN,
+        reach_us=2 * MINUTE,
+    )
+    async with api.pool.transaction("begun") as tx:
+        await tx.execute("update monitor_terms set from_at = at(%(at)s)", at=FROZEN_NOW - DAY)
+    async with api.pool.transaction("fail") as tx:
+        await record_results(tx, [failed])
+    async with api.pool.transaction("look") as tx:
+        await drive_alerts(tx, [(row.org, row.id)])
+
+
+async def text(api: Api, row: MonitorRow) -> str:
+    answer = await api.ask("viewer", "GET", f"/monitors/{row.uid}")
+    page: str = await answer.get_data(as_text=True)
+    return page
+
+
+async def test_the_incident_that_was_opened_is_a_link_away(api: Api) -> None:
+    row = await api.new_monitor(name="Shop", interval_seconds=60)
+    assert "An incident was opened" not in await text(api, row)
+    await fail(api, row)
+    page = await text(api, row)
+    assert "and nobody has acknowledged it." in page
+    async with api.pool.transaction("look", read_only=True) as tx:
+        uid = await tx.value("select uid from incidents")
+    assert f'href="/incidents/{uid}"' in page
+
+
+async def test_without_incidents_it_says_that_its_channels_were_told(api: Api) -> None:
+    row = await api.new_monitor(name="Shop", interval_seconds=60, auto_incident=False)
+    await fail(api, row)
+    assert "Its channels were told at" in await text(api, row)
+
+
+@pytest.mark.parametrize("causes", [["Database"], ["Database", "Queue"]])
+async def test_what_is_waited_for_is_named(api: Api, causes: list[str]) -> None:
+    made = [await api.new_monitor(name=name, interval_seconds=60) for name in causes]
+    row = await api.new_monitor(
+        name="Shop", interval_seconds=60, depends_on=[one.uid for one in made]
+    )
+    await fail(api, row)
+    verb = "are" if len(causes) > 1 else "is"
+    page = await text(api, row)
+    assert f"Nobody is told yet: {', '.join(causes)} {verb} checked once more first." in page

@@ -1,0 +1,221 @@
+"""Declarations and aims over time: who governs when, what may be deleted by then, and which rules
+go on firing through any edits.
+"""
+
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.transactions.edit_project import delete_project
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.objectives.rules import Rule, Severity
+from leadline.storage.objectives.tables.burn_rules import (
+    Aim,
+    replace_rules,
+    select_rules_of_services,
+)
+from leadline.storage.objectives.transactions.set_service_objective import (
+    put_burn_alerting,
+    put_target,
+)
+from leadline.storage.services.tables.services import ServiceRow, move_seals, select_service
+from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
+from tests.support.run.effort import examples
+from tests.support.worlds.databases import Databases
+from tests.support.worlds.world import REGIONS, START, World, small_world
+
+RAW_DAYS = 30
+
+
+async def make(world: World, **given_: Any) -> ServiceRow:
+    async with world.pool.transaction("make") as tx:
+        draft = ServiceDraft(name="checkout", **given_)
+        return await create_service(tx, world.editor, world.project_uid, draft)
+
+
+async def put(
+    world: World, service: ServiceRow, expected: int, *places: int, **given_: Any
+) -> ServiceRow:
+    members = [world.made[place].uid for place in places]
+    draft = DeclarationDraft(expected_revision=expected, monitors=members, sli=members, **given_)
+    where = (world.editor, world.project_uid, service.uid)
+    async with world.pool.transaction("declare") as tx:
+        return await declare(tx, *where, draft, RAW_DAYS)
+
+
+async def drop(world: World, place: int) -> str:
+    try:
+        async with world.pool.transaction("drop") as tx:
+            await delete_monitor(tx, world.editor, world.made[place].uid)
+    except Refused as refused:
+        return refused.code
+    return "done"
+
+
+async def epochs(world: World) -> list[tuple[Any, ...]]:
+    return await world.rows(
+        "select seq, revision, effective_at from service_epochs order by effective_at"
+    )
+
+
+async def test_a_member_may_go_once_nothing_governs_that_it_is_declared_by(world: World) -> None:
+    for _ in range(3):
+        await world.monitor()
+    service = await make(world)
+    await put(world, service, 0, 0, 1)
+    world.now = Instant(START + 5 * MINUTE + SECOND)
+    await put(world, service, 1, 1, 2)
+    # The first governs until the minute is over, and the second is about to.
+    assert [await drop(world, place) for place in range(3)] == ["in_use"] * 3
+    world.now = Instant(START + 6 * MINUTE - 1)
+    assert await drop(world, 0) == "in_use"
+    world.now = Instant(START + 6 * MINUTE)
+    assert [await drop(world, place) for place in range(3)] == ["done", "in_use", "in_use"]
+
+
+async def test_of_two_within_a_minute_the_later_governs(world: World) -> None:
+    for _ in range(2):
+        await world.monitor()
+    service = await make(world)
+    world.now = Instant(START + 10 * SECOND)
+    first = await put(world, service, 0, 0)
+    world.now = Instant(START + 50 * SECOND)
+    second = await put(world, service, 1, 1)
+    begins = Instant(START + MINUTE)
+    assert (first.materialization_start, second.materialization_start) == (begins, begins)
+    assert await epochs(world) == [(1, 2, begins)]
+    assert await drop(world, 0) == "done"
+
+
+async def test_what_is_declared_by_a_clock_that_is_behind_begins_where_time_is_not_told_yet(
+    world: World,
+) -> None:
+    """Of two processes one knows already that the clock has jumped."""
+    for _ in range(3):
+        await world.monitor()
+    service = await make(world)
+    await put(world, service, 0, 0)
+    sealed = Instant(START + 3 * HOUR)
+    async with world.pool.transaction("seal") as tx:
+        await move_seals(tx, {service.key: sealed})
+    world.now = Instant(START + 10 * MINUTE)
+    await put(world, service, 1, 1)
+    assert (await epochs(world))[1:] == [(2, 2, sealed)]
+    world.now = Instant(START + 4 * HOUR + SECOND)
+    await put(world, service, 2, 2)
+    world.now = Instant(START + 11 * MINUTE)
+    await put(world, service, 3, 1)
+    # Whoever saw the third replaces it, and not for its past alone.
+    assert (await epochs(world))[2:] == [(3, 4, START + 4 * HOUR + MINUTE)]
+
+
+async def test_a_whole_minute_is_not_the_next_one(world: World) -> None:
+    """What is declared at the very beginning of a minute governs from the one after it."""
+    service = await make(world)
+    row = await put(world, service, 0)
+    assert row.materialization_start == START + MINUTE
+    assert await epochs(world) == [(1, 1, START + MINUTE)]
+
+
+async def test_epochs_between_two_declarations_are_numbered_before_the_second(
+    world: World,
+) -> None:
+    for _ in range(2):
+        await world.monitor()
+    service = await make(world)
+    await put(world, service, 0, 0)
+    world.now = Instant(START + 10 * MINUTE + SECOND)
+    async with world.pool.transaction("edit") as tx:
+        given_ = {"interval_seconds": 30}
+        uid = world.made[0].uid
+        await edit_monitor(tx, world.editor, uid, given_, world.keyring, REGIONS)
+    world.now = Instant(START + HOUR)
+    await put(world, service, 1, 0, 1)
+    assert await epochs(world) == [
+        (1, 1, START + MINUTE),
+        (2, 1, START + 11 * MINUTE),
+        (3, 2, START + HOUR + MINUTE),
+    ]
+
+
+async def test_what_is_aimed_at_is_as_old_as_the_aim_and_not_as_its_rules(world: World) -> None:
+    service = await make(world)
+    where = (world.editor, world.project_uid, service.uid)
+    async with world.pool.transaction("aim") as tx:
+        first = await put_target(tx, *where, "30d", 99.9)
+    world.now = Instant(START + HOUR)
+    rule = Rule(HOUR, 5 * MINUTE, Fraction(2), Severity.PAGE)
+    async with world.pool.transaction("burn") as tx:
+        second = await put_burn_alerting(tx, *where, "30d", [rule], enabled=True)
+    assert (second.updated_at, second.burn_enabled) == (first.updated_at, True)
+    async with world.pool.transaction("aim") as tx:
+        third = await put_target(tx, *where, "30d", 99)
+    assert (third.updated_at, third.uid, third.burn_enabled) == (world.now, first.uid, True)
+
+
+async def test_a_project_goes_with_its_services(world: World) -> None:
+    one = await make(world)
+    await make(world, depends_on=[one.uid])
+    await put(world, one, 0)
+    async with world.pool.transaction("aim") as tx:
+        await put_target(tx, world.editor, world.project_uid, one.uid, "7d", 99)
+    admin = Principal(Kind.SESSION, (Membership(world.org, None, Role.ORG_ADMIN),), label="admin")
+    async with world.pool.transaction("go") as tx:
+        await delete_project(tx, admin, world.project_uid)
+    for table in ("services", "service_revisions", "service_dependencies", "service_targets"):
+        assert await world.rows(f"select from {table}") == []
+
+
+_RULES = st.lists(
+    st.sampled_from(
+        [
+            Rule(HOUR, 5 * MINUTE, Fraction(threshold, 10), severity)
+            for threshold in (10, 144)
+            for severity in Severity
+        ]
+    ),
+    max_size=4,
+)
+
+
+@given(_RULES, st.lists(_RULES, min_size=1, max_size=4))
+@settings(max_examples=examples(75), deadline=None)
+async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
+    databases: Databases, template: str, first: list[Rule], edits: list[list[Rule]]
+) -> None:
+    dsn = databases.lend(template)
+    try:
+        async with small_world(dsn) as world:
+            service = await make(world)
+            known: list[tuple[UUID, Rule]] = []
+            for rules in [first, *edits]:
+                known = await replaced(world, service, known, rules)
+    finally:
+        databases.give_back(dsn)
+
+
+async def replaced(
+    world: World, service: ServiceRow, before: list[tuple[UUID, Rule]], rules: list[Rule]
+) -> list[tuple[UUID, Rule]]:
+    """By the words of the rule: what can be kept is, and nothing else."""
+    aim = Aim(org=service.org, service=service.id, window="30d")
+    async with world.pool.transaction("replace") as tx:
+        changed = await replace_rules(tx, aim, rules)
+        found = (await select_rules_of_services(tx, [service.key])).get(service.key, {})
+        assert await select_service(tx, service.uid) == service
+    after = [(row.uid, row.rule) for row in found.get("30d", [])]
+    assert [rule for _, rule in after] == rules
+    assert changed is ([rule for _, rule in before] != rules)
+    for rule in {rule for _, rule in [*before, *after]}:
+        old = {uid for uid, one in before if one == rule}
+        new = {uid for uid, one in after if one == rule}
+        assert len(old & new) == min(len(old), len(new))
+    assert not {uid for uid, _ in after} & {u for u, r in before if (u, r) not in after}
+    return after

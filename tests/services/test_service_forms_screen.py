@@ -1,0 +1,198 @@
+"""Forms of services: made, declared and aimed at in one go or not at all; what was typed stays."""
+
+from fractions import Fraction
+from typing import Any
+
+from leadline.storage.objectives.rules import Severity
+from leadline.storage.objectives.tables.burn_rules import select_rules_of_services
+from leadline.storage.services.tables.service_revisions import select_revisions
+from tests.support.app.cast import Api
+
+from ..oncall.test_oncall_screen import first_line, send, text_of
+from ..server.test_pages_access_screen import POLICIES
+from ..support.worlds.lived import lived
+
+FIELDS = dict(pair.split("=") for pair in POLICIES.split("&"))
+
+
+async def revisions(api: Api) -> list[Any]:
+    ((org, key),) = await api.rows("select org, id from services")
+    async with api.pool.transaction("look", read_only=True) as tx:
+        return (await select_revisions(tx, [(org, key)]))[org, key]
+
+
+async def services(api: Api) -> int:
+    ((many,),) = await api.rows("select count(*) from services")
+    return int(many)
+
+
+async def test_a_service_is_made_declared_and_aimed_at_in_one_go(api: Api) -> None:
+    till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
+    new = f"/projects/{api.project}/services/new"
+    page = await text_of(await api.ask("editor", "GET", new))
+    assert "Till is a member" in page
+    form = {
+        **FIELDS,
+        "act": "save",
+        "revision": "0",
+        "name": "Checkout",
+        "objective": "99.9 %",
+        "window": "7d",
+        "member": [bank.uid],
+        "sli": [till.uid],
+        "missing_data": "bad",
+    }
+    answer = await send(api, new, form)
+    assert answer.status_code == 303
+    (revision,) = await revisions(api)
+    assert set(revision.monitors) == {till.id, bank.id}
+    assert revision.sli == (till.id,)
+    assert revision.policies.missing_data.value == "bad"
+    assert await api.rows('select "window", objective from service_targets') == [("7d", 999_000)]
+    page = await text_of(await api.ask("viewer", "GET", answer.headers["Location"]))
+    assert first_line(page) == "Checkout is declared from the next minute on"
+
+
+async def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(api: Api) -> None:
+    till = await api.new_monitor(name="Till")
+    new = f"/projects/{api.project}/services/new"
+    form = {**FIELDS, "act": "save", "name": "Checkout", "sli": [till.uid], "objective": "99.9"}
+    for wrong, told in (
+        ({"objective": "100"}, "Objective: must be above 0 and below 100"),
+        ({"objective": "many"}, "Objective: must be a number."),
+        ({"name": " "}, "Name: must"),
+        ({"slug": "A B"}, "Slug: must"),
+        ({"healthy_min": "x"}, "Members for healthy: must be a whole number."),
+        ({"healthy_min": "1", "degraded_min": "2"}, "Members for degraded: must not be above"),
+        ({"active_floor": "soon"}, "At least: must be a length"),
+        ({"active_multiplier": "1"}, "Intervals: must be 2 to 10."),
+        ({"backfill_from": "2020-01-01T00:00"}, "results of earlier are no longer kept"),
+    ):
+        answer = await send(api, new, {**form, **wrong})
+        assert answer.status_code == 400, wrong
+        page = await text_of(answer)
+        assert told in page, wrong
+        assert "what you typed is still here" in page
+        assert f'value="{till.uid}" aria-label="Till decides" checked' in page
+    assert await services(api) == 0
+    stranger = (await api.new_monitor("acme/mill")).uid
+    answer = await send(api, new, {**form, "member": [stranger]})
+    assert "Members: names what is no monitor of this project." in await text_of(answer)
+    assert await services(api) == 0
+
+
+async def test_finding_a_monitor_keeps_what_is_ticked(api: Api) -> None:
+    till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
+    new = f"/projects/{api.project}/services/new"
+    form = {**FIELDS, "act": "find", "wanted": "nobody", "name": "Kept", "sli": [till.uid]}
+    page = await text_of(await send(api, new, form))
+    assert f'value="{till.uid}" aria-label="Till is a member" checked' in page
+    assert str(bank.uid) not in page
+    assert 'value="Kept"' in page
+    assert await services(api) == 0
+
+
+async def test_a_declaration_is_the_next_revision_of_the_one_that_was_seen(api: Api) -> None:
+    till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
+    row = await lived(api, "Checkout", till.uid)
+    path = f"/services/{row.uid}/declaration"
+    page = await text_of(await api.ask("editor", "GET", path))
+    assert "What you save becomes revision 2" in page
+    assert 'name="backfill_from"' not in page
+    form = {**FIELDS, "act": "save", "revision": "1", "sli": [till.uid, bank.uid]}
+    assert (await send(api, path, form)).status_code == 303
+    assert [len(one.sli) for one in await revisions(api)] == [1, 2]
+    # Who saw revision 1 does not overwrite revision 2.
+    answer = await send(api, path, {**form, "sli": [bank.uid]})
+    assert answer.status_code == 400
+    page = await text_of(answer)
+    assert "Somebody declared it meanwhile." in page
+    assert 'name="revision" value="2"' in page
+    page = await text_of(await api.ask("viewer", "GET", f"/services/{row.uid}"))
+    assert "Bank joins" in page
+
+
+async def test_what_a_service_needs_is_ticked_and_a_circle_is_told(api: Api) -> None:
+    upstream = await lived(api, "Accounts")
+    row = await lived(api, "Checkout", depends_on=[upstream.uid])
+    path = f"/services/{upstream.uid}/dependencies"
+    page = await text_of(await api.ask("editor", "GET", path))
+    (generation,) = [
+        part[: part.index('"')] for part in page.split('name="generation" value="')[1:]
+    ]
+    answer = await send(api, path, {"generation": generation, "needs": [row.uid]})
+    assert "that would be a circle: accounts -&gt; checkout -&gt; accounts." in await text_of(
+        answer
+    )
+    path = f"/services/{row.uid}/dependencies"
+    assert (await send(api, path, {"generation": generation})).status_code == 303
+    assert await api.rows("select * from service_dependencies") == []
+    answer = await send(api, path, {"generation": generation, "needs": [upstream.uid]})
+    assert "Somebody changed dependencies meanwhile." in await text_of(answer)
+
+
+async def test_an_objective_and_its_burn_rules_are_set_together(api: Api) -> None:
+    row = await lived(api, "Checkout")
+    path = f"/services/{row.uid}/objective"
+    page = await text_of(await api.ask("editor", "GET", f"{path}?window=7d"))
+    assert 'value="14.4"' in page
+    form = {
+        "window": "7d",
+        "objective": "99,95",
+        "burn": "on",
+        "threshold-0": "10",
+        "long-0": "60",
+        "short-0": "5",
+        "severity-0": "page",
+        "severity-1": "ticket",
+    }
+    assert (await send(api, path, {**form, "short-0": "1"})).status_code == 400
+    assert await api.rows("select * from service_targets") == []
+    assert (await send(api, path, form)).status_code == 303
+    assert await api.rows("select objective, burn_enabled from service_targets") == [
+        (999_500, True)
+    ]
+    async with api.pool.transaction("look", read_only=True) as tx:
+        ((rule,),) = (await select_rules_of_services(tx, [row.key]))[row.key].values()
+    assert (rule.rule.threshold, rule.rule.severity) == (Fraction(10), Severity.PAGE)
+    page = await text_of(await api.ask("editor", "GET", path))
+    assert 'value="99.95"' in page
+
+
+async def test_how_a_service_speaks_is_set_and_told_in_words(api: Api) -> None:
+    row = await lived(api, "Checkout")
+    ladder = await api.new_policy()
+    page = await text_of(await api.ask("viewer", "GET", f"/services/{row.uid}"))
+    assert "Its members speak for themselves" in page
+    path = f"/services/{row.uid}/alerting"
+    form = {"owns": "on", "down": "on", "degraded": "on", "confirm": "3", "renotify": "600"}
+    wrong = await send(api, path, {**form, "confirm": "99"})
+    assert "Confirmed by: must be 1 to 10." in await text_of(wrong)
+    assert (await send(api, path, {**form, "policy": ladder})).status_code == 303
+    page = await text_of(await api.ask("viewer", "GET", f"/services/{row.uid}"))
+    assert "The service owns their paging and cannot speak: nothing is declared" in page
+    assert "down and degraded" in page
+    assert "3 looks, half a minute apart" in page
+    assert "10\u202fmin" in page
+    answer = await send(api, path, {**form, "policy": "x"})
+    assert "it is none of this project" in await text_of(answer)
+
+
+async def test_deleting_a_service_is_asked_first(api: Api) -> None:
+    row = await lived(api, "Checkout")
+    path = f"/services/{row.uid}/delete"
+    page = await text_of(await api.ask("editor", "GET", path))
+    assert first_line(page) == "Delete Checkout?"
+    assert await services(api) == 1
+    assert (await send(api, path, {})).status_code == 303
+    assert await services(api) == 0
+
+
+async def test_a_member_and_a_ladder_that_a_service_counts_on_stay_and_say_why(api: Api) -> None:
+    till, ladder = await api.new_monitor(name="Till"), await api.new_policy()
+    await lived(api, "Checkout", till.uid, escalation_policy=str(ladder))
+    answer = await send(api, f"/monitors/{till.uid}/delete", {})
+    assert answer.status_code == 409
+    assert "a service is declared with it" in await text_of(answer)
+    answer = await send(api, f"/escalation-policies/{ladder}/edit", {"act": "delete"})
+    assert "A monitor or a service names it" in await text_of(answer)

@@ -1,0 +1,183 @@
+"""What a service is, held against a model that walks second by second and tries every member."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.sli import Condition
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.service_health import (
+    EXCLUDED,
+    NOT_KNOWN,
+    Durations,
+    Health,
+    MemberLine,
+    MissingData,
+    Mode,
+    Policies,
+    RegionMode,
+    Seen,
+    State,
+    durations,
+    state,
+    state_line,
+)
+from tests.support.run.effort import examples
+from tests.support.worlds.service_model import by_hand
+
+UP, DOWN, MISSING, PAUSED, MAINT = Seen
+HEALTHY = State(Condition.GOOD, Health.HEALTHY)
+DEGRADED = State(Condition.GOOD, Health.DEGRADED)
+IS_DOWN = State(Condition.BAD, Health.DOWN)
+GOOD_SOMEHOW = State(Condition.GOOD, Health.UNKNOWN)
+
+
+def one(mode: Mode, *seen: Seen, **policies: object) -> State:
+    return state(Policies(mode=mode, **policies), [("core", each) for each in seen])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("mode", "seen", "said"),
+    [
+        (Mode.ALL, [UP, UP], HEALTHY),
+        (Mode.ALL, [UP, DOWN], IS_DOWN),
+        (Mode.ALL, [UP, MISSING], NOT_KNOWN),
+        (Mode.ALL, [DOWN, MISSING], IS_DOWN),
+        (Mode.ALL, [UP, MAINT], HEALTHY),
+        (Mode.ALL, [MAINT, MAINT], EXCLUDED),
+        (Mode.ANY, [UP, DOWN], DEGRADED),
+        (Mode.ANY, [DOWN, DOWN], IS_DOWN),
+        (Mode.ANY, [UP, MISSING], GOOD_SOMEHOW),
+        (Mode.ANY, [DOWN, MISSING], NOT_KNOWN),
+        (Mode.ANY, [MISSING], NOT_KNOWN),
+    ],
+)
+def test_members_of_one_region(mode: Mode, seen: list[Seen], said: State) -> None:
+    assert one(mode, *seen) == said
+
+
+def test_a_quorum_is_capped_at_the_members_that_count() -> None:
+    given_ = {"healthy_min": 3, "degraded_min": 2}
+    assert one(Mode.QUORUM, UP, UP, UP, DOWN, **given_) == HEALTHY
+    assert one(Mode.QUORUM, UP, UP, DOWN, DOWN, **given_) == DEGRADED
+    assert one(Mode.QUORUM, UP, DOWN, DOWN, DOWN, **given_) == IS_DOWN
+    assert one(Mode.QUORUM, UP, MAINT, MAINT, **given_) == HEALTHY
+
+
+def test_missing_data_counts_as_the_policy_says_and_a_pause_never_does() -> None:
+    bad, ignore = {"missing_data": MissingData.BAD}, {"missing_data": MissingData.IGNORE}
+    assert one(Mode.ALL, UP, MISSING, **bad) == IS_DOWN
+    assert one(Mode.ALL, UP, MISSING, **ignore) == HEALTHY
+    assert one(Mode.ALL, MISSING, MISSING, **ignore) == NOT_KNOWN
+    assert one(Mode.ALL, UP, PAUSED, **bad) == NOT_KNOWN
+    assert one(Mode.ALL, UP, PAUSED, **ignore) == NOT_KNOWN
+    assert one(Mode.ALL, MISSING, PAUSED, **ignore) == NOT_KNOWN
+
+
+@pytest.mark.parametrize(
+    ("region_mode", "said"),
+    [
+        (RegionMode.ANY_REGION, HEALTHY),
+        (RegionMode.ALL_REGIONS, IS_DOWN),
+        (RegionMode.PER_REGION, DEGRADED),
+    ],
+)
+def test_regions(region_mode: RegionMode, said: State) -> None:
+    policies = Policies(region_mode=region_mode, healthy_min_regions=3, degraded_min_regions=2)
+    members = [("a", UP), ("b", UP), ("c", DOWN)]
+    assert state(policies, members) == said
+
+
+# --- the model -----------------------------------------------------------------------------------
+
+_POLICIES = st.builds(
+    lambda mode, mins, region, region_mins, missing: Policies(
+        mode, max(mins), min(mins), region, max(region_mins), min(region_mins), missing
+    ),
+    st.sampled_from(Mode),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    st.sampled_from(RegionMode),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.sampled_from(MissingData),
+)
+_MEMBERS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(list(Seen))), max_size=6
+)
+
+
+@given(_POLICIES, _MEMBERS)
+@settings(max_examples=examples(1_500))
+def test_every_state_is_what_the_words_say(
+    policies: Policies, members: list[tuple[str, Seen]]
+) -> None:
+    said = state(policies, members)
+    condition, health = by_hand(policies, members)
+    assert (said.condition.value, said.health and said.health.value) == (condition, health)
+
+
+_SECONDS = 20
+_CONDITIONS = {
+    "up": Condition.GOOD,
+    "down": Condition.BAD,
+    "missing": Condition.UNKNOWN,
+    "paused": Condition.UNKNOWN,
+    "maintenance": Condition.EXCLUDED,
+}
+
+
+@st.composite
+def _member(draw: st.DrawFn) -> tuple[str, list[Seen]]:
+    """A region, and what the member is in each second."""
+    seconds: list[Seen] = []
+    while len(seconds) < _SECONDS:
+        seconds += [draw(st.sampled_from(list(Seen)))] * draw(st.integers(1, 9))
+    return draw(st.sampled_from(["a", "b"])), seconds[:_SECONDS]
+
+
+def _line(seconds: list[Seen]) -> MemberLine:
+    line: list[tuple[Span, Condition]] = []
+    pauses = []
+    for second, seen in enumerate(seconds):
+        span = Span(Instant(second * SECOND), Instant((second + 1) * SECOND))
+        if seen is Seen.PAUSED:
+            pauses.append(span)
+        condition = _CONDITIONS[seen.value]
+        if line and line[-1][1] is condition:
+            line[-1] = (Span(line[-1][0].from_, span.until), condition)
+        else:
+            line.append((span, condition))
+    return MemberLine("", line, pauses)
+
+
+@given(_POLICIES, st.lists(_member(), max_size=4), st.sets(st.integers(1, _SECONDS - 1)))
+@settings(max_examples=examples(400))
+def test_time_is_what_each_second_of_it_is(
+    policies: Policies, members: list[tuple[str, list[Seen]]], cuts: set[int]
+) -> None:
+    lines = [
+        MemberLine(region, made.line, made.pauses)
+        for region, seconds in members
+        for made in [_line(seconds)]
+    ]
+    within = Span(Instant(0), Instant(_SECONDS * SECOND))
+    line = state_line(policies, lines, within)
+    assert [span.from_ for span, _ in line][:1] == [0]
+    assert line[-1][0].until == within.until
+    for (before, was), (after, is_) in pairwise(line):
+        assert before.until == after.from_
+        assert was != is_
+    edges = [Instant(cut * SECOND) for cut in sorted({0, *cuts, _SECONDS})]
+    found = durations(line, edges)
+    for (from_, until), told in zip(pairwise(edges), found, strict=True):
+        walked: dict[str, int] = {}
+        for second in range(from_ // SECOND, until // SECOND):
+            seen = [(region, seconds[second]) for region, seconds in members]
+            condition, health = by_hand(policies, seen) if seen else ("unknown", "unknown")
+            for word in (condition, {"unknown": "health_unknown"}.get(health or "", health)):
+                if word is not None:
+                    walked[f"{word}_us"] = walked.get(f"{word}_us", 0) + SECOND
+        assert told == Durations(**walked)
+    assert sum(found, Durations()) == durations(line, [edges[0], edges[-1]])[0]

@@ -1,0 +1,104 @@
+"""Runs of minutes, held against a list with every minute by itself."""
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
+from leadline.storage.core.sli import Condition
+from leadline.storage.core.time_span import Span
+from leadline.storage.services.rules.service_health import Durations, Health, State, durations
+from leadline.storage.services.rules.service_minute import Run, joined, replaced, runs_of
+from tests.support.run.effort import examples
+
+MIDNIGHT = Instant(20_000 * DAY)
+_STATES = [
+    State(Condition.GOOD, Health.HEALTHY),
+    State(Condition.GOOD, Health.UNKNOWN),
+    State(Condition.BAD, Health.DOWN),
+    State(Condition.UNKNOWN, Health.UNKNOWN),
+    State(Condition.EXCLUDED, None),
+]
+_EACH = [Durations(good_us=MINUTE), Durations(bad_us=MINUTE), Durations(unknown_us=MINUTE)]
+
+
+@st.composite
+def _lines(draw: st.DrawFn) -> tuple[Span, list[tuple[Span, State]]]:
+    start = Instant(MIDNIGHT + draw(st.integers(-12, 2)) * MINUTE)
+    until = Instant(start + draw(st.integers(1, 20)) * MINUTE)
+    seconds = (until - start) // SECOND
+    cuts = draw(st.sets(st.integers(1, seconds - 1), max_size=8))
+    edges = [start, *(Instant(start + cut * SECOND) for cut in sorted(cuts)), until]
+    pieces = [
+        (Span(one, other), draw(st.sampled_from(_STATES)))
+        for one, other in itertools.pairwise(edges)
+    ]
+    return Span(start, until), pieces
+
+
+@given(_lines())
+@settings(max_examples=examples(300), deadline=None)
+def test_runs_say_of_each_minute_what_the_line_says(
+    made: tuple[Span, list[tuple[Span, State]]],
+) -> None:
+    within, line = made
+    edges = [Instant(at) for at in range(within.from_, within.until + 1, MINUTE)]
+    runs = runs_of(line, within, 7)
+    assert _each(runs) == dict(zip(edges, durations(line, edges), strict=False))
+    _expect_in_order(runs)
+    for one, other in itertools.pairwise(runs):
+        assert one.each != other.each or other.from_ == MIDNIGHT
+
+
+@st.composite
+def _runs(draw: st.DrawFn) -> list[Run]:
+    at = MIDNIGHT - draw(st.integers(0, 3000)) * MINUTE
+    found = []
+    for _ in range(draw(st.integers(0, 6))):
+        at += draw(st.integers(0, 5)) * MINUTE
+        until = at + draw(st.integers(1, 2000)) * MINUTE
+        each = draw(st.sampled_from(_EACH))
+        found.append(Run(Instant(at), Instant(until), draw(st.integers(1, 2)), each))
+        at = until
+    return joined(found)
+
+
+@given(_runs(), _runs(), st.integers(-3000, 3000), st.integers(1, 3000))
+@settings(max_examples=examples(300), deadline=None)
+def test_a_range_is_replaced_and_nothing_else(
+    before: list[Run], other: list[Run], start: int, length: int
+) -> None:
+    within = Span(Instant(MIDNIGHT + start * MINUTE), Instant(MIDNIGHT + (start + length) * MINUTE))
+    new = [
+        Run(max(r.from_, within.from_), min(r.until, within.until), r.epoch, r.each)
+        for r in other
+        if r.from_ < within.until and r.until > within.from_
+    ]
+    after = replaced(before, within, new)
+    expected = {
+        at: each for at, each in _numbered(before).items() if not within.from_ <= at < within.until
+    }
+    expected |= _numbered(new)
+    assert _numbered(after) == expected
+    _expect_in_order(after)
+
+
+def _expect_in_order(runs: list[Run]) -> None:
+    for one, other in itertools.pairwise(runs):
+        assert one.until <= other.from_
+    for run in runs:
+        assert run.from_ < run.until
+        assert run.from_ // DAY == (run.until - 1) // DAY
+
+
+def _each(runs: list[Run]) -> dict[Instant, Durations]:
+    return {at: each for at, (_, each) in _numbered(runs).items()}
+
+
+def _numbered(runs: list[Run]) -> dict[Instant, tuple[int, Durations]]:
+    return {
+        Instant(at): (run.epoch, run.each)
+        for run in runs
+        for at in range(run.from_, run.until, MINUTE)
+    }

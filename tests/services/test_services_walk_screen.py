@@ -1,0 +1,51 @@
+"""From nothing to a service that is seen to go down and to come back, by hand and by keys."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app.browser import make_monitor
+from tests.support.app.fixtures import Open, Target
+from tests.support.processes.daemon_process import Daemon
+
+pytestmark = [pytest.mark.needs("chromium")]
+
+
+def test_a_service_is_made_by_hand_and_its_page_stays_live(
+    open_page: Open, leadline: Daemon, project: str, target: Target
+) -> None:
+    make_monitor(leadline, project, target.url, name="Till")
+    page = open_page(f"/projects/{project}")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No service is declared yet")
+    page.get_by_role("link", name="Add the first service").click()
+    page.get_by_label("Name").fill("Checkout")
+    page.get_by_label("Objective", exact=True).fill("99.9")
+    page.get_by_label("Till decides").check()
+    past = datetime.now(UTC) - timedelta(minutes=5)
+    page.get_by_label("Tell the past from").fill(f"{past:%Y-%m-%dT%H:%M}")
+    page.get_by_role("button", name="Add the service").click()
+    first = page.get_by_role("heading", level=1)
+    expect(first).to_have_text("Checkout is healthy")
+    target.stop()
+    expect(first).to_have_text("Checkout is down")
+    expect(page.locator("#members").get_by_role("img", name="down", exact=True)).to_be_visible()
+    target.start()
+    expect(first).to_have_text("Checkout is healthy")
+    page.get_by_role("link", name="Services", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("The service is healthy")
+
+
+def test_without_scripts_maintenance_is_planned_and_ended(
+    open_page: Open, leadline: Daemon, project: str
+) -> None:
+    page = open_page(f"/projects/{project}/maintenance", scripts=False)
+    page.get_by_label("Ends").fill(f"{datetime.now(UTC) + timedelta(hours=2):%Y-%m-%dT%H:%M}")
+    page.get_by_label("Reason").fill("New cables")
+    page.get_by_role("button", name="Plan it").click()
+    first = page.get_by_role("heading", level=1)
+    expect(first).to_contain_text("The whole project is in maintenance until")
+    page.get_by_role("button", name="End now").click()
+    expect(first).to_have_text("No maintenance is on")

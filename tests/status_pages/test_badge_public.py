@@ -1,0 +1,69 @@
+"""A badge says what the page says, and is an image whatever a name holds."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.http.status_pages.public.badge import (
+    TEXT_LONGEST,
+    component_badge,
+    page_badge,
+    uptime_badge,
+)
+from leadline.http.status_pages.public.page_text import STATUS
+from leadline.http.status_pages.public.xml_text import legal
+from leadline.storage.status_pages.rules.status_page import Audience, Status, render
+from tests.status_pages.test_html_public import shop
+
+SVG = "{http://www.w3.org/2000/svg}"
+MEASURED = [one for one in Status if one is not Status.NO_DATA]
+
+
+def said(badge: str) -> tuple[str, str]:
+    root = ElementTree.fromstring(badge)
+    name, status = (element.text or "" for element in root.iter(f"{SVG}text"))
+    assert root.attrib["aria-label"] == f"{name}: {status}"
+    return name, status
+
+
+@pytest.mark.parametrize("status", MEASURED)
+def test_a_component_s_badge_says_how_it_is(status: Status) -> None:
+    page = render(shop(status), Audience.PUBLIC)
+    assert said(component_badge(page.components[0])) == ("Part number 0", STATUS[status])
+    assert said(page_badge(page)) == ("Shop", STATUS[status])
+
+
+def test_an_uptime_has_its_coverage_beside_it() -> None:
+    page = render(shop(Status.OPERATIONAL), Audience.PUBLIC)
+    _, figure = said(uptime_badge(page.components[0]))
+    assert figure.startswith("99.9")
+    assert "coverage 100" in figure
+
+
+def test_a_page_without_components_is_not_said_to_work() -> None:
+    page = render(shop(), Audience.PUBLIC)
+    assert said(page_badge(page)) == ("Shop", "No data")
+
+
+def test_a_badge_is_wider_by_the_same_width_for_each_character_of_its_name() -> None:
+    def width(title: str) -> float:
+        facts = replace(shop(Status.OPERATIONAL), title=title)
+        badge = page_badge(render(facts, Audience.PUBLIC))
+        return float(ElementTree.fromstring(badge).attrib["width"])
+
+    character = width("xx") - width("x")
+    assert character > 0
+    assert width("x" * 20) == pytest.approx(width("x") + 19 * character)
+
+
+@given(st.text(max_size=200) | st.sampled_from(["\ufffe", "a\0b", "\ud800", "<&>"]))
+def test_whatever_a_name_holds_it_is_an_image_with_that_name(title: str) -> None:
+    facts = shop(Status.OPERATIONAL)
+    badge = page_badge(render(replace(facts, title=title), Audience.PUBLIC))
+    name, _ = said(badge)
+    assert len(name) <= TEXT_LONGEST
+    shown = " ".join(legal(title).split())
+    assert name == shown or name[:-1] == shown[: TEXT_LONGEST - 1]

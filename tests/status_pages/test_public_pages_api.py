@@ -1,0 +1,542 @@
+"""What a status page tells anybody: what is known, what is not, and nothing that is not theirs."""
+
+from gzip import decompress
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+
+from leadline.http.wire import response_cache as kept_module
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+from tests.support.app.paging import measured, new_component, new_page, read, rendered, stands
+from tests.support.app.serving import DOWN, UP, declared, sealed, told, uid_of
+
+INCIDENTS = "/projects/{}/incidents"
+
+
+async def incident(api: Api, **given: Any) -> Any:
+    body = {"title": "Payments fail", "body": "We look into it.", **given}
+    return await told(api, "POST", INCIDENTS.format(api.project), body, 201)
+
+
+def texts(found: Any) -> list[str]:
+    """Every text that stands in a body, however deep."""
+    if isinstance(found, dict):
+        return [text for value in found.values() for text in texts(value)]
+    if isinstance(found, list):
+        return [text for value in found for text in texts(value)]
+    return [found] if isinstance(found, str) else []
+
+
+async def test_a_page_without_components_says_that_it_is_empty(api: Api) -> None:
+    page = await new_page(api)
+    found = await read(api, page)
+    assert (found["summary"], found["summary_state"]) == ("no_data", "empty")
+    assert (found["components"], found["unmeasured_count"]) == ([], 0)
+    assert found["updated_at"] == to_text(FROZEN_NOW)
+
+
+async def test_what_was_never_measured_is_no_data_and_never_operational(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor()
+    await new_component(api, page, monitor_id=str(row.uid))
+    found = await read(api, page)
+    (component,) = found["components"]
+    assert (component["status"], component["reason"]) == ("no_data", "no_result_yet")
+    assert (found["summary"], found["summary_state"]) == ("no_data", "no_data")
+    assert found["unmeasured_count"] == 1
+    assert "uptime_90d" not in component
+    assert component["withheld_reason"] == "nothing_sealed"
+    assert [day for day in component["daily"] if "uptime_percent" in day] == []
+    assert len(component["daily"]) == 90
+
+
+@pytest.mark.parametrize(
+    ("status", "shown", "state"),
+    [("up", "operational", "operational"), ("down", "major_outage", "impaired")],
+)
+async def test_a_monitor_s_component_stands_as_it_does(
+    api: Api, status: str, shown: str, state: str
+) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor()
+    await new_component(api, page, monitor_id=str(row.uid))
+    await new_component(api, page, "Search", monitor_id=str((await api.new_monitor()).uid))
+    await stands(api, row, status)
+    found = await read(api, page)
+    assert [one["status"] for one in found["components"]] == [shown, "no_data"]
+    assert (found["summary"], found["summary_state"]) == (shown, state)
+    assert found["unmeasured_count"] == 1, "what is not measured is said beside it"
+
+
+async def test_an_old_result_speaks_for_nothing(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor(interval_seconds=30)
+    await new_component(api, page, monitor_id=str(row.uid))
+    await stands(api, row, "up", Instant(FROZEN_NOW - HOUR))
+    (component,) = (await read(api, page))["components"]
+    assert (component["status"], component["reason"]) == ("no_data", "no_fresh_result")
+
+
+async def test_a_pause_and_a_maintenance_are_told_as_what_they_are(api: Api) -> None:
+    page = await new_page(api)
+    paused, worked_on = await api.new_monitor(), await api.new_monitor()
+    await new_component(api, page, "Paused", monitor_id=str(paused.uid))
+    await new_component(api, page, "Worked on", monitor_id=str(worked_on.uid))
+    await stands(api, paused, "up")
+    await stands(api, worked_on, "down")
+    await told(api, "PATCH", f"/monitors/{paused.uid}", {"enabled": False})
+    window = {
+        "monitor_id": str(worked_on.uid),
+        "starts_at": to_text(FROZEN_NOW),
+        "ends_at": to_text(Instant(FROZEN_NOW + HOUR)),
+        "reason": "A new index.",
+    }
+    await told(api, "POST", f"/projects/{api.project}/maintenance", window, 201)
+    found = await read(api, page)
+    first, second = found["components"]
+    assert (first["status"], first["reason"]) == ("no_data", "paused")
+    assert second["status"] == "maintenance"
+    assert (found["summary"], found["summary_state"]) == ("maintenance", "impaired")
+    (shown,) = found["maintenance"]
+    assert shown["reason"] == "A new index."
+    assert set(shown) == {"starts_at", "ends_at", "reason"}
+
+
+async def test_days_and_the_figure_are_of_what_was_measured(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor()
+    await new_component(api, page, monitor_id=str(row.uid))
+    await measured(api, row, 2, DAY, 0)
+    await measured(api, row, 1, DAY // 2, DAY // 4)
+    (component,) = (await read(api, page))["components"]
+    by_day = {day["day"]: day for day in component["daily"]}
+    assert by_day["2026-01-03"]["uptime_percent"] == 100
+    assert by_day["2026-01-04"]["uptime_percent"] == pytest.approx(100 * 2 / 3)
+    assert "uptime_percent" not in by_day["2026-01-02"]
+    assert component["uptime_90d"] == pytest.approx(100 * 6 / 7)
+    assert component["uptime_since"] == "2026-01-03T00:00:00.000Z"
+
+
+async def test_a_service_s_component_tells_its_sealed_minutes(api: Api) -> None:
+    page = await new_page(api)
+    path = await declared(api)
+    await new_component(api, page, service_id=uid_of(path))
+    (component,) = (await read(api, page))["components"]
+    assert (component["status"], component["reason"]) == ("no_data", "not_declared"), (
+        "a declaration governs from the next minute on"
+    )
+    await sealed(api, path, (3 * 24 * 60, UP), (60, DOWN), (12 * 60, UP))
+    (component,) = (await read(api, page))["components"]
+    minutes = 3 * 24 * 60 + 13 * 60
+    assert component["uptime_90d"] == pytest.approx(100 * (minutes - 60) / minutes)
+    assert sum(day["total"] for day in component["daily"]) == minutes
+    worst = min(component["daily"], key=lambda day: day.get("uptime_percent", 100))
+    assert worst["uptime_percent"] < 100
+
+
+async def test_a_service_of_which_nothing_is_declared_is_no_data(api: Api) -> None:
+    page = await new_page(api)
+    await new_component(api, page, service_id=str(await api.new_service()))
+    (component,) = (await read(api, page))["components"]
+    assert (component["status"], component["reason"]) == ("no_data", "not_declared")
+
+
+async def test_what_a_component_was_bound_to_may_go(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor()
+    await new_component(api, page, monitor_id=str(row.uid))
+    await stands(api, row, "up")
+    await told(api, "DELETE", f"/monitors/{row.uid}", status=204)
+    found = await read(api, page)
+    (component,) = found["components"]
+    assert (component["status"], component["reason"]) == ("no_data", "not_bound")
+    assert component["unavailable"] is True
+    assert component["daily"] == []
+    assert found["summary_state"] == "no_data"
+
+
+async def test_who_may_open_a_page(api: Api) -> None:
+    internal = await new_page(api, "inside", visibility="internal")
+    unlisted = await new_page(api, "quiet", visibility="unlisted")
+    for what in ("", "/feed", "/history"):
+        await read(api, internal, 404, what)
+        await read(api, unlisted, 404, what)
+        await read(api, unlisted, 404, what, token="leadline_page_" + "a" * 43)
+        await read(api, {"slug": "nowhere"}, 404, what)
+    token = unlisted["unlisted_token"]
+    assert (await read(api, unlisted, token=token))["visibility"] == "unlisted"
+    await read(api, unlisted, what="/history", token=token)
+    assert (await rendered(api, internal))["visibility"] == "internal"
+    again = {"visibility": "listed"}
+    await told(api, "PATCH", f"/status-pages/{unlisted['id']}", again, who="org_admin")
+    await read(api, unlisted)
+    again = {"visibility": "unlisted"}
+    renewed = await told(api, "PATCH", f"/status-pages/{unlisted['id']}", again, who="org_admin")
+    await read(api, unlisted, 404, token=token)
+    await read(api, unlisted, token=renewed["unlisted_token"])
+
+
+async def test_an_incident_is_on_the_pages_that_it_is_about(api: Api) -> None:
+    about, other = await api.new_monitor(), await api.new_monitor()
+    whole = await new_page(api, "whole")
+    of_project = await new_page(api, "of-shop", project_id=str(api.project))
+    for page in (whole, of_project):
+        await new_component(api, page, monitor_id=str(about.uid))
+    mine = await incident(api, title="Of it", monitor_id=str(about.uid))
+    await incident(api, title="Of another", monitor_id=str(other.uid))
+    general = await incident(api, title="Of nothing")
+    found = await read(api, whole)
+    assert [one["id"] for one in found["active_incidents"]] == [mine["id"]]
+    found = await read(api, of_project)
+    shown = {one["id"] for one in found["active_incidents"]}
+    assert shown == {mine["id"], general["id"]}
+
+
+async def test_the_public_learns_no_id_no_name_and_nothing_private(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor(name="shipyard.internal", target="http://10.1.2.3/")
+    await new_component(api, page, monitor_id=str(row.uid))
+    made = await incident(api, monitor_id=str(row.uid))
+    path = f"/incidents/{made['id']}"
+    await told(api, "POST", f"{path}/updates", {"body": "A secret note."}, 201)
+    await told(api, "POST", f"{path}/updates", {"status": "identified", "body": "A disk."}, 201)
+    await told(api, "POST", f"{path}/acknowledge")
+    found = await read(api, page)
+    (shown,) = found["active_incidents"]
+    assert [update["body"] for update in shown["updates"]] == ["We look into it.", "A disk."]
+    ids = {text for text in texts(found) if _is_id(text)}
+    assert ids == {made["id"], found["components"][0]["id"]}
+    words = " ".join(texts(found))
+    for hidden in ("secret note", "shipyard", "10.1.2.3", "editor", "example.com"):
+        assert hidden not in words
+    (known,) = (await rendered(api, page))["active_incidents"]
+    assert len(known["updates"]) == 3
+    assert known["monitor_id"] == str(row.uid)
+    assert known["acknowledged_by_name"]
+
+
+async def test_who_is_in_one_project_reads_the_organization_s_page_as_the_public_does(
+    api: Api,
+) -> None:
+    page = await new_page(api, visibility="internal")
+    row = await api.new_monitor(name="shipyard.internal")
+    await new_component(api, page, monitor_id=str(row.uid))
+    made = await incident(api, monitor_id=str(row.uid))
+    await told(api, "POST", f"/incidents/{made['id']}/updates", {"body": "A secret note."}, 201)
+    for who, seen in (("neighbour", 1), ("shopkeeper", 1), ("viewer", 2), ("global_admin", 2)):
+        (shown,) = (await rendered(api, page, who))["active_incidents"]
+        assert len(shown["updates"]) == seen, who
+        assert ("monitor_id" in shown) == (seen == 2), who
+        path = f"/status-pages/{page['id']}/history"
+        (shown,) = (await told(api, "GET", path, who=who))["incidents"]
+        assert len(shown["updates"]) == seen, who
+    own = await new_page(api, "of-shop", project_id=str(api.project))
+    await new_component(api, own, monitor_id=str(row.uid))
+    (shown,) = (await rendered(api, own, "shopkeeper"))["active_incidents"]
+    assert len(shown["updates"]) == 2
+    await told(api, "GET", f"/status-pages/{own['id']}/render", status=404, who="neighbour")
+
+
+async def test_what_began_long_ago_and_is_over_lately_is_among_the_past(api: Api) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    made = await incident(api)
+    await told(api, "POST", f"/incidents/{made['id']}/updates", {"status": "resolved"}, 201)
+    async with api.pool.transaction("long") as tx:
+        await tx.execute("update incidents set started_at = started_at - interval '95 days'")
+    (shown,) = (await read(api, page))["recent_incidents"]
+    assert shown["id"] == made["id"]
+    async with api.pool.transaction("longer") as tx:
+        await tx.execute("update incidents set resolved_at = resolved_at - interval '94 days'")
+    assert (await read(api, page))["recent_incidents"] == []
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return len(text) == 36 and UUID(text) is not None
+    except ValueError:
+        return False
+
+
+async def test_what_leadline_opened_is_called_by_the_page_s_own_name(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor(name="checkout-eu-3")
+    await new_component(api, page, "Checkout", monitor_id=str(row.uid))
+    made = await incident(api, title="checkout-eu-3 is down", monitor_id=str(row.uid))
+    async with api.pool.transaction("ours") as tx:
+        await tx.execute("update incidents set source = 'auto'")
+    (shown,) = (await read(api, page))["active_incidents"]
+    assert shown["title"] == "Checkout is down"
+    (known,) = (await rendered(api, page))["active_incidents"]
+    assert (known["id"], known["title"]) == (made["id"], "checkout-eu-3 is down")
+
+
+async def test_of_those_that_are_over_ten_are_shown_and_it_is_said_that_there_are_more(
+    api: Api,
+) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    for n in range(11):
+        made = await incident(api, title=f"Number {n}")
+        if n < 10:
+            path = f"/incidents/{made['id']}/updates"
+            await told(api, "POST", path, {"status": "resolved"}, 201)
+    found = await read(api, page)
+    assert (len(found["recent_incidents"]), found["recent_incidents_more"]) == (10, False)
+    path = f"/incidents/{found['active_incidents'][0]['id']}/updates"
+    await told(api, "POST", path, {"status": "resolved"}, 201)
+    found = await read(api, page)
+    assert (len(found["recent_incidents"]), found["recent_incidents_more"]) == (10, True)
+    assert found["active_incidents"] == []
+
+
+async def test_history_is_told_month_by_month_and_page_by_page(api: Api) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    for n in range(53):
+        await incident(api, title=f"Number {n}")
+    first = await read(api, page, what="/history")
+    assert (first["month"], len(first["incidents"])) == ("2026-01", 50)
+    rest = await read(api, page, what="/history", cursor=first["next_cursor"])
+    assert (len(rest["incidents"]), rest["next_cursor"]) == (3, None)
+    titles = [one["title"] for one in first["incidents"] + rest["incidents"]]
+    assert titles == [f"Number {n}" for n in reversed(range(53))]
+    before = await read(api, page, what="/history", month="2025-12")
+    assert before == {"month": "2025-12", "incidents": [], "next_cursor": None}
+    own = await told(api, "GET", f"/status-pages/{page['id']}/history", who="viewer")
+    assert len(own["incidents"]) == 50
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ({"month": "2026-13"}, "invalid_month"),
+        ({"month": "January"}, "invalid_month"),
+        ({"month": "2025-09"}, "month_outside_history"),
+        ({"month": "2026-02"}, "month_outside_history"),
+        ({"cursor": "abc"}, "cursor_invalid"),
+    ],
+)
+async def test_a_month_that_cannot_be_told_is_refused(
+    api: Api, query: dict[str, str], code: str
+) -> None:
+    page = await new_page(api)
+    assert await read(api, page, 400, "/history", **query) == {"error": code}
+
+
+async def test_a_cursor_is_good_for_its_page_its_month_and_its_audience(api: Api) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    other = await new_page(api, "other", project_id=str(api.project))
+    for n in range(51):
+        await incident(api, title=f"Number {n}")
+    cursor = (await read(api, page, what="/history"))["next_cursor"]
+    await read(api, other, 400, "/history", cursor=cursor)
+    await read(api, page, 400, "/history", cursor=cursor, month="2025-12")
+    own = f"/status-pages/{page['id']}/history"
+    await told(api, "GET", own, status=400, who="viewer", query={"cursor": cursor})
+
+
+async def test_no_more_than_eight_histories_are_told_at_once(api: Api) -> None:
+    page = await new_page(api)
+    histories, now = api.context.histories, api.context.clock()
+    async with trio.open_nursery() as nursery:
+        done = trio.Event()
+
+        async def hold(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+            with histories.permit("somebody", now, takes_token=False):
+                task_status.started()
+                await done.wait()
+
+        for _ in range(8):
+            await nursery.start(hold)
+        path = f"/api/v1/public/status-pages/{page['slug']}/history"
+        answer = await api.ask("nobody", "GET", path)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+        assert await answer.get_json() == {"error": "history_busy"}
+        own = f"/status-pages/{page['id']}/history"
+        await told(api, "GET", own, who="viewer")
+        done.set()
+    await read(api, page, what="/history")
+
+
+@pytest.mark.parametrize(
+    ("form", "content_type"),
+    [
+        (None, "application/rss+xml; charset=utf-8"),
+        ("rss", "application/rss+xml; charset=utf-8"),
+        ("atom", "application/atom+xml; charset=utf-8"),
+        ("json", "application/feed+json; charset=utf-8"),
+    ],
+)
+async def test_the_feed_tells_of_the_page_s_incidents(
+    api: Api, form: str | None, content_type: str
+) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    made = await incident(api, title="Payments <fail> & more")
+    path = f"/api/v1/public/status-pages/{page['slug']}/feed"
+    answer = await api.ask("nobody", "GET", path, query={"format": form} if form else None)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, content_type)
+    text = await answer.get_data(as_text=True)
+    assert made["id"] in text
+    assert str(api.project) not in text
+    own = f"/api/v1/status-pages/{page['id']}/feed"
+    answer = await api.ask("viewer", "GET", own, query={"format": form} if form else None)
+    assert made["id"] in (await answer.get_data(as_text=True))
+
+
+async def test_an_unknown_format_is_refused(api: Api) -> None:
+    page = await new_page(api)
+    found = await read(api, page, 400, "/feed", format="csv")
+    assert found["error"].startswith("format: ")
+
+
+async def test_alerts_of_other_systems_are_not_the_public_s_until_somebody_says_so(
+    api: Api,
+) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    made = await incident(api, title="InstanceDown 10.1.2.3")
+    async with api.pool.transaction("alert") as tx:
+        await tx.execute("update incidents set external_key = 'abc', source = 'api'")
+        await tx.execute("update incident_updates set author = null, author_label = 'token'")
+    assert (await read(api, page))["active_incidents"] == []
+    assert len((await rendered(api, page))["active_incidents"]) == 1
+    path = f"/incidents/{made['id']}/updates"
+    await told(api, "POST", path, {"status": "identified", "body": "A disk is full."}, 201)
+    (shown,) = (await read(api, page))["active_incidents"]
+    assert [update["body"] for update in shown["updates"]] == ["A disk is full."]
+
+
+async def test_the_first_day_of_the_ninety_is_there_and_the_one_before_is_not(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor()
+    await new_component(api, page, monitor_id=str(row.uid))
+    await measured(api, row, 90, 0, DAY)
+    await measured(api, row, 89, DAY - MINUTE, MINUTE)
+    (component,) = (await read(api, page))["components"]
+    assert component["daily"][0]["day"] == "2025-10-08"
+    assert component["daily"][0]["uptime_percent"] < 100
+    assert component["uptime_90d"] == pytest.approx(100 * (DAY - MINUTE) / DAY)
+
+
+async def test_an_answer_that_a_client_has_is_not_sent_again(api: Api) -> None:
+    page = await new_page(api)
+    path = f"/api/v1/public/status-pages/{page['slug']}"
+    first = await api.ask("nobody", "GET", path)
+    tag = first.headers["ETag"]
+    assert first.headers["Cache-Control"] == "public, max-age=1, stale-while-revalidate=30"
+    known = await api.ask("nobody", "GET", path, headers={"If-None-Match": f'"x", W/{tag}'})
+    assert (known.status_code, await known.get_data()) == (304, b"")
+    assert known.headers["ETag"] == tag
+    other = await api.ask("nobody", "GET", path, headers={"If-None-Match": '"x"'})
+    assert (other.status_code, other.headers["ETag"]) == (200, tag)
+
+
+async def test_a_large_answer_is_packed_for_whoever_takes_that(api: Api) -> None:
+    page = await new_page(api)
+    row = await api.new_monitor()
+    await new_component(api, page, monitor_id=str(row.uid))
+    path = f"/api/v1/public/status-pages/{page['slug']}"
+    whole = await api.ask("nobody", "GET", path)
+    takes = {"Accept-Encoding": "br;q=1, gzip;q=0.5"}
+    packed = await api.ask("nobody", "GET", path, headers=takes)
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert packed.headers["Vary"] == "Accept-Encoding"
+    assert packed.headers["ETag"] != whole.headers["ETag"]
+    body = await whole.get_data()
+    assert decompress(await packed.get_data(as_text=False)) == body
+    known = {**takes, "If-None-Match": packed.headers["ETag"]}
+    assert (await api.ask("nobody", "GET", path, headers=known)).status_code == 304
+    for accepted in ("identity", "gzip;q=0", "*;q=0", "gzip;q=x", "x-gzip"):
+        headers = {"Accept-Encoding": accepted}
+        answer = await api.ask("nobody", "GET", path, headers=headers)
+        assert "Content-Encoding" not in answer.headers, accepted
+        assert await answer.get_data() == body
+    star = await api.ask("nobody", "GET", path, headers={"Accept-Encoding": "*"})
+    assert star.headers["Content-Encoding"] == "gzip"
+
+
+async def test_who_edits_reads_it_at_once_and_nobody_reads_it_twice(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow the machine is.
+    monkeypatch.setattr(kept_module, "FRESH_SECONDS", 3_600.0)
+    page = await new_page(api)
+    path = f"/api/v1/public/status-pages/{page['slug']}"
+    kept = api.context.kept
+    await api.ask("nobody", "GET", path)
+    reads = kept.reads
+    for _ in range(5):
+        await api.ask("nobody", "GET", path)
+    assert kept.reads == reads
+    body = {"title": "Harbour, renamed"}
+    await told(api, "PATCH", f"/status-pages/{page['id']}", body, who="org_admin")
+    answer = await api.ask("nobody", "GET", path)
+    assert (await answer.get_json())["title"] == "Harbour, renamed"
+
+
+async def test_what_a_token_opened_is_kept_by_no_cache_on_the_way_nor_told_without_it(
+    api: Api,
+) -> None:
+    page = await new_page(api, visibility="unlisted")
+    path = f"/api/v1/public/status-pages/{page['slug']}"
+    query = {"token": page["unlisted_token"]}
+    answer = await api.ask("nobody", "GET", path, query=query)
+    assert answer.headers["Cache-Control"].startswith("private, ")
+    assert (await api.ask("nobody", "GET", path)).status_code == 404
+    wrong = {"token": page["unlisted_token"][:-1] + "!"}
+    assert (await api.ask("nobody", "GET", path, query=wrong)).status_code == 404
+
+
+async def test_a_page_is_read_by_what_reads_statuspage(api: Api) -> None:
+    page = await new_page(api, project_id=str(api.project))
+    row = await api.new_monitor()
+    made = await new_component(api, page, monitor_id=str(row.uid))
+    told_of = await incident(api)
+    await stands(api, row, "up")
+    base = f"/status/{page['slug']}/api/v2"
+    answer = await api.ask("nobody", "GET", f"{base}/summary.json")
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    found = await answer.get_json()
+    assert [(one["id"], one["status"]) for one in found["components"]] == [
+        (made["id"], "operational")
+    ]
+    assert [one["id"] for one in found["incidents"]] == [told_of["id"]]
+    assert found["status"]["indicator"] == "minor"
+    for form in ("components", "incidents", "incidents/unresolved", "scheduled-maintenances"):
+        assert (await api.ask("nobody", "GET", f"{base}/{form}.json")).status_code == 200
+    assert (await api.ask("nobody", "GET", f"{base}/other.json")).status_code == 404
+    hidden = await new_page(api, "inside", visibility="internal")
+    path = f"/status/{hidden['slug']}/api/v2/summary.json"
+    assert (await api.ask("nobody", "GET", path)).status_code == 404
+
+
+async def test_a_badge_is_of_the_page_or_of_one_of_its_components(api: Api) -> None:
+    page, other = await new_page(api), await new_page(api, "other")
+    made = await new_component(api, page, manual_status="degraded")
+    foreign = await new_component(api, other, manual_status="operational")
+    path = f"/status/{page['slug']}/badge.svg"
+    answer = await api.ask("nobody", "GET", path)
+    assert answer.headers["Content-Type"] == "image/svg+xml"
+    assert "Harbour Goods: Degraded" in await answer.get_data(as_text=True)
+    answer = await api.ask("nobody", "GET", path, query={"component": made["id"]})
+    assert "Checkout: Degraded" in await answer.get_data(as_text=True)
+    query = {"component": made["id"], "show": "uptime"}
+    answer = await api.ask("nobody", "GET", path, query=query)
+    assert "Checkout: —" in await answer.get_data(as_text=True)
+    for query, status in (
+        ({"component": foreign["id"]}, 404),
+        ({"component": "x"}, 400),
+        ({"show": "uptime"}, 400),
+        ({"show": "other"}, 400),
+    ):
+        assert (await api.ask("nobody", "GET", path, query=query)).status_code == status
+
+
+async def test_anybody_may_frame_the_widget_and_nothing_else(api: Api) -> None:
+    page = await new_page(api)
+    answer = await api.ask("nobody", "GET", f"/status/{page['slug']}/widget")
+    assert "frame-ancestors *" in answer.headers["Content-Security-Policy"]
+    assert "Nothing is shown here yet" in await answer.get_data(as_text=True)
+    answer = await api.ask("nobody", "GET", f"/status/{page['slug']}")
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]

@@ -1,0 +1,95 @@
+"""What goes over the wire of a page is what was rendered: no more, no less, and in its order."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from hypothesis import given
+
+from leadline.http.status_pages.routes.status_page_json import render_shape
+from leadline.http.status_pages.schemas.status_pages import StatusPageRender
+from leadline.storage.core.instant import to_text
+from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render
+from tests.support.worlds.page_world import SECRET, facts, leaves
+
+
+def told(page: Page) -> Any:
+    """As JSON has it, but for halves of characters, which are none."""
+    return msgspec.to_builtins(render_shape(page))
+
+
+@given(facts())
+def test_the_public_is_told_no_id_but_those_of_components_and_incidents(found: Facts) -> None:
+    body = told(render(found, Audience.PUBLIC))
+    known = {one.uid for one in found.components} | {one.uid for one in found.incidents}
+    for text in leaves(body):
+        assert SECRET not in str(text)
+        if _is_id(text):
+            assert UUID(text) in known
+
+
+def _is_id(text: Any) -> bool:
+    try:
+        UUID(text)
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return True
+
+
+@given(facts())
+def test_everybody_is_told_the_page_that_was_rendered_in_its_order(found: Facts) -> None:
+    for audience in Audience:
+        page = render(found, audience)
+        body = told(page)
+        summary = (body["summary"], body["summary_state"], body["unmeasured_count"])
+        assert summary == (page.summary.status, page.summary.state, page.summary.unmeasured)
+        assert [UUID(one["id"]) for one in body["components"]] == [c.uid for c in page.components]
+        assert [_of_incident(one) for one in body["active_incidents"]] == list(
+            map(_of, page.active)
+        )
+        assert [_of_incident(one) for one in body["recent_incidents"]] == list(
+            map(_of, page.recent)
+        )
+        assert body["recent_incidents_more"] is page.recent_more
+        assert [one["starts_at"] for one in body["maintenance"]] == [
+            to_text(one.starts_at) for one in page.maintenance
+        ]
+        assert msgspec.convert(body, StatusPageRender) == render_shape(page)
+
+
+def _of_incident(one: Any) -> tuple[Any, ...]:
+    return (
+        UUID(one["id"]),
+        one["title"],
+        one["status"],
+        one["seq"],
+        [(update["seq"], update["body"]) for update in one["updates"]],
+        "postmortem" in one,
+    )
+
+
+def _of(one: Incident) -> tuple[Any, ...]:
+    said = [(update.seq, update.body) for update in one.updates]
+    return one.uid, one.title, one.status, one.seq, said, one.postmortem is not None
+
+
+@given(facts())
+def test_a_figure_is_there_or_why_it_is_not(found: Facts) -> None:
+    page = render(found, Audience.PUBLIC)
+    for one, shown in zip(page.components, told(page)["components"], strict=True):
+        assert ("reason" in shown) is (shown["status"] == "no_data")
+        assert ("unavailable" in shown) is (shown.get("reason") == "not_bound")
+        assert shown.get("unavailable", True) is True
+        if one.measured is None:
+            assert {"uptime_90d", "withheld_reason"}.isdisjoint(shown)
+            assert shown["daily"] == []
+            continue
+        assert ("uptime_90d" in shown) is not ("withheld_reason" in shown)
+        for day, measured in zip(shown["daily"], one.measured.days, strict=True):
+            assert day["day"] == to_text(measured.day)[:10]
+            split = measured.split
+            assert ("uptime_percent" in day) is (split.good_us + split.bad_us > 0)
+            if "uptime_percent" in day:
+                whole = split.good_us / (split.good_us + split.bad_us)
+                assert abs(day["uptime_percent"] - 100 * whole) < 1e-9
+                assert (day["uptime_percent"] == 100) is (split.bad_us == 0)

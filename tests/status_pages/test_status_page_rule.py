@@ -1,0 +1,381 @@
+"""What leaves for a status page, held against the words of the specification, one by one."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from leadline.storage.alerting.rules.outage_text import down_title
+from leadline.storage.core.instant import MINUTE, Instant
+from leadline.storage.incidents.rules.incident import Impact
+from leadline.storage.incidents.rules.incident import Source as IncidentSource
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.services.rules.service_health import Health
+from leadline.storage.status_pages.rules.status_page import (
+    TITLE_OF_ALERT,
+    Audience,
+    ComponentFacts,
+    Facts,
+    Incident,
+    Maintenance,
+    Now,
+    Page,
+    Reason,
+    Source,
+    Status,
+    SummaryState,
+    Update,
+    Visibility,
+    of_health,
+    render,
+    summary_of,
+)
+from tests.support.worlds import page_world
+from tests.support.worlds.page_world import MONITORS, NOW, SECRET, leaves, nows
+
+BADNESS = {
+    "operational": 1,
+    "maintenance": 2,
+    "degraded": 3,
+    "partial_outage": 4,
+    "major_outage": 5,
+}
+any_facts = page_world.facts()
+
+
+def public(facts: Facts) -> Page:
+    return render(facts, Audience.PUBLIC)
+
+
+def member(facts: Facts) -> Page:
+    return render(facts, Audience.MEMBER)
+
+
+def incidents_of(page: Page) -> list[Incident]:
+    return [*page.active, *page.recent]
+
+
+def is_bound(facts: Facts, incident: Incident) -> bool:
+    """A component binds its monitor or service; or it has neither, and both stand in one project,
+    and it is none of those that we opened of something that is gone."""
+    about = [one for one in (incident.monitor, incident.service) if one is not None]
+    if about:
+        return any(component.anchor in about for component in facts.components)
+    return facts.project == incident.project and incident.source != "auto"
+
+
+def said_to_all(incident: Incident) -> list[Update]:
+    return [
+        one
+        for one in incident.updates
+        if one.public and (incident.external_key is None or one.by_person)
+    ]
+
+
+@given(st.lists(nows(), max_size=6))
+@example([Now(Status.NO_DATA, Reason.PAUSED), Now(Status.OPERATIONAL)])
+def test_the_summary_is_the_worst_of_what_is_known_and_a_count_of_what_is_not(
+    found: list[Now],
+) -> None:
+    summary = summary_of(found)
+    known = [one.status.value for one in found if one.status.value in BADNESS]
+    assert summary.unmeasured == len(found) - len(known)
+    if not known:
+        assert summary.status == "no_data"
+        assert summary.state == ("no_data" if found else "empty")
+        return
+    assert BADNESS[summary.status] == max(BADNESS[status] for status in known)
+    assert summary.state == ("operational" if set(known) == {"operational"} else "impaired")
+
+
+@given(st.lists(nows(), max_size=6), st.integers(0, 6))
+def test_what_is_not_measured_never_makes_a_page_look_better(found: list[Now], place: int) -> None:
+    unknown = Now(Status.NO_DATA, Reason.NO_FRESH_RESULT)
+    before = summary_of(found)
+    after = summary_of([*found[:place], unknown, *found[place:]])
+    assert after.unmeasured == before.unmeasured + 1
+    assert after.status is before.status
+    expected = SummaryState.NO_DATA if before.state is SummaryState.EMPTY else before.state
+    assert after.state is expected
+
+
+@given(any_facts)
+def test_each_component_is_as_it_was_found_in_its_place(facts: Facts) -> None:
+    for page in (public(facts), member(facts)):
+        assert page.summary == summary_of(one.now for one in facts.components)
+        for shown, fact in zip(page.components, facts.components, strict=True):
+            assert (shown.uid, shown.name, shown.group) == (fact.uid, fact.name, fact.group)
+            assert (shown.status, shown.reason) == (fact.now.status, fact.now.reason)
+            assert shown.measured == fact.measured
+            assert (shown.status is Status.NO_DATA) == (shown.reason is not None)
+            gone = fact.source is not Source.MANUAL and fact.anchor is None
+            assert shown.unavailable == gone
+            withheld = fact.measured is not None and fact.measured.figure.uptime_percent is None
+            assert (shown.withheld is not None) == withheld
+
+
+@given(any_facts)
+def test_a_member_sees_exactly_what_is_bound_and_all_of_it(facts: Facts) -> None:
+    bound = {one.uid: one for one in facts.incidents if is_bound(facts, one)}
+    over = [one for one in bound.values() if one.status == "resolved"]
+    page = member(facts)
+    assert {one.uid: one for one in page.active} == {
+        uid: one for uid, one in bound.items() if one.status != "resolved"
+    }
+    assert all(bound[one.uid] is one for one in incidents_of(page))
+    assert len(page.recent) == min(len(over), 10)
+
+
+@given(any_facts)
+def test_the_public_sees_exactly_what_is_bound_and_was_spoken_of(facts: Facts) -> None:
+    shown = {one.uid for one in facts.incidents if is_bound(facts, one) and said_to_all(one)}
+    found = [one.uid for one in incidents_of(public(facts))]
+    assert len(found) == len(set(found))
+    assert set(found) == shown
+
+
+@given(st.lists(st.tuples(page_world.instants, st.booleans(), st.booleans()), max_size=30))
+def test_the_past_is_the_ten_newest_and_says_whether_there_are_more(
+    found: list[tuple[Instant, bool, bool]],
+) -> None:
+    """Of each: when it began, whether it is over, and whether anything was said to the public."""
+    incidents = [
+        begun(number, started_at, is_over=over, is_public=said)
+        for number, (started_at, over, said) in enumerate(found)
+    ]
+    facts = replace(shop(outage("")), incidents=incidents)
+    for page, audience in ((public(facts), {True}), (member(facts), {True, False})):
+        past = [at for at, is_over, said in found if is_over and said in audience]
+        now = [at for at, is_over, said in found if not is_over and said in audience]
+        assert [one.started_at for one in page.recent] == sorted(past, reverse=True)[:10]
+        assert [one.started_at for one in page.active] == sorted(now, reverse=True)
+        assert page.recent_more == (len(past) > 10)
+        assert {one.status for one in page.recent} <= {IncidentStatus.RESOLVED}
+        assert IncidentStatus.RESOLVED not in {one.status for one in page.active}
+
+
+@pytest.mark.parametrize(("many", "more"), [(9, False), (10, False), (11, True)])
+def test_ten_are_shown_before_there_are_more(many: int, more: bool) -> None:
+    incidents = [begun(n, NOW, is_over=True, is_public=True) for n in range(many)]
+    page = public(replace(shop(outage("")), incidents=incidents))
+    assert (len(page.recent), page.recent_more) == (min(many, 10), more)
+
+
+@given(any_facts)
+def test_no_id_leaves_but_those_of_components_and_incidents(facts: Facts) -> None:
+    allowed = {one.uid for one in facts.components} | {one.uid for one in facts.incidents}
+    ids = {leaf for leaf in leaves(public(facts)) if isinstance(leaf, UUID)}
+    assert ids <= allowed
+
+
+@given(any_facts)
+def test_nothing_leaves_that_was_not_said_to_the_public(facts: Facts) -> None:
+    texts = [leaf for leaf in leaves(public(facts)) if isinstance(leaf, str)]
+    assert not [text for text in texts if SECRET in text]
+
+
+@given(any_facts)
+def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: Facts) -> None:
+    """Whoever compares two looks at a page learns nothing of what happened behind it."""
+    renamed = {uid: UUID(int=uid.int ^ 0xF00) for uid in (*MONITORS, *page_world.SERVICES)}
+
+    def other(uid: UUID | None) -> UUID | None:
+        return None if uid is None else renamed[uid]
+
+    def otherwise(one: Incident) -> Incident:
+        is_ours = one.source is IncidentSource.AUTO or one.external_key is not None
+        tail = one.title.rpartition(" is ")[2]
+        return replace(
+            one,
+            monitor=other(one.monitor),
+            service=other(one.service),
+            external_key=None if one.external_key is None else "another",
+            seq=one.seq + 7,
+            title=f"Another is {tail}" if is_ours else one.title,
+            acknowledged_at=NOW,
+            acknowledged_by=UUID(int=7),
+            acknowledged_label="Another",
+            escalation_step=9,
+            last_escalated_at=NOW,
+            updated_at=NOW,
+            updates=[
+                replace(said, uid=UUID(int=8), author="Another", body=said.body)
+                for said in said_to_all(one)
+            ],
+            postmortem=one.postmortem
+            and replace(one.postmortem, uid=UUID(int=9), author="Another"),
+        )
+
+    components = [replace(one, anchor=other(one.anchor)) for one in facts.components]
+    changed = replace(
+        facts, components=components, incidents=[otherwise(one) for one in facts.incidents]
+    )
+    assert public(changed) == public(facts)
+
+
+@given(any_facts)
+def test_updates_keep_their_order_and_their_words(facts: Facts) -> None:
+    given_ones = {one.uid: one for one in facts.incidents}
+    for shown in incidents_of(public(facts)):
+        said = said_to_all(given_ones[shown.uid])
+        assert [(one.seq, one.status, one.body, one.created_at) for one in shown.updates] == [
+            (one.seq, one.status, one.body, one.created_at) for one in said
+        ]
+        assert shown.seq == said[-1].seq
+        assert shown.updated_at == max(
+            [said[-1].created_at, *([shown.resolved_at] if shown.resolved_at else [])]
+        )
+
+
+@given(any_facts)
+def test_maintenance_is_what_is_not_over_of_components_and_to_the_public_without_ids(
+    facts: Facts,
+) -> None:
+    lasting = [one for one in facts.maintenance if one.over_at > NOW and one.components]
+    assert sorted(map(repr, member(facts).maintenance)) == sorted(map(repr, lasting))
+    shown = public(facts).maintenance
+    assert {(one.starts_at, one.over_at, one.reason, tuple(one.components)) for one in shown} == {
+        (one.starts_at, one.over_at, one.reason, tuple(one.components)) for one in lasting
+    }
+    assert len(set(shown)) == len(shown)
+    for one in shown:
+        assert (one.uid, one.project, one.monitor, one.created_at) == (None, None, None, None)
+    for page in (public(facts), member(facts)):
+        starts = [one.starts_at for one in page.maintenance]
+        assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("audience", Audience)
+def test_maintenance_is_over_at_its_end(audience: Audience) -> None:
+    facts = shop(outage(""))
+    ends = [Instant(NOW - 1), NOW, Instant(NOW + 1)]
+    planned = [
+        Maintenance(
+            uid=None,
+            project=None,
+            monitor=MONITORS[0],
+            starts_at=Instant(NOW - MINUTE),
+            over_at=end,
+            reason="Index rebuild",
+            created_at=NOW,
+            components=[facts.components[0].uid],
+        )
+        for end in ends
+    ]
+    page = render(replace(facts, maintenance=planned), audience)
+    assert [one.over_at for one in page.maintenance] == [NOW + 1]
+
+
+def shop(incident: Incident) -> Facts:
+    component = ComponentFacts(
+        uid=UUID(int=1),
+        name="Checkout",
+        description="",
+        group="",
+        source=Source.MONITOR,
+        anchor=MONITORS[0],
+        now=Now(Status.MAJOR_OUTAGE),
+        measured=None,
+        updated_at=NOW,
+    )
+    return Facts(
+        slug="shop",
+        title="Shop",
+        visibility=Visibility.LISTED,
+        project=page_world.PROJECTS[0],
+        components=[component],
+        incidents=[incident],
+        maintenance=[],
+        as_of=NOW,
+    )
+
+
+def begun(number: int, at: Instant, *, is_over: bool, is_public: bool) -> Incident:
+    one = outage("checkout is down")
+    return replace(
+        one,
+        uid=UUID(int=100 + number),
+        started_at=at,
+        status=IncidentStatus.RESOLVED if is_over else IncidentStatus.MONITORING,
+        resolved_at=Instant(at + MINUTE) if is_over else None,
+        updates=[replace(said, public=is_public) for said in one.updates],
+    )
+
+
+def outage(title: str) -> Incident:
+    said = Update(
+        uid=UUID(int=3),
+        seq=1,
+        status=IncidentStatus.INVESTIGATING,
+        body="Automatic checks fail.",
+        public=True,
+        author="",
+        by_person=False,
+        created_at=NOW,
+    )
+    return Incident(
+        uid=UUID(int=2),
+        project=page_world.PROJECTS[0],
+        monitor=MONITORS[0],
+        service=None,
+        external_key=None,
+        seq=1,
+        title=title,
+        status=IncidentStatus.INVESTIGATING,
+        impact=Impact.MAJOR,
+        source=IncidentSource.AUTO,
+        started_at=Instant(NOW - MINUTE),
+        resolved_at=None,
+        acknowledged_at=None,
+        acknowledged_by=None,
+        acknowledged_label="",
+        escalation_step=None,
+        last_escalated_at=None,
+        created_at=NOW,
+        updated_at=NOW,
+        updates=[said],
+        postmortem=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        (down_title("checkout-prod-3 db-7.internal"), "Checkout is down"),
+        (down_title("x" * 300), "Checkout is down"),
+        ("checkout-prod-3 is degraded", "Checkout is degraded"),
+        ("checkout-prod-3 is unknown", "Checkout may be affected"),
+    ],
+)
+def test_an_outage_that_we_found_is_called_as_the_page_calls_it(title: str, said: str) -> None:
+    facts = shop(outage(title))
+    assert [one.title for one in public(facts).active] == [said]
+    assert [one.title for one in member(facts).active] == [title]
+
+
+def test_a_person_may_speak_of_an_alert_and_the_alert_stays_where_it_was() -> None:
+    alert = replace(
+        outage("InstanceDown db-7.internal"), source=IncidentSource.API, external_key="f1"
+    )
+    assert public(shop(alert)).active == []
+    said = replace(alert.updates[0], seq=2, by_person=True, body="We are on it.")
+    found = public(shop(replace(alert, updates=[*alert.updates, said]))).active
+    assert [one.title for one in found] == [TITLE_OF_ALERT]
+    assert [one.external_key for one in found] == [None]
+    assert [[each.body for each in one.updates] for one in found] == [["We are on it."]]
+
+
+@pytest.mark.parametrize(
+    ("health", "said"),
+    [
+        (Health.HEALTHY, "operational"),
+        (Health.DEGRADED, "degraded"),
+        (Health.DOWN, "major_outage"),
+        (Health.UNKNOWN, "no_data"),
+        (None, "maintenance"),
+    ],
+)
+def test_a_services_health_in_the_words_of_a_page(health: Health | None, said: str) -> None:
+    assert of_health(health).status == said

@@ -1,0 +1,274 @@
+"""Status pages as those who run them edit them: addresses, who sees which, and unlisted tokens."""
+
+from typing import Any
+
+import pytest
+
+from leadline.http.status_pages.schemas.status_pages import StatusPage
+from leadline.storage.core.instant import to_text
+from leadline.storage.core.token import TokenKind, digest, kind_of
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.monitors.transactions.rotate_encryption import Position, seal_anew
+from leadline.storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST
+from leadline.storage.status_pages.transactions import edit_pages
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+from tests.support.app.serving import NOWHERE, told
+
+OWNER = "org_admin"
+
+
+def all_of(api: Api, tenant: str = "acme") -> str:
+    return f"/organizations/{api.orgs[tenant][1]}/status-pages"
+
+
+async def make(api: Api, slug: str = "shop", status: int = 201, /, **given: Any) -> Any:
+    body = {"slug": slug, "title": "The shop", **given}
+    return await told(api, "POST", all_of(api), body, status, who=OWNER)
+
+
+async def edit(api: Api, page: Any, status: int = 200, /, **body: Any) -> Any:
+    return await told(api, "PATCH", f"/status-pages/{page['id']}", body, status, who=OWNER)
+
+
+async def read(api: Api, page: Any, who: str = OWNER) -> Any:
+    return await told(api, "GET", f"/status-pages/{page['id']}", who=who)
+
+
+async def listed(api: Api, who: str = OWNER) -> list[str]:
+    return [page["slug"] for page in await told(api, "GET", all_of(api), who=who)]
+
+
+async def stored(api: Api) -> list[tuple[Any, ...]]:
+    return await api.rows("select t::text from status_pages t order by id")
+
+
+async def audited(api: Api) -> list[tuple[str, str]]:
+    """What the log says of pages and components: action and target."""
+    return [
+        (action, target)
+        for action, target in await api.rows(
+            "select action, target from audit_entries where action like 'status%%' order by id"
+        )
+    ]
+
+
+async def test_a_page_is_made_listed_read_edited_and_deleted(api: Api) -> None:
+    made = await make(api)
+    assert made == {
+        "id": made["id"],
+        "org_id": str(api.org),
+        "slug": "shop",
+        "title": "The shop",
+        "visibility": "listed",
+        "created_at": to_text(FROZEN_NOW),
+        "updated_at": to_text(FROZEN_NOW),
+    }
+    assert set(made) <= set(StatusPage.__struct_fields__)
+    assert await told(api, "GET", all_of(api), who="viewer") == [made]
+    assert await read(api, made, "viewer") == made
+    assert (await edit(api, made, title="Shopping"))["title"] == "Shopping"
+    page = f"/status-pages/{made['id']}"
+    assert await told(api, "DELETE", page, status=204, who=OWNER) is None
+    await told(api, "GET", page, status=404, who=OWNER)
+    assert await listed(api) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"slug": "Shop"}, "slug: "),
+        ({"slug": "-shop"}, "slug: "),
+        ({"slug": "s" * 64}, "slug: "),
+        ({"slug": "shop\n"}, "slug: "),
+        ({"title": ""}, "title: "),
+        ({"title": " "}, "title: must not be blank"),
+        ({"title": "x" * 201}, "title: "),
+        ({"title": "a\tb"}, "title: must not hold control characters"),
+        ({"visibility": "hidden"}, "visibility: "),
+        ({"project_id": NOWHERE}, "project_id: is no project of this organization"),
+        ({"project_id": "shop"}, "project_id: "),
+        ({"components": []}, "invalid JSON body"),
+        ({"unlisted_token": "x"}, "invalid JSON body"),
+    ],
+)
+async def test_what_makes_no_page_is_refused_with_its_field(
+    api: Api, body: dict[str, Any], error: str
+) -> None:
+    refused = await make(api, "shop", 400, **{"slug": "shop", **body})
+    assert refused["error"].startswith(error)
+    assert await stored(api) == []
+    assert await audited(api) == []
+
+
+async def test_a_project_of_another_tenant_is_no_project(api: Api) -> None:
+    foreign = str(api.projects["other/shop"][1])
+    missing = await make(api, "shop", 400, project_id=NOWHERE)
+    assert await make(api, "shop", 400, project_id=foreign) == missing
+
+
+async def test_an_address_is_had_once_in_the_whole_installation(api: Api) -> None:
+    await make(api)
+    assert await make(api, "shop", 409) == {"error": "slug_taken"}
+    body = {"slug": "shop", "title": "Theirs"}
+    taken = await told(api, "POST", all_of(api, "other"), body, 409, who="stranger")
+    assert taken == {"error": "slug_taken"}
+    await told(api, "POST", all_of(api, "other"), {**body, "slug": "theirs"}, 201, who="stranger")
+    assert await listed(api) == ["shop"]
+
+
+async def test_an_organization_has_so_many_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PAGES_OF_ORGANIZATION_MOST >= 100
+    monkeypatch.setattr(edit_pages, "PAGES_OF_ORGANIZATION_MOST", 2)
+    await make(api, "a")
+    await make(api, "b")
+    assert await make(api, "c", 409) == {"error": "page_quota"}
+
+
+async def test_whoever_is_in_one_project_sees_the_organization_s_pages_and_that_project_s(
+    api: Api,
+) -> None:
+    pages = {
+        "all": await make(api, "all"),
+        "shop": await make(api, "shop", project_id=str(api.project)),
+        "mill": await make(api, "mill", project_id=str(api.projects["acme/mill"][1])),
+    }
+    assert pages["shop"]["project_id"] == str(api.project)
+    for who, expected in {
+        "viewer": ["all", "mill", "shop"],
+        "neighbour": ["all", "mill"],
+        "shopkeeper": ["all", "shop"],
+        "shop_token": ["all", "shop"],
+        "global_admin": ["all", "mill", "shop"],
+    }.items():
+        assert await listed(api, who) == expected, who
+        for slug, page in pages.items():
+            status = 200 if slug in expected else 404
+            await told(api, "GET", f"/status-pages/{page['id']}", status=status, who=who)
+
+
+async def test_the_token_of_an_unlisted_page_is_for_those_who_may_edit_it(api: Api) -> None:
+    page = await make(api, visibility="unlisted", project_id=str(api.project))
+    token = page["unlisted_token"]
+    assert kind_of(token) is TokenKind.PAGE
+    for who in ("org_admin", "global_admin", "token"):
+        assert (await read(api, page, who))["unlisted_token"] == token
+        (found,) = await told(api, "GET", all_of(api), who=who)
+        assert found["unlisted_token"] == token
+    for who in ("viewer", "editor", "project_admin", "shopkeeper", "viewer_token", "shop_token"):
+        assert "unlisted_token" not in await read(api, page, who)
+        (found,) = await told(api, "GET", all_of(api), who=who)
+        assert "unlisted_token" not in found
+    ((hashed, sealed),) = await api.rows("select token_hash, token_sealed from status_pages")
+    assert hashed == digest(token)
+    assert token.encode() not in sealed
+    assert token not in str(await api.rows("select t::text from audit_entries t"))
+
+
+async def test_a_token_is_renewed_each_time_the_page_becomes_unlisted_and_forgotten_between(
+    api: Api,
+) -> None:
+    page = await make(api)
+    assert "unlisted_token" not in page
+    tokens = []
+    for between in ("listed", "internal"):
+        page = await edit(api, page, visibility="unlisted")
+        tokens.append(page["unlisted_token"])
+        # What does not make it unlisted leaves its token.
+        kept = await edit(api, page, visibility="unlisted", title=f"Until it is {between}")
+        assert kept["unlisted_token"] == tokens[-1]
+        page = await edit(api, page, visibility=between)
+        assert "unlisted_token" not in page
+        ((hashed, sealed),) = await api.rows("select token_hash, token_sealed from status_pages")
+        assert (hashed, sealed) == (None, None)
+    assert len(set(tokens)) == 2
+
+
+async def test_without_a_key_no_page_is_made_unlisted(api: Api) -> None:
+    page = await make(api)
+    object.__setattr__(api.context, "keyring", Keyring(None))
+    before = await stored(api)
+    missing = {"error": "encryption_key_missing"}
+    assert await make(api, "other", 400, visibility="unlisted") == missing
+    assert await edit(api, page, 400, visibility="unlisted") == missing
+    assert await stored(api) == before
+    await edit(api, page, visibility="internal")
+
+
+async def test_a_token_is_the_same_after_the_key_was_rotated(api: Api) -> None:
+    page = await make(api, visibility="unlisted")
+    ring = Keyring(b"n" * 32, (b"k" * 32,))
+    position: Position | None = Position()
+    while position is not None:
+        async with api.pool.transaction("seal_anew") as tx:
+            position = (await seal_anew(tx, ring, position)).goes_on
+    object.__setattr__(api.context, "keyring", Keyring(b"n" * 32))
+    assert (await read(api, page))["unlisted_token"] == page["unlisted_token"]
+    object.__setattr__(api.context, "keyring", Keyring(b"l" * 32))
+    assert "unlisted_token" not in await read(api, page), "what does not open is not there"
+
+
+async def test_a_sealed_token_of_another_page_is_no_token(api: Api) -> None:
+    one = await make(api, "one", visibility="unlisted")
+    other = await make(api, "other", visibility="unlisted")
+    async with api.pool.transaction("move") as tx:
+        await tx.execute(
+            "update status_pages set token_sealed = o.token_sealed"
+            " from status_pages o where status_pages.slug = 'one' and o.slug = 'other'"
+        )
+    assert "unlisted_token" not in await read(api, one)
+    assert "unlisted_token" in await read(api, other)
+
+
+async def test_an_edit_raises_the_generation_by_one_and_one_of_nothing_does_nothing(
+    api: Api,
+) -> None:
+    page = await make(api)
+    generations = [await generation(api)]
+    bodies: list[Any] = [{"title": "New"}, {"visibility": "unlisted"}, {"visibility": "internal"}]
+    for body in bodies:
+        await edit(api, page, **body)
+        generations.append(await generation(api))
+    assert generations == [1, 2, 3, 4]
+    before, log = await stored(api), await audited(api)
+    await edit(api, page)
+    await edit(api, page, title="New", visibility="internal")
+    assert (await stored(api), await audited(api)) == (before, log)
+
+
+async def generation(api: Api) -> int:
+    ((found,),) = await api.rows("select generation from status_pages")
+    return int(found)
+
+
+async def test_every_write_is_audited_once_by_ids(api: Api) -> None:
+    page = await make(api, project_id=str(api.project))
+    named = f"status_page:{page['id']} project:{api.project}"
+    await edit(api, page, title="Hidden words")
+    await edit(api, page, visibility="unlisted")
+    await told(api, "DELETE", f"/status-pages/{page['id']}", status=204, who=OWNER)
+    assert await audited(api) == [
+        ("status_page.create", named),
+        ("status_page.update", named),
+        ("status_page.update", f"{named} visibility=listed->unlisted"),
+        ("status_page.delete", named),
+    ]
+
+
+async def test_pages_go_with_their_project_and_with_their_organization(api: Api) -> None:
+    body = {"slug": "new", "name": "New"}
+    org = await told(api, "POST", "/organizations", body, 201, who="global_admin")
+    path = f"/organizations/{org['id']}"
+    project = await told(api, "POST", f"{path}/projects", body, 201, who="global_admin")
+    for slug, given in {"of-all": {}, "of-one": {"project_id": project["id"]}}.items():
+        body = {"slug": slug, "title": slug, **given}
+        page = await told(api, "POST", f"{path}/status-pages", body, 201, who="global_admin")
+        by_hand = {"name": "By hand", "manual_status": "operational"}
+        components = f"/status-pages/{page['id']}/components"
+        await told(api, "POST", components, by_hand, 201, who="global_admin")
+    count = "select count(*) from status_pages", "select count(*) from status_components"
+    assert [(await api.rows(query))[0][0] for query in count] == [2, 2]
+    await told(api, "DELETE", f"/projects/{project['id']}", status=204, who="global_admin")
+    assert [(await api.rows(query))[0][0] for query in count] == [1, 1]
+    await told(api, "DELETE", path, status=204, who="global_admin")
+    assert [(await api.rows(query))[0][0] for query in count] == [0, 0]

@@ -1,0 +1,210 @@
+"""Who writes an update of an incident sees beforehand what will be read, by whom, and where.
+
+What is promised is held against the public page once the update is written.
+"""
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import pytest
+from playwright.sync_api import expect
+
+from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.status_pages.rules.status_page import Visibility
+from tests.support.app.browser import PHONE
+from tests.support.app.cast import Api
+from tests.support.app.fixtures import Open
+from tests.support.processes.daemon_process import Daemon
+
+from ..server.test_console_quality_screen import overflow, violations
+from .test_status_pages_preview_screen import make_page
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+NASTY = "<img src=x onerror=alert(1)>\"'&"
+
+
+async def send(api: Api, incident: UUID, who: str = "editor", **form: Any) -> tuple[int, str]:
+    body = urlencode(form).encode()
+    answer = await api.ask(who, "POST", f"/incidents/{incident}", data=body, headers=FORM)
+    return answer.status_code, await answer.get_data(as_text=True)
+
+
+async def previewed(api: Api, incident: UUID, **form: Any) -> str:
+    status, text = await send(api, incident, act="preview", **form)
+    assert status == 200
+    return outside_of(text)
+
+
+def outside_of(page: str) -> str:
+    found = re.search(r'<div id="outside".*?>(.*?)</div>\n</form>', page, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+async def count_updates(api: Api) -> int:
+    ((many,),) = await api.rows("select count(*) from incident_updates")
+    return int(many)
+
+
+async def test_what_is_previewed_is_what_the_page_then_says(api: Api) -> None:
+    monitor = await api.new_monitor(name="inner-name-1")
+    page = await api.new_status_page(slug="harbour", title="Harbour Goods")
+    await api.new_component(page, name="Checkout", monitor=monitor.uid)
+    incident = await api.new_incident(title="Payments fail", monitor=monitor.uid)
+    written = await count_updates(api)
+    form = {"status": "identified", "body": "One & two.\r\nThree.", "public": "true"}
+    shown = await previewed(api, incident, **form)
+    assert await count_updates(api) == written
+    assert "Harbour Goods</a>. Anybody can open it." in shown
+    assert "Mail is called “Harbour Goods: Payments fail”. It is about Checkout." in shown
+    assert "inner-name-1" not in shown
+    assert (await send(api, incident, act="update", **form))[0] == 303
+    answer = await api.ask("nobody", "GET", "/status/harbour")
+    public = await answer.get_data(as_text=True)
+    for words in ("Payments fail", "Identified", "One &amp; two.\nThree."):
+        assert words in shown
+        assert words in public
+
+
+async def test_what_leadline_opened_is_called_by_the_page_s_own_name(api: Api) -> None:
+    monitor = await api.new_monitor(name="inner-name-1")
+    for slug, name in (("one", "Checkout"), ("two", "Till")):
+        page = await api.new_status_page(slug=slug, title=f"Page {slug}")
+        await api.new_component(page, name=name, monitor=monitor.uid)
+    incident = await api.new_incident(title="inner-name-1 is down", monitor=monitor.uid)
+    async with api.pool.transaction("opened by itself") as tx:
+        await tx.execute("update incidents set source = 'auto'")
+    shown = await previewed(api, incident, status="identified", body="We know.", public="true")
+    assert "<h4>Checkout is down</h4>" in shown
+    assert "<h4>Till is down</h4>" in shown
+    assert "inner-name-1" not in shown
+
+
+async def test_where_nobody_outside_reads_it_that_is_said(api: Api) -> None:
+    monitor = await api.new_monitor()
+    incident = await api.new_incident(monitor=monitor.uid)
+    form = {"status": "identified", "body": "We know."}
+    assert "No status page shows this incident" in await previewed(
+        api, incident, **form, public="true"
+    )
+    page = await api.new_status_page(visibility=Visibility.INTERNAL, title="Inside")
+    await api.new_component(page, monitor=monitor.uid)
+    shown = await previewed(api, incident, **form, public="true")
+    assert "Only internal pages show it: nobody outside reads it." in shown
+    assert "Inside</a>. Only members can open it." in shown
+    assert "Mail is called" not in shown
+    other = await api.new_status_page(visibility=Visibility.UNLISTED, title="Quiet")
+    await api.new_component(other, monitor=monitor.uid)
+    shown = await previewed(api, incident, **form, public="true")
+    assert "nobody outside" not in shown
+    assert "Quiet</a>. Whoever has the address can open it." in shown
+    shown = await previewed(api, incident, **form)
+    assert "It is for the team: nobody outside reads it." in shown
+    assert "Quiet" not in shown
+
+
+async def test_an_incident_about_nothing_in_particular_is_read_on_its_project_s_pages(
+    api: Api,
+) -> None:
+    await api.new_status_page(title="Of the shop")
+    await api.new_status_page(title="Of the mill", project=api.projects["acme/mill"][1])
+    await api.new_status_page(title="Of all", project=None)
+    incident = await api.new_incident()
+    shown = await previewed(api, incident, status="identified", body="We know.", public="true")
+    assert "Of the shop" in shown
+    assert "Of the mill" not in shown
+    assert "Of all" not in shown
+
+
+async def test_a_preview_keeps_all_that_was_typed_and_says_what_would_be_refused(api: Api) -> None:
+    incident = await api.new_incident()
+    status, text = await send(api, incident, act="preview", status="monitoring", body="Half a sent")
+    assert status == 200
+    assert "\nHalf a sent</textarea>" in text
+    assert '<option value="monitoring" selected>' in text
+    assert re.search(r'<input id="public"[^>]*checked', text) is None
+    for form, said in (
+        ({"status": "investigating", "body": " "}, "must say something"),
+        ({"status": "identified", "body": "x" * 10_001}, "must be at most 10000 characters"),
+    ):
+        status, text = await send(api, incident, act="preview", public="true", **form)
+        assert status == 400
+        assert said in text
+        assert outside_of(text).strip() == ""
+    assert (await send(api, incident, act="preview", status="nonsense", body="x"))[0] == 400
+    await send(api, incident, act="update", status="monitoring", body="x")
+    status, text = await send(api, incident, act="preview", status="identified", body="Back")
+    assert status == 400
+    assert "a status only moves forward" in text
+    assert "\nBack</textarea>" in text
+
+
+async def test_a_note_on_what_is_over_is_previewed_too(api: Api) -> None:
+    await api.new_status_page(title="Harbour Goods")
+    incident = await api.new_incident(status=Status.RESOLVED)
+    form = {"for": "all", "body": "Money was sent back."}
+    assert "It is for the team" in await previewed(api, incident, **form)
+    status, text = await send(api, incident, act="preview", public="true", **form)
+    assert status == 200
+    assert "Money was sent back.</p>" in outside_of(text)
+    assert re.search(r'<input id="public"[^>]*checked', text)
+
+
+async def test_who_may_not_write_previews_nothing_and_no_text_is_markup(api: Api) -> None:
+    page = await api.new_status_page(title=NASTY)
+    await api.new_component(page, name=NASTY)
+    incident = await api.new_incident(title=NASTY)
+    assert (await send(api, incident, "viewer", act="preview", body="x"))[0] == 403
+    assert (await send(api, incident, "stranger", act="preview", body="x"))[0] == 404
+    form = {"status": "identified", "body": NASTY, "public": "true"}
+    status, text = await send(api, incident, act="preview", **form)
+    assert status == 200
+    assert "<img" not in text
+    assert outside_of(text).count("&lt;img src=x onerror=alert(1)&gt;") == 5
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_is_typed_is_shown_as_it_will_be_read(
+    open_page: Open, leadline: Daemon, project: str, scripts: bool
+) -> None:
+    title = f"Harbour {uuid4()}"
+    make_page(leadline, project, title=title)
+    body = {"title": "Payments fail", "status": "investigating"}
+    incident = leadline.api("POST", f"/projects/{project}/incidents", body)["id"]
+    page = open_page(f"/incidents/{incident}", scripts=scripts)
+    outside = page.locator("#outside article").filter(has_text=title)
+    page.get_by_label("Message").press_sequentially("We look <b>into</b> it.")
+    if not scripts:
+        expect(outside).to_have_count(0)
+        page.get_by_role("button", name="Preview").click()
+    expect(outside).to_contain_text("We look <b>into</b> it.")
+    expect(outside).to_contain_text("Investigating")
+    page.get_by_label("Status", exact=True).select_option("identified")
+    if not scripts:
+        page.get_by_role("button", name="Preview").click()
+    expect(outside).to_contain_text("Identified")
+    expect(page.get_by_label("Message")).to_have_value("We look <b>into</b> it.")
+    page.get_by_role("button", name="Write the update").click()
+    expect(page.locator("#outside article")).to_have_count(0)
+    expect(page.locator(".timeline")).to_contain_text("We look <b>into</b> it.")
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_preview_is_for_everybody_and_no_wider_than_a_phone(
+    open_page: Open, leadline: Daemon, project: str, scheme: Any
+) -> None:
+    make_page(leadline, project, title=f"Harbour-{'x' * 120}")
+    body = {"title": f"Payments-{'x' * 120}", "status": "investigating"}
+    incident = leadline.api("POST", f"/projects/{project}/incidents", body)["id"]
+    page = open_page(f"/incidents/{incident}", scheme=scheme, bypass_csp=True)
+    page.get_by_label("Message").fill("x" * 200)
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#outside article").first).to_contain_text("x" * 200)
+    assert violations(page) == []
+    page.set_viewport_size(PHONE)
+    assert overflow(page) <= 0
+    assert violations(page) == []

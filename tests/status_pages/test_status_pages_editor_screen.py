@@ -1,0 +1,495 @@
+"""The status pages of the console: what each tells, and the editor without scripts.
+
+What the preview shows is held against the public page itself.
+"""
+
+import html
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from leadline.http.auth.passwords import Passwords
+from leadline.http.wire.app_context import Options
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.senders.send_result import Mail, Means
+from leadline.storage.engine.pools import Pool
+from leadline.storage.status_pages.rules.status_page import COMPONENTS_MOST, Visibility
+from leadline.storage.status_pages.rules.status_page import Status as PageStatus
+from leadline.storage.status_pages.rules.status_page_edit import moved_positions
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api, open_api
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+PAGE_BYTES_MOST = 100_000
+NASTY = "<img src=x onerror=alert(1)>\"'&"
+
+
+async def send(api: Api, path: str, who: str = "org_admin", **form: Any) -> Any:
+    return await api.ask(who, "POST", path, data=urlencode(form).encode(), headers=FORM)
+
+
+async def text_of(answer: Any) -> str:
+    return str(await answer.get_data(), "utf-8")
+
+
+async def seen(api: Api, path: str, who: str = "org_admin", status: int = 200) -> str:
+    answer = await api.ask(who, "GET", path)
+    text = await text_of(answer)
+    assert answer.status_code == status, text[-600:]
+    return text
+
+
+def first_line(page: str) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", page, re.DOTALL)
+    assert found is not None
+    return html.unescape(re.sub(r"<[^>]*>", "", found[1])).strip()
+
+
+def all_of(api: Api, project: str = "acme/shop") -> str:
+    return f"/projects/{api.projects[project][1]}/status-pages"
+
+
+def value_of(page: str, field: str) -> str:
+    found = re.search(rf'<input id="{field}"[^>]* value="([^"]*)"', page)
+    assert found is not None, field
+    return html.unescape(found[1])
+
+
+async def names(api: Api) -> list[str]:
+    rows = await api.rows("select name from status_components order by position, id")
+    return [name for (name,) in rows]
+
+
+async def test_the_list_says_what_each_page_tells_its_readers_now(api: Api) -> None:
+    assert first_line(await seen(api, all_of(api), "viewer")) == "No status page yet"
+    good = await api.new_status_page(title="Harbour", slug="harbour", project=None)
+    await api.new_component(good)
+    page = await seen(api, all_of(api), "viewer")
+    assert first_line(page) == "The status page tells of no trouble"
+    bad = await api.new_status_page(title="Mill", slug="mill")
+    await api.new_component(bad, manual_status=PageStatus.MAJOR_OUTAGE)
+    page = await seen(api, all_of(api), "viewer")
+    assert first_line(page) == "1 of 2 status pages tells of trouble"
+    for slug in ("harbour", "mill"):
+        public = first_line(await seen(api, f"/status/{slug}", "nobody"))
+        assert html.escape(public) in page
+        assert f"/status/{slug}</a>" in page
+
+
+async def test_who_may_only_look_is_given_no_token_and_nothing_to_press(api: Api) -> None:
+    uid = await api.new_status_page(visibility=Visibility.UNLISTED, title="Quiet")
+    component = await api.new_component(uid)
+    one = f"{all_of(api)}/{uid}"
+    for who in ("viewer", "editor", "project_admin", "shopkeeper"):
+        for path in (all_of(api), one):
+            page = await seen(api, path, who)
+            assert "Quiet" in page
+            assert "token=" not in page
+            assert "status-pages/new" not in page
+            assert f'action="{one}' not in page
+        await seen(api, f"{one}/preview", who, 403)
+        await seen(api, f"{one}/delete", who, 403)
+        for form in ({"act": f"remove:{component}"}, {"act": "page", "title": "Mine"}):
+            assert (await send(api, one, who, **form)).status_code == 403
+        assert (await send(api, f"{one}/delete", who)).status_code == 403
+    page = await seen(api, one)
+    found = re.search(r'href="([^"]*token=[^"]*)"', page)
+    assert found is not None
+    address = html.unescape(found[1]).partition("//")[2].partition("/")[2]
+    assert "Quiet" in await seen(api, f"/{address}", "nobody")
+
+
+async def test_a_page_of_another_project_or_organization_is_not_there(api: Api) -> None:
+    mill = await api.new_status_page(project=api.projects["acme/mill"][1], title="Of the mill")
+    assert "Of the mill" not in await seen(api, all_of(api), "shopkeeper")
+    for path in ("", "/preview", "/delete"):
+        status = 404 if path == "" else 403
+        await seen(api, f"{all_of(api)}/{mill}{path}", "shopkeeper", status)
+        await seen(api, f"{all_of(api)}/{mill}{path}")
+    strange = all_of(api, next(name for name in api.projects if name.startswith("other/")))
+    await seen(api, f"{strange}/{mill}", "stranger", 404)
+    for path, act in ((f"{strange}/{mill}/delete", ""), (f"{strange}/{mill}", "page")):
+        assert (await send(api, path, "stranger", act=act, title="X")).status_code == 404
+    assert await api.rows("select title from status_pages") == [("Of the mill",)]
+
+
+async def test_what_a_component_shows_is_named_to_those_who_see_its_project(api: Api) -> None:
+    uid = await api.new_status_page(project=None)
+    mill = await api.new_monitor("acme/mill", name="inner-name-1")
+    await api.new_component(uid, name="Grinding", monitor=mill.uid)
+    one = f"{all_of(api)}/{uid}"
+    page = await seen(api, one, "shopkeeper")
+    assert "Grinding" in page
+    assert "a monitor of another project" in page
+    assert "inner-name-1" not in page
+    assert str(mill.uid) not in page
+    assert f'<a href="/monitors/{mill.uid}">monitor inner-name-1</a>' in await seen(
+        api, one, "viewer"
+    )
+
+
+async def test_the_largest_page_and_the_longest_list_stay_small(api: Api) -> None:
+    uid = await api.new_status_page(title="Large")
+    first = await api.new_component(uid)
+    async with api.pool.transaction("as many as may be") as tx:
+        await tx.execute(
+            "insert into status_components (org, uid, page, name, description, group_name,"
+            " position, source, manual_status, created_at, updated_at)"
+            " select org, gen_random_uuid(), page, repeat('n', 40), '', 'A group of them', n,"
+            " source, manual_status, created_at, updated_at"
+            " from status_components, generate_series(1, %(more)s) n",
+            more=COMPONENTS_MOST - 1,
+        )
+    one = f"{all_of(api)}/{uid}"
+    moves = 0
+    for number in range(1, 5):
+        page = await seen(api, f"{one}?find=&page={number}")
+        moves += page.count('aria-label="Move')
+        assert len(page.encode()) < PAGE_BYTES_MOST
+    assert moves == 2 * COMPONENTS_MOST - 2
+    # Whoever moves something past the end of what is shown is led to where it went.
+    form = {"act": f"down:{first}", "find": ""}
+    for place in range(1, 51):
+        answer = await send(api, one, **form)
+        page = await seen(api, answer.headers["Location"].partition("#")[0])
+        assert f'id="c-{first}"><span>{place + 1}</span>' in page
+    assert "Page 2 of 4" in page
+    ((other,),) = await api.rows("select uid from status_components where position = 60")
+    answer = await send(api, one, act=f"remove:{other}", page="2")
+    assert answer.headers["Location"] == f"{one}?page=2#parts"
+    for _ in range(20):
+        await api.new_status_page()
+    text = await seen(api, all_of(api), "viewer")
+    assert first_line(text) == "21 status pages"
+    assert "Page 1 of 2" in text
+    assert text.count("/status-pages/0") == 20
+    assert (await seen(api, f"{all_of(api)}?page=2")).count("/status-pages/0") == 1
+
+
+async def test_a_page_is_made_of_a_project_or_of_the_organization(api: Api) -> None:
+    for scope, project in (("project", api.project), ("organization", None)):
+        form = {"title": scope, "slug": scope, "visibility": "internal", "scope": scope}
+        made = await send(api, f"{all_of(api)}/new", **form)
+        assert made.status_code == 303
+        rows = await api.rows(
+            "select g.visibility, p.uid from status_pages g left join projects p"
+            " on p.org = g.org and p.id = g.project where g.slug = %(slug)s",
+            slug=scope,
+        )
+        assert rows == [("internal", project)]
+        assert first_line(await seen(api, made.headers["Location"])) == scope
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "said"),
+    [
+        ("title", " ", "Title must not be blank."),
+        ("title", "x" * 201, "Title must be at most 200 characters."),
+        ("slug", "Not a slug", "Address must match"),
+        ("slug", "taken", "Address: another page has it."),
+    ],
+)
+async def test_a_page_that_cannot_be_keeps_what_was_typed(
+    api: Api, field: str, given: str, said: str
+) -> None:
+    await api.new_status_page(slug="taken")
+    form = {"title": NASTY, "slug": "mine", "visibility": "unlisted", "scope": "organization"}
+    answer = await send(api, f"{all_of(api)}/new", **{**form, field: given})
+    page = await text_of(answer)
+    assert answer.status_code == 400
+    assert re.search(rf'id="wrong-{field}" role="alert">{re.escape(said)}', page)
+    assert re.search(rf'<input id="{field}"[^>]*aria-invalid="true"', page)
+    assert value_of(page, "title") == ({**form, field: given})["title"]
+    assert value_of(page, "slug") == ({**form, field: given})["slug"]
+    assert '<option value="unlisted" selected>' in page
+    assert '<option value="organization" selected>' in page
+    assert "<img" not in page
+
+
+async def test_what_is_there_is_found_by_a_part_of_its_name_and_added(api: Api) -> None:
+    uid = await api.new_status_page()
+    one = f"{all_of(api)}/{uid}"
+    monitor = await api.new_monitor(name="Checkout 100% sure")
+    await api.new_monitor("acme/mill", name="Checkout of the mill")
+    service = await api.new_service(name="Check-in")
+    page = await seen(api, f"{one}?find=CHECK")
+    assert f"add-monitor:{monitor.uid}" in page
+    assert f"add-service:{service}" in page
+    assert "of the mill" not in page, "the page is the shop's"
+    assert "add-service" not in await seen(api, f"{one}?find=%25")
+    assert "is called so" in await seen(api, f"{one}?find=_heck")
+    assert "add-monitor" not in await seen(api, one)
+    assert "add-monitor" not in await seen(api, f"{one}?find=check", "viewer")
+    form = {"find": "check", "act": f"add-monitor:{monitor.uid}", "name": "Checkout"}
+    answer = await send(api, one, **form)
+    assert answer.status_code == 303
+    assert answer.headers["Location"].startswith(f"{one}?find=check&at=")
+    assert (await send(api, one, act=f"add-service:{service}", name="Check-in")).status_code == 303
+    page = await seen(api, f"{one}?find=check")
+    assert page.count(", on the page") == 2
+    assert f'<a href="/monitors/{monitor.uid}">monitor Checkout 100% sure</a>' in page
+    assert await names(api) == ["Checkout", "Check-in"]
+
+
+async def test_a_page_of_the_organization_finds_what_is_in_any_project(api: Api) -> None:
+    uid = await api.new_status_page(project=None)
+    await api.new_monitor("acme/mill", name="Checkout of the mill")
+    assert "Checkout of the mill" in await seen(api, f"{all_of(api)}/{uid}?find=check")
+
+
+async def test_what_is_elsewhere_is_not_added(api: Api) -> None:
+    uid = await api.new_status_page()
+    mill = await api.new_monitor("acme/mill")
+    one = f"{all_of(api)}/{uid}"
+    answer = await send(api, one, find="", act=f"add-monitor:{mill.uid}", name="Mine")
+    assert answer.status_code == 400
+    assert await names(api) == []
+    other = await api.new_component()
+    for act in ("remove", "up", "down", "component"):
+        form = {"act": f"{act}:{other}", "name": "Mine"}
+        assert (await send(api, one, **form)).status_code == 404
+    assert (await send(api, one, act="remove:nonsense")).status_code == 404
+    assert (await send(api, one, act="nonsense")).status_code == 400
+    assert len(await names(api)) == 1
+
+
+async def test_a_name_that_cannot_be_is_said_at_the_hit_and_kept(api: Api) -> None:
+    uid = await api.new_status_page()
+    monitor = await api.new_monitor(name="Checkout")
+    one = f"{all_of(api)}/{uid}"
+    form = {"find": "check", "act": f"add-monitor:{monitor.uid}", "name": "x" * 101}
+    answer = await send(api, one, **form)
+    page = await text_of(answer)
+    assert answer.status_code == 400
+    assert f'id="wrong-{monitor.uid}" role="alert">Name must be at most 100 characters.' in page
+    assert "x" * 101 in page
+
+
+async def test_one_that_is_set_by_hand_is_added_edited_and_removed(api: Api) -> None:
+    uid = await api.new_status_page(slug="by-hand")
+    one = f"{all_of(api)}/{uid}"
+    form = {"act": "add-manual", "name": "Phone", "group": "Desk", "manual_status": "degraded"}
+    refused = await send(api, one, **{**form, "name": " "})
+    page = await text_of(refused)
+    assert refused.status_code == 400
+    assert 'id="wrong-new-name" role="alert">Name must not be blank.' in page
+    assert value_of(page, "new-group") == "Desk"
+    assert '<option value="degraded" selected>' in page
+    assert (await send(api, one, **form)).status_code == 303
+    ((component,),) = await api.rows("select uid from status_components")
+    edited = {
+        "act": f"component:{component}",
+        "name": "Telephone",
+        "group": "",
+        "description": "Weekdays",
+        "manual_status": "major_outage",
+    }
+    refused = await send(api, one, **{**edited, "group": "g" * 101})
+    page = await text_of(refused)
+    assert refused.status_code == 400
+    assert 'id="wrong-group" role="alert">Group must be at most 100 characters.' in page
+    assert value_of(page, "name") == "Telephone"
+    assert "\nWeekdays</textarea>" in page
+    assert '<option value="major_outage" selected>' in page
+    assert (await send(api, one, **edited)).status_code == 303
+    columns = "name, group_name, description, manual_status"
+    rows = await api.rows(f"select {columns} from status_components")
+    assert rows == [("Telephone", "", "Weekdays", "major_outage")]
+    assert first_line(await seen(api, "/status/by-hand", "nobody")) == "Telephone is down"
+    assert (await send(api, one, act=f"remove:{component}")).status_code == 303
+    assert await names(api) == []
+
+
+async def test_a_button_that_is_pressed_twice_adds_once(api: Api) -> None:
+    uid = await api.new_status_page()
+    monitor = await api.new_monitor()
+    one = f"{all_of(api)}/{uid}"
+    for form in (
+        {"act": f"add-monitor:{monitor.uid}", "name": "Checkout"},
+        {"act": "add-manual", "name": "Checkout", "manual_status": "degraded"},
+    ):
+        first, second = await send(api, one, **form), await send(api, one, **form)
+        assert (first.status_code, second.status_code) == (303, 303)
+        assert first.headers["Location"] == second.headers["Location"]
+    assert await names(api) == ["Checkout", "Checkout"]
+    await send(api, one, act=f"add-monitor:{monitor.uid}", name="Till")
+    assert len(await names(api)) == 3
+
+
+async def test_components_change_places_and_stop_at_the_ends(api: Api) -> None:
+    uid = await api.new_status_page()
+    for name in ("A", "B", "C"):
+        await api.new_component(uid, name=name)
+    one = f"{all_of(api)}/{uid}"
+    of = dict(await api.rows("select name, uid from status_components"))
+    for act, name, after in (
+        ("down", "A", "BAC"),
+        ("down", "A", "BCA"),
+        ("down", "A", "BCA"),
+        ("up", "C", "CBA"),
+        ("up", "C", "CBA"),
+    ):
+        assert (await send(api, one, act=f"{act}:{of[name]}")).status_code == 303
+        assert "".join(await names(api)) == after
+    page = await seen(api, one)
+    assert 'aria-label="Move C up"' not in page
+    assert 'aria-label="Move A down"' not in page
+    async with api.pool.transaction("as an API may leave them") as tx:
+        await tx.execute("update status_components set position = 7")
+    assert "".join(await names(api)) == "ABC"
+    await send(api, one, act=f"up:{of['C']}")
+    assert "".join(await names(api)) == "ACB"
+
+
+def test_positions_that_differ_are_kept_and_those_that_do_not_are_made_to() -> None:
+    assert moved_positions([0, 10, 20], 0, 1) == [10, 0, 20]
+    assert moved_positions([0, 10, 20], 2, -2) == [10, 20, 0]
+    assert moved_positions([5, 5, 5], 1, 1) == [0, 2, 1]
+    assert moved_positions([3, 4], 1, 1) == [3, 4]
+
+
+async def test_the_page_is_retitled_shown_to_others_and_keeps_a_title_that_cannot_be(
+    api: Api,
+) -> None:
+    uid = await api.new_status_page(title="Before")
+    one = f"{all_of(api)}/{uid}"
+    refused = await send(api, one, act="page", title="", visibility="internal")
+    page = await text_of(refused)
+    assert refused.status_code == 400
+    assert 'id="wrong-title" role="alert">Title must not be blank.' in page
+    assert '<option value="internal" selected>' in page
+    assert "Before" in page
+    answer = await send(api, one, act="page", title="After", visibility="unlisted")
+    assert answer.status_code == 303
+    assert await api.rows("select title, visibility from status_pages") == [("After", "unlisted")]
+    assert "token=" in await seen(api, one)
+
+
+async def test_a_page_is_deleted_once_it_was_said_what_goes_with_it(api: Api) -> None:
+    uid = await api.new_status_page(title="Doomed")
+    await api.new_component(uid)
+    path = f"{all_of(api)}/{uid}/delete"
+    assert first_line(await seen(api, path)) == "Delete Doomed?"
+    assert len(await names(api)) == 1
+    answer = await send(api, path)
+    assert (answer.status_code, answer.headers["Location"]) == (303, all_of(api))
+    assert await api.rows("select count(*) from status_pages") == [(0,)]
+    assert (await send(api, path)).status_code == 404
+
+
+async def test_the_preview_reads_as_the_public_page_does(api: Api) -> None:
+    uid = await api.new_status_page(slug="same", title="Same")
+    monitor = await api.new_monitor(name="inner-name-1")
+    await api.new_component(uid, name="Checkout", monitor=monitor.uid)
+    await api.new_component(uid, name="Phone", manual_status=PageStatus.DEGRADED)
+    await api.new_incident(title="Slow", body="We look into it.", monitor=monitor.uid)
+    preview = await seen(api, f"{all_of(api)}/{uid}/preview")
+    public = await seen(api, "/status/same", "nobody")
+    assert "We look into it." in public
+    assert "inner-name-1" not in preview
+    framed = '<base target="_blank">\n'
+    assert preview.replace(framed, "") == public
+    assert framed in preview
+
+
+async def test_where_mail_can_be_sent_the_preview_offers_it_as_the_page_does(
+    pool: Pool, passwords: Passwords
+) -> None:
+    reach = make_reach(notify_policy(), nameservers=())
+    mail = Mail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
+    means = Means(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
+    options = Options(regions=frozenset({"core"}), public_base_url="https://up.example.com")
+    async with open_api(pool, FROZEN_NOW, passwords, means=means, options=options) as api:
+        uid = await api.new_status_page(slug="mailing")
+        preview = await seen(api, f"{all_of(api)}/{uid}/preview")
+        public = await seen(api, "/status/mailing", "nobody")
+    assert 'type="email"' in public
+    assert preview.replace('<base target="_blank">\n', "") == public
+
+
+async def test_an_internal_page_can_be_previewed_as_the_public_would_read_it(api: Api) -> None:
+    uid = await api.new_status_page(visibility=Visibility.INTERNAL, title="Inside")
+    await api.new_component(uid, manual_status=PageStatus.MAJOR_OUTAGE, name="Phone")
+    assert first_line(await seen(api, f"{all_of(api)}/{uid}/preview")) == "Phone is down"
+
+
+async def test_only_the_editor_frames_and_only_the_preview_is_framed(api: Api) -> None:
+    uid = await api.new_status_page(slug="framed")
+    one = f"{all_of(api)}/{uid}"
+    for path, frames, ancestors in (
+        (one, True, "'none'"),
+        (f"{one}/preview", False, "'self'"),
+        (f"{one}/delete", False, "'none'"),
+        (all_of(api), False, "'none'"),
+        ("/status/framed", False, "'none'"),
+    ):
+        policy = (await api.ask("org_admin", "GET", path)).headers["Content-Security-Policy"]
+        assert ("frame-src 'self'" in policy) is frames, path
+        assert f"frame-ancestors {ancestors}" in policy, path
+        assert "default-src 'none'" in policy
+
+
+async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
+    uid = await api.new_status_page(title=NASTY)
+    await api.new_monitor(name=NASTY)
+    service = await api.new_service(name=NASTY)
+    component = await api.new_component(uid, name=NASTY, group=NASTY, service=service)
+    one = f"{all_of(api)}/{uid}"
+    find = urlencode({"find": NASTY, "edit": component})
+    for path in (all_of(api), one, f"{one}?{find}", f"{one}/preview", f"{one}/delete"):
+        page = await seen(api, path)
+        assert "<img" not in page, path
+        assert "&lt;img src=x onerror=alert(1)&gt;" in page
+        assert " style=" not in page
+        assert page.count("<script") == page.count('<script type="module" src="/static/')
+
+
+async def test_a_host_name_is_set_refused_at_its_field_and_given_up(api: Api) -> None:
+    uid = await api.new_status_page(title="Harbour")
+    one = f"{all_of(api)}/{uid}"
+    answer = await send(api, one, act="domain", domain="Status.Harbour.example")
+    assert answer.status_code == 303
+    assert value_of(await seen(api, one), "domain") == "status.harbour.example"
+    for wrong in ("not a name", "http://status.example", "127.0.0.1"):
+        answer = await send(api, one, act="domain", domain=wrong)
+        page = await text_of(answer)
+        assert answer.status_code == 400
+        assert "Host name" in page
+        assert value_of(page, "domain") == wrong
+    other = await api.new_status_page(title="Mill", slug="mill")
+    answer = await send(
+        api, f"{all_of(api)}/{other}", act="domain", domain="status.harbour.example"
+    )
+    assert answer.status_code == 400
+    assert "another page has it" in await text_of(answer)
+    assert (await send(api, one, act="domain", domain="")).status_code == 303
+    assert await api.rows("select domain from status_page_domains") == []
+
+
+async def test_subscribers_are_found_by_a_part_of_the_address_and_removed(api: Api) -> None:
+    uid = await api.new_status_page(title="Harbour")
+    here = f"{all_of(api)}/{uid}/subscribers"
+    assert first_line(await seen(api, here)) == "0 are told of Harbour"
+    subscriber = await api.new_subscriber(uid)
+    ((address,),) = await api.rows("select address from subscribers")
+    page = await seen(api, here)
+    assert address in page
+    assert "not confirmed yet" in page
+    async with api.pool.transaction("confirm") as tx:
+        await tx.execute("update subscribers set confirmed_at = created_at")
+    assert first_line(await seen(api, here)) == "1 is told of Harbour"
+    part = address[1:6].upper()
+    assert address in await seen(api, f"{here}?find={part}")
+    page = await seen(api, f"{here}?find=%25")
+    assert address not in page
+    assert "No subscriber has an address with that in it." in page
+    for _ in range(2):
+        assert (await send(api, here, remove=str(subscriber))).status_code == 303
+    assert await api.rows("select 1 from subscribers") == []
+    other = await api.new_status_page(title="Mill", slug="mill")
+    kept = await api.new_subscriber(other)
+    assert (await send(api, here, remove=str(kept))).status_code == 303
+    assert await api.rows("select uid from subscribers") == [(kept,)]

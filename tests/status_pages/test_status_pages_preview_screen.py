@@ -1,0 +1,80 @@
+"""The editor of a status page in a real browser: what is saved is read in the frame beside it."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app.browser import PHONE, make_monitor
+from tests.support.app.fixtures import Open
+from tests.support.processes.daemon_process import Daemon
+
+pytestmark = [pytest.mark.needs("chromium")]
+
+
+def make_page(leadline: Daemon, project: str, **given: Any) -> dict[str, Any]:
+    organization = leadline.api("GET", "/organizations")[0]["id"]
+    body = {"slug": f"p-{uuid4()}", "title": "Harbour Goods", "project_id": project, **given}
+    made: dict[str, Any] = leadline.api("POST", f"/organizations/{organization}/status-pages", body)
+    return made
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_each_thing_that_is_saved_is_read_beside_the_form(
+    open_page: Open, leadline: Daemon, project: str, scripts: bool
+) -> None:
+    name = f"Till {uuid4()}"
+    make_monitor(leadline, project, "", name=name, type="push")
+    made = make_page(leadline, project, visibility="internal")
+    page = open_page(f"/projects/{project}/status-pages/{made['id']}", scripts=scripts)
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_role("heading", level=1)).to_have_text("Nothing is shown here yet")
+
+    page.get_by_label("Find", exact=True).fill(name.upper())
+    page.get_by_role("button", name="Find").click()
+    page.get_by_label(f"Name of {name} on the page").fill("Checkout <b>")
+    page.get_by_role("button", name=f"Add monitor {name}").click()
+    expect(frame.get_by_role("heading", name="Checkout <b>")).to_be_visible()
+    expect(page.get_by_label("Find", exact=True)).to_have_value(name.upper())
+
+    page.get_by_text("One whose status is set by hand").click()
+    page.get_by_label("Name", exact=True).fill("Telephone")
+    page.get_by_label("Status", exact=True).select_option("Down")
+    page.get_by_role("button", name="Add it").click()
+    expect(frame.get_by_role("heading", level=1)).to_have_text("Telephone is down")
+
+    page.get_by_role("button", name="Move Telephone up").click()
+    expect(frame.locator(".parts > li").first).to_contain_text("Telephone")
+    page.get_by_role("link", name="Edit Telephone").click()
+    page.get_by_label("Name", exact=True).first.fill("Phone")
+    page.get_by_role("button", name="Save it").click()
+    expect(frame.get_by_role("heading", level=1)).to_have_text("Phone is down")
+    page.get_by_role("button", name="Remove Phone").click()
+    expect(frame.locator(".parts > li")).to_have_count(1)
+
+
+def test_on_a_phone_the_frame_stands_below_the_forms(
+    open_page: Open, leadline: Daemon, project: str
+) -> None:
+    made = make_page(leadline, project)
+    page = open_page(f"/projects/{project}/status-pages/{made['id']}")
+    beside, form = page.locator("iframe").bounding_box(), page.locator("#title").bounding_box()
+    assert beside is not None
+    assert form is not None
+    assert beside["x"] > form["x"] + form["width"] - 1
+    page.set_viewport_size(PHONE)
+    below, form = page.locator("iframe").bounding_box(), page.locator("#title").bounding_box()
+    assert below is not None
+    assert form is not None
+    assert below["y"] > form["y"] + form["height"]
+
+
+def test_a_link_of_the_frame_leads_out_of_it(
+    open_page: Open, leadline: Daemon, project: str
+) -> None:
+    made = make_page(leadline, project)
+    page = open_page(f"/projects/{project}/status-pages/{made['id']}")
+    with page.expect_popup() as opened:
+        page.frame_locator("iframe").get_by_role("link", name="Harbour Goods").click()
+    expect(opened.value.get_by_role("heading", level=1)).to_have_text("Nothing is shown here yet")

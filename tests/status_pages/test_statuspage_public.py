@@ -1,0 +1,113 @@
+"""The JSON that readers of Statuspage know says what the page says, and no more."""
+
+import json
+import re
+from typing import Any
+
+from hypothesis import given
+
+from leadline.http.status_pages.public.statuspage_v2 import FORMS
+from leadline.http.status_pages.public.urls import Addresses
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Page,
+    Status,
+    SummaryState,
+    render,
+)
+from tests.status_pages.test_html_public import shop
+from tests.support.worlds import page_world
+from tests.support.worlds.page_world import SECRET
+
+PLACES = Addresses("https://status.example", "shop")
+# Of the format, and the one word of ours.
+COMPONENT = {
+    "operational",
+    "degraded_performance",
+    "partial_outage",
+    "major_outage",
+    "under_maintenance",
+    "no_data",
+}
+INDICATOR = ["none", "maintenance", "minor", "major", "critical"]
+pages = page_world.facts().map(lambda facts: render(facts, Audience.PUBLIC))
+_UIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def told(page: Page, form: str) -> Any:
+    return json.loads(json.dumps(FORMS[form](page, PLACES)))
+
+
+@given(pages)
+def test_it_says_what_the_page_says(page: Page) -> None:
+    found = told(page, "summary.json")
+    assert [(one["id"], one["name"]) for one in found["components"]] == [
+        (str(one.uid), one.name) for one in page.components
+    ]
+    assert {one["status"] for one in found["components"]} <= COMPONENT
+    unmeasured = [one for one in found["components"] if one["status"] == "no_data"]
+    assert len(unmeasured) == page.summary.unmeasured
+    assert [one["id"] for one in found["incidents"]] == [str(one.uid) for one in page.active]
+    assert len(found["scheduled_maintenances"]) == len(page.maintenance)
+    every = told(page, "incidents.json")["incidents"]
+    assert [one["name"] for one in every] == [one.title for one in [*page.active, *page.recent]]
+    for one, incident in zip(every, [*page.active, *page.recent], strict=True):
+        bodies = [update["body"] for update in one["incident_updates"]]
+        assert bodies == [update.body for update in reversed(incident.updates)]
+
+
+@given(pages)
+def test_no_id_and_no_word_is_told_that_the_page_does_not_tell(page: Page) -> None:
+    known = {str(one.uid) for one in page.components}
+    known |= {str(one.uid) for one in [*page.active, *page.recent]}
+    for form in FORMS:
+        text = json.dumps(told(page, form), ensure_ascii=False)
+        assert SECRET not in text
+        assert set(_UIDS.findall(text)) <= known
+
+
+@given(pages)
+def test_what_is_not_known_is_not_called_fine(page: Page) -> None:
+    said = told(page, "status.json")["status"]["indicator"]
+    nothing_known = page.summary.state in (SummaryState.EMPTY, SummaryState.NO_DATA)
+    assert (said == "unknown") == (nothing_known and not page.active)
+    if said == "none":
+        assert page.summary.status in (Status.OPERATIONAL, Status.NO_DATA)
+        assert all(one.impact == "none" for one in page.active)
+    for one in page.active:
+        if one.impact != "none":
+            assert INDICATOR.index(said) >= INDICATOR.index(one.impact.value)
+
+
+@given(pages)
+def test_maintenance_is_either_running_or_to_come(page: Page) -> None:
+    every = told(page, "scheduled-maintenances.json")["scheduled_maintenances"]
+    parts = [
+        *told(page, "scheduled-maintenances/active.json")["scheduled_maintenances"],
+        *told(page, "scheduled-maintenances/upcoming.json")["scheduled_maintenances"],
+    ]
+    key = ["id", "name"]
+    assert sorted([one[k] for k in key] for one in every) == sorted(
+        [one[k] for k in key] for one in parts
+    )
+
+
+@given(pages)
+def test_an_open_incident_is_unresolved_and_no_other_is(page: Page) -> None:
+    found = told(page, "incidents/unresolved.json")["incidents"]
+    assert all(one["resolved_at"] is None for one in found)
+    assert all(one["status"] != IncidentStatus.RESOLVED for one in found)
+    assert len(found) == len(page.active)
+
+
+def test_each_state_of_a_component_has_its_word() -> None:
+    page = render(shop(Status.OPERATIONAL, Status.DEGRADED, Status.MAINTENANCE), Audience.PUBLIC)
+    found = told(page, "summary.json")
+    assert [one["status"] for one in found["components"]] == [
+        "operational",
+        "degraded_performance",
+        "under_maintenance",
+    ]
+    assert found["status"] == {"indicator": "minor", "description": "Part number 1 is degraded"}
+    assert found["page"]["url"] == "https://status.example/status/shop"

@@ -1,0 +1,215 @@
+"""People subscribe, confirm and leave by forms without scripts; a link alone does nothing."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from leadline.http.auth.passwords import Passwords
+from leadline.http.wire.app_context import SUBSCRIBE_PER_MINUTE, Options
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import notify_policy
+from leadline.probes.senders.send_result import Mail, Means
+from leadline.storage.engine.pools import Pool
+from tests.conftest import FROZEN_NOW
+from tests.status_pages.test_page_subscriptions_api import UNKNOWN, rows, tokens
+from tests.support.app.cast import Api, open_api
+from tests.support.app.paging import new_component, new_page
+
+ADA = "ada@example.com"
+
+
+@pytest.fixture
+async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
+    reach = make_reach(notify_policy(), nameservers=())
+    mail = Mail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
+    options = Options(
+        version="1", regions=frozenset({"core"}), public_base_url="https://up.example.com"
+    )
+    means = Means(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
+    async with open_api(pool, FROZEN_NOW, passwords, means=means, options=options) as made:
+        yield made
+
+
+async def get(api: Api, path: str) -> tuple[int, str, Any]:
+    answer = await api.client.get(path)
+    return answer.status_code, await answer.get_data(as_text=True), answer.headers
+
+
+async def post(api: Api, path: str, *fields: tuple[str, str]) -> tuple[int, str, Any]:
+    answer = await api.client.post(
+        path,
+        data=urlencode(fields),
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    return answer.status_code, await answer.get_data(as_text=True), answer.headers
+
+
+async def test_from_the_page_to_a_yes_and_to_an_end(api: Api) -> None:
+    page = await new_page(api)
+    where = f"/status/{page['slug']}"
+    _, shown, _ = await get(api, where)
+    assert f'action="{where}/subscribe"' in shown
+    status, said, _ = await post(api, f"{where}/subscribe", ("email", ADA))
+    assert status == 200
+    assert "One more step" in said
+    (token,) = await tokens(api)
+    status, asked, headers = await get(api, f"/status/confirm/{token}")
+    assert status == 200
+    assert "Yes, tell me" in asked
+    assert ADA in asked
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert await rows(api, "select confirmed_at from subscribers") == [(None,)]
+    status, done, _ = await post(api, f"/status/confirm/{token}")
+    assert (status, "You will be told" in done) == (200, True)
+    assert await rows(api, "select confirmed_at is null from subscribers") == [(False,)]
+    status, asked, _ = await get(api, f"/status/unsubscribe/{token}")
+    assert (status, "Tell me no more" in asked) == (200, True)
+    assert await tokens(api) == [token]
+    status, done, _ = await post(api, f"/status/unsubscribe/{token}")
+    assert (status, "You are told no more" in done) == (200, True)
+    assert not await tokens(api)
+    status, again, _ = await get(api, f"/status/unsubscribe/{token}")
+    assert (status, "has ended" in again) == (200, True)
+
+
+async def test_what_is_said_is_the_same_for_who_is_known(api: Api) -> None:
+    page = await new_page(api)
+    where = f"/status/{page['slug']}/subscribe"
+    _, first, _ = await post(api, where, ("email", ADA))
+    (token,) = await tokens(api)
+    await post(api, f"/status/confirm/{token}")
+    _, known, _ = await post(api, where, ("email", ADA))
+    _, other, _ = await post(api, where, ("email", "bob@example.com"))
+    assert first == known == other
+    assert ADA not in first
+
+
+async def test_a_fault_stands_beside_its_field_and_loses_nothing(api: Api) -> None:
+    page = await new_page(api)
+    component = await new_component(api, page, "Search", manual_status="operational")
+    where = f"/status/{page['slug']}/subscribe"
+    typed = '"><script>alert(1)</script>'
+    status, shown, _ = await post(api, where, ("email", typed), ("component", component["id"]))
+    assert status == 400
+    assert "Is not an e-mail address." in shown
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert f'value="{component["id"]}" checked' in shown
+    status, shown, _ = await post(api, where, ("url", "http://example.com/"))
+    assert (status, "Must be an https URL" in shown) == (400, True)
+    assert 'value="http://example.com/"' in shown
+    status, shown, _ = await post(api, where, ("email", ADA), ("component", "x"))
+    assert (status, "Must be components of the page." in shown) == (400, True)
+    status, shown, _ = await post(api, where)
+    assert status == 400
+    assert not await tokens(api)
+
+
+async def test_choosing_components_is_kept(api: Api) -> None:
+    page = await new_page(api)
+    component = await new_component(api, page, "Search", manual_status="operational")
+    where = f"/status/{page['slug']}/subscribe"
+    _, form, _ = await get(api, where)
+    assert component["id"] in form
+    await post(api, where, ("email", ADA), ("component", component["id"]))
+    ((chosen,),) = await rows(api, "select asked_components::text[] from subscribers")
+    assert chosen == [component["id"]]
+    (token,) = await tokens(api)
+    assert "an incident that is about Search." in (await get(api, f"/status/confirm/{token}"))[1]
+
+
+async def test_too_often_is_said_on_the_form(api: Api) -> None:
+    page = await new_page(api)
+    where = f"/status/{page['slug']}/subscribe"
+    for n in range(SUBSCRIBE_PER_MINUTE):
+        assert (await post(api, where, ("email", f"a{n}@example.com")))[0] == 200
+    status, shown, headers = await post(api, where, ("email", ADA))
+    assert (status, "too often" in shown) == (429, True)
+    assert f'value="{ADA}"' in shown
+    assert int(headers["Retry-After"]) >= 1
+
+
+async def test_an_unlisted_page_stays_open_to_its_form(api: Api) -> None:
+    page = await new_page(api, visibility="unlisted")
+    opens = urlencode({"token": page["unlisted_token"]})
+    where = f"/status/{page['slug']}"
+    _, shown, _ = await get(api, f"{where}?{opens}")
+    assert f'action="{where}/subscribe?{opens}"' in shown
+    assert (await get(api, f"{where}/subscribe"))[0] == 404
+    assert (await post(api, f"{where}/subscribe", ("email", ADA)))[0] == 404
+    assert (await post(api, f"{where}/subscribe?{opens}", ("email", ADA)))[0] == 200
+
+
+async def test_an_old_or_foreign_link_is_answered_calmly(api: Api) -> None:
+    for method in (get, post):
+        status, said, _ = await method(api, f"/status/confirm/{UNKNOWN}")
+        assert (status, "not valid any more" in said) == (404, True)
+    for path in ("/status/confirm/nonsense", "/status/unsubscribe/nonsense"):
+        for method in (get, post):
+            status, said, headers = await method(api, path)
+            assert (status, "not valid any more" in said) == (404, True)
+            assert headers["Referrer-Policy"] == "no-referrer"
+    assert (await post(api, f"/status/unsubscribe/{UNKNOWN}"))[0] == 200
+
+
+async def test_both_at_once_is_refused_and_loses_neither(api: Api) -> None:
+    page = await new_page(api)
+    where = f"/status/{page['slug']}/subscribe"
+    status, shown, _ = await post(api, where, ("email", ADA), ("url", "https://example.com/"))
+    assert (status, "one too many" in shown) == (400, True)
+    assert ADA in shown
+    assert "https://example.com/" in shown
+    assert not await tokens(api)
+
+
+async def test_who_has_subscribed_five_times_may_still_confirm(api: Api) -> None:
+    page = await new_page(api)
+    where = f"/status/{page['slug']}/subscribe"
+    for n in range(SUBSCRIBE_PER_MINUTE):
+        assert (await post(api, where, ("email", f"a{n}@example.com")))[0] == 200
+    first, *_ = await tokens(api)
+    for _ in range(SUBSCRIBE_PER_MINUTE):
+        assert (await post(api, f"/status/confirm/{first}"))[0] == 200
+    status, said, headers = await post(api, f"/status/confirm/{first}")
+    assert (status, "Not yet" in said) == (429, True)
+    assert int(headers["Retry-After"]) >= 1
+
+
+async def test_without_an_address_to_link_to_there_is_no_form(
+    pool: Pool, passwords: Passwords
+) -> None:
+    async with open_api(pool, FROZEN_NOW, passwords) as api:
+        page = await new_page(api)
+        where = f"/status/{page['slug']}/subscribe"
+        status, shown, _ = await get(api, where)
+        assert (status, "<form" in shown, "feeds that you can follow" in shown) == (
+            200,
+            False,
+            True,
+        )
+        status, shown, _ = await post(api, where, ("email", ADA))
+        assert (status, "Cannot be written to by this installation." in shown) == (503, True)
+
+
+async def test_a_page_without_mail_has_no_field_for_an_address(
+    pool: Pool, passwords: Passwords
+) -> None:
+    async with open_api(pool, FROZEN_NOW, passwords) as api:
+        page = await new_page(api)
+        _, shown, _ = await get(api, f"/status/{page['slug']}")
+        assert 'name="email"' not in shown
+        assert "Follow the incidents as a feed" in shown
+
+
+@pytest.mark.parametrize("slug", ["confirm", "unsubscribe"])
+async def test_no_page_is_called_as_what_stands_beside_pages(api: Api, slug: str) -> None:
+    answer = await api.ask(
+        "org_admin",
+        "POST",
+        f"/api/v1/organizations/{api.org}/status-pages",
+        {"slug": slug, "title": "x"},
+    )
+    assert answer.status_code == 400

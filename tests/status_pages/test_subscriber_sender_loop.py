@@ -1,0 +1,418 @@
+"""Whoever subscribed is told what the page shows, once each; whoever did not is asked at most, and
+whoever left, refused or was never asked is sent nothing."""
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+import trustme
+
+from leadline.http.status_pages.public.page_text import update_word
+from leadline.probes.net.egress_policy import notify_policy, probe_policy
+from leadline.probes.net.tls_contexts import Contexts
+from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.rules.incident import Source, Status
+from leadline.storage.notifications.tables import outbox
+from leadline.storage.status_pages.queries.status_page_subscribers import select_subscription
+from leadline.storage.status_pages.rules.status_page import Visibility
+from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, Kind
+from leadline.storage.status_pages.tables.subscribers import drop_unconfirmed
+from leadline.storage.status_pages.transactions import fan_out as pass_on
+from leadline.storage.status_pages.transactions import subscribe
+from leadline.storage.status_pages.transactions.edit_pages import delete_page, update_page
+from tests.support.peers.mail_server import Box, Server, serving_mail
+from tests.support.peers.real_servers import HOST, write_certificate
+from tests.support.peers.servers import answer, read_head
+from tests.support.worlds.leasing import Arrival, means
+from tests.support.worlds.subscribing import BASE, Readers, readers_of, text_of, token_of
+from tests.support.worlds.world import World
+
+ADA, BOB = "ada@example.com", "bob@example.com"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving_mail(Box()) as server:
+        yield server
+
+
+@pytest.fixture
+async def readers(world: World, server: Server) -> Readers:
+    return await readers_of(world, server)
+
+
+async def test_who_says_yes_is_told_in_the_pages_words_until_they_leave(readers: Readers) -> None:
+    async with readers.delivering():
+        await readers.ask(ADA)
+        (question,) = await readers.until_letters(1)
+        token = token_of(question)
+        assert f"{BASE}/status/confirm/{token}" in text_of(question)
+        assert question["List-Unsubscribe"] is None
+        assert await readers.confirm(token)
+        incident = await readers.open_incident()
+        await readers.say(incident.uid, Status.IDENTIFIED, "A partner is slow.\nWe wait.")
+        await readers.say(incident.uid, None, "Only for us.", public=False)
+        await readers.say(incident.uid, Status.RESOLVED, "It works again.")
+        _, opened, found, over = await readers.until_letters(4)
+        await readers.leave(token)
+        await readers.open_incident(title="Another")
+        await readers.until_quiet()
+    assert len(readers.letters()) == 4
+    for letter, status, body in (
+        (opened, Status.INVESTIGATING, "We look into it."),
+        (found, Status.IDENTIFIED, "A partner is slow.\nWe wait."),
+        (over, Status.RESOLVED, "It works again."),
+    ):
+        assert letter["To"] == ADA
+        assert letter["Subject"] == "Acme: Payments fail"
+        assert f"{update_word(status)}: Payments fail" in text_of(letter)
+        assert body in text_of(letter)
+        assert f"{BASE}/status/shop" in text_of(letter)
+        assert f"{BASE}/status/unsubscribe/{token}" in text_of(letter)
+        one_click = f"<{BASE}/api/v1/public/subscriptions/{token}>"
+        assert letter["List-Unsubscribe"] == one_click
+        assert letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        assert letter["References"] == opened["References"]
+    assert readers.server is not None
+    sent = readers.server.box.envelopes[-1].content
+    assert isinstance(sent, bytes)
+    assert f"\r\nList-Unsubscribe: {one_click}\r\n".encode() in sent, "it is no encoded word"
+    assert max(len(line) for line in sent.split(b"\r\n")) <= 998
+    assert len({letter["Message-ID"] for letter in (opened, found, over)}) == 3
+    assert "owner" not in "".join(str(letter) for letter in readers.letters())
+
+
+async def test_who_did_not_say_yes_is_told_nothing(readers: Readers, world: World) -> None:
+    async with readers.delivering():
+        await readers.ask(ADA)
+        (question,) = await readers.until_letters(1)
+        await readers.open_incident()
+        await readers.until_quiet()
+        world.now = Instant(world.now + 24 * HOUR)
+        assert not await readers.confirm(token_of(question)), "a day is over"
+        async with world.pool.transaction("drop") as tx:
+            await drop_unconfirmed(tx)
+    assert len(readers.letters()) == 1
+    assert not await readers.rows("select id from subscribers")
+
+
+async def test_an_address_is_asked_once_in_ten_minutes_wherever_it_is_named(
+    readers: Readers, world: World
+) -> None:
+    async with readers.delivering():
+        for address in (ADA, ADA.upper(), "Ada@Example.com"):
+            await readers.ask(address)
+        first = readers.page
+        await readers.open_page(slug="other", title="Other")
+        await readers.ask(ADA)
+        await readers.until_letters(1)
+        # Settled too: by the clock that is set forward its lease would have ended.
+        await readers.until_quiet()
+        world.now = Instant(world.now + 10 * MINUTE - 1)
+        await readers.ask(ADA)
+        await readers.until_quiet()
+        assert len(readers.letters()) == 1
+        world.now = Instant(world.now + 1)
+        readers.page = first
+        await readers.ask(ADA)
+        once, again = await readers.until_letters(2)
+    assert token_of(once) == token_of(again), "it is one subscription"
+
+
+async def test_who_chose_a_component_is_told_of_that_one(readers: Readers, world: World) -> None:
+    pay, search = await world.monitor(), await world.monitor()
+    paying = await readers.component(pay, "Payments")
+    await readers.component(search, "Search")
+    async with readers.delivering():
+        await readers.ask(ADA, Kind.MAIL, paying)
+        (question,) = await readers.until_letters(1)
+        await readers.confirm(token_of(question))
+        await readers.open_incident(search, title="Search is slow")
+        await readers.open_incident(pay, title="Cards fail")
+        letters = await readers.until_letters(2)
+        await readers.until_quiet()
+    assert [one["Subject"] for one in readers.letters()[1:]] == ["Acme: Cards fail"]
+    assert "It is about Payments." in text_of(letters[1])
+
+
+async def test_what_somebody_else_asks_for_an_address_changes_nothing(
+    readers: Readers, world: World
+) -> None:
+    monitor = await world.monitor()
+    component = await readers.component(monitor, "Payments")
+    async with readers.delivering():
+        await readers.ask(ADA)
+        (question,) = await readers.until_letters(1)
+        await readers.confirm(token_of(question))
+        await readers.until_quiet()
+        world.now = Instant(world.now + HOUR)
+        await readers.ask(ADA, Kind.MAIL, component)
+        await readers.until_letters(2)
+        assert await readers.rows("select components from subscribers") == [(None,)]
+        assert await readers.confirm(token_of(question))
+    assert await readers.rows("select components from subscribers") == [([component],)]
+
+
+async def test_what_the_page_does_not_show_is_told_to_nobody(
+    readers: Readers, world: World
+) -> None:
+    elsewhere = await world.monitor()
+    await readers.subscribe(ADA)
+    async with readers.delivering():
+        # About what the page has no component of; by an alert in its own words; not public.
+        await readers.open_incident(elsewhere, title="Elsewhere")
+        await readers.open_incident(external_key="k1", source=Source.API, author=None)
+        await readers.open_incident(title="Ours", public=False)
+        async with world.pool.transaction("hide") as tx:
+            await update_page(
+                tx, readers.owner, readers.page, None, Visibility.INTERNAL, world.keyring
+            )
+        await readers.open_incident(title="Hidden")
+        await readers.until_quiet()
+    assert not readers.letters()
+
+
+async def test_a_machine_that_opens_is_called_by_the_components_name(
+    readers: Readers, world: World
+) -> None:
+    monitor = await world.monitor(name="pay-7.internal")
+    await readers.component(monitor, "Payments")
+    await readers.subscribe(ADA)
+    async with readers.delivering():
+        title = "pay-7.internal is down"
+        await readers.open_incident(monitor, title=title, source=Source.AUTO, author=None)
+        (letter,) = await readers.until_letters(1)
+    assert letter["Subject"] == "Acme: Payments is down"
+    assert "internal" not in str(letter)
+
+
+async def test_each_is_told_once_though_passing_on_breaks_off(
+    readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pass_on, "TOLD_AT_ONCE", 2)
+    people = [f"reader{number}@example.com" for number in range(7)]
+    await readers.subscribe(*people)
+    original, passed = outbox.hold_subscribers, 0
+
+    async def breaking(
+        tx: Tx, org: int, page: int, after: int, most: int
+    ) -> list[tuple[int, int, list[UUID] | None]]:
+        nonlocal passed
+        passed += 1
+        if passed in (3, 4):
+            raise RuntimeError("struck")
+        return await original(tx, org, page, after, most)
+
+    monkeypatch.setattr(outbox, "hold_subscribers", breaking)
+    await readers.open_incident()
+    for _ in range(2):
+        # It ends the process; then its leases end.
+        with pytest.raises(BaseExceptionGroup):
+            async with readers.delivering():
+                await readers.until_quiet()
+        await readers.rows(
+            "update outbox set due_at = at(%(now)s) where lease is not null returning id",
+            now=readers.world.now,
+        )
+    async with readers.delivering():
+        await readers.until_letters(len(people))
+        await readers.until_quiet()
+    told = await readers.rows(
+        "select s.address from outbox o join destinations d on d.id = o.destination"
+        " join subscribers s on s.id = d.subscriber order by s.id"
+    )
+    assert [row[0] for row in told] == people
+    assert {one["To"] for one in readers.letters()} == set(people)
+
+
+async def test_an_address_that_refuses_is_counted_and_then_left_alone(readers: Readers) -> None:
+    await readers.subscribe("nobody@example.com", ADA)
+    async with readers.delivering():
+        for number in range(BOUNCES_MOST + 1):
+            await readers.open_incident(title=f"Incident {number}")
+            await readers.until_letters(number + 1, ADA)
+            await readers.until_quiet()
+    found = await readers.rows("select address, bounces, suspended_at from subscribers order by id")
+    assert found == [("nobody@example.com", BOUNCES_MOST, found[0][2]), (ADA, 0, None)]
+    assert found[0][2] is not None
+    assert not await readers.rows("select id from outbox where status <> 'delivered'")
+
+
+class Angry(Box):
+    """Has something against whoever sends."""
+
+    async def handle_MAIL(self, *_: Any) -> str:
+        return "550 not from you"
+
+
+async def test_what_a_mail_server_has_against_us_is_no_refusal_of_theirs(world: World) -> None:
+    with serving_mail(Angry()) as server:
+        readers = await readers_of(world, server)
+        await readers.subscribe(ADA)
+        async with readers.delivering():
+            await readers.open_incident()
+            await readers.until_quiet()
+    assert await readers.rows("select bounces, suspended_at from subscribers") == [(0, None)]
+    found = await readers.rows("select last_error from outbox where status = 'dead'")
+    assert found == [("sender_refused 550",)]
+
+
+async def test_who_is_reached_again_starts_anew(readers: Readers) -> None:
+    await readers.subscribe(ADA)
+    await readers.rows("update subscribers set bounces = 2 returning id")
+    async with readers.delivering():
+        await readers.open_incident()
+        await readers.until_letters(1)
+        await readers.until_quiet()
+    assert await readers.rows("select bounces, suspended_at from subscribers") == [(0, None)]
+
+
+async def test_what_cannot_be_sent_now_is_tried_again_and_no_refusal(readers: Readers) -> None:
+    await readers.subscribe("later@example.com")
+    async with readers.delivering():
+        await readers.open_incident()
+        await readers.until_quiet()
+    assert await readers.rows("select status, attempts from outbox order by id") == [
+        ("delivered", 1),
+        ("dead", 3),
+    ]
+    assert await readers.rows("select bounces from subscribers") == [(0,)]
+    assert not readers.letters()
+
+
+async def test_an_unlisted_pages_letter_opens_it(world: World, server: Server) -> None:
+    readers = await readers_of(world, server, visibility=Visibility.UNLISTED)
+    await readers.subscribe(ADA)
+    async with readers.delivering():
+        await readers.open_incident()
+        (letter,) = await readers.until_letters(1)
+    assert f"{BASE}/status/shop?token=leadline_page_" in text_of(letter)
+
+
+async def test_a_full_page_says_so_to_everybody_alike(
+    readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribe, "SUBSCRIBERS_OF_PAGE_MOST", 1)
+    await readers.ask(ADA)
+    for address in (ADA, BOB):
+        with pytest.raises(Refused, match="subscriber_quota"):
+            await readers.ask(address)
+
+
+async def test_a_component_of_another_page_is_no_choice(readers: Readers, world: World) -> None:
+    monitor = await world.monitor()
+    component = await readers.component(monitor, "Payments")
+    await readers.open_page(slug="other", title="Other")
+    with pytest.raises(Refused, match="components of the page"):
+        await readers.ask(ADA, Kind.MAIL, component)
+
+
+async def test_whoever_holds_a_token_sees_what_it_is_for(readers: Readers, world: World) -> None:
+    async with readers.delivering():
+        await readers.ask(ADA)
+        (question,) = await readers.until_letters(1)
+    async with world.pool.transaction("look", read_only=True) as tx:
+        found = await select_subscription(tx, token_of(question))
+    assert found is not None
+    assert (found.page_title, found.address, found.confirmed_at) == ("Acme", ADA, None)
+    assert found.can_confirm
+
+
+async def test_a_page_that_goes_takes_its_readers_along(readers: Readers) -> None:
+    await readers.subscribe(ADA)
+    await readers.open_incident()
+    async with readers.world.pool.transaction("delete") as tx:
+        await delete_page(tx, readers.owner, readers.page)
+    for table in ("subscribers", "destinations", "outbox"):
+        assert not await readers.rows(f"select id from {table}")
+
+
+class Hook:
+    """A receiver over TLS; `echoes` says whether it answers with the challenge."""
+
+    def __init__(self) -> None:
+        self.got: list[Arrival] = []
+        self.echoes = True
+        self.port = 0
+
+    async def converse(self, stream: Any) -> None:
+        data = await read_head(stream)
+        head, _, body = data.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
+        while len(body) < int(headers.get("content-length", 0)):
+            body += bytes(await stream.receive_some(65_536))
+        self.got.append(Arrival(first.split()[1], headers, body))
+        challenge = json.loads(body).get("challenge", "")
+        said = json.dumps({"challenge": challenge if self.echoes else "other"}).encode()
+        await stream.send_all(answer(said))
+        await trio.aclose_forcefully(stream)
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def hook(authority: trustme.CA, tmp_path: Path) -> AsyncIterator[Hook]:
+    chain, key = write_certificate(authority, tmp_path, HOST)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, key)
+    hook = Hook()
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_ssl_over_tcp_listeners(0, context, host=HOST)
+        plain: Any = listeners[0].transport_listener
+        hook.port = plain.socket.getsockname()[1]
+        nursery.start_soon(trio.serve_listeners, hook.converse, listeners)
+        yield hook
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def trusting(authority: trustme.CA, tmp_path: Path) -> Contexts:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return Contexts(path)
+
+
+async def test_a_webhook_that_echoes_is_told_and_one_that_does_not_is_not(
+    readers: Readers, hook: Hook, trusting: Contexts
+) -> None:
+    stranger = replace(means().reach, policy=probe_policy(), contexts=trusting)
+    async with readers.delivering(stranger=stranger):
+        hook.echoes = False
+        await readers.ask(f"https://{HOST}:{hook.port}/no", Kind.WEBHOOK)
+        await readers.until_quiet()
+        hook.echoes = True
+        await readers.ask(f"https://{HOST}:{hook.port}/yes", Kind.WEBHOOK)
+        await readers.until_quiet()
+        incident = await readers.open_incident()
+        await readers.until_quiet()
+    assert [one.path for one in hook.got] == ["/no", "/yes", "/yes"]
+    told = hook.got[-1].document
+    assert told["event"] == "status_page.incident"
+    assert told["incident"]["id"] == str(incident.uid)
+    assert told["update"]["body"] == "We look into it."
+    assert told["page"] == {"title": "Acme", "url": f"{BASE}/status/shop"}
+    assert told["unsubscribe_url"].startswith(f"{BASE}/api/v1/public/subscriptions/leadline_")
+    assert not await readers.rows("select id from outbox where status = 'dead'")
+
+
+async def test_a_webhook_leads_into_no_private_network_whatever_is_allowed(
+    readers: Readers, hook: Hook, trusting: Contexts
+) -> None:
+    stranger = replace(means().reach, policy=notify_policy(), contexts=trusting)
+    async with readers.delivering(stranger=stranger):
+        await readers.ask(f"https://{HOST}:{hook.port}/", Kind.WEBHOOK)
+        await readers.until_quiet()
+    assert not hook.got
+    assert await readers.rows("select confirmed_at, bounces from subscribers") == [(None, 1)]

@@ -1,0 +1,153 @@
+"""What subscribers are told is what the page shows; an address is one that can be written to."""
+
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Facts,
+    Frame,
+    Named,
+    render,
+    shown_incidents,
+)
+from leadline.storage.status_pages.rules.subscription import (
+    COMPONENTS_CHOSEN_MOST,
+    Asked,
+    Kind,
+    Notice,
+    address_hash,
+    asked_faults,
+    concerned,
+    is_mail_address,
+    is_public_url,
+    notice_of,
+    wants,
+)
+from tests.support.worlds.page_world import SECRET, facts
+
+
+def frame_of(found: Facts) -> Frame:
+    return Frame(found.project, [Named(one.anchor, one.name) for one in found.components])
+
+
+@given(facts())
+def test_a_notice_says_what_the_page_says_and_nothing_else_is_told(found: Facts) -> None:
+    frame = frame_of(found)
+    shown = {one.uid: one for one in shown_incidents(found, found.incidents, Audience.PUBLIC)}
+    for incident in found.incidents:
+        public = shown.get(incident.uid)
+        said = {} if public is None else {one.seq: one for one in public.updates}
+        for seq in range(incident.seq + 2):
+            notice = notice_of(frame, incident, seq)
+            assert (notice is not None) == (seq in said)
+            if notice is None or public is None:
+                continue
+            assert (notice.title, notice.impact) == (public.title, public.impact)
+            assert (notice.status, notice.body) == (said[seq].status, said[seq].body)
+            assert not any(SECRET in str(text) for text in told(notice))
+
+
+@given(facts())
+def test_open_incidents_of_the_page_are_those_that_somebody_was_told_of(found: Facts) -> None:
+    frame, page = frame_of(found), render(found, Audience.PUBLIC)
+    told = {
+        one.uid
+        for one in found.incidents
+        if any(notice_of(frame, one, update.seq) for update in one.updates)
+    }
+    assert {one.uid for one in page.active} <= told
+    assert {one.uid for one in page.recent} <= told
+
+
+@given(facts(), st.data())
+def test_who_chose_components_is_told_of_those_and_of_what_is_about_none(
+    found: Facts, data: st.DataObject
+) -> None:
+    frame, uids = frame_of(found), [one.uid for one in found.components]
+    some = st.none() if not uids else st.none() | st.sets(st.sampled_from(uids), min_size=1)
+    chosen = data.draw(some)
+    for incident in found.incidents:
+        about = concerned(frame, uids, incident)
+        anchors = {incident.monitor, incident.service} - {None}
+        named = {one.uid for one in found.components if one.anchor in anchors}
+        expected = chosen is None or bool(chosen & (named if anchors else set(uids)))
+        assert wants(chosen, about) == expected
+
+
+@given(facts())
+def test_a_notice_is_read_as_it_was_written(found: Facts) -> None:
+    for incident in found.incidents:
+        notice = notice_of(frame_of(found), incident, 1)
+        # Half a character is in no text that was stored.
+        if notice is not None and not any("\ud800" in str(leaf) for leaf in told(notice)):
+            assert msgspec.json.decode(msgspec.json.encode(notice), type=Notice) == notice
+
+
+def told(notice: Notice) -> list[object]:
+    return [notice.title, notice.body, *notice.components]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ada@example.com", "a.b+c@sub.example.co", "o'hara@example.com", f"{'a' * 64}@example.com"],
+)
+def test_what_is_an_address(text: str) -> None:
+    assert is_mail_address(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "ada", "ada@", "@example.com", "ada@example", "a b@example.com", "ada@exa mple.com"),
+        *("ada@example.com\r\nBcc: b@example.com", "ada@example..com", "ada@-example.com"),
+        *("ada@example.com, b@example.com", "<ada@example.com>", '"ada"@example.com'),
+        *(".ada@example.com", "ada.@example.com", "a..b@example.com", "ada@[127.0.0.1]"),
+        *("ädä@example.com", f"{'a' * 65}@example.com", f"ada@{'a' * 64}.com", "a@\x00b.com"),
+        "ada@" + "a." * 130 + "com",
+    ],
+)
+def test_what_is_no_address(text: str) -> None:
+    assert not is_mail_address(text)
+
+
+@pytest.mark.parametrize("text", ["https://example.com/hook", "https://example.com:8443/?a=b"])
+def test_what_is_a_url(text: str) -> None:
+    assert is_public_url(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "http://example.com/", "https://", "https:///hook", "https://u:p@example.com/"),
+        *("https://example.com/a b", "https://example.com/\r\nX: y", "ftp://example.com/"),
+        *("https://exämple.com/", "https://example.com:0/", "https://example.com:99999/"),
+        *("https://[::1/", "https://example.com/" + "a" * 2_000),
+    ],
+)
+def test_what_is_no_url(text: str) -> None:
+    assert not is_public_url(text)
+
+
+def test_each_fault_names_its_field() -> None:
+    many = frozenset(UUID(int=n) for n in range(COMPONENTS_CHOSEN_MOST + 1))
+    cases = [
+        (Asked(kind=Kind.MAIL, address="x"), ["email"]),
+        (Asked(kind=Kind.WEBHOOK, address="http://x/"), ["url"]),
+        (Asked(kind=Kind.MAIL, address="a@b.co", components=frozenset()), ["components"]),
+        (Asked(kind=Kind.MAIL, address="a@b.co", components=many), ["components"]),
+        (Asked(kind=Kind.MAIL, address="x", components=frozenset()), ["email", "components"]),
+        (Asked(kind=Kind.MAIL, address="a@b.co"), []),
+    ]
+    for asked, fields in cases:
+        assert [field for field, _ in asked_faults(asked)] == fields
+
+
+def test_an_address_is_remembered_however_it_is_spelt() -> None:
+    assert address_hash(Kind.MAIL, "Ada@Example.com") == address_hash(Kind.MAIL, "ada@example.COM")
+    assert address_hash(Kind.MAIL, "a@b.co") != address_hash(Kind.WEBHOOK, "a@b.co")
+    assert address_hash(Kind.WEBHOOK, "https://x/A") != address_hash(Kind.WEBHOOK, "https://x/a")

@@ -1,0 +1,336 @@
+"""The words of a page: what its first line says of what was found, and how figures are told."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.http.status_pages.public import page_text as words
+from leadline.storage.core.availability import Figure, Withheld, figure
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.sli import NOTHING, Split
+from leadline.storage.incidents.rules.incident import Impact
+from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Component,
+    Day,
+    Facts,
+    Incident,
+    Maintenance,
+    Measured,
+    Now,
+    Page,
+    Reason,
+    Source,
+    Status,
+    Visibility,
+    render,
+    summary_of,
+)
+from tests.status_pages.test_status_page_rule import outage
+from tests.support.worlds import page_world
+from tests.support.worlds.page_world import NOW
+
+STATUSES = {
+    "up": Status.OPERATIONAL,
+    "slow": Status.DEGRADED,
+    "partly": Status.PARTIAL_OUTAGE,
+    "down": Status.MAJOR_OUTAGE,
+    "maint": Status.MAINTENANCE,
+    "unknown": Status.NO_DATA,
+}
+NAMES = ("Checkout", "Search", "Images", "Accounts", "Mail", "Partners", "Asia", "Feed")
+
+
+def part(name: str, status: Status) -> Component:
+    return Component(
+        uid=UUID(int=NAMES.index(name)),
+        name=name,
+        description="",
+        group="",
+        source=Source.MONITOR,
+        status=status,
+        reason=Reason.PAUSED if status is Status.NO_DATA else None,
+        unavailable=False,
+        measured=None,
+    )
+
+
+def page_of(
+    said: str, *, active: Sequence[Incident] = (), maintenance: Sequence[Maintenance] = ()
+) -> Page:
+    """`up down` is a page of two parts: Checkout works, Search is down."""
+    found = [STATUSES[word] for word in said.split()]
+    parts = [part(name, status) for name, status in zip(NAMES, found, strict=False)]
+    return Page(
+        slug="shop",
+        title="Shop",
+        visibility=Visibility.LISTED,
+        summary=summary_of(
+            Now(status, Reason.PAUSED if status is Status.NO_DATA else None) for status in found
+        ),
+        components=parts,
+        active=active,
+        recent=[],
+        recent_more=False,
+        maintenance=maintenance,
+        updated_at=NOW,
+    )
+
+
+def window(begins: int, ends: int, reason: str = "") -> Maintenance:
+    """In minutes from now; now is 14:26:08 UTC."""
+    return Maintenance(
+        uid=None,
+        project=None,
+        monitor=None,
+        starts_at=Instant(NOW + begins * MINUTE),
+        over_at=Instant(NOW + ends * MINUTE),
+        reason=reason,
+        created_at=None,
+        components=[UUID(int=0)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "mark", "first", "beneath"),
+    [
+        ("", "pending", "Nothing is shown here yet", ""),
+        ("up", "up", "Everything works", "Checkout is working."),
+        ("up up", "up", "Everything works", "Both parts are working."),
+        ("up up up", "up", "Everything works", "All three parts are working."),
+        (
+            "up up unknown",
+            "up",
+            "All that is measured works",
+            "Two of three parts are working. One part is not measured at the moment.",
+        ),
+        (
+            "slow maint up up up up up unknown",
+            "degraded",
+            "Checkout is degraded",
+            "Five of eight parts are working. Search is in planned maintenance and one part is not "
+            "measured at the moment.",
+        ),
+        ("down", "down", "Checkout is down", ""),
+        ("down down up", "down", "Checkout and Search are down", "One of three parts is working."),
+        (
+            "down down down slow",
+            "down",
+            "3 of 4 parts are down",
+            "None of four parts is working. Accounts is degraded.",
+        ),
+        (
+            "partly slow",
+            "down",
+            "Checkout is partly down",
+            "Neither of two parts is working. Search is degraded.",
+        ),
+        (
+            "down slow slow slow",
+            "down",
+            "Checkout is down",
+            "None of four parts is working. Three parts are degraded.",
+        ),
+        (
+            "unknown",
+            "unknown",
+            "Not measured at the moment",
+            "Checkout is not measured at the moment.",
+        ),
+        (
+            "unknown unknown unknown",
+            "unknown",
+            "Not measured at the moment",
+            "None of three parts is measured at the moment.",
+        ),
+        (
+            "maint up",
+            "maint",
+            "Planned maintenance",
+            "One of two parts is working. Checkout is in planned maintenance.",
+        ),
+    ],
+)
+def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> None:
+    page = page_of(found)
+    assert words.first_line(page) == words.Line(mark, first)
+    assert words.line_beneath(page) == beneath
+
+
+@given(st.lists(st.sampled_from([*STATUSES]), max_size=len(NAMES)))
+@settings(deadline=None)
+def test_everything_works_is_said_only_where_everything_does(found: list[str]) -> None:
+    page = page_of(" ".join(found))
+    said = words.first_line(page)
+    assert (said.text == "Everything works") == (bool(found) and set(found) == {"up"})
+    assert (said.mark == "up") == ("up" in found and set(found) <= {"up", "unknown"})
+    if "unknown" in found:
+        told = f"{said.text} {words.line_beneath(page)}"
+        assert "measured" in told
+
+
+@pytest.mark.parametrize("found", ["up up", "up unknown", "unknown", "maint up", ""])
+def test_an_open_incident_is_never_passed_over(found: str) -> None:
+    one = replace(outage("Payments fail"), impact=Impact.CRITICAL)
+    assert words.first_line(page_of(found, active=[one])) == words.Line("down", "Payments fail")
+    other = replace(one, impact=Impact.MINOR)
+    line = words.first_line(page_of(found, active=[other, one]))
+    assert line == words.Line("down", "2 incidents are open")
+    assert words.first_line(page_of("up slow", active=[one])).text == "Search is degraded"
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "said"),
+    [
+        (-10, 34, "until 15:00 UTC"),
+        (-10, 24 * 60, "until 10 June, 14:26 UTC"),
+        (-10, 9 * 60 + 34, "until 10 June, 00:00 UTC"),
+    ],
+)
+def test_maintenance_says_until_when(begins: int, ends: int, said: str) -> None:
+    running, coming = window(begins, ends), window(60, 120)
+    page = page_of("maint up", maintenance=[window(-5, 1), running, coming])
+    assert words.first_line(page).text == f"Planned maintenance {said}"
+    assert words.planned(running, NOW) == f"U{said[1:]}"
+    assert words.planned(coming, NOW) == "15:26 UTC to 16:26 UTC"
+    assert words.planned(window(12 * 60, 24 * 60), NOW) == "10 June, 02:26 UTC to 14:26 UTC"
+    assert words.planned(window(60, 24 * 60), NOW) == "15:26 UTC to 10 June, 14:26 UTC"
+
+
+def test_maintenance_that_begins_now_runs_and_that_ends_now_does_not() -> None:
+    assert words.is_running(window(0, 1), NOW)
+    assert not words.is_running(window(-1, 0), NOW)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "unknown", "excluded", "slow", "said"),
+    [
+        (DAY, 0, 0, 0, 0, "working, fully measured"),
+        (DAY - 6 * MINUTE, 6 * MINUTE, 0, 0, 0, "down 6 min"),
+        (DAY - 260 * MINUTE, 0, 260 * MINUTE, 0, 0, "no downtime, 4 h 20 min not measured"),
+        (DAY - 2 * HOUR, 0, 0, 2 * HOUR, 0, "maintenance 2 h"),
+        (DAY, 0, 0, 0, 70 * MINUTE, "degraded 70 min"),
+        (0, 0, 0, 0, 0, "not measured"),
+        (0, 0, DAY, 0, 0, "not measured"),
+        (0, 0, 0, DAY, 0, "maintenance 24 h"),
+        (DAY - 1, 1, 0, 0, 0, "down < 1 s"),
+        (
+            20 * HOUR,
+            HOUR,
+            HOUR,
+            2 * HOUR,
+            3 * MINUTE,
+            "down 60 min, degraded 3 min, maintenance 2 h, 60 min not measured",
+        ),
+    ],
+)
+def test_a_day_in_words(
+    good: int, bad: int, unknown: int, excluded: int, slow: int, said: str
+) -> None:
+    day = Day(NOW, Split(good, bad, unknown, excluded), degraded_us=slow)
+    assert plain(words.day_said(day)) == said
+    if said != "not measured":
+        assert plain(words.day_said(day, is_today=True)) == f"{said} so far"
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", " ")
+
+
+parts = st.integers(0, 3).map(lambda hours: hours * HOUR)
+
+
+@given(parts, parts, parts, parts)
+def test_a_day_is_never_said_to_be_better_than_it_was(
+    good: int, bad: int, unknown: int, excluded: int
+) -> None:
+    said = words.day_said(Day(NOW, Split(good, bad, unknown, excluded)))
+    assert ("down " in said) == (bad > 0)
+    assert ("not measured" in said) == (unknown > 0 or good + bad + excluded == 0)
+    assert ("maintenance" in said) == (excluded > 0)
+    assert ("working" in said) == (good > 0 and not (bad or unknown or excluded))
+
+
+def test_a_figure_is_told_with_its_coverage_or_with_why_there_is_none() -> None:
+    split = Split(9_999 * MINUTE, MINUTE, 10_000 * MINUTE, 0)
+    measured = Measured(figure=figure(split), split=split, sample=10_000)
+    told = words.figure_of(replace(part("Mail", Status.OPERATIONAL), measured=measured))
+    assert told is not None
+    assert (plain(told.text), plain(told.note)) == ("99.99 %", "coverage 50.0 %")
+    since = replace(measured, since=Instant(NOW - 3 * DAY))
+    told = words.figure_of(replace(part("Mail", Status.OPERATIONAL), measured=since))
+    assert told is not None
+    assert plain(told.note) == "coverage 50.0 %, since 6 June"
+    assert words.figure_of(part("Mail", Status.OPERATIONAL)) is None
+
+
+@pytest.mark.parametrize("why", Withheld)
+def test_a_withheld_figure_is_a_dash_whatever_was_measured(why: Withheld) -> None:
+    split = Split(HOUR, 0, HOUR, 0)
+    measured = Measured(figure=Figure(None, 0.41, why), split=split, sample=60)
+    told = words.figure_of(replace(part("Mail", Status.OPERATIONAL), measured=measured))
+    assert told is not None
+    assert told.withheld
+    assert told.text == "—"
+    assert plain(told.note) == f"withheld: {words.WITHHELD[why]}, coverage 41.0 %"
+
+
+def test_nothing_measured_is_withheld() -> None:
+    measured = Measured(figure=figure(NOTHING), split=NOTHING)
+    told = words.figure_of(replace(part("Mail", Status.NO_DATA), measured=measured))
+    assert told is not None
+    assert plain(told.note) == "withheld: nothing was measured, coverage 0 %"
+
+
+@pytest.mark.parametrize(
+    ("table", "kinds"),
+    [
+        (words.STATUS, Status),
+        (words.MARK, Status),
+        (words.INCIDENT_STATUS, IncidentStatus),
+        (words.IMPACT, Impact),
+        (words.REASON, Reason),
+        (words.WITHHELD, Withheld),
+    ],
+)
+def test_everything_that_may_be_said_has_a_word(
+    table: dict[StrEnum, str], kinds: type[StrEnum]
+) -> None:
+    assert set(table) == set(kinds)
+    assert all(table.values())
+
+
+@pytest.mark.parametrize(
+    ("lasted", "said"),
+    [(42 * MINUTE, "42 min"), (100 * MINUTE, "1 h 40 min"), (30 * SECOND, "30 s"), (0, "< 1 s")],
+)
+def test_a_resolved_incident_says_how_long_it_was(lasted: int, said: str) -> None:
+    one = outage("x is down")
+    assert words.incident_line(one) == "Investigating"
+    over = replace(
+        one, status=IncidentStatus.RESOLVED, resolved_at=Instant(one.started_at + lasted)
+    )
+    assert plain(words.incident_line(over)) == f"Resolved after {said}"
+    assert words.incident_mark(over) == "up"
+    assert words.incident_mark(one) == "degraded"
+
+
+@given(page_world.facts())
+@settings(deadline=None, max_examples=50)
+def test_any_page_has_words(facts: Facts) -> None:
+    page = render(facts, Audience.PUBLIC)
+    assert words.first_line(page).text
+    assert bool(words.line_beneath(page)) >= (len(page.components) > 1)
+    for one in page.components:
+        assert bool(words.why_no_data(one)) == (one.status is Status.NO_DATA)
+        assert (words.figure_of(one) is None) == (one.measured is None)
+
+
+def test_an_instant_on_a_page_names_its_zone() -> None:
+    assert words.exactly(NOW) == "9 June 2026, 14:26:08 UTC"

@@ -1,0 +1,28 @@
+"""What tests of screens share: the sizes of a page, a monitor of a daemon, and a page's status."""
+
+from typing import Any
+
+from playwright.sync_api import Page, ViewportSize
+
+from tests.support.processes.daemon_process import Daemon
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESK: ViewportSize = {"width": 1280, "height": 900}
+
+
+def make_monitor(leadline: Daemon, project: str, target: str, **given: Any) -> str:
+    body = {
+        "name": "Shop",
+        "type": "http",
+        "target": target,
+        "interval_seconds": 5,
+        "timeout_seconds": 2,
+        **given,
+    }
+    return str(leadline.api("POST", f"/projects/{project}/monitors", body)["id"])
+
+
+def status_of(page: Page, path: str) -> int:
+    answer = page.goto(path)
+    assert answer is not None
+    return answer.status

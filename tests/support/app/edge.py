@@ -1,0 +1,148 @@
+"""What tests of the agents' routes share: a clock that they set, a ticker, and agents."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.daemon.loops.schedule_ticker import Ticker
+from leadline.http.auth.passwords import Passwords
+from leadline.http.wire.agent_credential import configured_agents
+from leadline.http.wire.app_context import Options
+from leadline.probes.jobs.agent_protocol import Generation, window_job_id
+from leadline.storage.core.instant import SECOND, Instant, from_text, to_text
+from leadline.storage.engine.pools import open_pool
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api, open_api
+from tests.support.app.gating import Clock
+
+ANY_TOKEN = "catch-all-token-of-the-tests"
+EU_TOKEN = "eu-token-of-the-tests"
+CORE_TOKEN = "core-token-of-the-tests"
+_ROOM = """
+create table {parent}_all partition of {parent} for values from ('2025-11-01') to ('2026-03-01')
+"""
+
+
+@dataclass
+class Edge:
+    api: Api
+    clock: Clock
+    ticker: Ticker
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = EU_TOKEN,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        credential = {} if token is None else {"Authorization": f"Bearer {token}"}
+        answer = await self.api.ask(
+            credential, method, f"/api/v1/agent/{path}", body, headers=headers
+        )
+        found = await answer.get_json()
+        assert answer.status_code == status, found
+        return found
+
+    async def claim(self, query: str = "", **given: Any) -> Any:
+        found = await self.ask("GET", f"jobs?region=eu&wait=0{query}", **given)
+        return found["jobs"] if isinstance(found, dict) and "jobs" in found else found
+
+    async def declare(self, *, carrier: int = Generation.WORKFLOWS, **given: Any) -> Any:
+        body = {"workflow_kinds": [], "carrier": carrier, "version": "0.3.8"}
+        return await self.ask("POST", "heartbeat?region=eu", body, **given)
+
+    async def bring(self, *items: dict[str, Any], route: str = "results", **given: Any) -> Any:
+        return await self.ask("POST", f"{route}?region=eu", {"results": list(items)}, **given)
+
+    async def monitor(self, **given: Any) -> MonitorRow:
+        """In the agents' region, with nothing to run beside its schedule."""
+        values = {"region": "eu", "interval_seconds": 60, "timeout_seconds": 10, **given}
+        row = await self.api.new_monitor(**values)
+        async with self.api.pool.transaction("forget_jobs") as tx:
+            await tx.execute("delete from jobs")
+        return row
+
+    async def due(self, row: MonitorRow) -> Instant:
+        """The clock stands where its next window is due, which is reserved."""
+        await self.ticker.pass_once()
+        for _ in range(70):
+            found = await self.windows(row)
+            if found:
+                self.clock.now = found[-1]
+                return found[-1]
+            self.clock.forward(1)
+            await self.ticker.pass_once()
+        raise AssertionError("no window came")
+
+    async def windows(self, row: MonitorRow) -> list[Instant]:
+        rows = await self.api.rows(
+            "select w.due from slices s cross join unnest(s.monitors, s.dues) as w(monitor, due)"
+            " where w.monitor = %(m)s and w.due >= at(%(now)s) order by 1",
+            m=row.id,
+            now=self.clock.now,
+        )
+        return [due for (due,) in rows]
+
+    async def ledger(self, row: MonitorRow) -> list[tuple[Any, ...]]:
+        return await self.api.rows(
+            "select due_at, verdict::text from expected_runs where monitor = %(m)s order by 1",
+            m=row.id,
+        )
+
+    async def beats(self, row: MonitorRow) -> list[tuple[Any, ...]]:
+        return await self.api.rows(
+            "select ts, up, msg from heartbeats where monitor = %(m)s order by 1", m=row.id
+        )
+
+
+def result(row: MonitorRow, due: Instant, *, after: float = 0.0, **given: Any) -> dict[str, Any]:
+    """Of a run that began so many seconds after it was due."""
+    return {
+        "job_id": str(window_job_id(row.uid, due, row.revision)),
+        "monitor_id": str(row.uid),
+        "due_at": to_text(due),
+        "ts": to_text(Instant(due + int(after * SECOND))),
+        "up": True,
+        "latency_ms": 12,
+        "msg": "",
+        **given,
+    }
+
+
+def instant_of(text: str) -> Instant:
+    return from_text(text)
+
+
+@asynccontextmanager
+async def open_edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
+    clock = Clock()
+    named = {"frankfurt": (EU_TOKEN, "eu"), "home": (CORE_TOKEN, "core")}
+    options = Options(
+        regions=frozenset({"core", "eu", "us"}),
+        agents=configured_agents(ANY_TOKEN, named),
+        has_agents=True,
+    )
+    bus = Bus()
+    async with open_pool(dsn, name="test", size=12, clock=clock) as pool:
+        for parent in ("heartbeats", "expected_runs"):
+            async with pool.transaction("room") as tx:
+                await tx.execute(_ROOM.format(parent=parent))
+        recorder = Recorder(pool, bus, clock)
+        async with open_api(
+            pool, FROZEN_NOW, passwords, clock=clock, options=options, bus=bus, recorder=recorder
+        ) as api:
+            yield Edge(api, clock, Ticker(pool, clock))
+
+
+def other(uid: UUID) -> str:
+    """An id of the same form that nothing has."""
+    return str(UUID(int=uid.int ^ 1))

@@ -1,0 +1,185 @@
+"""The fixtures of the tests of HTTP and of the console, and the world of those of storage.
+
+`tests/conftest.py` registers them for every test, so what a process of rules does not need is
+imported in the fixture that needs it.
+"""
+
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from tests.support.processes.ports import free_port
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
+
+    from leadline.http.auth.passwords import Passwords
+    from leadline.storage.engine.pools import Pool
+    from tests.support.app.cast import Api
+    from tests.support.app.gating import Gated
+    from tests.support.processes.daemon_process import Daemon
+    from tests.support.worlds.world import World
+
+PASSWORD = "a password of the tests"
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture
+async def world(dsn: str) -> "AsyncIterator[World]":
+    """One organization, one project, one editor, and a clock that the test sets."""
+    from tests.support.worlds.world import small_world
+
+    async with small_world(dsn) as made:
+        yield made
+
+
+@pytest.fixture
+async def api(pool: "Pool", passwords: "Passwords") -> "AsyncIterator[Api]":
+    """The application on the test's database, and a client that asks as one of the cast."""
+    from tests.conftest import FROZEN_NOW
+    from tests.support.app.cast import open_api
+
+    async with open_api(pool, FROZEN_NOW, passwords) as made:
+        yield made
+
+
+@pytest.fixture
+async def gated(dsn: str, passwords: "Passwords") -> "AsyncIterator[Gated]":
+    """As `api`, with a clock that the test sets; it checks every decision again at the end."""
+    from tests.support.app.gating import PLENTY, open_gated
+
+    async with open_gated(dsn, passwords, PLENTY) as made:
+        yield made
+
+
+class Target:
+    """A web server that can be stopped, and started again on its port."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self._server: ThreadingHTTPServer | None = None
+
+    def start(self) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    server = Target()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def leadline() -> "Iterator[Daemon]":
+    """One daemon for a file: each of its tests makes monitors of its own."""
+    from tests.support.processes.daemon_process import daemon
+
+    # Many tests sign in from one address within a minute.
+    with daemon(LEADLINE_LOCAL__LOGIN_RATE_LIMIT_PER_MINUTE="600") as running:
+        running.start()
+        running.sign_in()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def project(leadline: "Daemon") -> str:
+    """The id of the project of a new installation."""
+    (organization,) = leadline.api("GET", "/organizations")
+    (found,) = leadline.api("GET", f"/organizations/{organization['id']}/projects")
+    return str(found["id"])
+
+
+@pytest.fixture(scope="module")
+def viewer(leadline: "Daemon") -> str:
+    """The cookie of a viewer of the organization."""
+    (organization,) = leadline.api("GET", "/organizations")
+    leadline.api("POST", "/admin/users", {"email": "viewer@example.com", "password": PASSWORD})
+    leadline.api(
+        "POST",
+        f"/organizations/{organization['id']}/members",
+        {"email": "viewer@example.com", "role": "viewer"},
+    )
+    mine, password = leadline.cookie, leadline.password
+    leadline.password = PASSWORD
+    try:
+        leadline.sign_in("viewer@example.com")
+        return leadline.cookie
+    finally:
+        leadline.cookie, leadline.password = mine, password
+
+
+@pytest.fixture(scope="module")
+def chromium() -> "Iterator[Browser]":
+    from playwright.sync_api import expect
+
+    from tests.support.processes.chromium import browsing
+
+    # A monitor of the tests is looked at every 5 s.
+    expect.set_options(timeout=15_000)
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(chromium: "Browser", leadline: "Daemon") -> Iterator[Open]:
+    """A page signed in as the administrator, or with another cookie; what a page logs as an error
+    fails the test, so that a script that broke is not taken for a page that works."""
+    from tests.support.app.browser import DESK
+
+    contexts: list[BrowserContext] = []
+    errors: list[str] = []
+
+    def open_(
+        path: str,
+        *,
+        cookie: str | None = None,
+        viewport: "ViewportSize | None" = None,
+        scheme: Literal["light", "dark"] = "light",
+        scripts: bool = True,
+        bypass_csp: bool = False,
+    ) -> "Page":
+        context = chromium.new_context(
+            base_url=leadline.url,
+            viewport=viewport or DESK,
+            color_scheme=scheme,
+            java_script_enabled=scripts,
+            bypass_csp=bypass_csp,
+        )
+        contexts.append(context)
+        name, _, value = (leadline.cookie if cookie is None else cookie).partition("=")
+        if value:
+            context.add_cookies([{"name": name, "value": value, "url": leadline.url}])
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda m: errors.append(m.text) if "Security Policy" in m.text else None)
+        page.goto(path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert errors == []

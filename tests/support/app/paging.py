@@ -1,0 +1,87 @@
+"""What tests of status pages share: a page of the organization, its components, and results."""
+
+from typing import Any
+
+from leadline.storage.core.instant import DAY, Instant
+from leadline.storage.monitors.tables.monitors import MonitorRow
+from tests.conftest import FROZEN_NOW
+from tests.support.app.cast import Api
+from tests.support.app.serving import told
+
+TODAY = Instant(FROZEN_NOW - FROZEN_NOW % DAY)
+
+
+async def new_page(api: Api, slug: str = "harbour", **given: Any) -> Any:
+    body = {"slug": slug, "title": "Harbour Goods", **given}
+    return await told(
+        api, "POST", f"/organizations/{api.org}/status-pages", body, 201, who="org_admin"
+    )
+
+
+async def new_component(api: Api, page: Any, name: str = "Checkout", **given: Any) -> Any:
+    path = f"/status-pages/{page['id']}/components"
+    return await told(api, "POST", path, {"name": name, **given}, 201, who="org_admin")
+
+
+async def read(api: Api, page: Any, status: int = 200, what: str = "", **query: str) -> Any:
+    """As anybody does a moment after whatever the test did."""
+    api.context.kept.forget()
+    path = f"/public/status-pages/{page['slug']}{what}"
+    return await told(api, "GET", path, status=status, who="nobody", query=query)
+
+
+async def rendered(api: Api, page: Any, who: str = "viewer") -> Any:
+    return await told(api, "GET", f"/status-pages/{page['id']}/render", who=who)
+
+
+async def stands(api: Api, row: MonitorRow, status: str, at: Instant = FROZEN_NOW) -> None:
+    """As a result of that instant leaves it."""
+    given = {"org": row.org, "monitor": row.id}
+    async with api.pool.transaction("result") as tx:
+        await tx.execute(
+            "create table if not exists heartbeats_all partition of heartbeats"
+            " for values from ('2025-12-01') to ('2026-03-01')"
+        )
+        await tx.execute(
+            "insert into heartbeats (org, monitor, ts, latency_ms, up)"
+            " values (%(org)s, %(monitor)s, at(%(at)s), 1, %(up)s)",
+            up=status == "up",
+            at=at,
+            **given,
+        )
+        await tx.execute(
+            "update monitor_states set status = %(status)s, since = at(%(at)s)"
+            " where org = %(org)s and monitor = %(monitor)s",
+            status=status,
+            at=at,
+            **given,
+        )
+
+
+async def measured(api: Api, row: MonitorRow, days_ago: int, good: int, bad: int) -> None:
+    """A whole day before today, in microseconds; what is left of it is unknown."""
+    async with api.pool.transaction("day") as tx:
+        await tx.execute(
+            "insert into monitor_days (org, monitor, day, good_us, bad_us, unknown_us,"
+            " excluded_us, up, total) values (%(org)s, %(monitor)s, at(%(day)s), %(good)s,"
+            " %(bad)s, %(unknown)s, 0, 90, 100)",
+            org=row.org,
+            monitor=row.id,
+            day=TODAY - days_ago * DAY,
+            good=good,
+            bad=bad,
+            unknown=DAY - good - bad,
+        )
+        # It was there by then, and all of it is sealed.
+        await tx.execute(
+            "update monitor_terms set from_at = least(from_at, at(%(day)s))"
+            " where org = %(org)s and monitor = %(monitor)s",
+            org=row.org,
+            monitor=row.id,
+            day=TODAY - days_ago * DAY,
+        )
+        await tx.execute(
+            "update shards set sealed_through = at(%(now)s), figured_through = at(%(now)s),"
+            " reserved_through = at(%(now)s), finished_through = at(%(now)s)",
+            now=TODAY,
+        )

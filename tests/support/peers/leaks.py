@@ -1,0 +1,71 @@
+"""Whether runs that are cancelled at random instants leave anything open."""
+
+import gc
+import os
+import random
+import threading
+import warnings
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import trio
+import trio.testing
+
+from tests.support.run.effort import IS_SOAK
+
+CANCELLATIONS = 300 if IS_SOAK else 60
+LONGEST_SECONDS = 0.012
+
+
+@contextmanager
+def nothing_left_behind() -> Iterator[None]:
+    """A socket left to the collector counts as left behind: Python warns of it."""
+    gc.collect()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    tasks = trio.lowlevel.current_statistics().tasks_living
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        yield
+        gc.collect()
+    assert [str(w.message) for w in warned] == []
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert trio.lowlevel.current_statistics().tasks_living == tasks
+
+
+async def _settle() -> None:
+    """Waits until no task of this process has anything to do, so that peers have hung up too."""
+    await trio.testing.wait_all_tasks_blocked(cushion=0.01)
+
+
+async def cancelled_often(probe: Callable[[], Awaitable[object]]) -> None:
+    """Runs `probe` CANCELLATIONS times and cancels each run within its first 12 ms.
+
+    The 12 ms are divided into CANCELLATIONS parts, and one instant is drawn from each part.
+    """
+    rng = random.Random(11)
+    part = LONGEST_SECONDS / CANCELLATIONS
+    instants = [(place + rng.random()) * part for place in range(CANCELLATIONS)]
+    rng.shuffle(instants)
+    for instant in instants:
+        with trio.move_on_after(instant):
+            await probe()
+    await _settle()
+
+
+async def leaves_nothing(
+    probe: Callable[[], Awaitable[object]], threads: trio.CapacityLimiter | None = None
+) -> None:
+    """`cancelled_often`, after one run that fills the caches. Where a run works in a thread that
+    `threads` bounds, each must have ended its work (Trio keeps the thread itself for a while).
+    """
+    await probe()
+    await _settle()
+    alive = threading.active_count()
+    with nothing_left_behind():
+        await cancelled_often(probe)
+        if threads is not None:
+            with trio.fail_after(30):
+                for place in range(int(threads.total_tokens)):
+                    await threads.acquire_on_behalf_of(place)
+    # Fewer, where one that an earlier test used has ended meanwhile.
+    assert threads is not None or threading.active_count() <= alive
