@@ -6,7 +6,7 @@ from .check.check import Check
 from .check.monitor_spec import Spec
 from .check.observation import Seen
 from .check.phase_timer import Stopwatch
-from .kinds import file_of, spec_of
+from .check.registry import file_of, spec_of
 from .net.egress import Reach
 
 

@@ -4,7 +4,7 @@ import ipaddress
 
 from ...http.wire.admission_control import Bounds
 from ...http.wire.agent_credential import configured_agents
-from ...http.wire.app_context import Options
+from ...http.wire.options import Options
 from ...probes.senders.mail_settings import MailSettings
 from .config_schema import Change, Gate, Pull, Settings, sign_on_of
 

@@ -22,11 +22,12 @@ from ...probes.runner import run
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ...storage.monitors.rows import Trouble
+from ...storage.monitors.tables.probe_errors import note_troubles
 from ...storage.results.rules.incoming_result import Fate
 from ...storage.results.transactions.find_refused_canaries import find_refused
+from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import canary_runs
-from ...storage.scheduling.tables import shards as schedules
 from ...storage.scheduling.transactions.claim_canary_runs import TakenRun, take_runs
 from .check_cache import Catalogue, Entry
 from .prober import arrival_of
@@ -86,7 +87,7 @@ class Dispatcher:
         async with self.pool.transaction("take_canaries") as tx:
             # What ended while the store was away still stands there.
             await canary_runs.end_all_but(tx, self.process, self._in_hand)
-            shards = [shard.id for shard in await schedules.select_shards(tx, [region])]
+            shards = [shard.id for shard in await shards_queries.select_shards(tx, [region])]
             taken = await take_runs(tx, region, shards, self.process, self.places, self.places)
         for item in taken:
             if self._running is None or self._closed.is_set():

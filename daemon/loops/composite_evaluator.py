@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
+from ...storage.core.key import Key
 from ...storage.core.time_span import Span
 from ...storage.engine.pools import Pool, Rejected
-from ...storage.monitors.rules.composite import Key, by_height
+from ...storage.monitors.rules.composite import by_height
 from ...storage.monitors.tables import compositions
 from ...storage.results.event_bus import Bus, StatusEvent
 from ...storage.results.queries.composites import DueWindow, select_due_calls, select_due_windows

@@ -9,8 +9,8 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.figures import tables as figures
 from ...storage.figures.tables import DueRestatement
-from ...storage.figures.transactions import restate
-from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.queries import shards as shards_queries
+from ...storage.services.transactions.repair_figures import restate
 
 log = logging.getLogger("leadline.figure_repairer")
 
@@ -35,7 +35,7 @@ class Repairer:
         failed: Rejected | Unavailable | None = None
         try:
             async with self._pool.transaction("restate") as tx:
-                shards = {shard.id: shard for shard in await schedules.select_shards(tx)}
+                shards = {shard.id: shard for shard in await shards_queries.select_shards(tx)}
                 leased = await figures.lease_restatements(tx, list(shards), 1)
                 for item in leased:
                     await restate(tx, item)

@@ -15,23 +15,20 @@ from uuid import UUID
 
 import trio
 
+from ...storage.accounts.queries.projects import select_organization, select_project
+from ...storage.accounts.rows import ProjectRow
 from ...storage.accounts.rules.access import Kind, Principal
-from ...storage.accounts.tables.projects import (
-    ProjectRow,
-    select_organization,
-    select_project,
-    select_project_named,
-)
+from ...storage.accounts.tables.projects import select_project_named
+from ...storage.bundles.queries import select_files
+from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle
 from ...storage.bundles.rules.file_provider import EMPTY_NOW, Status, may_speak_of, wrong
 from ...storage.bundles.tables.bundle_files import (
-    FileRow,
     claim_provider,
     drop_file,
     note_applied,
     note_scan,
     put_file,
-    select_files,
     select_left_behind,
 )
 from ...storage.bundles.transactions.apply_bundle import apply_bundle

@@ -18,8 +18,8 @@ from ...storage.monitors.tables import check_tests as trials
 from ...storage.monitors.tables import compositions
 from ...storage.notifications.tables import outbox_deliveries as deliveries
 from ...storage.results.tables import push_events as push_marks
+from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences
-from ...storage.scheduling.tables import shards as schedules
 from ...storage.scheduling.tables import work_queues as queues
 from ...storage.services.queries.sealing_backlog import select_least_open
 from ...storage.services.tables import service_minutes as service_facts
@@ -94,7 +94,7 @@ class Janitor:
     async def _open_from(self) -> Instant:
         """Before this instant every window is settled, every hour rolled up, every service told."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
-            shards = await schedules.select_shards(tx)
+            shards = await shards_queries.select_shards(tx)
             told = await select_least_open(tx)
         ends = [min(shard.finished_through, shard.figured_through) for shard in shards]
         ends += [told] if told is not None else []

@@ -10,7 +10,7 @@ from ...storage.figures import tables as figures
 from ...storage.figures.transactions import chunks, roll_up_hour, watermark_of_shard
 from ...storage.results.tables import sealing as seals
 from ...storage.results.transactions.seal_windows import seal_windows
-from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables.shards import Shard
 
 log = logging.getLogger("leadline.monitor_sealer")
@@ -29,7 +29,7 @@ class Sealer:
     async def pass_once(self) -> int:
         """How many windows were called missed."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
-            shards = await schedules.select_shards(tx)
+            shards = await shards_queries.select_shards(tx)
         count = 0
         for shard in shards:
             count += await self.seal(shard)
@@ -61,7 +61,7 @@ class Sealer:
         """Rolls up the hours that the watermark has passed; how many."""
         for hours in range(HOURS_MOST):
             async with self._pool.transaction("look_for_hours", read_only=True) as tx:
-                current = next(s for s in await schedules.select_shards(tx) if s.id == shard)
+                current = next(s for s in await shards_queries.select_shards(tx) if s.id == shard)
                 end = Instant(current.figured_through + HOUR)
                 # The watermark lies behind what is finished. No hour has ended in most passes, and
                 # then nothing is asked of the shard's monitors, which may be very many.

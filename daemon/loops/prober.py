@@ -21,11 +21,12 @@ from ...probes.runner import run
 from ...storage.core.instant import LATEST, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ...storage.monitors.rows import Trouble
+from ...storage.monitors.tables.probe_errors import note_troubles
 from ...storage.results.rules.incoming_result import Arrival, Fate, Recorded
+from ...storage.scheduling.queries import shards
 from ...storage.scheduling.rules.run_batch import Slice
 from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
-from ...storage.scheduling.tables import shards as schedules
 from ...storage.scheduling.tables import work_queues as queues
 from ...storage.scheduling.tables.work_queues import LeasedJob, LeasedSlice
 from ..runtime.loop_runner import Wake
@@ -170,7 +171,7 @@ class Prober:
     async def pass_once(self) -> None:
         """Reads what was edited, takes jobs and slices, and drops what is done."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
-            found = await schedules.select_shards(tx, self._regions)
+            found = await shards.select_shards(tx, self._regions)
         self._shards = tuple(shard.id for shard in found)
         await self._catalogue.refresh(self._shards)
         await self._drop_done()

@@ -11,12 +11,13 @@ from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.pools import Pool, Rejected
+from ...storage.monitors.rules.monitor_state import Flip
 from ...storage.results.event_bus import Bus, StatusEvent
 from ...storage.results.queries.push_deadlines import select_push_deadlines
-from ...storage.results.rules.incoming_result import Arrival, Flip
+from ...storage.results.rules.incoming_result import Arrival
 from ...storage.results.transactions.record_missed_pushes import Judged, judge_silence
 from ...storage.results.transactions.state_update import Course
-from ...storage.scheduling.tables import shards as schedules
+from ...storage.scheduling.queries import shards as shards_queries
 
 log = logging.getLogger("leadline.push_deadline_checker")
 
@@ -63,7 +64,7 @@ class Listener:
     async def _refresh(self) -> None:
         """Reads all deadlines anew: an edit may have moved any of them."""
         async with self._pool.transaction("push_deadlines", read_only=True) as tx:
-            shards = [shard.id for shard in await schedules.select_shards(tx)]
+            shards = [shard.id for shard in await shards_queries.select_shards(tx)]
             found = await select_push_deadlines(tx, shards)
         self._shards = {key: shard for key, shard, _ in found}
         self._look_at = {key: deadline for key, _, deadline in found if deadline is not None}

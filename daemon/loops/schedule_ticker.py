@@ -16,6 +16,7 @@ from ...storage.engine.pools import Pool, Tx
 from ...storage.maintenance.tables.maintenances import is_any_over
 from ...storage.maintenance.transactions.recheck_after import resume_after
 from ...storage.monitors.rules.monitor import MonitorType, manner_of
+from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.rules.due_queue import Timetable
 from ...storage.scheduling.rules.maintenance_window import withholds
 from ...storage.scheduling.rules.run_batch import DueWindow, Slice
@@ -92,7 +93,7 @@ class Ticker:
     async def pass_once(self) -> int:
         """How many windows were reserved."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
-            shards = await schedules.select_shards(tx)
+            shards = await shards_queries.select_shards(tx)
         before = self.reserved
         for shard in shards:
             await self._follow(shard)
@@ -149,7 +150,7 @@ class Ticker:
 
 
 async def _load_plan(tx: Tx, key: int) -> Plan:
-    shard = next(s for s in await schedules.select_shards(tx) if s.id == key)
+    shard = next(s for s in await shards_queries.select_shards(tx) if s.id == key)
     terms: dict[int, list[Term]] = {}
     orgs: dict[int, int] = {}
     manners: dict[int, Manner] = {}
@@ -162,7 +163,7 @@ async def _load_plan(tx: Tx, key: int) -> Plan:
         manners[monitor] = manner_of(MonitorType(kind))
         if kind == MonitorType.ASYNC_CANARY:
             canaries.add(monitor)
-    maintenance = await schedules.select_maintenances(tx, shard.reserved_through, shard=key)
+    maintenance = await shards_queries.select_maintenances(tx, shard.reserved_through, shard=key)
     timetable = Timetable(key, shard.reserved_through, terms)
     return Plan(shard, timetable, orgs, manners, maintenance, canaries)
 

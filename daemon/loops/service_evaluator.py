@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 
 from ...storage.alerting.rules.alert_episode import EVERY_US, Act
 from ...storage.alerting.tables import service_alertings
-from ...storage.alerting.tables.service_alertings import Key
 from ...storage.alerting.transactions.evaluate_services import Evaluated, evaluate_services
 from ...storage.core.instant import Instant
+from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
 from ...storage.objectives.tables import burn_rules

@@ -10,10 +10,10 @@ from itertools import groupby
 from typing import Final
 
 from ...storage.core.instant import MINUTE, Instant
+from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.services.queries.sealing_backlog import Behind, select_behind, select_to_reconstruct
-from ...storage.services.tables.services import Key
 from ...storage.services.transactions.seal_services import Sealed, reconstruct, seal_services
 
 log = logging.getLogger("leadline.service_sealer")

@@ -25,13 +25,13 @@ from ...probes.senders.untrusted_webhook import post_to_stranger
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
+from ...storage.notifications.queries.delivery_addresses import SubscriberRow
 from ...storage.notifications.rules.delivery_retry import Outcome
 from ...storage.notifications.rules.notification import BadPayload
 from ...storage.notifications.tables.outbox_deliveries import Leased
 from ...storage.notifications.transactions.lease_deliveries import Delivery
 from ...storage.status_pages.rules.status_page import Visibility
 from ...storage.status_pages.rules.subscription import CONFIRM_EVENT, Kind, Notice
-from ...storage.status_pages.tables.subscribers import SubscriberRow
 from ...storage.status_pages.transactions.confirm_subscription import confirm
 from ...storage.status_pages.transactions.fan_out import LeaseLost, pass_on
 from ...storage.status_pages.transactions.note_bounce import note_bounce, note_reached

@@ -3,39 +3,26 @@
 from typing import Final
 
 from ...storage.accounts.rules.access import Action, Need
-from ...storage.alerting.queries.alerting_state import SignalState, select_alerting_state
-from ...storage.alerting.tables.service_alertings import AlertingRow, Key, select_alerting
+from ...storage.alerting.queries.service_alertings import select_alerting
 from ...storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...storage.core.instant import SECOND
-from ...storage.engine.pools import Tx
+from ...storage.objectives.queries.burn_rules import select_rules_of_services
 from ...storage.objectives.rules import DEFAULT_RULES, Rule, Severity, threshold_of
-from ...storage.objectives.tables.burn_rules import select_rules_of_services
 from ...storage.objectives.transactions.set_service_objective import put_burn_alerting
-from ..services.routes.service_json import service_named
+from ..services.routes.service_json import service_named, shape_of_alerting, shape_of_state
 from ..services.schemas.services import (
     BurnRuleDeclaration,
     PatchServiceAlertingRequest,
     ServiceAlerting,
     ServiceAlertingState,
     ServiceBurnAlerting,
-    ServiceSignalState,
     SetServiceBurnAlertingRequest,
 )
 from ..wire.errors import Problem
 from ..wire.route import Ask, Route
-from ..wire.schema import given, instant_text, known
+from ..wire.schema import given
 
 _ONE: Final = "/api/v1/projects/{projectID}/services/{serviceID}"
-
-
-def shape_of_alerting(row: AlertingRow) -> ServiceAlerting:
-    return ServiceAlerting(
-        owns_paging=row.owns_paging,
-        page_on=row.page_on,  # type: ignore[arg-type]
-        page_on_unknown=row.page_on_unknown,
-        confirm_evaluations=row.confirm_evaluations,
-        renotify_seconds=row.renotify_seconds,
-    )
 
 
 async def read(ask: Ask) -> ServiceAlerting:
@@ -50,23 +37,6 @@ async def read_state(ask: Ask) -> ServiceAlertingState:
     async with ask.context.pool.transaction("read_alerting_state", read_only=True) as tx:
         row = await service_named(ask, tx)
         return await shape_of_state(tx, row.key)
-
-
-async def shape_of_state(tx: Tx, key: Key) -> ServiceAlertingState:
-    state = await select_alerting_state(tx, key, tx.now)
-    return ServiceAlertingState(
-        live=_shape_of_signal(state.live), burn=_shape_of_signal(state.burn)
-    )
-
-
-def _shape_of_signal(signal: SignalState) -> ServiceSignalState:
-    return ServiceSignalState(
-        armed=signal.armed,
-        reason=known(signal.reason),
-        evaluated_at=instant_text(signal.evaluated_at),
-        lease_until=instant_text(signal.lease_until),
-        last_error=known(signal.last_error),
-    )
 
 
 async def edit(ask: Ask) -> ServiceAlerting:

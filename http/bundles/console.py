@@ -10,10 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from ...storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ...storage.bundles.queries import select_files
+from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle, read_bundle
 from ...storage.bundles.rules.bundle_diff import Act, Change, FieldChange
 from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
-from ...storage.bundles.tables.bundle_files import FileRow, select_files
 from ...storage.bundles.transactions.export_bundle import export_bundle
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Refused

@@ -9,9 +9,10 @@ import msgspec
 
 from ...storage.core.refusal import Refused
 from ...storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ...storage.monitors.rows import MonitorRow
 from ...storage.monitors.rules.monitor import MonitorType
-from ...storage.monitors.tables.monitors import MonitorRow
-from ...storage.services.tables.services import ServiceRow, select_services_of_project
+from ...storage.services.queries.services import select_services_of_project
+from ...storage.services.rows import ServiceRow
 from ..ui.bundle_notice import Managed, managed
 from ..ui.form_routes import form_route
 from ..ui.formatting import Moment, moment

@@ -4,7 +4,7 @@ from typing import Final
 
 from ...storage.accounts.rules.access import Action, Need
 from ...storage.engine.pools import Tx
-from ...storage.monitors.tables.monitors import MonitorRow
+from ...storage.monitors.rows import MonitorRow
 from ...storage.retirement.transactions.convert_composite import Converted, convert_composite
 from ...storage.retirement.transactions.set_successor import reactivate, retire, set_successor
 from ..monitors.routes.monitors import shapes_of_monitors, usable_regions

@@ -5,8 +5,8 @@ from typing import Final
 
 from ...storage.changes.queries.console_changes import HAPPENED_MOST, Happened
 from ...storage.core.instant import Instant
-from ..maintenance.console.maintenance_weeks import exact
 from .change_text import KINDS, OUTCOMES, drawn_kind, name_of, outcome_of, short
+from .data_table import exact
 from .formatting import count, duration, number
 from .plots.timeline_lanes import Mark, Outcome
 

@@ -10,15 +10,15 @@ from typing import Final
 from uuid import UUID
 
 from ...storage.changes.queries.change_gate_decisions import Decided
+from ...storage.changes.rows import ChangeRow, PhaseRow
 from ...storage.changes.rules.change import Kind, Phase
 from ...storage.changes.rules.change_comparison import Side, Withheld
-from ...storage.changes.tables import ChangeRow, PhaseRow
 from ...storage.core.availability import digits
 from ...storage.core.instant import MINUTE, SECOND, Instant
 from ...storage.gate.rules.gate import State
-from ..gate.console.gate_text import MARKS, STATE_WORDS
-from ..maintenance.console.maintenance_weeks import exact
+from .data_table import exact
 from .formatting import NOTHING, coverage, duration, percent
+from .gate_marks import MARKS, STATE_WORDS
 from .plots import timeline_lanes as lanes
 from .plots.timeline_lanes import Outcome, change_sign
 from .reliability_text import Told, precisely

@@ -87,3 +87,29 @@ def explain_trouble(reason: UnknownReason | None) -> str:
 def number_name(kind: str) -> str:
     """`rcode` of DNS; empty where the number is simply that of the answer."""
     return _NUMBERS.get(kind, "")
+
+
+REASONS: Final = {
+    "no_owning_service": "it does not own their paging",
+    "no_governing_revision": "nothing is declared that governs now",
+    "policy_pages_nothing": "it is set to tell of nothing, or names nobody to tell",
+    "state_not_pageable": "what it is now is none of what it pages on",
+    "never_evaluated": "it was never looked at yet",
+    "generation_changed": "its alerting was edited, and it was not looked at since",
+    "revision_changed": "its declaration was edited, and it was not looked at since",
+    "evaluation_error": "the last look at it failed",
+    "stale_lease": "nobody has looked at it lately",
+    "no_enabled_target": "every channel that it would page is turned off",
+    "held": "it holds its page back",
+    "rule_unevaluated": "a burn rule cannot be decided",
+    "unroutable": "its ladder or schedule leads to nobody",
+    "onset_pending": "it has seen the trouble and not told of it yet",
+    "onset_undelivered": "its page did not arrive",
+    "latch_inconsistent": "what it remembers of the trouble does not fit together",
+}
+
+
+def reason_words(reason: str | None) -> str:
+    if reason is None:
+        return "nobody knows why"
+    return REASONS.get(reason, reason.replace("_", " "))

@@ -10,8 +10,8 @@ from enum import StrEnum
 from ...storage.core.instant import Instant
 from ...storage.core.time_span import Span
 from ...storage.monitors.queries.monitors import Standing, status_of
+from ...storage.monitors.rows import MonitorRow
 from ...storage.monitors.rules.monitor_state import Status
-from ...storage.monitors.tables.monitors import MonitorRow
 from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
 
 

@@ -4,9 +4,15 @@ from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from ...storage.core.instant import MINUTE, Instant, from_datetime, to_datetime, to_text
+from ...storage.core.instant import (
+    MINUTE,
+    Instant,
+    from_datetime,
+    is_timezone,
+    to_datetime,
+    to_text,
+)
 from ...storage.core.refusal import Refused
-from ...storage.oncall.rules.oncall_schedule import is_timezone
 
 UNITS: Final = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "seconds": 1}
 

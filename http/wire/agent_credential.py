@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from uuid import UUID
 
-from ...storage.agents.tables.agent_tokens import select_agent_token, select_live_agent_token
+from ...storage.agents.queries.agent_tokens import select_agent_token, select_live_agent_token
 from ...storage.core.token import TokenKind, digest, kind_of
 from ...storage.engine.pools import Pool, Tx
 from .local_credentials import bearer_of

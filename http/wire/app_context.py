@@ -1,16 +1,13 @@
 """What every route is given: the parts of the house that HTTP reaches, made once at the start."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 import trio
 
 from ...probes.net.egress import Reach
-from ...probes.oidc.oidc_settings import SignOn
 from ...probes.senders import Means
-from ...probes.senders.mail_settings import MailSettings
 from ...storage.core.instant import Instant
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
@@ -19,9 +16,9 @@ from ...storage.results.queries.push_targets import PushTarget
 from ..auth.oidc_providers import Providers
 from ..auth.passwords import Passwords
 from .admission_control import Admission, Bounds, ClientBuckets, ClientTries
-from .agent_credential import ConfiguredAgents
 from .custom_domains import Domains
 from .longpoll import Lookout
+from .options import Options
 from .request_metrics import ChangeCounts, GateCounts
 from .response_cache import Kept
 from .result_sink import EvaluateComposite, ResultSink
@@ -39,41 +36,6 @@ SUBSCRIBE_PER_HOUR: Final = 20
 CHANGE_READS: Final = Bounds(inflight_process=64)
 # Public histories of status pages that are told at once, whoever asks.
 HISTORIES: Final = Bounds(inflight_process=8, busy="history_busy")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What of the configuration is HTTP's business."""
-
-    cookie_name: str = "leadline_session"
-    cookie_secure: bool = False
-    session_ttl_seconds: int = 604_800
-    local_enabled: bool = True
-    min_password_length: int = 10
-    login_rate_limit_per_minute: int = 10
-    public_base_url: str = ""
-    mail: MailSettings = field(default_factory=MailSettings)
-    sign_on: SignOn = field(default_factory=SignOn)
-    # Whom tokens of clients must be meant for; empty: anybody.
-    jwt_audience: str = ""
-    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    # Regions that the configuration knows; a monitor may stand in no other.
-    regions: frozenset[str] = frozenset({"core"})
-    # Of those that are not for everybody, the slugs of the organizations that they are for.
-    reserved: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    # Those that this process probes in itself.
-    probed_here: frozenset[str] = frozenset({"core"})
-    # Agents that the configuration names; their routes are there only where it says so.
-    agents: ConfiguredAgents = field(default_factory=ConfiguredAgents)
-    has_agents: bool = False
-    # How many canaries a region may run at once.
-    canary_places: int = 4
-    heartbeat_days: int = 30
-    ledger_days: int = 14
-    version: str = ""
-    commit: str = ""
-    # What a stranger is told on the sign-in page of a first start.
-    signs_in_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

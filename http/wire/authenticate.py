@@ -10,7 +10,7 @@ from ...probes.oidc.oidc_client import ProviderFault
 from ...storage.accounts.queries.oidc_settings import select_sign_on_shown
 from ...storage.accounts.queries.principals import select_by_identity, select_user_by_identity
 from ...storage.accounts.rules.oidc_claim import access_token_fault, client_of
-from ...storage.accounts.tables import users
+from ...storage.accounts.transactions import record_use
 from ...storage.accounts.transactions.oidc_sign_in import provision
 from ...storage.core.instant import SECOND
 from ...storage.core.token import claims_to_be_ours
@@ -53,7 +53,7 @@ async def _identify_client(context: Context, token: str) -> Identified | None:
     async with context.pool.transaction("identify_client") as tx:
         user = await select_user_by_identity(tx, person.issuer, person.subject)
         if user is not None:
-            await users.note_active(tx, user.id)
+            await record_use.note_active(tx, user.id)
             return Identified(await select_by_identity(tx, user))
     user = await context.pool.transact("provision", lambda tx: provision(tx, person))
     async with context.pool.transaction("identify_client", read_only=True) as tx:

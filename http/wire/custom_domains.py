@@ -11,7 +11,7 @@ import trio
 
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.status_pages.tables.status_page_domains import select_domains
+from ...storage.status_pages.queries.status_page_domains import select_domains
 
 log = logging.getLogger("leadline.custom_domains")
 

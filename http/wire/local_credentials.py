@@ -10,8 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 
 from ...storage.accounts.queries.principals import select_by_session, select_by_token
 from ...storage.accounts.rules.access import Kind, Principal
-from ...storage.accounts.tables import api_tokens as tokens
-from ...storage.accounts.tables import sessions, users
+from ...storage.accounts.transactions import record_use
 from ...storage.core.token import TokenKind, digest, kind_of
 from ...storage.engine.pools import Pool, Tx
 
@@ -37,15 +36,15 @@ async def identify(tx: Tx, headers: Mapping[str, str], cookie_name: str) -> Iden
         signed_in = await select_by_session(tx, hashed)
         if signed_in is not None:
             if signed_in.stale:
-                await sessions.note_seen(tx, hashed)
-                await users.note_active(tx, signed_in.user.id)
+                await record_use.note_seen(tx, hashed)
+                await record_use.note_active(tx, signed_in.user.id)
             return Identified(signed_in.principal, hashed)
     bearer = bearer_of(headers.get("authorization", ""))
     if kind_of(bearer) is TokenKind.API:
         used = await select_by_token(tx, digest(bearer))
         if used is not None:
             if used.stale:
-                await tokens.note_used(tx, used.token.org, used.token.id)
+                await record_use.note_used(tx, used.token.org, used.token.id)
             return Identified(used.principal)
     return None
 
@@ -67,7 +66,7 @@ async def identify_in(
         return None
     if used.stale:
         async with pool.statement("note_token_used") as tx:
-            await tokens.note_used(tx, used.token.org, used.token.id)
+            await record_use.note_used(tx, used.token.org, used.token.id)
     return Identified(used.principal)
 
 

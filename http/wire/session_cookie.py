@@ -3,7 +3,7 @@
 import secrets
 from typing import Final
 
-from .app_context import Options
+from .options import Options
 
 RANDOM_BYTES: Final = 32
 CLIENT_LONGEST: Final = 200

@@ -6,9 +6,9 @@ Pure. `validate` tells every fault at once; `make_check` reads what validate has
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..kinds import spec_of
 from .condition import BadCondition, Condition, parse, pattern_size
 from .monitor_spec import Fault, MonitorType, Spec, TargetForm
+from .registry import spec_of
 from .target import BadTarget, read_host, read_host_port, read_url
 
 CONDITIONS_MOST = 20

@@ -12,11 +12,13 @@ from ..accounts.rules.access import Action, Grant, Need, Principal, Scope
 from ..accounts.transactions.authorize import NOT_FOUND, demand
 from ..core.refusal import Refused
 from ..engine.pools import Tx
-from ..services.tables.services import ServiceRow, keep_service
+from ..services.rows import ServiceRow
+from ..services.tables.services import keep_service
 from . import tables as changes
+from .queries import changes as changes_queries
 from .queries.change_gate_decisions import select_decided
+from .rows import ChangeRow, PhaseRow
 from .rules.change import Code, Fault, Known, Record, Replay, follow, occurred_at
-from .tables import ChangeRow, PhaseRow
 
 RECORD: Final = Action(Need.EDITOR, grant=Grant.CHANGE_RECORD)
 
@@ -41,7 +43,7 @@ async def record_change(
         raise Refused(NOT_FOUND)
     demand(principal, RECORD, Scope(home.org, home.project))
     change = await changes.make_change(tx, home.key, record, occurred_at(record, tx.now))
-    phases = (await changes.select_phases(tx, home.org, [change.id]))[change.id]
+    phases = (await changes_queries.select_phases(tx, home.org, [change.id]))[change.id]
     match follow(change.kind, [each.known for each in phases], record, tx.now):
         case Fault() as fault:
             raise Refused(fault.code, fault.field, fault.rule)

@@ -5,7 +5,9 @@ text exists only at the edges, and is made and read here.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NewType
+from zoneinfo import available_timezones
 
 Instant = NewType("Instant", int)
 
@@ -43,3 +45,13 @@ def from_text(text: str) -> Instant:
     if len(text) < 20 or text[10] not in "Tt ":
         raise ValueError("not an RFC 3339 instant")
     return from_datetime(datetime.fromisoformat(text))
+
+
+def is_timezone(name: str) -> bool:
+    """One of the IANA database; the host's own is none, since hosts differ."""
+    return name in _names()
+
+
+@lru_cache(maxsize=1)
+def _names() -> frozenset[str]:
+    return frozenset(available_timezones()) - {"localtime", "Factory"}

@@ -2,7 +2,6 @@
 
 import re
 
-from ..monitors.rules.monitor import text_rule_broken
 from .slug import is_slug
 
 NAME_LONGEST = 200
@@ -35,3 +34,13 @@ def email_fault(text: str) -> str | None:
     if len(text) > EMAIL_LONGEST or not _EMAIL.fullmatch(text):
         return "must be an e-mail address"
     return text_rule_broken(text)
+
+
+def text_rule_broken(text: str, *, multiline: bool = False) -> str | None:
+    """Why a text may not be stored: control characters, or halves of characters; None: it may."""
+    allowed = "\n\t" if multiline else ""
+    if any((char < " " or "\x7f" <= char <= "\x9f") and char not in allowed for char in text):
+        return "must not hold control characters"
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        return "must be valid Unicode"
+    return None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.instant import Instant
+from ..core.key import Key
 from ..engine.pools import LockRank, Tx
 
 _RESULTS = """
@@ -118,7 +119,6 @@ class DueRestatement(msgspec.Struct, frozen=True):
     attempts: int
 
 
-Key = tuple[int, int]
 Sample = tuple[Instant, bool, bool]
 
 

@@ -7,18 +7,14 @@ Both write by replacing, so that a pass that was interrupted is simply made agai
 from collections.abc import Iterable, Sequence
 
 from ..core.instant import DAY, HOUR, SECOND, Instant
-from ..core.time_span import Span
+from ..core.key import Key
 from ..engine.pools import Tx
-from ..monitors.tables import compositions
 from ..results.tables import sealing as seals
 from ..scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from ..scheduling.tables.shards import Shard
-from ..services.tables import service_revisions as declarations
-from ..services.tables import services
-from ..services.transactions.seal_services import restate_services
 from . import tables as figures
-from .queries.monitor_time import Key, measure
-from .tables import Bucket, DueRestatement
+from .queries.monitor_time import measure
+from .tables import Bucket
 
 MONITORS_AT_ONCE = 100
 
@@ -39,43 +35,6 @@ async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
     end = Instant(hour + HOUR)
     if end % DAY == 0:
         await figures.put_days(tx, keys, Instant(end - DAY))
-
-
-async def restate(tx: Tx, item: DueRestatement) -> None:
-    """Makes the figures of a range again, all levels in this transaction, with those of every
-    composite and of every service that the monitor was part of in its hours.
-
-    Held against a roll-up in progress: what that has written already is made again, and what it has
-    not begun yet will be made from all that is known now. What else was learnt late of the same
-    hours is made good with it: after a long absence that is much, and each time costs as much.
-    """
-    key = (item.org, item.monitor)
-    start = Instant(item.from_at - item.from_at % HOUR)
-    whole = Instant(item.to_at + (-item.to_at) % HOUR)
-    above = await compositions.select_above(tx, item.org, [item.monitor], Span(start, whole))
-    part = [monitor for _, monitor in (key, *above)]
-    told = await services.lock_services(tx, await declarations.select_declaring(tx, item.org, part))
-    types = await figures.lock_types(tx, sorted([key, *above]))
-    await figures.delete_covered_restatements(tx, key, start, whole)
-    by_figured: dict[Instant, dict[Key, str]] = {}
-    for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
-        by_figured.setdefault(figured, {})[one] = types[one]
-    for figured, group in by_figured.items():
-        end = min(whole, figured)
-        if start < end:
-            await _restate(tx, group, start, end, figured)
-    await restate_services(tx, told, Span(start, whole))
-    await figures.delete_restatement(tx, item.org, item.id)
-
-
-async def _restate(
-    tx: Tx, types: dict[Key, str], start: Instant, end: Instant, figured: Instant
-) -> None:
-    await _put_hours(tx, types, start, end)
-    day = Instant(start - start % DAY)
-    while Instant(day + DAY) <= figured and day < end:
-        await figures.put_days(tx, list(types), day)
-        day = Instant(day + DAY)
 
 
 async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant) -> None:

@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.rrule import rrule, rrulestr
 
-from ..core.instant import DAY, SECOND, Instant, from_datetime, to_datetime
-from ..oncall.rules.oncall_schedule import is_timezone
+from ..core.instant import DAY, SECOND, Instant, from_datetime, is_timezone, to_datetime
 
 RRULE_LONGEST: Final = 200
 DURATION_SECONDS: Final = (60, 7 * 86_400)

@@ -7,6 +7,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
+from leadline.storage.accounts.rows import UserRow
 from leadline.storage.accounts.rules.access import Kind, Principal
 from leadline.storage.accounts.rules.totp import (
     RECOVERY_CODES,
@@ -16,7 +17,6 @@ from leadline.storage.accounts.rules.totp import (
     step_at,
 )
 from leadline.storage.accounts.tables import users
-from leadline.storage.accounts.tables.users import UserRow
 from leadline.storage.accounts.transactions import edit_totp as second_factor
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused

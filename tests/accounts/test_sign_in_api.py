@@ -8,6 +8,7 @@ import pytest
 
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
+from leadline.storage.accounts.queries import users as users_queries
 from leadline.storage.accounts.tables import users
 from leadline.storage.core.instant import SECOND
 from leadline.storage.core.token import digest
@@ -228,7 +229,7 @@ async def test_a_password_that_changed_while_it_was_checked_opens_nothing(
     async def slowly(password: str, stored: str | None) -> bool:
         found = await matches(password, stored)
         async with api.pool.transaction("meanwhile") as tx:
-            row = await users.select_user_by_email(tx, ann)
+            row = await users_queries.select_user_by_email(tx, ann)
             assert row is not None
             await users.set_password(tx, row.id, await passwords.hash("another one"))
         return found

@@ -12,7 +12,7 @@ import trio
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
-from leadline.http.wire.app_context import Options
+from leadline.http.wire.options import Options
 from leadline.probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     KINDS_HEADER,

@@ -5,11 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from leadline.storage.agents.tables.agent_tokens import (
-    REVOKED_SHOWN,
-    AgentTokenRow,
-    select_live_agent_token,
-)
+from leadline.storage.agents.queries.agent_tokens import select_live_agent_token
+from leadline.storage.agents.rows import AgentTokenRow
+from leadline.storage.agents.tables.agent_tokens import REVOKED_SHOWN
 from leadline.storage.agents.transactions import edit_agent_tokens
 from leadline.storage.core.token import TokenKind, digest, kind_of
 from tests.support.app.cast import Api

@@ -12,14 +12,14 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.jobs.agent_protocol import Generation
+from leadline.storage.agents.rows import AgentRow
 from leadline.storage.agents.tables import agents
-from leadline.storage.agents.tables.agents import AgentRow
 from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.scheduling.queries import shards as shards_queries
 from leadline.storage.scheduling.rules.run_schedule import claimable_until
 from leadline.storage.scheduling.tables import presences
-from leadline.storage.scheduling.tables import shards as schedules
 from leadline.storage.scheduling.tables import work_queues as queues
 from leadline.storage.scheduling.tables.work_queues import OpenSlice
 from leadline.storage.scheduling.transactions.split_batch import parted
@@ -40,13 +40,13 @@ async def claim(
     world: World, agent: AgentRow, most: int = 10, kinds: Collection[str] = ()
 ) -> list[HandedOut]:
     async with world.pool.transaction("claim") as tx:
-        shards = [shard.id for shard in await schedules.select_shards(tx, [REGION])]
+        shards = [shard.id for shard in await shards_queries.select_shards(tx, [REGION])]
         return await hand_out(tx, agent, kinds, shards, most, 4)
 
 
 async def lease(world: World, process: UUID, have: list[int], most: int = 5) -> list[Any]:
     async with world.pool.transaction("lease") as tx:
-        shards = [shard.id for shard in await schedules.select_shards(tx, [REGION])]
+        shards = [shard.id for shard in await shards_queries.select_shards(tx, [REGION])]
         return await queues.lease_slices(tx, process, shards, have, most)
 
 

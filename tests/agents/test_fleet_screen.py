@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.storage.agents.tables.agent_tokens import select_live_agent_token
+from leadline.storage.agents.queries.agent_tokens import select_live_agent_token
 from leadline.storage.agents.transactions import edit_agent_tokens
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.token import digest

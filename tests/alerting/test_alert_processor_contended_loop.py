@@ -10,7 +10,8 @@ from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.pools import Rejected, Tx
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.support.worlds.world import REGIONS, World
 
 from .test_alert_processor_loop import Story

@@ -18,13 +18,15 @@ from leadline.storage.incidents.rules.incident import Status
 from leadline.storage.incidents.tables import incidents
 from leadline.storage.incidents.transactions import escalate_incident as climb_module
 from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
-from leadline.storage.monitors.tables.monitors import MonitorRow
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
-from leadline.storage.notifications.tables.channels import attach_channel, select_channel
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.notifications.queries.channels import select_channel
+from leadline.storage.notifications.tables.channels import attach_channel
 from leadline.storage.notifications.transactions.edit_channels import create_channel, edit_channel
 from leadline.storage.oncall.rules.escalation import Target, TargetKind
 from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
 from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.support.worlds.world import REGIONS, World
 
 

@@ -10,7 +10,7 @@ from leadline.storage.core.instant import HOUR, SECOND, Instant
 from leadline.storage.incidents.rules.incident import Status
 from leadline.storage.incidents.tables import incidents
 from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from tests.support.run.effort import varied
 from tests.support.worlds.world import World
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leadline.storage.alerting.rules.outage_text import lasted
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND
+from leadline.storage.incidents.rules.incident import lasted
 
 
 @pytest.mark.parametrize(

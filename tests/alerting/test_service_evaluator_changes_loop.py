@@ -11,7 +11,7 @@ from leadline.storage.alerting.transactions.process_outages import Driven, drive
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.rules.incident import Status
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.retirement.transactions.end_episode_of_deleted import end_with_service
 from leadline.storage.services.rules.service_health import Mode, Policies
 from leadline.storage.services.tables.services import delete_service, lock_service

@@ -12,7 +12,7 @@ from leadline.daemon.loops.alert_processor import Watcher
 from leadline.daemon.loops.service_evaluator import Evaluator
 from leadline.storage.core.instant import Instant
 from leadline.storage.engine.pools import Pool, open_pool
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.services.rules.service_health import Mode, Policies
 from tests.support.run.effort import varied
 

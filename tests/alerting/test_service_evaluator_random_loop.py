@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.services.rules.service_health import Mode, Policies
 from tests.support.run.effort import varied
 

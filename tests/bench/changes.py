@@ -22,7 +22,7 @@ from leadline.storage.changes.queries.preceding_changes import _PRECEDING
 from leadline.storage.core.instant import DAY, HOUR, Instant, from_datetime
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import open_pool
-from leadline.storage.gate.tables.gate_decisions import instant_of
+from leadline.storage.gate.queries.gate_decisions import instant_of
 from leadline.storage.services.queries.dependency_history import _BELOW
 
 from ..support.processes.daemon_process import Daemon, daemon

@@ -18,6 +18,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.service_evaluator import Evaluator
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_datetime
+from leadline.storage.core.key import Key
 from leadline.storage.core.time_span import Span
 from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.services.queries.service_reports import (
@@ -31,7 +32,6 @@ from leadline.storage.services.rules.service_minute import Run, joined
 from leadline.storage.services.rules.service_report import WINDOWS
 from leadline.storage.services.tables import service_minutes as service_facts
 from leadline.storage.services.tables import services
-from leadline.storage.services.tables.services import Key
 from leadline.storage.services.transactions.seal_services import seal_services
 
 from ..support.processes.daemon_process import Daemon, daemon

@@ -16,9 +16,10 @@ from leadline.daemon.loops import file_provider_syncer as providers
 from leadline.daemon.loops.file_provider_syncer import AGAIN_US, Ground, Providers, Source
 from leadline.storage.accounts.rules.access import Kind, Principal
 from leadline.storage.accounts.tables import projects
+from leadline.storage.bundles.queries import select_files, select_providers
+from leadline.storage.bundles.rows import FileRow
 from leadline.storage.bundles.rules.bundle import Bundle
 from leadline.storage.bundles.rules.bundle_yaml import read_text
-from leadline.storage.bundles.tables.bundle_files import FileRow, select_files, select_providers
 from leadline.storage.bundles.transactions.apply_bundle import apply_bundle
 from leadline.storage.bundles.transactions.release_provider import release_provider
 from leadline.storage.core.instant import Instant

@@ -15,9 +15,9 @@ from leadline.storage.changes.rules.change import Kind
 from leadline.storage.changes.rules.change_precedence import FOLLOWS_MOST_US, Role
 from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
 from leadline.storage.core.time_span import Span
-from leadline.storage.incidents.tables.incidents import select_incident
+from leadline.storage.incidents.queries.incidents import select_incident
+from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.tables.service_dependencies import put_edges
-from leadline.storage.services.tables.services import ServiceRow
 from tests.support.run.effort import examples
 from tests.support.worlds.changing import decide, make_service, open_incident, say
 from tests.support.worlds.databases import Databases

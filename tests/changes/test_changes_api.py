@@ -11,7 +11,8 @@ from leadline.http.auth.passwords import Passwords
 from leadline.http.wire.admission_control import Admission, Bounds
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
 from leadline.storage.engine.pools import Pool
-from leadline.storage.services.tables.services import ServiceRow, select_service
+from leadline.storage.services.rows import ServiceRow
+from leadline.storage.services.tables.services import select_service
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
 from tests.support.app.serving import (

@@ -19,7 +19,7 @@ from leadline.storage.changes.transactions import record_change
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.core.sli import Split
 from leadline.storage.core.time_span import Span
-from leadline.storage.services.tables.services import ServiceRow
+from leadline.storage.services.rows import ServiceRow
 from tests.changes.test_changes_api import at, listed, row_of, say
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api

@@ -18,7 +18,7 @@ from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.partitions import drop_partitions
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.retirement.transactions.delete_service import delete_service
-from leadline.storage.services.tables.services import ServiceRow
+from leadline.storage.services.rows import ServiceRow
 from tests.monitors.test_secrets_while_monitors_are_saved_storage import both
 from tests.support.run.effort import examples
 from tests.support.worlds.changing import decide, make_service, record, say

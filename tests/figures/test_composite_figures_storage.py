@@ -7,10 +7,11 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
 from leadline.storage.figures.queries.availability import select_days
 from leadline.storage.monitors.tables import compositions
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.rules.incoming_result import Fate
 from leadline.storage.results.transactions.record_results import record_results
-from leadline.storage.scheduling.tables import shards as schedules
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from leadline.storage.scheduling.queries import shards
 from tests.support.run.effort import IS_SOAK, varied
 from tests.support.worlds.lives import Life, Painter
 from tests.support.worlds.world import REGIONS, START, World
@@ -66,7 +67,7 @@ async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_
         world.now = Instant(world.now + MINUTE)
         await ticker.pass_once()
         async with world.pool.transaction("shards", read_only=True) as tx:
-            (core,) = [s for s in await schedules.select_shards(tx) if s.region == "core"]
+            (core,) = [s for s in await shards.select_shards(tx) if s.region == "core"]
         await sealer.seal(core)
         await sealer.roll_up(core.id)
     mine = "select hour, good_us, total from monitor_hours where monitor = %(m)s"

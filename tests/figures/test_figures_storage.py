@@ -13,12 +13,12 @@ from leadline.storage.figures import tables as figures
 from leadline.storage.figures.queries.availability import select_days
 from leadline.storage.figures.queries.monitor_time import Measured
 from leadline.storage.figures.transactions import roll_up_hour
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.rules.incoming_result import Fate
 from leadline.storage.results.transactions.record_missed_pushes import judge_silence
 from leadline.storage.results.transactions.record_results import record_results
-from leadline.storage.scheduling.tables import shards as schedules
+from leadline.storage.scheduling.queries import shards
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import REGIONS, START, World
 
@@ -157,7 +157,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
     await Ticker(world.pool, lambda: world.now).pass_once()
     sealer = Sealer(world.pool, lambda: world.now)
     async with world.pool.transaction("shards", read_only=True) as tx:
-        (shard,) = await schedules.select_shards(tx)
+        (shard,) = await shards.select_shards(tx)
     await sealer.seal(shard)
     rolled, learnt = trio.Event(), trio.Event()
 

@@ -19,6 +19,8 @@ from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.core.instant import DAY, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Isolation, Tx
+from leadline.storage.gate.queries.gate_overrides import select_overrides
+from leadline.storage.gate.rows import OverrideRow
 from leadline.storage.gate.rules.gate import Assignment, Clause, State, Unavailable, UnknownBehavior
 from leadline.storage.gate.rules.gate_evidence import (
     Evidence,
@@ -31,11 +33,10 @@ from leadline.storage.gate.rules.gate_evidence import (
     answer,
 )
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
-from leadline.storage.gate.tables.gate_overrides import OverrideRow, select_overrides
 from leadline.storage.gate.transactions.edit_policy import put_policy
 from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
 from leadline.storage.objectives.rules import Severity, Verdict
-from leadline.storage.services.tables.services import ServiceRow
+from leadline.storage.services.rows import ServiceRow
 from tests.conftest import FROZEN_NOW
 from tests.gate.test_gate_evidence_rule import documents, governed, some_facts
 from tests.support.app.cast import Api

@@ -13,8 +13,9 @@ from leadline.storage.core.time_span import Span
 from leadline.storage.gate.queries.gate_replay import select_past, select_policies_in_force
 from leadline.storage.gate.rules.gate_replay import replay
 from leadline.storage.objectives.transactions.evaluate_burn_rules import evaluate_service_burns
+from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.rules.service_health import Durations
-from leadline.storage.services.tables.services import ServiceRow, select_service
+from leadline.storage.services.tables.services import select_service
 from tests.conftest import FROZEN_NOW
 from tests.incidents.test_service_incidents_api import opened
 from tests.support.app.gating import CLAUSES, Gated

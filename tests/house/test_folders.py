@@ -33,7 +33,7 @@ def _entries(folder: Path) -> list[Path]:
     return [
         path
         for path in folder.iterdir()
-        if path.name not in {"__pycache__", "__init__.py"} and not path.name.startswith(".")
+        if path.name != "__pycache__" and not path.name.startswith(".")
     ]
 
 
@@ -64,6 +64,10 @@ def _holds_python(folder: Path) -> bool:
     return any(path.suffix == ".py" for path in _entries(folder))
 
 
+def _is_module(path: Path) -> bool:
+    return path.is_dir() or (path.suffix == ".py" and path.name != "__init__.py")
+
+
 def _is_feature(folder: Path) -> bool:
     """A feature has a folder however small it is, as its name is the same in each layer."""
     layer, *rest = folder.relative_to(ROOT).parts
@@ -77,8 +81,7 @@ def test_no_package_has_one_module() -> None:
             f"{folder.relative_to(ROOT).as_posix()}: has one module"
             for folder in _folders()
             if _holds_python(folder)
-            and len([path for path in _entries(folder) if path.is_dir() or path.suffix == ".py"])
-            == 1
+            and len([path for path in _entries(folder) if _is_module(path)]) == 1
         ),
     )
 

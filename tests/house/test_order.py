@@ -172,6 +172,10 @@ def test_folders_import_each_other_in_one_direction() -> None:
 
 
 def _folder(module: str) -> str:
+    """A sublayer is a node of the graph, whether it is a folder or one module."""
+    place = place_of(module)
+    if place is not None and place.sublayer:
+        return f"{place.layer}.{place.feature}.{place.sublayer}"
     path = ROOT.joinpath(*module.split("."))
     return module if path.is_dir() else module.rpartition(".")[0]
 

@@ -22,6 +22,9 @@ from leadline.storage.accounts.tables.users import insert_user
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
+from leadline.storage.incidents.queries.incident_updates import select_updates
+from leadline.storage.incidents.queries.incidents import select_incident
+from leadline.storage.incidents.rows import IncidentRow, UpdateRow
 from leadline.storage.incidents.rules.incident import (
     BODY_LONGEST,
     UPDATES_MOST,
@@ -29,8 +32,6 @@ from leadline.storage.incidents.rules.incident import (
     Source,
     Status,
 )
-from leadline.storage.incidents.tables.incident_updates import UpdateRow, select_updates
-from leadline.storage.incidents.tables.incidents import IncidentRow, select_incident
 from leadline.storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     acknowledge,

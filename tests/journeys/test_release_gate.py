@@ -21,7 +21,7 @@ import trio
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant, from_datetime
 from leadline.storage.engine.pools import open_pool
-from leadline.storage.monitors.tables.monitors import select_monitor
+from leadline.storage.monitors.queries.monitors import select_monitor
 from leadline.storage.results.rules.incoming_result import Arrival, Source
 from leadline.storage.results.transactions.record_results import record_results
 from tests.support.processes.daemon_process import LEADLINE, Daemon, daemon

@@ -15,8 +15,9 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
+from leadline.storage.maintenance.queries.maintenances import select_maintenance
+from leadline.storage.maintenance.rows import MaintenanceRow
 from leadline.storage.maintenance.rules import Recurrence
-from leadline.storage.maintenance.tables.maintenances import MaintenanceRow, select_maintenance
 from leadline.storage.maintenance.transactions.extend_series import (
     SeriesPlan,
     announce_ahead,
@@ -27,13 +28,12 @@ from leadline.storage.maintenance.transactions.plan_maintenance import (
     Plan,
     announce,
     annul,
-    earliest_repairable,
     end,
     preview_announcement,
     preview_annulment,
 )
 from leadline.storage.monitors.queries.monitors import select_standings, status_of
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.rules.maintenance_window import (
     AHEAD_MOST_US,
@@ -42,6 +42,7 @@ from leadline.storage.scheduling.rules.maintenance_window import (
     REASON_LONGEST,
     plan_fault,
 )
+from leadline.storage.services.rules.repair_range import earliest_repairable
 from tests.support.worlds.world import START, World
 
 RAW_DAYS = 30

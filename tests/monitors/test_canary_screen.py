@@ -11,7 +11,7 @@ from leadline.http.ui.failure_help import REFUSALS
 from leadline.probes.check.check import validate
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.engine.partitions import make_partitions
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.rules.expected_run import WithheldReason
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api

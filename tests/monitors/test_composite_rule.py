@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from leadline.probes.kinds.composite import MODES
 from leadline.storage.core.instant import Instant
+from leadline.storage.core.key import Key
 from leadline.storage.core.sli import Condition, Sample
 from leadline.storage.core.time_span import Span, merged
 from leadline.storage.monitors.rules.composite import (
     Composition,
-    Key,
     Lines,
     Member,
     Mode,

@@ -7,8 +7,9 @@ import pytest
 
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.scheduling.queries import shards
 from leadline.storage.scheduling.rules.run_schedule import Term, windows
 from leadline.storage.scheduling.tables import shards as schedules
 from tests.support.worlds.world import REGIONS, START, World
@@ -56,7 +57,7 @@ async def test_moved_paused_and_edited_at_any_moment_each_window_is_reserved_onc
     for _ in range(40):
         world.now = Instant(world.now + chance.randrange(5 * SECOND))
         async with world.pool.transaction("shards", read_only=True) as tx:
-            shard = chance.choice(await schedules.select_shards(tx))
+            shard = chance.choice(await shards.select_shards(tx))
         # One region at a time, so that their cursors stand apart.
         await chance.choice(tickers)._follow(shard)
         if chance.random() < 0.4:

@@ -5,13 +5,8 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.monitors.rules.monitor import (
-    Draft,
-    MonitorType,
-    faults,
-    manner_of,
-    text_rule_broken,
-)
+from leadline.storage.core.naming import text_rule_broken
+from leadline.storage.monitors.rules.monitor import Draft, MonitorType, faults, manner_of
 from leadline.storage.scheduling.rules.run_schedule import Manner
 
 GOOD = Draft(name="API", type=MonitorType.HTTP, target="https://api.example.com/")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from leadline.http.monitors.form.form_fields import Row, sections
 from leadline.http.monitors.form.form_parser import fresh, kinds, of_row, read, stored_secrets
 from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
-from leadline.probes.kinds import FILES, spec_of
+from leadline.probes.check.registry import FILES, spec_of
 from leadline.storage.core.instant import Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from tests.support.peers.job_queue import polled
 
 # A kind as a later one may be, with a field of every type.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.app_context import Options
+from leadline.http.wire.options import Options
 from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api

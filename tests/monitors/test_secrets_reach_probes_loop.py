@@ -15,8 +15,9 @@ from leadline.probes.net.egress import Reach
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.monitors.queries.monitors import select_standings, still_troubled
-from leadline.storage.monitors.tables.monitors import MonitorRow
-from leadline.storage.monitors.tables.probe_errors import Trouble, note_troubles, select_troubles
+from leadline.storage.monitors.queries.probe_errors import select_troubles
+from leadline.storage.monitors.rows import MonitorRow, Trouble
+from leadline.storage.monitors.tables.probe_errors import note_troubles
 from leadline.storage.monitors.transactions.edit_secrets import create_secret, edit_secret
 from leadline.storage.monitors.transactions.run_now import run_now
 from tests.scheduling.test_prober_loop import probing

@@ -5,7 +5,8 @@ import pytest
 
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
-from leadline.storage.monitors.tables.probe_errors import Trouble, note_troubles
+from leadline.storage.monitors.rows import Trouble
+from leadline.storage.monitors.tables.probe_errors import note_troubles
 from leadline.storage.results.transactions.record_results import record_results
 from tests.monitors.test_secrets_reach_probes_loop import redis_with, shown_trouble
 from tests.scheduling.test_prober_loop import probing

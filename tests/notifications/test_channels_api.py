@@ -10,6 +10,7 @@ from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders import SPECS
 from leadline.probes.senders.channel_spec import MASK
 from leadline.storage.engine.keyring import Keyring
+from leadline.storage.notifications.queries import channels
 from leadline.storage.notifications.tables import channels as table
 from leadline.storage.notifications.transactions.channel_secrets import opened
 from leadline.storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
@@ -44,7 +45,7 @@ async def patch(api: Api, made: Any, status: int = 200, **body: Any) -> Any:
 
 async def stored(api: Api, made: Any) -> dict[str, str]:
     async with api.pool.transaction("look", read_only=True) as tx:
-        row = await table.select_channel(tx, made["id"])
+        row = await channels.select_channel(tx, made["id"])
     assert row is not None
     return opened(row, api.context.keyring)
 

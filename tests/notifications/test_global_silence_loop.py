@@ -11,7 +11,7 @@ from leadline.storage.accounts.rules.access import Kind, Principal
 from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.incidents.transactions.edit_incidents import IncidentDraft, create_incident
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.notifications.rules.global_silence import LOOK_US, GlobalSilence
 from leadline.storage.notifications.transactions.put_global_silence import put_global_silence
 from tests.support.run.effort import varied

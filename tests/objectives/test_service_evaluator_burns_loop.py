@@ -12,8 +12,7 @@ from leadline.storage.alerting.queries.alerting_state import (
     select_delegations,
 )
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.notifications.tables.outbox_deliveries import drop_conversations
 from leadline.storage.objectives.rules import Rule, Severity
 from leadline.storage.objectives.tables import (
@@ -26,6 +25,7 @@ from leadline.storage.objectives.tables import (
 from leadline.storage.objectives.tables.burn_rules import Aim
 from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_monitor
 from leadline.storage.objectives.transactions.set_service_objective import put_burn_alerting
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.retirement.transactions.delete_service import delete_service
 
 from ..support.worlds.speaking import EVERY, Service, Speaking, speaking

@@ -28,8 +28,7 @@ from leadline.storage.core.instant import (
     to_text,
 )
 from leadline.storage.oncall.queries.oncall_schedules import Standing
-from leadline.storage.oncall.tables.oncall_overrides import OverrideRow
-from leadline.storage.oncall.tables.oncall_schedules import ParticipantRow, ScheduleRow
+from leadline.storage.oncall.rows import OverrideRow, ParticipantRow, ScheduleRow
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.run.calls import counted_calls

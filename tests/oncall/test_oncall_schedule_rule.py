@@ -15,6 +15,7 @@ from leadline.storage.core.instant import (
     SECOND,
     Instant,
     from_datetime,
+    is_timezone,
     to_datetime,
 )
 from leadline.storage.oncall.rules.oncall_schedule import (
@@ -22,7 +23,6 @@ from leadline.storage.oncall.rules.oncall_schedule import (
     Roster,
     duties,
     hand_off,
-    is_timezone,
     on_call,
     override_fault,
     roster_fault,

@@ -10,7 +10,7 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Pool
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.tables import push_events as push_marks
 from leadline.storage.scheduling.rules.run_schedule import windows

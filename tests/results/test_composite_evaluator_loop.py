@@ -14,7 +14,7 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.queries.composites import DueWindow
 from leadline.storage.results.transactions.evaluate_composites import evaluate_composites

@@ -15,12 +15,13 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import NOTHING_YET, fold
-from leadline.storage.monitors.tables.monitors import MonitorRow
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.run_now import run_now
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.support.worlds.world import REGIONS, START, World
 
 

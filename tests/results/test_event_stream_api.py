@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from leadline.http.monitors.routes import event_stream as stream
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import Status
-from leadline.storage.monitors.tables.monitors import MonitorRow
 from leadline.storage.results.event_bus import QUEUE_MOST, StatusEvent
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api

@@ -13,17 +13,17 @@ from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.push_deadline_checker import Listener
 from leadline.daemon.loops.service_sealer import ServiceSealer
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.core.key import Key
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
-from leadline.storage.figures.transactions import restate
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.tables import results
 from leadline.storage.results.tables.results import Restatement
 from leadline.storage.results.transactions.record_missed_pushes import judge_silence
 from leadline.storage.results.transactions.record_results import record_results
-from leadline.storage.services.tables.services import Key
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
+from leadline.storage.services.transactions.repair_figures import restate
 from leadline.storage.services.transactions.seal_services import reconstruct, seal_services
 from tests.support.worlds.world import START, World
 

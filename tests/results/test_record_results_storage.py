@@ -10,8 +10,8 @@ import trio
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import NOTHING_YET, fold_all
-from leadline.storage.monitors.tables.monitors import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.run_now import run_now
 from leadline.storage.results.event_bus import Bus

@@ -16,8 +16,8 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.sli import Sample, split
 from leadline.storage.core.time_span import Span
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import hold_us
-from leadline.storage.monitors.tables.monitors import MonitorRow
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rules.incoming_result import Arrival, Fate
 from leadline.storage.results.tables import sealing as seals

@@ -6,7 +6,7 @@ from typing import Any
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.queries.monitors import select_standings, status_of
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.transactions.record_results import record_results
 from tests.support.worlds.world import REGIONS, START, World

@@ -10,7 +10,7 @@ import trio
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.retirement.transactions.convert_composite import convert_composite
 from leadline.storage.retirement.transactions.set_successor import reactivate, retire, set_successor
 from tests.support.worlds.world import REGIONS

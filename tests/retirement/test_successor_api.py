@@ -9,7 +9,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from tests.support.app.cast import Api
 from tests.support.app.serving import told
 

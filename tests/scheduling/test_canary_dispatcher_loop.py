@@ -19,14 +19,14 @@ from leadline.probes.check.check import Check
 from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason, unobtained
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
+from leadline.storage.agents.rows import AgentRow
 from leadline.storage.agents.tables import agents
-from leadline.storage.agents.tables.agents import AgentRow
 from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
+from leadline.storage.scheduling.queries import shards as shards_queries
 from leadline.storage.scheduling.tables import presences
-from leadline.storage.scheduling.tables import shards as schedules
 from tests.support.worlds.world import START, World
 
 CAPABLE = ["async_transaction@1"]
@@ -340,7 +340,7 @@ async def heard(world: World, kinds: list[str], carrier: int = 4) -> AgentRow:
 
 async def claim(world: World, agent: AgentRow, kinds: list[str]) -> list[HandedOut]:
     async with world.pool.transaction("claim") as tx:
-        shards = [shard.id for shard in await schedules.select_shards(tx, ["core"])]
+        shards = [shard.id for shard in await shards_queries.select_shards(tx, ["core"])]
         return await hand_out(tx, agent, kinds, shards, 10, 4)
 
 

@@ -8,7 +8,7 @@ from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.rules.run_schedule import windows

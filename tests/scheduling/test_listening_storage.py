@@ -9,7 +9,7 @@ from leadline.daemon.loops.presence_renewer import Attendance, Identity
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.transactions.record_missed_pushes import judge_silence
 from leadline.storage.results.transactions.record_results import record_results

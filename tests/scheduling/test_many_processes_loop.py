@@ -26,10 +26,11 @@ from leadline.probes.net.egress import Reach
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Isolation
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rules.incoming_result import Arrival
+from leadline.storage.scheduling.queries import shards
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
 from tests.support.run.effort import varied
@@ -185,7 +186,7 @@ async def expect_each_window_once(world: World, row: MonitorRow) -> Counter[str]
     """The verdicts of a monitor's windows, once it is clear that each has one."""
     async with world.pool.transaction("terms", read_only=True) as tx:
         terms = (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
-        (shard,) = await schedules.select_shards(tx)
+        (shard,) = await shards.select_shards(tx)
     due = {w.due for w in windows(terms, terms[0].from_, shard.reserved_through)}
     ledger = {at: verdict for at, verdict, _ in await world.ledger(row)}
     in_slices = await world.rows(

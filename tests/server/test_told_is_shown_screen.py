@@ -5,7 +5,7 @@ import pytest
 from leadline.storage.alerting.transactions.process_outages import drive_alerts
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.incoming_result import Arrival, Source
 from leadline.storage.results.transactions.record_results import record_results
 from tests.conftest import FROZEN_NOW

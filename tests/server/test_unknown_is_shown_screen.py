@@ -5,7 +5,7 @@ import pytest
 from leadline.http.wire.app_context import Readiness
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 

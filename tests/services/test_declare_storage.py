@@ -13,18 +13,17 @@ from leadline.storage.accounts.rules.access import Kind, Membership, Principal, 
 from leadline.storage.accounts.transactions.edit_project import delete_project
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.objectives.queries.burn_rules import select_rules_of_services
 from leadline.storage.objectives.rules import Rule, Severity
-from leadline.storage.objectives.tables.burn_rules import (
-    Aim,
-    replace_rules,
-    select_rules_of_services,
-)
+from leadline.storage.objectives.tables.burn_rules import Aim, replace_rules
 from leadline.storage.objectives.transactions.set_service_objective import (
     put_burn_alerting,
     put_target,
 )
-from leadline.storage.services.tables.services import ServiceRow, move_seals, select_service
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from leadline.storage.services.rows import ServiceRow
+from leadline.storage.services.tables.services import move_seals, select_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.support.run.effort import examples

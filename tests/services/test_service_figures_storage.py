@@ -42,6 +42,7 @@ from leadline.storage.services.queries.service_reports import (
     select_window,
 )
 from leadline.storage.services.queries.service_time import select_governed
+from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.rules.epoch import Revision, next_minute
 from leadline.storage.services.rules.service_health import (
     Durations,
@@ -62,7 +63,6 @@ from leadline.storage.services.tables import (
 from leadline.storage.services.tables import (
     services,
 )
-from leadline.storage.services.tables.services import ServiceRow
 from leadline.storage.services.transactions import seal_services as seal_services_module
 from leadline.storage.services.transactions.seal_services import seal_services
 from tests.support.run.effort import varied

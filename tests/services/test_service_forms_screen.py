@@ -3,9 +3,9 @@
 from fractions import Fraction
 from typing import Any
 
+from leadline.storage.objectives.queries.burn_rules import select_rules_of_services
 from leadline.storage.objectives.rules import Severity
-from leadline.storage.objectives.tables.burn_rules import select_rules_of_services
-from leadline.storage.services.tables.service_revisions import select_revisions
+from leadline.storage.services.queries.service_revisions import select_revisions
 from tests.support.app.cast import Api
 
 from ..oncall.test_oncall_screen import first_line, send, text_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.serving import (

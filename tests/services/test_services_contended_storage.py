@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 from leadline.storage.engine.pools import Tx
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.oncall.rules.escalation import TargetKind
 from leadline.storage.oncall.transactions.edit_escalation_policies import (
@@ -16,6 +15,7 @@ from leadline.storage.oncall.transactions.edit_escalation_policies import (
     delete_policy,
 )
 from leadline.storage.oncall.transactions.edit_schedules import create_schedule, delete_schedule
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.retirement.transactions.delete_service import delete_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.retirement.transactions.delete_service import delete_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from leadline.http.monitors.console.paging_owner import voices
 from leadline.http.services.console import budget_plot as budget
-from leadline.http.services.console.alerting_summary import REASONS
 from leadline.http.services.console.service_data import Bucket
 from leadline.http.services.console.service_list import first_line as list_first_line
+from leadline.http.ui.failure_help import REASONS
 from leadline.http.ui.reliability_text import WHY, objective_text, precisely
 from leadline.storage.alerting.queries.alerting_state import (
     NOBODYS,
@@ -26,7 +26,7 @@ from leadline.storage.alerting.transactions.edit_alerting import AlertingEdit, e
 from leadline.storage.core.availability import Budget, Withheld, allowed_us
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.incoming_result import Arrival, Source
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.rules.service_health import Durations

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.app_context import SUBSCRIBE_PER_HOUR, SUBSCRIBE_PER_MINUTE, Options
+from leadline.http.wire.app_context import SUBSCRIBE_PER_HOUR, SUBSCRIBE_PER_MINUTE
+from leadline.http.wire.options import Options
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders.send_result import Mail, Means

@@ -18,9 +18,11 @@ from leadline.storage.accounts.transactions.edit_project import delete_project
 from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.retirement.transactions.delete_service import delete_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
+from leadline.storage.status_pages.queries.status_pages import select_status_page
+from leadline.storage.status_pages.rows import ComponentRow, PageRow
 from leadline.storage.status_pages.rules.status_page import Source, Status, Visibility
 from leadline.storage.status_pages.rules.status_page_edit import (
     ComponentDraft,
@@ -28,8 +30,6 @@ from leadline.storage.status_pages.rules.status_page_edit import (
     PageDraft,
     Target,
 )
-from leadline.storage.status_pages.tables.status_page_components import ComponentRow
-from leadline.storage.status_pages.tables.status_pages import PageRow, select_status_page
 from leadline.storage.status_pages.transactions import edit_components, edit_pages
 from leadline.storage.status_pages.transactions.convert_component import Seen, convert_component
 from leadline.storage.status_pages.transactions.edit_components import (

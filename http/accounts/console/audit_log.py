@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from ....storage.accounts.queries.audit_log import MOST, AuditRow, select_audit
+from ....storage.accounts.queries.projects import select_organization
+from ....storage.accounts.rows import INSTANCE
 from ....storage.accounts.rules.access import Need
-from ....storage.accounts.tables.audit_entries import INSTANCE
-from ....storage.accounts.tables.projects import select_organization
 from ....storage.core.instant import Instant
 from ...ui.form_routes import admin_route, form_route
 from ...ui.formatting import Moment, count, moment

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import msgspec
 
+from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.queries.visible_projects import select_visible_projects
 from ....storage.accounts.rules.access import Action, Grant, Need, Role
-from ....storage.accounts.tables.projects import select_organization
 from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
 from ...ui.formatting import Moment, count, moment

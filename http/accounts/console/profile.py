@@ -17,9 +17,9 @@ from markupsafe import Markup
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
 from ....storage.accounts.queries.own_account import select_own_sessions, select_own_user
+from ....storage.accounts.queries.totp_factors import is_enabled
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
-from ....storage.accounts.tables.totp_factors import is_enabled
 from ....storage.core.refusal import Refused
 from ...ui.formatting import exactly
 from ...ui.render import page, redirect

@@ -5,8 +5,8 @@ from typing import Final
 import msgspec
 
 from ....storage.accounts.queries.audit_log import AuditRow, select_audit
+from ....storage.accounts.rows import INSTANCE
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.tables.audit_entries import INSTANCE
 from ....storage.core.instant import to_text
 from ...wire.errors import Problem
 from ...wire.route import Ask, Route

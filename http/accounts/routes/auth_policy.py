@@ -9,7 +9,7 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.accounts.rules.auth_policy import AuthPolicy as Policy
 from ....storage.accounts.rules.auth_policy import plain_domains
 from ....storage.accounts.transactions.put_auth_policy import put_auth_policy
-from ...wire.app_context import Options
+from ...wire.options import Options
 from ...wire.route import Ask, Route
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
 

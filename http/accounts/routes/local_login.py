@@ -6,9 +6,10 @@ from msgspec import UNSET
 
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
+from ....storage.accounts.queries.users import select_user_by_email
+from ....storage.accounts.rows import UserRow
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.accounts.rules.totp import Verdict
-from ....storage.accounts.tables.users import UserRow, select_user_by_email
 from ....storage.accounts.transactions.edit_totp import pass_second_factor
 from ....storage.accounts.transactions.sign_in import UNAUTHORIZED, sign_in, sign_out
 from ....storage.core.token import digest

@@ -10,11 +10,10 @@ from ....storage.accounts.queries.own_account import (
     select_own_sessions,
     select_own_user,
 )
+from ....storage.accounts.queries.totp_factors import is_enabled
+from ....storage.accounts.rows import SessionRow, UserRow
 from ....storage.accounts.rules.access import Action, Need, Role
 from ....storage.accounts.rules.totp import enrolment_uri, spelt_secret
-from ....storage.accounts.tables.sessions import SessionRow
-from ....storage.accounts.tables.totp_factors import is_enabled
-from ....storage.accounts.tables.users import UserRow
 from ....storage.accounts.transactions import edit_totp as second_factor
 from ....storage.accounts.transactions.change_password import change_password
 from ....storage.accounts.transactions.sign_in import end_session

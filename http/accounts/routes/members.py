@@ -4,8 +4,9 @@ from typing import Final
 
 import msgspec
 
+from ....storage.accounts.queries.users import select_members
+from ....storage.accounts.rows import MembershipRow
 from ....storage.accounts.rules.access import Action, Need, Role
-from ....storage.accounts.tables.users import MembershipRow, select_members
 from ....storage.accounts.transactions.edit_members import add_member, remove_member, update_member
 from ....storage.core.instant import to_text
 from ...wire.route import Ask, Route

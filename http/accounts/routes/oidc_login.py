@@ -24,10 +24,10 @@ from ....probes.oidc.oidc_client import (
 from ....probes.oidc.oidc_settings import SignOn
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on
+from ....storage.accounts.rows import FLOW_US, FlowRow
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.accounts.rules.oidc_claim import Person, id_token_fault, person_of
-from ....storage.accounts.tables.user_identities import FLOW_US, FlowRow, begin_flow, take_flow
-from ....storage.accounts.transactions.oidc_sign_in import enter, link
+from ....storage.accounts.transactions.oidc_sign_in import begin_flow, enter, link, take_flow
 from ....storage.core.instant import SECOND
 from ....storage.core.refusal import Refused
 from ....storage.core.token import digest

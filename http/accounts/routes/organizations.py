@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.queries.visible_projects import select_visible_organizations
+from ....storage.accounts.rows import OrganizationRow
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.tables.projects import OrganizationRow, select_organization
 from ....storage.accounts.transactions.edit_organization import (
     create_organization,
     delete_organization,

@@ -4,8 +4,11 @@ from typing import Final
 
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.tables.password_resets import ask_for_reset
-from ....storage.accounts.transactions.reset_password_by_mail import expect_good, finish_reset
+from ....storage.accounts.transactions.reset_password_by_mail import (
+    ask_for_reset,
+    expect_good,
+    finish_reset,
+)
 from ...auth.passwords import rule_broken
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_now

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from ....storage.accounts.queries.projects import select_project
 from ....storage.accounts.queries.visible_projects import select_visible_projects
+from ....storage.accounts.rows import ProjectRow
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.tables.projects import ProjectRow, select_project
 from ....storage.accounts.transactions.edit_project import (
     create_project,
     delete_project,

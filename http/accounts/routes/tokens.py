@@ -3,8 +3,9 @@
 import os
 from typing import Final
 
+from ....storage.accounts.queries.api_tokens import select_tokens_of
+from ....storage.accounts.rows import TokenRow
 from ....storage.accounts.rules.access import Action, Need, Role
-from ....storage.accounts.tables.api_tokens import TokenRow, select_tokens_of
 from ....storage.accounts.transactions.edit_tokens import create_token, delete_token
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from

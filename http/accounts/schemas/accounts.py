@@ -126,9 +126,3 @@ class Session(Shape, frozen=True, kw_only=True):
     expires_at: InstantText
     client: str
     current: bool
-
-
-class BuildInfo(Shape, frozen=True, kw_only=True):
-    version: str
-    commit: str | UnsetType = UNSET
-    python_version: str

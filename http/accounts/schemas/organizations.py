@@ -1,6 +1,5 @@
 """Bodies of organizations, projects, members, their audit, what is found, and the regions."""
 
-from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -85,28 +84,3 @@ class AuditEntry(Shape, frozen=True, kw_only=True):
     action: str
     target: str
     created_at: InstantText
-
-
-class SearchHit(Shape, frozen=True, kw_only=True):
-    type: Literal["monitor", "project", "incident"]
-    id: UUID
-    org_id: UUID
-    project_id: UUID | UnsetType = UNSET
-    label: str
-    sub: str
-
-
-class SearchResult(Shape, frozen=True, kw_only=True):
-    query: str
-    hits: list[SearchHit]
-
-
-class Region(Shape, frozen=True, kw_only=True):
-    """`live`: something that probes there was heard of just now."""
-
-    name: str
-    live: bool
-
-
-class Regions(Shape, frozen=True, kw_only=True):
-    regions: list[Region]

@@ -1,80 +1,9 @@
 """Bodies of what is set for the whole installation."""
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.rules.auth_policy import RequireTotp
-from ....storage.monitors.rules.monitor_defaults import BUILT_IN
-from ....storage.status_pages.rules.branding import Level
-from ...wire.schema import Given, InstantText, SecretText, Shape
-
-
-class Announcement(Shape, frozen=True, kw_only=True):
-    """It stands on every public page while it is enabled."""
-
-    enabled: bool
-    text: str
-    level: Level
-
-
-class PublicBranding(Shape, frozen=True, kw_only=True):
-    """What is empty is as Leadline has it. An announcement that is not enabled lacks."""
-
-    product_name: str
-    accent_color: str
-    logo_url: str
-    footer_text: str
-    support_url: str
-    announcement: Announcement | UnsetType = UNSET
-
-
-class Branding(PublicBranding, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it."""
-
-    configured: bool
-
-
-class GivenAnnouncement(Given, frozen=True, kw_only=True):
-    enabled: bool = False
-    text: str = ""
-    level: Level = Level.INFO
-
-
-class PutBranding(Given, frozen=True, kw_only=True):
-    """The whole of it: what is left out is as Leadline has it. `configured` is passed over, so that
-    what was read can be given back. The colour is #rrggbb, and URLs are https."""
-
-    configured: bool | UnsetType = UNSET
-    product_name: str = ""
-    accent_color: str = ""
-    logo_url: str = ""
-    footer_text: str = ""
-    support_url: str = ""
-    announcement: GivenAnnouncement | UnsetType = UNSET
-
-
-class MonitorDefaults(Shape, frozen=True, kw_only=True):
-    """`configured` says that somebody has set them."""
-
-    configured: bool
-    interval_seconds: int
-    timeout_seconds: int
-    retries: int
-    failure_threshold: int
-    renotify_seconds: int
-    auto_incident: bool
-
-
-class PutMonitorDefaults(Given, frozen=True, kw_only=True):
-    """All of them: what is left out is as Leadline has it. `configured` is passed over."""
-
-    configured: bool | UnsetType = UNSET
-    interval_seconds: int = BUILT_IN.interval_seconds
-    timeout_seconds: int = BUILT_IN.timeout_seconds
-    retries: int = BUILT_IN.retries
-    failure_threshold: int = BUILT_IN.failure_threshold
-    renotify_seconds: int = BUILT_IN.renotify_seconds
-    auto_incident: bool = BUILT_IN.auto_incident
+from ...wire.schema import Given, SecretText, Shape
 
 
 class AuthPolicy(Shape, frozen=True, kw_only=True):
@@ -96,63 +25,6 @@ class PutAuthPolicy(Given, frozen=True, kw_only=True):
     session_ttl_seconds: int | UnsetType = UNSET
     require_totp: RequireTotp = RequireTotp.NONE
     allowed_email_domains: list[str] = []
-
-
-class GlobalSilence(Shape, frozen=True, kw_only=True):
-    """`enabled` while people are told of nothing new; without `until` it lasts until somebody lifts
-    it."""
-
-    enabled: bool
-    until: InstantText | UnsetType = UNSET
-
-
-class Alerting(Shape, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it."""
-
-    configured: bool
-    global_silence: GlobalSilence
-
-
-class GivenGlobalSilence(Given, frozen=True, kw_only=True):
-    """`until` lies ahead, at most 366 days."""
-
-    enabled: bool = False
-    until: InstantText | UnsetType = UNSET
-
-
-class PutAlerting(Given, frozen=True, kw_only=True):
-    """The whole of it; `configured` is passed over."""
-
-    configured: bool | UnsetType = UNSET
-    global_silence: GivenGlobalSilence | UnsetType = UNSET
-
-
-class MailSettingsView(Shape, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it, `deliverable` that letters with links can be
-    sent. The password is told to nobody."""
-
-    configured: bool
-    enabled: bool
-    smtp_host: str
-    smtp_port: int
-    smtp_username: str
-    smtp_password_set: bool
-    from_: str = msgspec.field(name="from")
-    public_base_url: str
-    deliverable: bool
-
-
-class SetMailSettings(Given, frozen=True, kw_only=True):
-    """The whole of it: what is left out is as the configuration has it. A password that is left
-    out or blank stays, unless it would go to another server or for another account."""
-
-    enabled: bool
-    smtp_host: str | UnsetType = UNSET
-    smtp_port: int | UnsetType = UNSET
-    smtp_username: str | UnsetType = UNSET
-    smtp_password: SecretText | UnsetType = UNSET
-    from_: str | UnsetType = msgspec.field(name="from", default=UNSET)
-    public_base_url: str | UnsetType = UNSET
 
 
 class OIDCSettingsView(Shape, frozen=True, kw_only=True):

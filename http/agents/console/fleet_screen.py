@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
+from ....storage.agents.queries.agent_tokens import select_agent_tokens
+from ....storage.agents.queries.agents import select_agents
 from ....storage.agents.queries.fleet import count_watched, select_fleet
-from ....storage.agents.tables.agent_tokens import select_agent_tokens
-from ....storage.agents.tables.agents import select_agents
 from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST
 from ....storage.core.refusal import Refused
 from ...ui.form_routes import admin_route

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from ....probes.jobs.agent_protocol import LIVE_SECONDS
 from ....storage.agents.queries.fleet import Fleet, RegionLoad
-from ....storage.agents.tables.agent_tokens import AgentTokenRow
-from ....storage.agents.tables.agents import AgentRow
+from ....storage.agents.rows import AgentRow, AgentTokenRow
 from ....storage.core.instant import SECOND, Instant
 from ...ui.formatting import Moment, ago, count, duration, moment, number
 

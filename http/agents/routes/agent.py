@@ -32,13 +32,15 @@ from ....probes.jobs.agent_protocol import (
 )
 from ....probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.agents.tables import agents
-from ....storage.agents.tables.agents import AgentRow
+from ....storage.agents import rows as agents_rows
+from ....storage.agents.rows import AgentRow
+from ....storage.agents.transactions import accept_results, record_agent_contact
 from ....storage.agents.transactions.accept_results import take_results
 from ....storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from ....storage.agents.transactions.record_agent_contact import note_troubles
 from ....storage.core.instant import SECOND, Instant, to_datetime
 from ....storage.engine.keyring import CannotOpen
-from ....storage.monitors.tables.probe_errors import Trouble, note_troubles
+from ....storage.monitors.rows import Trouble
 from ....storage.monitors.transactions.config_secrets import join
 from ....storage.monitors.transactions.resolve_secrets import Material, open_material
 from ....storage.results.rules.incoming_result import (
@@ -48,9 +50,8 @@ from ....storage.results.rules.incoming_result import (
     Recorded,
     Source,
 )
+from ....storage.scheduling.queries import shards as shards_queries
 from ....storage.scheduling.rules.run_schedule import anchor_for
-from ....storage.scheduling.tables import canary_runs
-from ....storage.scheduling.tables import shards as schedules
 from ...wire.agent_credential import AgentCredential, still_opens
 from ...wire.app_context import Context
 from ...wire.errors import Problem
@@ -81,7 +82,7 @@ async def claim(ask: Ask) -> Jobs:
         async with context.pool.transaction("claim_jobs") as tx:
             if not await still_opens(tx, _credential(ask)):
                 raise Problem("unauthorized")
-            shards = [s.id for s in await schedules.select_shards(tx, [agent.region])]
+            shards = [s.id for s in await shards_queries.select_shards(tx, [agent.region])]
             places = context.options.canary_places
             return await hand_out(tx, agent, kinds, shards, query.max, places) if shards else []
 
@@ -100,7 +101,9 @@ async def _hear(ask: Ask) -> AgentRow:
     if region not in ask.context.options.regions:
         raise Problem("region: is not known")
     async with ask.context.pool.transaction("hear_agent") as tx:
-        return await agents.hear(tx, credential.source, region, _instance(ask), credential.name)
+        return await record_agent_contact.hear(
+            tx, credential.source, region, _instance(ask), credential.name
+        )
 
 
 def _credential(ask: Ask) -> AgentCredential:
@@ -112,7 +115,7 @@ def _instance(ask: Ask) -> UUID:
     try:
         return UUID(ask.headers.get(INSTANCE_HEADER, ""))
     except ValueError:
-        return agents.NOBODY
+        return agents_rows.NOBODY
 
 
 async def _materialize(ask: Ask, runs: list[HandedOut]) -> list[Job]:
@@ -141,7 +144,7 @@ async def _materialize(ask: Ask, runs: list[HandedOut]) -> list[Job]:
             await note_troubles(tx, troubles)
             for key, due in unready:
                 # Else the region would have a place less, and the next window be refused for it.
-                await canary_runs.end_window(tx, key, due)
+                await accept_results.end_window(tx, key, due)
     return jobs
 
 
@@ -182,7 +185,9 @@ async def heartbeat(ask: Ask) -> Heard:
     agent = await _hear(ask)
     body: Heartbeat = ask.body
     async with ask.context.pool.transaction("agent_heartbeat") as tx:
-        await agents.tell(tx, agent.holder, body.version, body.workflow_kinds, body.carrier)
+        await record_agent_contact.tell(
+            tx, agent.holder, body.version, body.workflow_kinds, body.carrier
+        )
     return Heard(now=to_datetime(ask.context.clock()))
 
 

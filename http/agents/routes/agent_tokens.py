@@ -4,7 +4,8 @@ import os
 from typing import Final
 
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.agents.tables.agent_tokens import AgentTokenRow, select_agent_tokens
+from ....storage.agents.queries.agent_tokens import select_agent_tokens
+from ....storage.agents.rows import AgentTokenRow
 from ....storage.agents.transactions.edit_agent_tokens import create_agent_token, revoke_agent_token
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from

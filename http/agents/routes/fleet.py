@@ -5,7 +5,7 @@ from typing import Final
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.agents.queries import fleet
 from ....storage.core.instant import SECOND, Instant, to_text
-from ....storage.scheduling.tables.presences import PresenceRow
+from ....storage.scheduling.rows import PresenceRow
 from ...wire.route import Ask, Route
 from ...wire.schema import known
 from ..schemas.fleet import Fleet, Presence, RegionLoad

@@ -5,15 +5,11 @@ from typing import Final
 
 import msgspec
 
+from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.tables.projects import select_organization
+from ....storage.bundles.queries import select_files, select_providers
+from ....storage.bundles.rows import FileRow, ProviderRow
 from ....storage.bundles.rules.file_provider import Status, scope_of
-from ....storage.bundles.tables.bundle_files import (
-    FileRow,
-    ProviderRow,
-    select_files,
-    select_providers,
-)
 from ....storage.core.instant import SECOND, Instant
 from ...wire.route import Ask, Route
 from ...wire.schema import instant_text, known

@@ -11,13 +11,14 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.changes.queries.change_comparison import Comparison, select_comparison
 from ....storage.changes.queries.change_timeline import select_group
 from ....storage.changes.queries.console_changes import select_change_of, select_titles
+from ....storage.changes.rows import PhaseRow
 from ....storage.changes.rules.change_comparison import HORIZONS, Side
-from ....storage.changes.tables import PhaseRow
 from ....storage.core.instant import Instant
 from ....storage.engine.pools import Isolation
-from ....storage.services.tables.services import ServiceRow, select_service
-from ...maintenance.console.maintenance_weeks import Table, exact
+from ....storage.services.queries.services import select_service
+from ....storage.services.rows import ServiceRow
 from ...ui.change_text import difference, gated, sentence_of, side, sign_of
+from ...ui.data_table import Table, exact
 from ...ui.formatting import NOTHING, Moment, duration, moment
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import Told, precisely

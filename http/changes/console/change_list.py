@@ -26,8 +26,9 @@ from ....storage.core.refusal import Refused
 from ....storage.core.time_span import Span
 from ....storage.engine.pools import Isolation, Tx
 from ....storage.services.queries.console_services import IncidentOf, select_incidents_of
-from ....storage.services.tables.service_revisions import select_revisions
-from ....storage.services.tables.services import ServiceRow, select_service
+from ....storage.services.queries.service_revisions import select_revisions
+from ....storage.services.queries.services import select_service
+from ....storage.services.rows import ServiceRow
 from ...services.console import state_history as states
 from ...services.console.budget_plot import ticks
 from ...services.console.service_data import RANGES, Bucket, changes_within, select_buckets

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from ....storage.changes.queries.change_comparison import Comparison
 from ....storage.changes.queries.change_timeline import Group
+from ....storage.changes.rows import ChangeRow, PhaseRow
 from ....storage.changes.rules.change import Phase, last_told
 from ....storage.changes.rules.change_comparison import Side
-from ....storage.changes.tables import ChangeRow, PhaseRow
 from ....storage.core.availability import percent
 from ....storage.core.instant import SECOND, Instant, to_text
 from ....storage.gate.rules.gate import Action, State

@@ -7,6 +7,7 @@ from uuid import UUID
 from ....storage.accounts.rules.access import Action, Grant, Need
 from ....storage.changes.queries.change_comparison import select_comparison
 from ....storage.changes.queries.change_timeline import select_timeline
+from ....storage.changes.queries.changes import select_change, select_phases
 from ....storage.changes.queries.preceding_changes import select_preceding
 from ....storage.changes.rules.change import (
     Code,
@@ -21,12 +22,11 @@ from ....storage.changes.rules.change import (
     source_rule_broken,
 )
 from ....storage.changes.rules.change_comparison import HORIZONS
-from ....storage.changes.tables import select_change, select_phases
 from ....storage.changes.transactions import RECORD, record_change
 from ....storage.core.instant import DAY, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Isolation
-from ....storage.incidents.tables.incidents import select_incident
+from ....storage.incidents.queries.incidents import select_incident
 from ...services.routes.service_json import sealed_through, service_named
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem

@@ -10,24 +10,21 @@ import msgspec
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import LATEST, Instant
 from ....storage.engine.pools import Isolation
+from ....storage.gate.queries.gate_decisions import instant_of, select_decision, select_decisions
+from ....storage.gate.rows import Before, DecisionRow
 from ....storage.gate.rules.gate import State
 from ....storage.gate.rules.gate_evidence import Evidence
-from ....storage.gate.tables.gate_decisions import (
-    Before,
-    DecisionRow,
-    instant_of,
-    select_decision,
-    select_decisions,
-)
-from ....storage.services.tables.services import ServiceRow, select_services_of_project
+from ....storage.services.queries.services import select_services_of_project
+from ....storage.services.rows import ServiceRow
 from ...ui.formatting import GAP, Moment, coverage, duration, moment, setting
+from ...ui.gate_marks import MARKS, STATE_WORDS
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page
 from ...wire.errors import Problem
 from ...wire.route import Ask, Reply, Route
 from ...wire.scope_keys import org_of, project_of
-from .gate_text import ACTION_MARKS, MARKS, STATE_WORDS, because, lines, objective_of, used
+from .gate_text import ACTION_MARKS, because, lines, objective_of, used
 
 PAGE_ROWS: Final = 50
 SHOWN: Final = ("ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED")

@@ -12,27 +12,30 @@ from ....storage.accounts.rules.access import Action, Need, Rank, rank_in
 from ....storage.core.instant import DAY, HOUR, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Isolation, Tx
+from ....storage.gate.queries.gate_decisions import select_decisions
+from ....storage.gate.queries.gate_overrides import select_overrides
+from ....storage.gate.queries.gate_policies import select_governing
+from ....storage.gate.rows import DecisionRow, OverrideRow, PolicyRow
 from ....storage.gate.rules.gate import State
 from ....storage.gate.rules.gate_override import REASON_MOST, Status
 from ....storage.gate.rules.gate_policy import Source
-from ....storage.gate.tables.gate_decisions import DecisionRow, select_decisions
-from ....storage.gate.tables.gate_overrides import OverrideRow, select_overrides
-from ....storage.gate.tables.gate_policies import PolicyRow, select_governing
 from ....storage.gate.transactions.edit_gate_overrides import (
     create_override,
     revoke_override,
     status_of,
 )
-from ....storage.services.tables.services import ServiceRow, select_service
+from ....storage.services.queries.services import select_service
+from ....storage.services.rows import ServiceRow
 from ...ui.form_inputs import NONE, Fault, first
 from ...ui.formatting import Moment, duration, moment
+from ...ui.gate_marks import MARKS
 from ...ui.page_layout import Frame, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
 from ...wire.route import Ask, Reply, Route
 from ..routes.policy_replay import Kept, replayed, select_kept
 from .decision_list import row_of, said_of
-from .gate_text import MARKS, document_lines
+from .gate_text import document_lines
 from .replay_plot import drawn
 
 DAYS: Final = 30

@@ -8,28 +8,14 @@ from ....storage.alerting.rules.alert_episode import Live
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.core.availability import OBJECTIVE_SCALE, Budget, Withheld, allowed_us
 from ....storage.core.sli import Split
-from ....storage.gate.rules.gate import Action, Assignment, Clause, Finding, State, Unavailable
+from ....storage.gate.rules.gate import Action, Assignment, Clause, Finding, Unavailable
 from ....storage.gate.rules.gate_evidence import Evidence, Facts, ReasonSaid, WindowFacts, findings
 from ....storage.gate.rules.gate_policy import Document
 from ....storage.objectives.rules import Severity
 from ...ui.formatting import GAP, count, duration, setting
 from ...ui.reliability_text import LABELS, WHY, precisely
 
-MARKS: Final = {
-    State.ALLOW: "up",
-    State.WARN: "degraded",
-    State.BLOCK: "down",
-    State.UNKNOWN: "unknown",
-    State.NOT_CONFIGURED: "pending",
-}
 ACTION_MARKS: Final = {Action.ALLOW: "up", Action.WARN: "degraded", Action.BLOCK: "down"}
-STATE_WORDS: Final = {
-    State.ALLOW: "ALLOW",
-    State.WARN: "WARN",
-    State.BLOCK: "BLOCK",
-    State.UNKNOWN: "UNKNOWN",
-    State.NOT_CONFIGURED: "Not configured",
-}
 CLAUSE_WORDS: Final = {
     Clause.BUDGET_EXHAUSTED: "The error budget is used up",
     Clause.BUDGET_CONSUMED: "So much of the error budget is used",

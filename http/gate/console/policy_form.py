@@ -9,6 +9,8 @@ from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
+from ....storage.gate.queries.gate_policies import select_governing, select_policy
+from ....storage.gate.rows import PolicyRow
 from ....storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
 from ....storage.gate.rules.gate_policy import (
     SEAL_LAG_LEAST_SECONDS,
@@ -17,10 +19,10 @@ from ....storage.gate.rules.gate_policy import (
     Source,
     WindowMode,
 )
-from ....storage.gate.tables.gate_policies import PolicyRow, select_governing, select_policy
 from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
+from ....storage.services.queries.services import select_service
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
-from ....storage.services.tables.services import ServiceRow, select_service
 from ...ui.form_inputs import NONE, Fault, first, typed_of, whole
 from ...ui.form_routes import form_route
 from ...ui.page_layout import Frame, frame_of

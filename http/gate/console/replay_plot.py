@@ -10,12 +10,13 @@ from ....storage.core.instant import DAY, Instant
 from ....storage.core.time_span import Span
 from ....storage.gate.rules.gate import State
 from ....storage.gate.rules.gate_replay import Said
-from ...maintenance.console.maintenance_weeks import Table, exact
+from ...ui.data_table import Table, exact
 from ...ui.formatting import NOTHING, count, day, duration
+from ...ui.gate_marks import MARKS, STATE_WORDS
 from ...ui.plots.latency import Tick
 from ...ui.plots.replay_lanes import Bar, Made, replay
 from ..routes.policy_replay import Judged, Replayed
-from .gate_text import MARKS, STATE_WORDS, short
+from .gate_text import short
 
 TABLE_MOST: Final = 100
 _TICKS: Final = 6

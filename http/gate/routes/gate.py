@@ -13,7 +13,8 @@ import trio
 from ....storage.accounts.rules.access import Action, Grant, Need
 from ....storage.core.refusal import Refused, Unavailable
 from ....storage.engine.pools import Conflicted, Isolation, Tx
-from ....storage.gate.tables.gate_policies import PolicyRow, select_governing, select_policy
+from ....storage.gate.queries.gate_policies import select_governing, select_policy
+from ....storage.gate.rows import PolicyRow
 from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
 from ....storage.gate.transactions.evaluate_gate import EVALUATE, Decided, evaluate_gate
 from ...services.routes.service_json import service_named

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ....storage.core.availability import OBJECTIVE_SCALE, Budget, percent
 from ....storage.core.instant import SECOND, to_text
 from ....storage.core.sli import Split
+from ....storage.gate.rows import DecisionRow, OverrideRow, PolicyRow
 from ....storage.gate.rules.gate import Clause
 from ....storage.gate.rules.gate_evidence import (
     Evidence,
@@ -23,9 +24,6 @@ from ....storage.gate.rules.gate_evidence import (
 from ....storage.gate.rules.gate_freshness import fresh_until, looked_at
 from ....storage.gate.rules.gate_override import Status
 from ....storage.gate.rules.gate_policy import Document, WindowMode
-from ....storage.gate.tables.gate_decisions import DecisionRow
-from ....storage.gate.tables.gate_overrides import OverrideRow
-from ....storage.gate.tables.gate_policies import PolicyRow
 from ...wire.errors import Problem
 from ...wire.schema import given, instant_text, known
 from ..schemas import (

@@ -7,14 +7,10 @@ import msgspec
 
 from ....storage.core.instant import DAY, Instant, from_text
 from ....storage.engine.pools import Tx
+from ....storage.gate.queries.gate_decisions import instant_of, select_decision, select_decisions
+from ....storage.gate.rows import Before
 from ....storage.gate.rules.gate import State
-from ....storage.gate.tables.gate_decisions import (
-    Before,
-    instant_of,
-    select_decision,
-    select_decisions,
-)
-from ....storage.services.tables.services import select_service
+from ....storage.services.queries.services import select_service
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.route import Ask, Route

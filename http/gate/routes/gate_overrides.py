@@ -3,12 +3,12 @@
 from typing import Final
 
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.gate.tables.gate_overrides import (
+from ....storage.gate.queries.gate_overrides import (
     select_override,
     select_overrides,
     select_standing,
 )
-from ....storage.gate.tables.gate_policies import select_governing
+from ....storage.gate.queries.gate_policies import select_governing
 from ....storage.gate.transactions.edit_gate_overrides import (
     create_override,
     revoke_override,

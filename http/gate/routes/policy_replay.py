@@ -13,13 +13,14 @@ import trio
 from ....storage.core.instant import DAY, MINUTE, Instant
 from ....storage.core.time_span import Span
 from ....storage.engine.pools import Isolation, Pool, Tx
+from ....storage.gate.queries.gate_decisions import select_evidence
 from ....storage.gate.queries.gate_replay import select_past, select_policies_in_force
+from ....storage.gate.rows import DecisionSeen
 from ....storage.gate.rules.gate import State
 from ....storage.gate.rules.gate_evidence import judge
 from ....storage.gate.rules.gate_policy import Document
 from ....storage.gate.rules.gate_replay import Past, Said, replay
-from ....storage.gate.tables.gate_decisions import DecisionSeen, select_evidence
-from ....storage.services.tables.services import ServiceRow
+from ....storage.services.rows import ServiceRow
 
 DAYS_MOST: Final = 31
 # The newest of them are judged anew.

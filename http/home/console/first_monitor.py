@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from ....probes.check.monitor_spec import MonitorType as ProbeType
+from ....probes.check.registry import spec_of
 from ....probes.check.target import BadTarget, read_host_port, read_url
-from ....probes.kinds import spec_of
 from ....storage.core.refusal import Refused
 from ....storage.monitors.rules.monitor import MonitorType
 from ...monitors.routes import monitors as api

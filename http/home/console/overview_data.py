@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from ....storage.core.instant import HOUR, MINUTE, Instant
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import NOTHING, Days, add, select_days
 from ....storage.figures.queries.monitor_time import Measured
@@ -12,9 +12,7 @@ from ....storage.monitors.queries.monitors import (
     select_monitors_of_project,
     select_standings,
 )
-from ....storage.monitors.rules.monitor import MonitorType
-from ....storage.monitors.rules.monitor_state import hold_us
-from ....storage.monitors.tables.monitors import MonitorRow
+from ....storage.monitors.rows import MonitorRow
 from ....storage.results.queries.console_results import Course, select_courses, select_maintenance
 from ....storage.scheduling.queries.region_list import select_regions
 from ...ui.monitor_status import Shown, shown
@@ -103,11 +101,3 @@ async def select_silent_regions(ask: Ask, tx: Tx) -> list[str]:
     return [
         name for name, live in await select_regions(tx, ask.context.options.regions) if not live
     ]
-
-
-def held_us(row: MonitorRow) -> int:
-    """How long a result of the monitor speaks for its target."""
-    interval_us = row.interval_seconds * SECOND
-    if row.type == MonitorType.PUSH:
-        return interval_us + row.grace_seconds * SECOND
-    return hold_us(interval_us)

@@ -8,11 +8,12 @@ from markupsafe import Markup
 
 from ....storage.core.instant import Instant
 from ....storage.monitors.rules.monitor_state import Status
+from ...monitors.console.monitor_data import held_us
 from ...ui.formatting import NOTHING, Moment, ago, count, coverage, milliseconds, percent
 from ...ui.monitor_status import WORDS, Shown
 from ...ui.plots.heartbeat_strip import strip
 from ...ui.time_slots import Axis, beats
-from .overview_data import Course30, Key, Watched, held_us
+from .overview_data import Course30, Key, Watched
 
 ATTENTION_MOST = 10
 

@@ -9,9 +9,9 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.naming import words_fault
 from ....storage.monitors.queries.search_hits import Hit, search
 from ....storage.scheduling.queries.region_list import select_regions
-from ...accounts.schemas.organizations import Region, Regions, SearchHit, SearchResult
 from ...wire.errors import Problem
 from ...wire.route import Ask, Route
+from ..schemas import Region, Regions, SearchHit, SearchResult
 
 _ANYONE: Final = Action(Need.ANYONE)
 

@@ -4,9 +4,9 @@ import platform
 from typing import Final
 
 from ....storage.accounts.rules.access import Action, Need
-from ...accounts.schemas.accounts import BuildInfo
 from ...wire.route import Ask, Route
 from ...wire.schema import known
+from ..schemas import BuildInfo
 
 
 async def read_version(ask: Ask) -> BuildInfo:

@@ -22,6 +22,11 @@ from ....storage.incidents.queries.console_incidents import (
     select_service_of,
     select_to_subscribers,
 )
+from ....storage.incidents.queries.incident_escalations import select_why
+from ....storage.incidents.queries.incident_updates import select_updates
+from ....storage.incidents.queries.incidents import select_incident
+from ....storage.incidents.queries.postmortems import select_postmortem
+from ....storage.incidents.rows import IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.rules.incident import (
     BODY_LONGEST,
     POSTMORTEM_LONGEST,
@@ -29,10 +34,6 @@ from ....storage.incidents.rules.incident import (
     Status,
     statuses_from,
 )
-from ....storage.incidents.tables.incident_escalations import select_why
-from ....storage.incidents.tables.incident_updates import UpdateRow, select_updates
-from ....storage.incidents.tables.incidents import IncidentRow, select_incident
-from ....storage.incidents.tables.postmortems import PostmortemRow, select_postmortem
 from ...ui.formatting import ago, clock, count, duration, moment, number
 from ...ui.page_layout import Frame, frame_of
 from ...ui.render import page, redirect

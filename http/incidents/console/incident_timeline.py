@@ -6,11 +6,8 @@ from urllib.parse import urlsplit
 
 from ....storage.core.instant import Instant
 from ....storage.incidents.queries.console_incidents import Delivery, Paged, ToSubscribers
+from ....storage.incidents.rows import OWN_CHANNELS, IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.rules.incident import Status
-from ....storage.incidents.tables.incident_escalations import OWN_CHANNELS
-from ....storage.incidents.tables.incident_updates import UpdateRow
-from ....storage.incidents.tables.incidents import IncidentRow
-from ....storage.incidents.tables.postmortems import PostmortemRow
 from ...ui.formatting import Moment, count, duration, moment, number
 from .incident_mark import mark_of
 

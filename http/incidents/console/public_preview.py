@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
+from ....storage.incidents.rows import IncidentRow
 from ....storage.incidents.rules.incident import (
     Impact,
     Source,
@@ -19,7 +20,6 @@ from ....storage.incidents.rules.incident import (
     says_nothing,
     status_refusal,
 )
-from ....storage.incidents.tables.incidents import IncidentRow
 from ....storage.status_pages.queries.incident_status_pages import select_pages_showing
 from ....storage.status_pages.queries.status_page_subscribers import count_confirmed
 from ....storage.status_pages.queries.status_pages import select_frame, select_page

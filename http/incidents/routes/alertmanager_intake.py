@@ -10,6 +10,7 @@ from typing import Final
 
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import Instant, from_text
+from ....storage.incidents.queries.incidents import select_open_of_alerts
 from ....storage.incidents.rules.alertmanager_alert import (
     Alert,
     Verdict,
@@ -17,7 +18,6 @@ from ....storage.incidents.rules.alertmanager_alert import (
     read_alert,
     verdict,
 )
-from ....storage.incidents.tables.incidents import select_open_of_alerts
 from ....storage.incidents.transactions.ingest_alert import take_alert
 from ...wire.errors import Problem
 from ...wire.route import Ask, Route

@@ -9,9 +9,10 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.incident_impacts import select_impacts, select_incident_members
-from ....storage.incidents.tables.incident_updates import UpdateRow, select_updates
-from ....storage.incidents.tables.incidents import IncidentRow, select_incident, select_incidents_of
-from ....storage.incidents.tables.postmortems import PostmortemRow, select_postmortem
+from ....storage.incidents.queries.incident_updates import select_updates
+from ....storage.incidents.queries.incidents import select_incident, select_incidents_of
+from ....storage.incidents.queries.postmortems import select_postmortem
+from ....storage.incidents.rows import IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     acknowledge,

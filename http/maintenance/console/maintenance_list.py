@@ -6,9 +6,10 @@ from typing import Final
 from uuid import UUID
 
 from ....storage.core.instant import Instant
-from ....storage.maintenance.tables.maintenances import MaintenanceRow
+from ....storage.maintenance.rows import MaintenanceRow
+from ...ui.data_table import exact
 from ...ui.formatting import duration, number
-from .maintenance_weeks import edges, exact, name_of
+from .maintenance_weeks import edges, name_of
 
 PAST_MOST: Final = 50
 

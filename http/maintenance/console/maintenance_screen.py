@@ -13,12 +13,9 @@ from ....storage.core.instant import MINUTE, Instant, from_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.console_incidents import MONITORS_MOST
-from ....storage.maintenance.tables.maintenance_series import select_series_of
-from ....storage.maintenance.tables.maintenances import (
-    MaintenanceRow,
-    select_maintenance,
-    select_maintenances_of,
-)
+from ....storage.maintenance.queries.maintenance_series import select_series_of
+from ....storage.maintenance.queries.maintenances import select_maintenance, select_maintenances_of
+from ....storage.maintenance.rows import MaintenanceRow
 from ....storage.maintenance.transactions.extend_series import begin_series, end_series
 from ....storage.maintenance.transactions.plan_maintenance import (
     TO_COME_MOST,
@@ -36,6 +33,7 @@ from ....storage.scheduling.rules.maintenance_window import (
     LONGEST_US,
     REASON_LONGEST,
 )
+from ...ui.data_table import exact
 from ...ui.formatting import clock, number, setting
 from ...ui.page_layout import Frame, frame_of
 from ...ui.render import page, redirect
@@ -45,7 +43,7 @@ from ...wire.route import Ask, Reply, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes.maintenance import LISTED_MOST
 from .maintenance_list import first_line, groups
-from .maintenance_weeks import drawn, exact, name_of
+from .maintenance_weeks import drawn, name_of
 from .preview_table import service_lines
 from .series_panel import CHOICES, is_there, series_lines, series_plan
 

@@ -9,21 +9,14 @@ from uuid import UUID
 from markupsafe import Markup
 
 from ....storage.core.instant import DAY, Instant, to_datetime
-from ....storage.maintenance.tables.maintenances import MaintenanceRow
+from ....storage.maintenance.rows import MaintenanceRow
+from ...ui.data_table import Table, exact
 from ...ui.formatting import count, day
 from ...ui.plots.maintenance_calendar import Span, Week, windows
 
 BEFORE, AFTER = 2, 4
 TABLE_MOST = 60
 _WEEK = 7 * DAY
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    caption: str
-    heads: list[str]
-    rows: list[list[str]]
-    further: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +55,6 @@ def name_of(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:
     if row.monitor_uid is None:
         return "The whole project"
     return names.get(row.monitor_uid, "A monitor")
-
-
-def exact(at: Instant) -> str:
-    moment = to_datetime(at)
-    return f"{moment:%a} {moment.day} {moment:%B} {moment:%H:%M}"
 
 
 def _week(

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused
+from ....storage.maintenance.rows import SeriesRow
 from ....storage.maintenance.rules import Recurrence
-from ....storage.maintenance.tables.maintenance_series import SeriesRow
 from ....storage.maintenance.transactions.extend_series import SeriesPlan
 from ....storage.maintenance.transactions.plan_maintenance import Plan
+from ...ui.data_table import exact
 from ...ui.formatting import setting
 from ...wire.errors import Problem
-from .maintenance_weeks import exact
 
 CHOICES: Final = {
     "": "no",

@@ -6,7 +6,8 @@ import msgspec
 
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import to_text
-from ....storage.maintenance.tables.maintenances import MaintenanceRow, select_maintenances_of
+from ....storage.maintenance.queries.maintenances import select_maintenances_of
+from ....storage.maintenance.rows import MaintenanceRow
 from ....storage.maintenance.transactions.plan_maintenance import (
     Plan,
     Preview,

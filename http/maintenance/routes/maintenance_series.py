@@ -4,8 +4,9 @@ from typing import Final
 
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import SECOND, to_text
+from ....storage.maintenance.queries.maintenance_series import select_series_of
+from ....storage.maintenance.rows import SeriesRow
 from ....storage.maintenance.rules import Recurrence
-from ....storage.maintenance.tables.maintenance_series import SeriesRow, select_series_of
 from ....storage.maintenance.transactions.extend_series import SeriesPlan, begin_series, end_series
 from ...wire.route import Ask, Route
 from ...wire.schema import given, known

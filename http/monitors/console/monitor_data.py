@@ -19,9 +19,10 @@ from ....storage.monitors.queries.monitors import (
     select_uids,
     still_troubled,
 )
+from ....storage.monitors.queries.probe_errors import select_troubles
+from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
-from ....storage.monitors.tables.monitors import MonitorRow
-from ....storage.monitors.tables.probe_errors import select_troubles
+from ....storage.monitors.rules.monitor_state import hold_us
 from ....storage.results.queries.console_results import (
     Course,
     LatencyBin,
@@ -170,3 +171,11 @@ def axis_of_latency(row: MonitorRow, range_name: str, now: Instant) -> Axis:
 
 def is_probed(row: MonitorRow) -> bool:
     return row.type not in (MonitorType.PUSH, MonitorType.COMPOSITE)
+
+
+def held_us(row: MonitorRow) -> int:
+    """How long a result of the monitor speaks for its target."""
+    interval_us = row.interval_seconds * SECOND
+    if row.type == MonitorType.PUSH:
+        return interval_us + row.grace_seconds * SECOND
+    return hold_us(interval_us)

@@ -5,11 +5,11 @@ from typing import Final
 import msgspec
 
 from ....storage.monitors.rules.monitor import NUMBERS
-from ...accounts.schemas.settings import MonitorDefaults, PutMonitorDefaults
 from ...ui.formatting import setting
 from ...ui.settings_form import Of, Row, SettingForm, Typed, whole_number
 from ...wire.route import Route
 from ..routes import monitor_defaults as api
+from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
 
 
 def _bounds(name: str) -> str:

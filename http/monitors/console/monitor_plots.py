@@ -13,7 +13,6 @@ from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.results.queries.console_results import LatencyBin
 from ....storage.scheduling.rules.maintenance_window import is_in_maintenance
 from ....storage.scheduling.rules.run_schedule import term_at
-from ...home.console.overview_data import held_us
 from ...ui.failure_help import REFUSALS
 from ...ui.formatting import (
     GAP,
@@ -31,7 +30,7 @@ from ...ui.plots.heartbeat_strip import Beat, said_of, stretches, strip
 from ...ui.plots.latency import Point, Step, Tick, latency
 from ...ui.plots.uptime_days import Day, days, has_gap
 from ...ui.time_slots import Axis, beats
-from .monitor_data import MonitorFacts
+from .monitor_data import MonitorFacts, held_us
 
 ROWS_MOST = 60
 _VERDICTS = {

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from ....storage.alerting.queries.alerting_state import Delegation
 from ....storage.alerting.rules.paging_delegation import SignalReason
-from ...services.console.alerting_summary import reason_words
+from ...ui.failure_help import reason_words
 
 
 @dataclass(frozen=True, slots=True)

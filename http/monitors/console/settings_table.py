@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ....probes.check.monitor_spec import FieldType, is_credential_header
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
+from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
-from ....storage.monitors.tables.monitors import MonitorRow
 from ...ui.formatting import count, label, setting
 
 Line = tuple[str, str, bool]

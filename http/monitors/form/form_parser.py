@@ -14,11 +14,11 @@ import msgspec
 
 from ....probes.check.check import validate
 from ....probes.check.monitor_spec import Field, FieldType, Spec
-from ....probes.kinds import FILES, spec_of
+from ....probes.check.registry import FILES, spec_of
+from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules import monitor as monitor_rule
 from ....storage.monitors.rules.monitor import NUMBERS, MonitorType
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from ....storage.monitors.tables.monitors import MonitorRow
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from .form_fields import CONFIG, Typed, first, own_fields, spelt_default
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ....probes.check.monitor_spec import Spec
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
@@ -18,13 +18,16 @@ from ....storage.monitors.queries.console_monitors import select_names, select_s
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import select_uids
 from ....storage.monitors.queries.secret_list import select_secrets
+from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
-from ....storage.monitors.tables.monitors import MonitorRow
 from ....storage.monitors.transactions.edit_monitor import with_stored_secrets
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft
-from ....storage.notifications.tables.channels import select_channels_of, select_channels_of_monitor
-from ....storage.oncall.tables.escalation_policies import select_policies_of
+from ....storage.notifications.queries.channels import (
+    select_channels_of,
+    select_channels_of_monitor,
+)
+from ....storage.oncall.queries.escalation_policies import select_policies_of
 from ...notifications.routes import channels as channels_api
 from ...notifications.schemas.notifications import AttachChannel
 from ...ui.page_layout import Frame, frame_of

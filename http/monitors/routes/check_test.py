@@ -12,13 +12,13 @@ import trio
 from uuid_utils.compat import uuid7
 
 from ....probes.check.check import make_check, target_host
+from ....probes.check.registry import spec_of
 from ....probes.check.result import Result, UnknownReason, unobtained
-from ....probes.kinds import spec_of
 from ....probes.runner import run
 from ....storage.accounts.rules.access import Scope
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused, Unavailable
-from ....storage.monitors.tables import check_tests as trials
+from ....storage.monitors.transactions import run_check_test
 from ....storage.monitors.transactions.check_test_document import close_document, document_of
 from ....storage.monitors.transactions.lock_references import open_references
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
@@ -80,14 +80,14 @@ async def _try_elsewhere(context: Context, draft: MonitorDraft, values: dict[str
         if not await has_worker(tx, draft.region):
             return _nobody(context, draft)
         until = Instant(tx.now + BEGIN_SECONDS * SECOND)
-        await trials.insert_trial(tx, uid, draft.region, text, sealed, until)
+        await run_check_test.insert_trial(tx, uid, draft.region, text, sealed, until)
     try:
         seconds = min(BEGIN_SECONDS + draft.timeout_seconds, ANSWER_SECONDS_MOST)
         with trio.move_on_after(seconds):
             while True:
                 await trio.sleep(LOOK_SECONDS)
                 async with context.pool.statement("take_trial_answer") as tx:
-                    found = await trials.take_answer(tx, uid)
+                    found = await run_check_test.take_answer(tx, uid)
                 if found is not None:
                     return msgspec.json.decode(found, type=Result)
         return _nobody(context, draft)
@@ -95,7 +95,7 @@ async def _try_elsewhere(context: Context, draft: MonitorDraft, values: dict[str
         # Whoever keeps house finds it too: what was found is not lost for a row that stays.
         with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
             async with context.pool.statement("forget_trial") as tx:
-                await trials.delete_trial(tx, uid)
+                await run_check_test.delete_trial(tx, uid)
 
 
 def _nobody(context: Context, draft: MonitorDraft) -> Result:

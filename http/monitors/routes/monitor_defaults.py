@@ -10,8 +10,8 @@ from ....storage.monitors.queries.monitor_defaults import select_monitor_default
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults as Defaults
 from ....storage.monitors.transactions.put_monitor_defaults import put_monitor_defaults
-from ...accounts.schemas.settings import MonitorDefaults, PutMonitorDefaults
 from ...wire.route import Ask, Route
+from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
 
 _OWN: Final = "/api/v1/settings/monitor-defaults"
 

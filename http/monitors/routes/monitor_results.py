@@ -11,7 +11,8 @@ from ....storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, from_te
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
-from ....storage.monitors.tables.monitors import MonitorRow, select_monitor
+from ....storage.monitors.queries.monitors import select_monitor
+from ....storage.monitors.rows import MonitorRow
 from ....storage.results.queries.results import (
     RunRow,
     select_heartbeats,

@@ -21,22 +21,24 @@ from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import (
     Standing,
+    select_monitor,
     select_monitors_of_project,
     select_standings,
     select_uids,
     status_of,
     still_troubled,
 )
+from ....storage.monitors.queries.probe_errors import select_troubles
+from ....storage.monitors.rows import MonitorRow, Trouble, TroubleRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
-from ....storage.monitors.tables.monitors import MonitorRow, select_monitor
-from ....storage.monitors.tables.probe_errors import Trouble, TroubleRow, select_troubles
 from ....storage.monitors.transactions.config_secrets import readable, unseal
 from ....storage.monitors.transactions.create_monitor import create_monitor, push_token_place
-from ....storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from ....storage.monitors.transactions.edit_monitor import edit_monitor
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ....storage.monitors.transactions.run_now import renew_push_token, run_now
-from ....storage.oncall.tables.escalation_policies import select_policy_uids
+from ....storage.oncall.queries.escalation_policies import select_policy_uids
+from ....storage.retirement.transactions.delete_monitor import delete_monitor
 from ....storage.scheduling.queries.region_list import select_usable_regions
 from ...wire.errors import Problem
 from ...wire.route import Ask, Reply, Route

@@ -11,7 +11,7 @@ from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.results.queries.push_targets import PushTarget, select_push_target
 from ....storage.results.rules.incoming_result import Arrival, Fate, Source
 from ....storage.results.rules.push_request import BadPush, Push, read_push
-from ....storage.results.tables.push_events import insert_mark
+from ....storage.results.transactions.record_push_event import insert_mark
 from ...wire.app_context import Context
 from ...wire.errors import Problem
 from ...wire.route import PUBLIC_BODY_LARGEST, Ask, Route

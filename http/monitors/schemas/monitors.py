@@ -6,8 +6,8 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from ....storage.alerting.rules.paging_delegation import SignalReason
+from ....storage.monitors.rows import Trouble
 from ....storage.monitors.rules.monitor import MonitorType
-from ....storage.monitors.tables.probe_errors import Trouble
 from ...wire.schema import Given, InstantText, Shape
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]

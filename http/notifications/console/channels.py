@@ -14,7 +14,8 @@ from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import ChannelSpec
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.refusal import Refused
-from ....storage.notifications.tables.channels import ChannelRow, select_channel, select_channels_of
+from ....storage.notifications.queries.channels import select_channel, select_channels_of
+from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import shown
 from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
 from ...ui.formatting import count

@@ -15,8 +15,8 @@ from ....storage.notifications.queries.dead_letter_list import (
     count_dead,
     select_dead_letters,
 )
-from ....storage.notifications.rules.notification import Topic
-from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT
+from ....storage.notifications.rules.notification import NOTICE_EVENT, Topic
+from ....storage.status_pages.rules.subscription import CONFIRM_EVENT
 from ...ui.form_routes import admin_route
 from ...ui.formatting import Moment, count, moment, number
 from ...ui.render import page, redirect

@@ -11,13 +11,13 @@ from msgspec import UNSET
 from ....storage.core.instant import DAY, Instant, from_text
 from ....storage.core.refusal import Refused
 from ....storage.notifications.rules.global_silence import LONGEST_US
-from ...accounts.schemas.settings import Alerting, GivenGlobalSilence, PutAlerting
 from ...ui.form_routes import admin_route
 from ...ui.formatting import dated
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed, spelt_local
 from ...wire.route import Ask, Reply, Route
 from ..routes import global_silence as api
+from ..schemas.mute import Alerting, GivenGlobalSilence, PutAlerting
 
 PATH: Final = "/admin/silence"
 _ZONE: Final = ZoneInfo("UTC")

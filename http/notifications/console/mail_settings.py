@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from ....storage.core.refusal import Refused
-from ...accounts.schemas.settings import MailSettingsView, SetMailSettings
 from ...ui.form_routes import admin_route
 from ...ui.render import page, redirect
 from ...wire.route import Ask, Reply, Route
 from ..routes import mail_settings as api
+from ..schemas.mail import MailSettingsView, SetMailSettings
 
 PATH: Final = "/admin/mail"
 _TEXTS: Final = {

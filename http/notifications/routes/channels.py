@@ -10,19 +10,18 @@ from ....probes.senders.message import Status
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
-from ....storage.monitors.tables.monitors import select_monitor
-from ....storage.notifications.tables.channels import (
-    ChannelRow,
+from ....storage.monitors.queries.monitors import select_monitor
+from ....storage.monitors.transactions.attach_channel import attach_channel, detach_channel
+from ....storage.notifications.queries.channels import (
     select_channel,
     select_channels_of,
     select_channels_of_monitor,
 )
+from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import opened, shown
 from ....storage.notifications.transactions.edit_channels import (
-    attach_channel,
     create_channel,
     delete_channel,
-    detach_channel,
     edit_channel,
 )
 from ...wire.errors import Problem

@@ -10,10 +10,10 @@ from ....storage.notifications.queries.global_silence import select_global_silen
 from ....storage.notifications.rules.global_silence import NO_SILENCE
 from ....storage.notifications.rules.global_silence import GlobalSilence as Silence
 from ....storage.notifications.transactions.put_global_silence import put_global_silence
-from ...accounts.schemas.settings import Alerting, GlobalSilence, PutAlerting
 from ...wire.route import Ask, Route
 from ...wire.schema import instant_text
 from ...wire.time_params import instant_given
+from ..schemas.mute import Alerting, GlobalSilence, PutAlerting
 
 _OWN: Final = "/api/v1/settings/alerting"
 

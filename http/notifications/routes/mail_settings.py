@@ -9,11 +9,11 @@ from ....probes.senders.mail_settings import MailSettings
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.notifications.queries.mail_settings import select_mail_shown
 from ....storage.notifications.transactions.put_mail import put_mail
-from ...accounts.schemas.settings import MailSettingsView, SetMailSettings
 from ...wire.app_context import Context
 from ...wire.mail_config import mailing_in
 from ...wire.route import Ask, Route
 from ...wire.schema import given
+from ..schemas.mail import MailSettingsView, SetMailSettings
 
 _OWN: Final = "/api/v1/settings/mail"
 

@@ -11,7 +11,8 @@ from ....probes.senders.webhook import secret_from
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
-from ....storage.notifications.tables.webhooks import WebhookRow, select_webhook, select_webhooks_of
+from ....storage.notifications.queries.webhooks import select_webhook, select_webhooks_of
+from ....storage.notifications.rows import WebhookRow
 from ....storage.notifications.transactions.edit_webhooks import (
     create_webhook,
     delete_webhook,

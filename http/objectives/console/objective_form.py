@@ -6,16 +6,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from ....storage.alerting.rules.alert_episode import CONFIRM_MOST
-from ....storage.alerting.tables.service_alertings import select_alerting
-from ....storage.alerting.transactions.edit_alerting import (
-    RENOTIFY_LEAST,
-    RENOTIFY_MOST,
-    AlertingEdit,
-    edit_alerting,
-)
 from ....storage.core.instant import MINUTE, SECOND
 from ....storage.core.refusal import Refused
+from ....storage.objectives.queries.burn_rules import select_rules_of_services
+from ....storage.objectives.queries.service_targets import select_service_targets
 from ....storage.objectives.rules import (
     DEFAULT_RULES,
     LONG_LONGEST_US,
@@ -24,13 +18,11 @@ from ....storage.objectives.rules import (
     Severity,
     threshold_of,
 )
-from ....storage.objectives.tables.burn_rules import select_rules_of_services
-from ....storage.objectives.tables.service_targets import select_service_targets
 from ....storage.objectives.transactions.set_service_objective import put_burn_alerting, put_target
-from ....storage.oncall.tables.escalation_policies import PolicyRow, select_policies_of
+from ....storage.services.queries.services import select_service
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
-from ....storage.services.tables.services import ServiceRow, select_service
-from ....storage.services.transactions.set_paging_target import put_escalation_policy
+from ...alerting.console import send_alerting, show_alerting
 from ...ui.form_inputs import NONE, Fault, decimal, fault_of, first, typed_of, whole
 from ...ui.form_routes import form_route
 from ...ui.formatting import setting
@@ -134,77 +126,6 @@ def _objective(aim: Aim, typed: Mapping[str, str], fault: Fault = NONE) -> Reply
         rules=[{name: typed.get(f"{name}-{n}", "") for name in names} for n in range(RULES_MOST)],
         severities=[one.value for one in Severity],
         longest=setting(LONG_LONGEST_US // SECOND),
-        fault=fault,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Voice:
-    frame: Frame
-    row: ServiceRow
-    policies: Sequence[PolicyRow]
-    typed: Mapping[str, str]
-
-
-async def show_alerting(ask: Ask) -> Reply:
-    voice = await _voice(ask)
-    return _alerting(voice, voice.typed)
-
-
-async def send_alerting(ask: Ask) -> Reply:
-    voice = await _voice(ask)
-    row = voice.row
-    try:
-        edit = AlertingEdit(
-            owns_paging="owns" in ask.form,
-            page_on=frozenset(one for one in ("down", "degraded") if one in ask.form),
-            page_on_unknown="unknown" in ask.form,
-            confirm_evaluations=whole("confirm_evaluations", first(ask, "confirm")),
-            renotify_seconds=whole("renotify_seconds", first(ask, "renotify") or "0"),
-        )
-        async with ask.context.pool.transaction("console_edit_alerting") as tx:
-            await edit_alerting(tx, ask.who, row.project_uid, row.uid, edit)
-            await put_escalation_policy(tx, ask.who, row.project_uid, row.uid, first(ask, "policy"))
-    except Refused as refused:
-        return _alerting(voice, typed_of(ask), fault_of(refused))
-    return redirect(f"/services/{row.uid}")
-
-
-async def _voice(ask: Ask) -> Voice:
-    async with ask.context.pool.transaction("console_alerting", read_only=True) as tx:
-        row = await select_service(tx, ask.ids["serviceID"])
-        if row is None:
-            raise Problem("not_found")
-        frame = await frame_of(ask, tx)
-        policies = await select_policies_of(tx, row.org, row.project)
-        alerting = await select_alerting(tx, row.key)
-    typed = {"confirm": "2", "renotify": "0", "down": "on"}
-    if alerting is not None:
-        typed = {
-            "confirm": str(alerting.confirm_evaluations),
-            "renotify": str(alerting.renotify_seconds),
-            **dict.fromkeys(alerting.page_on, "on"),
-        }
-        if alerting.owns_paging:
-            typed["owns"] = "on"
-        if alerting.page_on_unknown:
-            typed["unknown"] = "on"
-    typed["policy"] = str(row.escalation_policy_uid or "")
-    return Voice(frame, row, policies, typed)
-
-
-def _alerting(voice: Voice, typed: Mapping[str, str], fault: Fault = NONE) -> Reply:
-    return page(
-        "alerting/console.html",
-        status=400 if fault.text else 200,
-        frame=voice.frame,
-        row=voice.row,
-        policies=voice.policies,
-        ticked={name for name in ("owns", "down", "degraded", "unknown") if name in typed},
-        typed={name: typed.get(name, "") for name in ("confirm", "renotify", "policy")},
-        confirm_most=CONFIRM_MOST,
-        renotify_least=RENOTIFY_LEAST,
-        renotify_most=RENOTIFY_MOST,
         fault=fault,
     )
 

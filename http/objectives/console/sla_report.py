@@ -19,12 +19,13 @@ from ....storage.figures.queries.availability import select_windows as select_mo
 from ....storage.figures.queries.monitor_time import Measured
 from ....storage.figures.queries.project_availability import select_end, select_project_windows
 from ....storage.monitors.queries.monitors import select_monitors_of_project
-from ....storage.objectives.tables.monitor_targets import MonitorTarget, select_monitor_targets
-from ....storage.objectives.tables.project_targets import ProjectTarget, select_project_targets
-from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.objectives.queries.monitor_targets import select_monitor_targets
+from ....storage.objectives.queries.project_targets import select_project_targets
+from ....storage.objectives.queries.service_targets import select_service_targets
+from ....storage.objectives.rows import MonitorTarget, ProjectTarget
 from ....storage.services.queries.service_reports import select_windows
+from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rules.service_report import WINDOWS
-from ....storage.services.tables.services import select_services_of_project
 from ...ui.formatting import NOTHING, count, coverage, day, number, percent
 from ...ui.page_layout import Frame, frame_of
 from ...ui.reliability_text import (

@@ -18,13 +18,12 @@ from ....storage.figures.queries.project_availability import (
     select_project_days,
     select_project_windows,
 )
-from ....storage.monitors.queries.monitors import select_standings, status_of
-from ....storage.monitors.tables.monitors import select_monitor
-from ....storage.objectives.tables import burn_rules, monitor_targets, project_targets
-from ....storage.objectives.tables.burn_rules import BurnRuleRow
-from ....storage.objectives.tables.monitor_targets import MonitorTarget
-from ....storage.objectives.tables.project_targets import ProjectTarget
-from ....storage.scheduling.tables.shards import select_maintenances
+from ....storage.monitors.queries.monitors import select_monitor, select_standings, status_of
+from ....storage.objectives.queries import burn_rules as burn_rules_queries
+from ....storage.objectives.queries import monitor_targets as monitor_targets_queries
+from ....storage.objectives.queries import project_targets as project_targets_queries
+from ....storage.objectives.rows import BurnRuleRow, MonitorTarget, ProjectTarget
+from ....storage.scheduling.queries.shards import select_maintenances
 from ....storage.services.rules.service_report import WINDOWS
 from ...monitors.routes.monitor_results import DaysQuery, daily
 from ...monitors.schemas.monitors import DailyAvailability
@@ -45,8 +44,8 @@ async def monitor_sla(ask: Ask) -> MonitorSLA:
         until = days.watermark or tx.now
         sinces = [Instant(until - length) for length in WINDOWS.values()]
         latency = await select_latency_windows(tx, key, sinces, until)
-        targets = (await monitor_targets.select_monitor_targets(tx, [key])).get(key, {})
-        rules = (await burn_rules.select_rules_of_monitors(tx, [key])).get(key, {})
+        targets = (await monitor_targets_queries.select_monitor_targets(tx, [key])).get(key, {})
+        rules = (await burn_rules_queries.select_rules_of_monitors(tx, [key])).get(key, {})
         standing = (await select_standings(tx, [key], counted=False)).get(key)
         spans = (await select_maintenances(tx, tx.now, monitors=[row.id])).get(row.id, ())
         status = status_of(standing, row.type, tx.now, spans)
@@ -156,8 +155,8 @@ async def project_sla(ask: Ask) -> ProjectSLA:
         if end.figured is not None:
             lengths = list(WINDOWS.values())
             measured = await select_project_windows(tx, org, project, end.figured, lengths)
-        targets = await project_targets.select_project_targets(tx, org, project)
-        weekly = await project_targets.is_reported_weekly(tx, org, project)
+        targets = await project_targets_queries.select_project_targets(tx, org, project)
+        weekly = await project_targets_queries.is_reported_weekly(tx, org, project)
     return ProjectSLA(
         project_id=ask.ids["projectID"],
         windows=[

@@ -10,10 +10,11 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.availability import OBJECTIVE_SCALE
 from ....storage.core.instant import SECOND, to_text
 from ....storage.engine.pools import Tx
-from ....storage.monitors.tables.monitors import select_monitor
+from ....storage.monitors.queries.monitors import select_monitor
+from ....storage.objectives.queries import burn_rules as burn_rules_queries
+from ....storage.objectives.queries import project_targets as project_targets_queries
+from ....storage.objectives.rows import ProjectTarget
 from ....storage.objectives.rules import DEFAULT_RULES, Rule, Severity
-from ....storage.objectives.tables import burn_rules, project_targets
-from ....storage.objectives.tables.project_targets import ProjectTarget
 from ....storage.objectives.transactions.set_monitor_objective import (
     aim_for_monitor,
     aim_for_project,
@@ -54,7 +55,7 @@ async def put_monitor_target(ask: Ask) -> SLATarget:
             burn_enabled=body.burn_alert,
         )
         key = (target.org, target.monitor)
-        owned = (await burn_rules.select_rules_of_monitors(tx, [key])).get(key, {})
+        owned = (await burn_rules_queries.select_rules_of_monitors(tx, [key])).get(key, {})
     return SLATarget(
         id=target.uid,
         monitor_id=ask.ids["monitorID"],
@@ -73,7 +74,7 @@ async def _rules_or_usual(ask: Ask, tx: Tx, body: SetMonitorTarget) -> Sequence[
     if row is None or not body.burn_alert:
         return None
     key = (row.org, row.id)
-    owned = (await burn_rules.select_rules_of_monitors(tx, [key])).get(key, {})
+    owned = (await burn_rules_queries.select_rules_of_monitors(tx, [key])).get(key, {})
     return None if owned.get(body.window) else DEFAULT_RULES
 
 
@@ -91,7 +92,9 @@ def _rules(rules: Sequence[GivenBurnRule]) -> list[Rule]:
 
 async def read_project_target(ask: Ask) -> SLATarget:
     async with ask.context.pool.transaction("project_target", read_only=True) as tx:
-        found = await project_targets.select_project_targets(tx, org_of(ask), project_of(ask))
+        found = await project_targets_queries.select_project_targets(
+            tx, org_of(ask), project_of(ask)
+        )
     if ask.query.window not in found:
         raise Problem("not_found")
     return _project_target(ask, found[ask.query.window])

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....storage.core.refusal import Refused
-from ....storage.notifications.tables.channels import select_channels_of
+from ....storage.notifications.queries.channels import select_channels_of
+from ....storage.oncall.queries.escalation_policies import select_policy, select_targets
+from ....storage.oncall.queries.oncall_schedules import select_schedules_of
+from ....storage.oncall.rows import PolicyRow
 from ....storage.oncall.rules.escalation import STEPS
-from ....storage.oncall.tables.escalation_policies import PolicyRow, select_policy, select_targets
-from ....storage.oncall.tables.oncall_schedules import select_schedules_of
 from ....storage.oncall.transactions.edit_escalation_policies import POLICIES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
 from ...ui.page_layout import Frame, frame_of

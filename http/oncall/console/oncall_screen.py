@@ -10,17 +10,17 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import EARLIEST, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channel_health import select_reach
-from ....storage.notifications.tables.channels import ChannelRow, select_channels_of
-from ....storage.oncall.queries.oncall_schedules import Standing, select_rosters
-from ....storage.oncall.rules.oncall_schedule import stretch
-from ....storage.oncall.tables.escalation_policies import (
-    PolicyRow,
-    TargetRow,
-    select_policies_of,
-    select_targets,
+from ....storage.notifications.queries.channels import select_channels_of
+from ....storage.notifications.rows import ChannelRow
+from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
+from ....storage.oncall.queries.oncall_overrides import select_override
+from ....storage.oncall.queries.oncall_schedules import (
+    Standing,
+    select_rosters,
+    select_schedules_of,
 )
-from ....storage.oncall.tables.oncall_overrides import select_override
-from ....storage.oncall.tables.oncall_schedules import ScheduleRow, select_schedules_of
+from ....storage.oncall.rows import PolicyRow, ScheduleRow, TargetRow
+from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ...ui.formatting import NOTHING, setting
 from ...ui.page_layout import frame_of

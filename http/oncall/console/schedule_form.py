@@ -4,13 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....storage.core.refusal import Refused
-from ....storage.notifications.tables.channels import ChannelRow, select_channels_of
+from ....storage.notifications.queries.channels import select_channels_of
+from ....storage.notifications.rows import ChannelRow
+from ....storage.oncall.queries.oncall_schedules import select_participants, select_schedule
+from ....storage.oncall.rows import ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
-from ....storage.oncall.tables.oncall_schedules import (
-    ScheduleRow,
-    select_participants,
-    select_schedule,
-)
 from ....storage.oncall.transactions.edit_schedules import SCHEDULES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
 from ...ui.page_layout import Frame, frame_of

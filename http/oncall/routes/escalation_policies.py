@@ -6,12 +6,9 @@ from typing import Final
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
+from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
+from ....storage.oncall.rows import PolicyRow
 from ....storage.oncall.rules.escalation import TargetKind
-from ....storage.oncall.tables.escalation_policies import (
-    PolicyRow,
-    select_policies_of,
-    select_targets,
-)
 from ....storage.oncall.transactions.edit_escalation_policies import (
     PolicyDraft,
     StepDraft,

@@ -9,16 +9,17 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import EARLIEST, LATEST, to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
 from ....storage.engine.pools import Tx
-from ....storage.oncall.queries.oncall_schedules import Standing, select_rosters
-from ....storage.oncall.rules.oncall_schedule import stretch
-from ....storage.oncall.tables.oncall_overrides import OverrideRow, select_overrides_of
-from ....storage.oncall.tables.oncall_schedules import (
-    ScheduleRow,
+from ....storage.oncall.queries.oncall_overrides import select_overrides_of
+from ....storage.oncall.queries.oncall_schedules import (
+    Standing,
     select_participants,
+    select_rosters,
     select_schedule,
     select_schedule_by_token,
     select_schedules_of,
 )
+from ....storage.oncall.rows import OverrideRow, ScheduleRow
+from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import create_override, delete_override
 from ....storage.oncall.transactions.edit_schedules import (
     ScheduleDraft,

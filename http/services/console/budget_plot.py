@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ....storage.core.availability import Withheld, allowed_us
 from ....storage.core.instant import DAY, HOUR, Instant, to_datetime
 from ....storage.services.rules.service_report import Window
-from ...maintenance.console.maintenance_weeks import Table, exact
+from ...ui.data_table import Table, exact
 from ...ui.formatting import COVERAGE_SAMPLE, clock, duration, percent
 from ...ui.plots.burndown import Kind, Step, burndown
 from ...ui.plots.latency import Tick

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from ....storage.core.availability import Withheld
 from ....storage.core.instant import SECOND, Instant
+from ....storage.objectives.rows import BurnRuleRow
 from ....storage.objectives.rules import Rule, Severity, Verdict, is_stale, judge
-from ....storage.objectives.tables.burn_rules import BurnRuleRow
 from ....storage.services.rules.service_report import BurnWindow
 from ...ui.formatting import GAP, NOTHING, Moment, coverage, duration, moment, setting
 from ...ui.plots.burn_gauge import gauge, spelt_rate

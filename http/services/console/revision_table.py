@@ -7,7 +7,7 @@ from ....storage.core.instant import MINUTE
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_health import Policies
 from ....storage.services.rules.service_report import Window
-from ...maintenance.console.maintenance_weeks import exact
+from ...ui.data_table import exact
 from ...ui.formatting import NOTHING, count, coverage, percent
 from ...ui.reliability_text import Told
 from .member_table import policy_words

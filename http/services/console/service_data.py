@@ -4,16 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ....storage.alerting.queries.alerting_state import AlertingState, select_alerting_state
-from ....storage.alerting.tables.service_alertings import AlertingRow, select_alerting
+from ....storage.alerting.queries.service_alertings import select_alerting
+from ....storage.alerting.rows import AlertingRow
 from ....storage.changes.queries.console_changes import Happened, select_happened
 from ....storage.changes.rules.change import AHEAD_MOST_US, Kind
 from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
+from ....storage.core.key import Key
 from ....storage.core.time_span import Span
 from ....storage.engine.pools import Tx
-from ....storage.monitors.tables.monitors import MonitorRow, select_superseded
+from ....storage.monitors.queries.monitors import select_superseded
+from ....storage.monitors.rows import MonitorRow
+from ....storage.objectives.queries.burn_rules import select_rules_of_services
+from ....storage.objectives.queries.service_targets import select_service_targets
+from ....storage.objectives.rows import BurnRuleRow, TargetRow
 from ....storage.objectives.rules import DEFAULT_RULES, Rule
-from ....storage.objectives.tables.burn_rules import BurnRuleRow, select_rules_of_services
-from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
 from ....storage.results.queries.console_results import Course, select_courses
 from ....storage.services.queries.console_services import (
     IncidentOf,
@@ -23,6 +27,7 @@ from ....storage.services.queries.console_services import (
     select_maintenance_of,
     select_member_rows,
 )
+from ....storage.services.queries.service_dependencies import select_edges
 from ....storage.services.queries.service_health import HealthNow, select_health_now
 from ....storage.services.queries.service_reports import (
     Repair,
@@ -31,19 +36,17 @@ from ....storage.services.queries.service_reports import (
     select_series,
     select_window,
 )
-from ....storage.services.rules.epoch import Revision
-from ....storage.services.rules.service_dependency import turned
-from ....storage.services.rules.service_health import Durations, Seen
-from ....storage.services.rules.service_report import WINDOWS, BurnWindow, Window
-from ....storage.services.tables.service_dependencies import select_edges
-from ....storage.services.tables.service_revisions import (
-    EpochRow,
-    Noted,
+from ....storage.services.queries.service_revisions import (
     select_epochs,
     select_noted,
     select_revisions,
 )
-from ....storage.services.tables.services import Key, ServiceRow, select_service, select_services
+from ....storage.services.queries.services import select_service, select_services
+from ....storage.services.rows import EpochRow, Noted, ServiceRow
+from ....storage.services.rules.epoch import Revision
+from ....storage.services.rules.service_dependency import turned
+from ....storage.services.rules.service_health import Durations, Seen
+from ....storage.services.rules.service_report import WINDOWS, BurnWindow, Window
 from ...ui.page_layout import Frame, frame_of
 from ...ui.reliability_text import window_shown
 from ...ui.time_slots import Axis

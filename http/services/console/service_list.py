@@ -10,12 +10,15 @@ from uuid import UUID
 import msgspec
 
 from ....storage.accounts.rules.access import Action, Need
+from ....storage.core.key import Key
 from ....storage.engine.pools import Tx
-from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
+from ....storage.objectives.queries.service_targets import select_service_targets
+from ....storage.objectives.rows import TargetRow
 from ....storage.services.queries.service_health import HealthNow, select_health_now
 from ....storage.services.queries.service_reports import select_windows
+from ....storage.services.queries.services import select_services_of_project
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import Window
-from ....storage.services.tables.services import Key, ServiceRow, select_services_of_project
 from ...ui.formatting import count, number
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import (

@@ -10,10 +10,10 @@ import msgspec
 from ....storage.accounts.rules.access import Action, Need
 from ....storage.incidents.rules.incident import Status
 from ....storage.services.queries.service_health import HealthNow
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
-from ....storage.services.tables.services import ServiceRow
-from ...maintenance.console.maintenance_weeks import exact
 from ...ui.bundle_notice import managed
+from ...ui.data_table import exact
 from ...ui.formatting import count
 from ...ui.plots.burn_gauge import scale
 from ...ui.reliability_text import (

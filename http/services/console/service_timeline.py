@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from ....storage.core.instant import Instant
 from ....storage.services.queries.console_services import IncidentOf
-from ...maintenance.console.maintenance_weeks import Table, exact
 from ...ui.change_marks import counted, marks, marks_told
+from ...ui.data_table import Table, exact
 from ...ui.formatting import count, duration
 from ...ui.plots.timeline_lanes import Band, Cut, Lanes, lanes
 from ...ui.reliability_text import LABELS

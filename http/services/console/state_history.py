@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Final
 
 from ....storage.core.instant import HOUR, MINUTE, Instant
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_health import Durations
-from ....storage.services.tables.services import ServiceRow
-from ...maintenance.console.maintenance_weeks import exact
+from ...ui.data_table import exact
 from ...ui.formatting import duration
 from ...ui.plots.timeline_lanes import State, Was, worst
 from ...ui.reliability_text import precisely

@@ -9,12 +9,13 @@ from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.monitors.queries.console_monitors import select_names
-from ....storage.monitors.tables.monitors import select_monitor_uids
+from ....storage.monitors.queries.monitors import select_monitor_uids
 from ....storage.objectives.transactions.set_service_objective import put_target_of
+from ....storage.services.queries.service_revisions import select_revisions
+from ....storage.services.queries.services import select_service
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST, MEMBERS_MOST
 from ....storage.services.rules.service_report import WINDOWS
-from ....storage.services.tables.service_revisions import select_revisions
-from ....storage.services.tables.services import ServiceRow, select_service
 from ....storage.services.transactions.create_service import ServiceDraft, create_service
 from ....storage.services.transactions.declare_service import declare
 from ...ui.form_inputs import NONE, Fault, decimal, fault_of, first, typed_of

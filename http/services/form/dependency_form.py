@@ -7,13 +7,10 @@ from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.retirement.transactions.delete_service import delete_service
+from ....storage.services.queries.service_dependencies import select_edges, select_generation
+from ....storage.services.queries.services import select_service, select_services_of_project
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
-from ....storage.services.tables.service_dependencies import select_edges, select_generation
-from ....storage.services.tables.services import (
-    ServiceRow,
-    select_service,
-    select_services_of_project,
-)
 from ....storage.services.transactions.edit_dependencies import put_dependencies
 from ...ui.form_inputs import NONE, Fault, fault_of, first, uuids, whole
 from ...ui.form_routes import form_route

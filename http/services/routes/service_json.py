@@ -3,33 +3,35 @@
 from collections.abc import Collection
 from typing import Final, Literal
 
+from ....storage.alerting.queries.alerting_state import SignalState, select_alerting_state
+from ....storage.alerting.queries.service_alertings import select_alertings
+from ....storage.alerting.rows import LEASE_SECONDS, AlertingRow
 from ....storage.alerting.rules.alert_episode import Live
-from ....storage.alerting.tables.service_alertings import (
-    LEASE_SECONDS,
-    AlertingRow,
-    select_alertings,
-)
 from ....storage.core.instant import SECOND, Instant, to_text
+from ....storage.core.key import Key
 from ....storage.engine.pools import Tx
+from ....storage.services.queries.service_dependencies import select_edges, select_generation
 from ....storage.services.queries.service_health import HealthNow, select_health_now
 from ....storage.services.queries.service_list import Member, select_members
+from ....storage.services.queries.services import select_service, select_services
+from ....storage.services.rows import EpochRow, Noted, ServiceRow
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_dependency import turned
 from ....storage.services.rules.service_health import Health
 from ....storage.services.rules.service_policy import written_policies
-from ....storage.services.tables.service_dependencies import select_edges, select_generation
-from ....storage.services.tables.service_revisions import EpochRow, Noted
-from ....storage.services.tables.services import Key, ServiceRow, select_service, select_services
 from ...wire.errors import Problem
 from ...wire.route import Ask
-from ...wire.schema import known
+from ...wire.schema import instant_text, known
 from ..schemas.services import (
     EvaluationEpoch,
     Service,
+    ServiceAlerting,
+    ServiceAlertingState,
     ServiceDeclaration,
     ServiceGraph,
     ServiceGraphEdge,
     ServiceHealthNow,
+    ServiceSignalState,
 )
 
 HealthWord = Literal["healthy", "degraded", "down", "unknown"]
@@ -161,3 +163,30 @@ def _is_unstable(health: HealthNow, alerting: AlertingRow | None) -> bool:
     if state is not None:
         live = Live.EXCLUDED if state.health is None else Live(state.health.value)
     return live != alerting.live_state or 0 < alerting.live_streak < alerting.confirm_evaluations
+
+
+def shape_of_alerting(row: AlertingRow) -> ServiceAlerting:
+    return ServiceAlerting(
+        owns_paging=row.owns_paging,
+        page_on=row.page_on,  # type: ignore[arg-type]
+        page_on_unknown=row.page_on_unknown,
+        confirm_evaluations=row.confirm_evaluations,
+        renotify_seconds=row.renotify_seconds,
+    )
+
+
+async def shape_of_state(tx: Tx, key: Key) -> ServiceAlertingState:
+    state = await select_alerting_state(tx, key, tx.now)
+    return ServiceAlertingState(
+        live=_shape_of_signal(state.live), burn=_shape_of_signal(state.burn)
+    )
+
+
+def _shape_of_signal(signal: SignalState) -> ServiceSignalState:
+    return ServiceSignalState(
+        armed=signal.armed,
+        reason=known(signal.reason),
+        evaluated_at=instant_text(signal.evaluated_at),
+        lease_until=instant_text(signal.lease_until),
+        last_error=known(signal.last_error),
+    )

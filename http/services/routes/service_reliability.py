@@ -10,9 +10,10 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.availability import OBJECTIVE_SCALE, Budget, percent
 from ....storage.core.instant import DAY, Instant, to_text
 from ....storage.engine.pools import Tx
+from ....storage.objectives.queries.burn_rules import select_rules_of_services
+from ....storage.objectives.queries.service_targets import select_service_targets
+from ....storage.objectives.rows import TargetRow
 from ....storage.objectives.rules import DEFAULT_RULES
-from ....storage.objectives.tables.burn_rules import select_rules_of_services
-from ....storage.objectives.tables.service_targets import TargetRow, select_service_targets
 from ....storage.services.queries.service_reports import (
     Point,
     Repair,
@@ -21,9 +22,9 @@ from ....storage.services.queries.service_reports import (
     select_series,
     select_window,
 )
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_health import Durations
 from ....storage.services.rules.service_report import BurnWindow, Segment, Window
-from ....storage.services.tables.services import ServiceRow
 from ...wire.errors import Problem
 from ...wire.route import Ask, Route
 from ...wire.schema import known

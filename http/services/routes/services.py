@@ -3,26 +3,26 @@
 from typing import Final
 
 from ....storage.accounts.rules.access import Action, Need
-from ....storage.alerting.tables.service_alertings import select_alerting
+from ....storage.alerting.queries.service_alertings import select_alerting
 from ....storage.core.availability import OBJECTIVE_SCALE
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
-from ....storage.monitors.tables.monitors import select_superseded
-from ....storage.objectives.tables.service_targets import select_service_targets
+from ....storage.monitors.queries.monitors import select_superseded
+from ....storage.objectives.queries.service_targets import select_service_targets
 from ....storage.objectives.transactions.set_service_objective import put_target
 from ....storage.retirement.transactions.delete_service import delete_service
+from ....storage.services.queries import service_revisions
 from ....storage.services.queries.service_list import select_declared
 from ....storage.services.queries.service_reports import select_repairing, select_repairing_counts
+from ....storage.services.queries.services import select_services_of_project
+from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_health import Policies
 from ....storage.services.rules.service_policy import ServicePolicies, read_policies
 from ....storage.services.rules.service_report import WINDOWS
-from ....storage.services.tables import service_revisions as declarations
-from ....storage.services.tables.services import ServiceRow, select_services_of_project
 from ....storage.services.transactions.create_service import ServiceDraft, create_service
 from ....storage.services.transactions.declare_service import DeclarationDraft, declare
 from ....storage.services.transactions.edit_dependencies import put_dependencies
 from ....storage.services.transactions.set_paging_target import put_escalation_policy
-from ...alerting.routes import shape_of_alerting, shape_of_state
 from ...wire.errors import Problem
 from ...wire.route import Ask, Route
 from ...wire.schema import given, instant_text, known
@@ -50,10 +50,12 @@ from ..schemas.services import (
 from .service_json import (
     sealed_through,
     service_named,
+    shape_of_alerting,
     shape_of_declaration,
     shape_of_epoch,
     shape_of_graph,
     shape_of_service,
+    shape_of_state,
 )
 
 ALL: Final = "/api/v1/projects/{projectID}/services"
@@ -140,11 +142,11 @@ async def _declared(
     tx: Tx, row: ServiceRow
 ) -> tuple[ServiceDeclaration | None, EvaluationEpoch | None]:
     """The newest revision, which governs or is about to, and the newest epoch."""
-    revisions = (await declarations.select_revisions(tx, [row.key]))[row.key]
+    revisions = (await service_revisions.select_revisions(tx, [row.key]))[row.key]
     if not revisions:
         return None, None
-    noted = await declarations.select_noted(tx, row.key)
-    epochs = (await declarations.select_epochs(tx, [row.key]))[row.key]
+    noted = await service_revisions.select_noted(tx, row.key)
+    epochs = (await service_revisions.select_epochs(tx, [row.key]))[row.key]
     newest = max(epochs, key=lambda one: one.effective_at, default=None)
     declaration = await shape_of_declaration(tx, row, revisions[-1], noted[-1])
     return declaration, None if newest is None else shape_of_epoch(newest)

@@ -11,10 +11,10 @@ from ....storage.status_pages.rules.branding import (
     NAME_LONGEST,
     Level,
 )
-from ...accounts.schemas.settings import Branding, GivenAnnouncement, PutBranding
 from ...ui.settings_form import Of, Row, SettingForm, Typed, one_of
 from ...wire.route import Route
 from ..routes import branding as api
+from ..schemas.branding import Branding, GivenAnnouncement, PutBranding
 
 _TEXTS: Final = ("product_name", "accent_color", "logo_url", "footer_text", "support_url")
 _ROWS: Final = (

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ....storage.accounts.tables.projects import select_project
+from ....storage.accounts.queries.projects import select_project
 from ....storage.core.refusal import Refused
 from ....storage.incidents.rules.incident import TITLE_LONGEST
 from ....storage.status_pages.rules.status_page import Visibility

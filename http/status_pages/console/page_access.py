@@ -8,8 +8,8 @@ from typing import Final
 
 from ....storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
 from ....storage.engine.pools import Tx
-from ....storage.status_pages.queries.status_pages import ShownPage, select_page
-from ....storage.status_pages.tables.status_pages import PageRow, select_status_page
+from ....storage.status_pages.queries.status_pages import ShownPage, select_page, select_status_page
+from ....storage.status_pages.rows import PageRow
 from ....storage.status_pages.transactions.edit_pages import EDIT, page_token
 from ...wire.errors import Problem
 from ...wire.route import Ask, Handler, NoQuery, Route

@@ -16,22 +16,22 @@ from msgspec import UNSET
 from ....storage.accounts.rules.access import Scope, sees
 from ....storage.core.refusal import Refused
 from ....storage.incidents.rules.incident import TITLE_LONGEST
+from ....storage.status_pages.queries.status_page_components import (
+    select_component,
+    select_components_of,
+)
 from ....storage.status_pages.queries.status_page_sources import (
     Found,
     select_bound_names,
     select_found,
 )
+from ....storage.status_pages.rows import ComponentRow
 from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, Status, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
     DOMAIN_LONGEST,
     GROUP_LONGEST,
-)
-from ....storage.status_pages.tables.status_page_components import (
-    ComponentRow,
-    select_component,
-    select_components_of,
 )
 from ....storage.status_pages.transactions.edit_components import move_component
 from ...ui.page_layout import Frame, frame_of

@@ -9,9 +9,9 @@ import msgspec
 
 from ....storage.accounts.rules.access import Answer, Scope, may, sees
 from ....storage.engine.pools import Isolation, Tx
-from ....storage.status_pages.queries.status_pages import select_page_facts
+from ....storage.status_pages.queries.status_pages import select_page_facts, select_status_pages_of
+from ....storage.status_pages.rows import PageRow
 from ....storage.status_pages.rules.status_page import Audience, Visibility, render
-from ....storage.status_pages.tables.status_pages import PageRow, select_status_pages_of
 from ....storage.status_pages.transactions.edit_pages import EDIT
 from ...ui.formatting import count, number
 from ...ui.page_layout import frame_of

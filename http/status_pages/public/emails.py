@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from ....probes.senders.subscriber_mail import Letter
 from ....storage.core.instant import to_text
-from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, NOTICE_EVENT, Notice
+from ....storage.notifications.rules.notification import NOTICE_EVENT
+from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, Notice
 from .page_text import exactly, listed, update_word
 from .urls import Addresses
 

@@ -6,10 +6,10 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.status_pages.queries.branding import select_branding, shown_branding
 from ....storage.status_pages.rules import branding as rules
 from ....storage.status_pages.transactions.put_branding import put_branding
-from ...accounts.schemas.settings import Announcement, Branding, PublicBranding, PutBranding
 from ...wire.errors import Problem
 from ...wire.route import Ask, Reply, Route
 from ...wire.schema import given
+from ..schemas.branding import Announcement, Branding, PublicBranding, PutBranding
 
 _OWN: Final = "/api/v1/settings/branding"
 # A colour's style sheet never changes.

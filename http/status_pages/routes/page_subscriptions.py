@@ -6,8 +6,8 @@ from ....storage.accounts.rules.access import Action, Need
 from ....storage.core.instant import to_text
 from ....storage.status_pages.queries.status_page_subscribers import Subscriber as Row
 from ....storage.status_pages.queries.status_page_subscribers import select_subscribers
+from ....storage.status_pages.queries.status_pages import select_status_page
 from ....storage.status_pages.rules.subscription import Asked, Kind
-from ....storage.status_pages.tables.status_pages import select_status_page
 from ....storage.status_pages.transactions.edit_pages import EDIT
 from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ...wire.errors import Problem

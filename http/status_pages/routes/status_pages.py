@@ -6,21 +6,15 @@ from urllib.parse import urlsplit
 from ....storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Isolation
+from ....storage.status_pages.queries.status_page_components import select_components_of
+from ....storage.status_pages.queries.status_pages import select_status_page, select_status_pages_of
+from ....storage.status_pages.rows import ComponentRow, PageRow
 from ....storage.status_pages.rules.status_page import Source, Status, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
     ComponentDraft,
     ComponentEdit,
     PageDraft,
     Target,
-)
-from ....storage.status_pages.tables.status_page_components import (
-    ComponentRow,
-    select_components_of,
-)
-from ....storage.status_pages.tables.status_pages import (
-    PageRow,
-    select_status_page,
-    select_status_pages_of,
 )
 from ....storage.status_pages.transactions.convert_component import (
     Preview,

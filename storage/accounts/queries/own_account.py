@@ -6,10 +6,9 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import SessionRow, UserRow
 from ..rules.access import Principal
 from ..tables import sessions, users
-from ..tables.sessions import SessionRow
-from ..tables.users import UserRow
 
 _PLACE = """
 select o.uid, p.uid from organizations o

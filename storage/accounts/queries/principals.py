@@ -3,13 +3,13 @@
 import msgspec
 
 from ...engine.pools import Tx
+from .. import rows as accounts_rows
+from ..rows import SessionRow, UserRow
 from ..rules.access import Grant, Kind, Membership, Principal, Role
 from ..rules.auth_policy import RequireTotp, owes_second_factor
 from ..tables import api_tokens as tokens
 from ..tables import sessions, users
 from ..tables import user_identities as identities
-from ..tables.sessions import SessionRow
-from ..tables.users import UserRow
 from .auth_policy import NAME as AUTH_POLICY
 
 
@@ -24,7 +24,7 @@ class SignedIn(msgspec.Struct, frozen=True):
 
 class TokenUsed(msgspec.Struct, frozen=True):
     principal: Principal
-    token: tokens.TokenRow
+    token: accounts_rows.TokenRow
     stale: bool
 
 

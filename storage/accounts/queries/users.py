@@ -6,8 +6,9 @@ from uuid import UUID
 import msgspec
 
 from ...engine.pools import Tx
+from ..rows import MembershipRow, UserRow
 from ..tables import users
-from ..tables.users import UserRow
+from ..tables.users import _COLUMNS, _MEMBER_COLUMNS, _MEMBER_FROM
 
 # As many as a person would read through; more are found by a narrower question.
 MOST = 1_000
@@ -46,3 +47,22 @@ async def with_memberships(tx: Tx, rows: Sequence[UserRow]) -> list[Person]:
     for membership in found:
         of_user.setdefault(membership.user_id, []).append(membership)
     return [Person(row, of_user.get(row.id, [])) for row in rows]
+
+
+# What a provider merely claims finds nobody.
+_BY_EMAIL = f"""
+select {_COLUMNS} from users u
+where lower(u.email) = lower(%(email)s) and u.email_verified and u.email <> ''
+"""
+
+_MEMBERS_OF_ORG = f"""
+select {_MEMBER_COLUMNS} {_MEMBER_FROM} where m.org = %(org)s order by lower(u.email), m.id
+"""
+
+
+async def select_user_by_email(tx: Tx, email: str) -> UserRow | None:
+    return await tx.one(UserRow, _BY_EMAIL, email=email)
+
+
+async def select_members(tx: Tx, org: int) -> list[MembershipRow]:
+    return await tx.structs(MembershipRow, _MEMBERS_OF_ORG, org=org)

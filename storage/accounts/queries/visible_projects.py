@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...engine.pools import Tx
+from ..rows import OrganizationRow, ProjectRow
 from ..rules.access import Principal, sight
-from ..tables.projects import OrganizationRow, ProjectRow
 
 _ORGANIZATIONS = """
 select o.id, o.uid, o.slug, o.name, o.created_at, o.updated_at from organizations o

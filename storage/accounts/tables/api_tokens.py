@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import TokenRow
 
 _COLUMNS = """
 t.org, t.id, t.uid, o.uid, t.project, p.uid, t.name, t.role::text, t.actions, u.uid, u.email,
@@ -19,7 +17,6 @@ from api_tokens t join organizations o on o.id = t.org
 """
 _BY_HASH = f"select {_COLUMNS} {_FROM} where t.token_hash = %(hash)s"
 _BY_UID = f"select {_COLUMNS} {_FROM} where t.uid = %(uid)s"
-_OF_ORG = f"select {_COLUMNS} {_FROM} where t.org = %(org)s order by t.id"
 _INSERT = """
 insert into api_tokens (org, uid, project, name, role, actions, token_hash, created_by, created_at)
 select %(org)s, %(uid)s, %(project)s, %(name)s, %(role)s::role, %(actions)s::text[], %(hash)s,
@@ -33,32 +30,12 @@ update api_tokens set last_used_at = at(%(now)s) where org = %(org)s and id = %(
 """
 
 
-class TokenRow(msgspec.Struct, frozen=True):
-    org: int
-    id: int
-    uid: UUID
-    org_uid: UUID
-    project: int | None
-    project_uid: UUID | None
-    name: str
-    role: str
-    actions: list[str] | None
-    creator_uid: UUID | None
-    creator_email: str | None
-    created_at: Instant
-    last_used_at: Instant | None
-
-
 async def select_token_by_hash(tx: Tx, token_hash: bytes) -> TokenRow | None:
     return await tx.one(TokenRow, _BY_HASH, hash=token_hash)
 
 
 async def select_token(tx: Tx, uid: UUID) -> TokenRow | None:
     return await tx.one(TokenRow, _BY_UID, uid=uid)
-
-
-async def select_tokens_of(tx: Tx, org: int) -> list[TokenRow]:
-    return await tx.structs(TokenRow, _OF_ORG, org=org)
 
 
 async def insert_token(

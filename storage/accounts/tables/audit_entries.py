@@ -7,8 +7,6 @@ from uuid_utils.compat import uuid7
 
 from ...engine.pools import Tx
 
-INSTANCE = 0
-
 _INSERT = """
 insert into audit_entries (org, uid, actor_user, actor_label, via_token, action, target, created_at)
 select i.org, i.uid, (select id from users where uid = %(actor)s::uuid), %(label)s,

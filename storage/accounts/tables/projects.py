@@ -2,16 +2,13 @@
 
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import ProjectRow
 
 _PROJECT = """
 select p.org, p.id, p.uid, o.uid, p.slug, p.name, p.created_at, p.updated_at
 from projects p join organizations o on o.id = p.org
 """
-_PROJECT_BY_UID = f"{_PROJECT} where p.uid = %(uid)s"
 
 _PROJECT_BY_NAMES = f"""
 {_PROJECT} where (o.slug = %(organization)s or o.uid::text = %(organization)s)
@@ -19,8 +16,6 @@ _PROJECT_BY_NAMES = f"""
 """
 
 _NAME_OF_PROJECT = "select name from projects where org = %(org)s and id = %(project)s"
-_ORGANIZATION = "select id, uid, slug, name, created_at, updated_at from organizations"
-_ORGANIZATION_BY_UID = f"{_ORGANIZATION} where uid = %(uid)s"
 
 _INSERT_ORGANIZATION = """
 insert into organizations (uid, slug, name, created_at, updated_at)
@@ -43,37 +38,9 @@ _DELETE_PROJECT = "delete from projects where org = %(org)s and id = %(project)s
 _DELETE_ORGANIZATION = "delete from organizations where id = %(org)s"
 
 
-class ProjectRow(msgspec.Struct, frozen=True):
-    org: int
-    id: int
-    uid: UUID
-    org_uid: UUID
-    slug: str
-    name: str
-    created_at: Instant
-    updated_at: Instant
-
-
-class OrganizationRow(msgspec.Struct, frozen=True):
-    id: int
-    uid: UUID
-    slug: str
-    name: str
-    created_at: Instant
-    updated_at: Instant
-
-
 async def select_project_named(tx: Tx, organization: str, project: str) -> ProjectRow | None:
     """By slugs or ids."""
     return await tx.one(ProjectRow, _PROJECT_BY_NAMES, organization=organization, project=project)
-
-
-async def select_project(tx: Tx, uid: UUID) -> ProjectRow | None:
-    return await tx.one(ProjectRow, _PROJECT_BY_UID, uid=uid)
-
-
-async def select_organization(tx: Tx, uid: UUID) -> OrganizationRow | None:
-    return await tx.one(OrganizationRow, _ORGANIZATION_BY_UID, uid=uid)
 
 
 async def insert_organization(tx: Tx, uid: UUID, slug: str, name: str) -> int | None:

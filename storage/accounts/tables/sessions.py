@@ -2,10 +2,9 @@
 
 from uuid import UUID
 
-import msgspec
-
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import SessionRow
 
 _INSERT = """
 insert into sessions (token_hash, uid, user_id, client, created_at, last_seen_at, expires_at,
@@ -30,15 +29,6 @@ _DELETE = "delete from sessions where token_hash = %(hash)s returning issuer"
 _DELETE_ONE = "delete from sessions where user_id = %(user)s and uid = %(uid)s"
 _DELETE_OTHERS = "delete from sessions where user_id = %(user)s and token_hash <> %(keep)s"
 _DROP = "delete from sessions where expires_at <= at(%(now)s)"
-
-
-class SessionRow(msgspec.Struct, frozen=True):
-    uid: UUID
-    user_id: int
-    created_at: Instant
-    last_seen_at: Instant
-    expires_at: Instant
-    client: str = ""
 
 
 async def insert_session(

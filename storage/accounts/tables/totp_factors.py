@@ -13,7 +13,6 @@ _HOLD: Final = """
 select password, totp_sealed, totp_enabled_at, totp_step, totp_wrong_at
 from users where id = %(user)s for no key update
 """
-_IS_ENABLED: Final = "select totp_enabled_at is not null from users where id = %(user)s"
 _ENROL: Final = """
 update users set totp_sealed = %(sealed)s, totp_enabled_at = null, totp_step = 0,
   totp_wrong_at = '{}' where id = %(user)s
@@ -52,10 +51,6 @@ class FactorRow(msgspec.Struct, frozen=True):
 
 async def hold_factor(tx: Tx, user: int) -> FactorRow | None:
     return await tx.one(FactorRow, _HOLD, user=user)
-
-
-async def is_enabled(tx: Tx, user: int) -> bool:
-    return bool(await tx.value(_IS_ENABLED, user=user))
 
 
 async def enrol(tx: Tx, user: int, sealed: bytes) -> None:

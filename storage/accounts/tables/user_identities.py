@@ -2,12 +2,10 @@
 
 from typing import Final
 
-import msgspec
-
-from ...core.instant import MINUTE, Instant
+from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import FLOW_US, FlowRow
 
-FLOW_US: Final = 10 * MINUTE
 _FIND: Final = """
 select user_id from user_identities where issuer = %(issuer)s and subject = %(subject)s
 """
@@ -29,16 +27,6 @@ where state_hash = %(state)s and browser_hash = %(browser)s and expires_at > at(
 returning issuer, nonce, verifier, redirect, link_user
 """
 _DROP: Final = "delete from sign_on_flows where expires_at <= at(%(now)s)"
-
-
-class FlowRow(msgspec.Struct, frozen=True):
-    """`redirect` is a path of ours; `link_user` whose identity it is to become."""
-
-    issuer: str
-    nonce: str
-    verifier: str
-    redirect: str
-    link_user: int | None
 
 
 async def select_identity(tx: Tx, issuer: str, subject: str) -> int | None:

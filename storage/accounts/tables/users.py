@@ -2,20 +2,13 @@
 
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import MembershipRow, UserRow
 
 _COLUMNS = """
 u.id, u.uid, u.email, u.display_name, u.is_global_admin, u.password, u.created_at, u.updated_at,
 u.last_active_at, u.email_verified,
 (select i.subject from user_identities i where i.user_id = u.id order by i.created_at limit 1)
-"""
-# What a provider merely claims finds nobody.
-_BY_EMAIL = f"""
-select {_COLUMNS} from users u
-where lower(u.email) = lower(%(email)s) and u.email_verified and u.email <> ''
 """
 _BY_UID = f"select {_COLUMNS} from users u where u.uid = %(uid)s"
 _BY_ID = f"select {_COLUMNS} from users u where u.id = %(id)s"
@@ -61,9 +54,6 @@ _MEMBER_FROM = """
 from memberships m join users u on u.id = m.user_id join organizations o on o.id = m.org
   left join projects p on p.org = m.org and p.id = m.project
 """
-_MEMBERS_OF_ORG = f"""
-select {_MEMBER_COLUMNS} {_MEMBER_FROM} where m.org = %(org)s order by lower(u.email), m.id
-"""
 _MEMBERSHIPS_OF_USER = f"""
 select {_MEMBER_COLUMNS} {_MEMBER_FROM} where m.user_id = %(user)s order by m.org, m.id
 """
@@ -83,42 +73,6 @@ _DELETE_MEMBERSHIP = "delete from memberships where org = %(org)s and id = %(id)
 _LOCK_ORG_ADMINS = """
 select id from memberships where org = %(org)s and role = 'org_admin' order by id for update
 """
-
-
-class UserRow(msgspec.Struct, frozen=True):
-    id: int
-    uid: UUID
-    email: str
-    display_name: str
-    is_global_admin: bool
-    password: str | None
-    created_at: Instant
-    updated_at: Instant
-    last_active_at: Instant | None
-    email_verified: bool
-    oidc_sub: str | None
-
-
-class MembershipRow(msgspec.Struct, frozen=True):
-    """With the names and ids of those it ties together."""
-
-    org: int
-    id: int
-    uid: UUID
-    org_uid: UUID
-    user_id: int
-    user_uid: UUID
-    project: int | None
-    project_uid: UUID | None
-    role: str
-    created_at: Instant
-    email: str
-    display_name: str
-    last_active_at: Instant | None
-
-
-async def select_user_by_email(tx: Tx, email: str) -> UserRow | None:
-    return await tx.one(UserRow, _BY_EMAIL, email=email)
 
 
 async def select_user(tx: Tx, uid: UUID) -> UserRow | None:
@@ -189,10 +143,6 @@ async def set_global_admin(tx: Tx, user: int, *, admin: bool) -> None:
 
 async def delete_user(tx: Tx, user: int) -> None:
     await tx.execute(_DELETE, id=user)
-
-
-async def select_members(tx: Tx, org: int) -> list[MembershipRow]:
-    return await tx.structs(MembershipRow, _MEMBERS_OF_ORG, org=org)
 
 
 async def select_memberships(tx: Tx, user: int) -> list[MembershipRow]:

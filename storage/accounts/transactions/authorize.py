@@ -6,10 +6,10 @@ from uuid import UUID
 from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...monitors.tables.monitors import MonitorRow, lock_monitor
+from ..queries.projects import select_project
+from ..rows import ProjectRow
 from ..rules.access import Action, Answer, Principal, Scope, may
 from ..tables.audit_entries import insert_audits
-from ..tables.projects import ProjectRow, select_project
 
 NOT_FOUND = "not_found"
 FORBIDDEN = "forbidden"
@@ -35,28 +35,10 @@ async def demand_project(tx: Tx, principal: Principal, action: Action, project: 
     return row
 
 
-async def demand_monitor(
-    tx: Tx, principal: Principal, action: Action, monitor: UUID, region: str = ""
-) -> MonitorRow:
-    """The monitor, locked for writing, if the principal may do this to it; `region` is one that
-    it may be moved to."""
-    row = await lock_monitor(tx, monitor, region)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, action, Scope(row.org, row.project))
-    return row
-
-
 def is_managed(principal: Principal, managed_by: str, orphaned_at: Instant | None) -> bool:
     """Whether files say what it is, and not those in whose name the principal writes. What its
     files no longer name is anyone's."""
     return managed_by not in ("", principal.provider) and orphaned_at is None
-
-
-def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
-    """Refused managed_by_file: an edit of what a file says would be undone by the file."""
-    if is_managed(principal, row.managed_by, row.orphaned_at):
-        raise Refused("managed_by_file")
 
 
 async def audit(tx: Tx, principal: Principal, org: int, action: str, target: str) -> None:

@@ -4,10 +4,10 @@ from uuid import UUID
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import projects as projects_queries
+from ..rows import OrganizationRow
 from ..rules.access import Action, Principal, Scope
-from ..tables import projects
 from ..tables import tenant_deletion as removals
-from ..tables.projects import OrganizationRow
 from .authorize import NOT_FOUND, demand
 
 
@@ -17,7 +17,7 @@ async def demand_organization(
     """The organization, held until the commit, if the principal may do this there."""
     if not await removals.hold_organization(tx, organization):
         raise Refused(NOT_FOUND)
-    row = await projects.select_organization(tx, organization)
+    row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is held"
     demand(principal, action, Scope(row.id))
     return row
@@ -27,7 +27,7 @@ async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
     """The key of a project that a body names, None for none; Refused where it is another's."""
     if project is None:
         return None
-    row = await projects.select_project(tx, project)
+    row = await projects_queries.select_project(tx, project)
     if row is None or row.org != org:
         raise Refused("invalid", "project_id", "is no project of this organization")
     return row.id

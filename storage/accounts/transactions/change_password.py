@@ -3,11 +3,10 @@ shown out."""
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import INSTANCE, UserRow
 from ..rules.access import Action, Need, Principal
 from ..tables import sessions, users
-from ..tables.audit_entries import INSTANCE
 from ..tables.password_resets import forget_reset
-from ..tables.users import UserRow
 from .authorize import audit, demand
 
 _OWN = Action(Need.SESSION)

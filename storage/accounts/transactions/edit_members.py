@@ -6,9 +6,10 @@ from uuid_utils.compat import uuid7
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import users as users_queries
+from ..rows import MembershipRow, UserRow
 from ..rules.access import Action, Need, Principal, Role, membership_fault
 from ..tables import users
-from ..tables.users import MembershipRow, UserRow
 from .authorize import NOT_FOUND, audit
 from .authorize_tenant_write import demand_organization, project_of
 
@@ -76,7 +77,7 @@ async def _person(tx: Tx, user: UUID | None, email: str | None) -> UserRow:
         row, field = await users.select_user(tx, user), "user_id"
     else:
         assert email is not None, "one of them is given"
-        row, field = await users.select_user_by_email(tx, email), "email"
+        row, field = await users_queries.select_user_by_email(tx, email), "email"
     if row is None:
         raise Refused("invalid", field, NO_SUCH_PERSON)
     return row

@@ -7,11 +7,11 @@ from uuid_utils.compat import uuid7
 from ...core.naming import name_fault, slug_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import projects as projects_queries
+from ..rows import INSTANCE, OrganizationRow
 from ..rules.access import Action, Need, Principal, Role, Scope
 from ..tables import projects, users
 from ..tables import tenant_deletion as removals
-from ..tables.audit_entries import INSTANCE
-from ..tables.projects import OrganizationRow
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import demand_organization, expect
 
@@ -36,7 +36,7 @@ async def create_organization(
         raise Refused("unauthorized")
     await users.insert_membership(tx, org, uuid7(), maker.id, None, Role.ORG_ADMIN)
     await audit(tx, principal, INSTANCE, "organization.create", f"organization:{uid} slug={slug}")
-    row = await projects.select_organization(tx, uid)
+    row = await projects_queries.select_organization(tx, uid)
     assert row is not None, "it was just written"
     return row
 
@@ -50,7 +50,7 @@ async def rename_organization(
     await projects.rename_organization(tx, before.id, name)
     target = f"organization:{before.uid} slug={before.slug}"
     await audit(tx, principal, before.id, "organization.update", target)
-    row = await projects.select_organization(tx, organization)
+    row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is held"
     return row
 
@@ -60,7 +60,7 @@ async def delete_organization(tx: Tx, principal: Principal, organization: UUID) 
     while it has projects."""
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
-    row = await projects.select_organization(tx, organization)
+    row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is locked"
     demand(principal, _DELETE, Scope(row.id))
     if await removals.has_projects(tx, row.id):

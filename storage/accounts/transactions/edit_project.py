@@ -7,10 +7,11 @@ from uuid_utils.compat import uuid7
 from ...core.naming import name_fault, slug_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import projects as projects_queries
+from ..rows import ProjectRow
 from ..rules.access import Action, Need, Principal
 from ..tables import projects
 from ..tables import tenant_deletion as removals
-from ..tables.projects import ProjectRow
 from .authorize import NOT_FOUND, audit, demand_project
 from .authorize_tenant_write import demand_organization, expect
 
@@ -56,6 +57,6 @@ async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
 
 
 async def _written(tx: Tx, project: UUID) -> ProjectRow:
-    row = await projects.select_project(tx, project)
+    row = await projects_queries.select_project(tx, project)
     assert row is not None, "it was just written"
     return row

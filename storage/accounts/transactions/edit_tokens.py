@@ -8,9 +8,9 @@ from uuid_utils.compat import uuid7
 from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import TokenRow
 from ..rules.access import Action, Need, Principal, Role, Scope, actions_fault, membership_fault
 from ..tables import api_tokens as tokens
-from ..tables.api_tokens import TokenRow
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import demand_organization, expect, project_of
 

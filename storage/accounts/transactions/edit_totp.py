@@ -11,6 +11,8 @@ from uuid import UUID
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring, Place
 from ...engine.pools import Tx
+from ..queries import users as users_queries
+from ..rows import INSTANCE, UserRow
 from ..rules.access import Action, Need, Principal
 from ..rules.totp import (
     RECOVERY_BYTES,
@@ -24,9 +26,7 @@ from ..rules.totp import (
 )
 from ..tables import totp_factors as second_factors
 from ..tables import users
-from ..tables.audit_entries import INSTANCE
 from ..tables.totp_factors import FactorRow
-from ..tables.users import UserRow
 from .authorize import NOT_FOUND, audit, demand
 
 TOTP_ENABLED: Final = "totp_enabled"
@@ -77,7 +77,7 @@ async def disable(tx: Tx, principal: Principal, checked: UserRow) -> None:
 
 async def remove_factor(tx: Tx, principal: Principal, email: str) -> None:
     """By whoever runs the machine, for who lost generator and codes. Refused not_found."""
-    user = await users.select_user_by_email(tx, email)
+    user = await users_queries.select_user_by_email(tx, email)
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")
     await second_factors.forget_factor(tx, user.id)

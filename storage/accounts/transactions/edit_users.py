@@ -8,10 +8,9 @@ from uuid_utils.compat import uuid7
 from ...core.naming import email_fault, words_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import INSTANCE, UserRow
 from ..rules.access import Action, Need, Principal, Role
 from ..tables import users
-from ..tables.audit_entries import INSTANCE
-from ..tables.users import UserRow
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import expect
 from .edit_members import LAST_ORG_ADMIN

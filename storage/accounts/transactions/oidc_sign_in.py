@@ -13,14 +13,14 @@ from ....probes.oidc.oidc_settings import SignOn
 from ...core.instant import SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import users as users_queries
 from ..queries.principals import select_user_by_identity
+from ..rows import INSTANCE, FlowRow, UserRow
 from ..rules.access import Action, Kind, Need, Principal
 from ..rules.auth_policy import AuthPolicy, is_allowed
 from ..rules.oidc_claim import Person, is_bootstrap_admin
-from ..tables import sessions, users
+from ..tables import sessions, user_identities, users
 from ..tables import user_identities as identities
-from ..tables.audit_entries import INSTANCE
-from ..tables.users import UserRow
 from .authorize import NOT_FOUND, audit, demand
 
 IDENTITY_TAKEN: Final = "identity_taken"
@@ -112,7 +112,7 @@ async def _told(tx: Tx, user: UserRow, person: Person) -> None:
         return
     verified = person.email_verified
     if verified:
-        holder = await users.select_user_by_email(tx, person.email)
+        holder = await users_queries.select_user_by_email(tx, person.email)
         verified = holder is None or holder.id == user.id
     name = person.name or user.display_name
     if (user.email, user.email_verified, user.display_name) != (person.email, verified, name):
@@ -122,3 +122,17 @@ async def _told(tx: Tx, user: UserRow, person: Person) -> None:
 def _principal(user: UserRow) -> Principal:
     label = user.display_name or user.email or "somebody"
     return Principal(Kind.SESSION, user=user.uid, label=label, uid=user.uid)
+
+
+async def begin_flow(
+    tx: Tx,
+    state_hash: bytes,
+    browser_hash: bytes,
+    flow: FlowRow,
+) -> None:
+    await user_identities.begin_flow(tx, state_hash, browser_hash, flow)
+
+
+async def take_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
+    """Once; None where it is unknown, another browser's, or too long ago."""
+    return await user_identities.take_flow(tx, state_hash, browser_hash)

@@ -8,9 +8,9 @@ import msgspec
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries.auth_policy import NAME
+from ..rows import INSTANCE
 from ..rules.access import Action, Need, Principal
 from ..rules.auth_policy import AuthPolicy, RequireTotp, policy_fault
-from ..tables.audit_entries import INSTANCE
 from ..tables.instance_settings import put_setting
 from .authorize import audit, demand
 

@@ -9,8 +9,8 @@ from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring, Place
 from ...engine.pools import Tx
 from ..queries.oidc_settings import NAME, select_sign_on
+from ..rows import INSTANCE
 from ..rules.access import Action, Need, Principal
-from ..tables.audit_entries import INSTANCE
 from ..tables.instance_settings import put_secret, put_setting
 from .authorize import audit, demand
 

@@ -2,16 +2,17 @@
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import users as users_queries
+from ..rows import INSTANCE
 from ..rules.access import Principal
 from ..tables import sessions, users
-from ..tables.audit_entries import INSTANCE
 from ..tables.password_resets import forget_reset
 from .authorize import NOT_FOUND, audit
 
 
 async def reset_password(tx: Tx, principal: Principal, email: str, password: str) -> None:
     """`password` is hashed already. All sessions of the account end. Refused not_found."""
-    user = await users.select_user_by_email(tx, email)
+    user = await users_queries.select_user_by_email(tx, email)
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")
     await users.set_password(tx, user.id, password)

@@ -9,10 +9,11 @@ import os
 from ...core.refusal import Refused
 from ...core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
 from ...engine.pools import Tx
+from ..rows import INSTANCE
 from ..rules.access import Kind, Principal
 from ..rules.password_reset import is_passed_over
 from ..tables import password_resets, sessions, users
-from ..tables.audit_entries import INSTANCE
+from ..tables import password_resets as password_resets_table
 from ..tables.password_resets import Recipient, ResetRequest
 from .authorize import audit
 
@@ -51,3 +52,7 @@ async def finish_reset(tx: Tx, token: str, password: str) -> None:
     label = user.display_name or user.email
     by = Principal(Kind.SESSION, user=user.uid, label=label, uid=user.uid)
     await audit(tx, by, INSTANCE, "user.reset_by_mail", f"user:{user.uid}")
+
+
+async def ask_for_reset(tx: Tx, address: str) -> None:
+    await password_resets_table.ask_for_reset(tx, address)

@@ -7,9 +7,9 @@ from uuid_utils.compat import uuid7
 from ...core.instant import SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import UserRow
 from ..rules.access import Action, Need, Principal
 from ..tables import sessions, users
-from ..tables.users import UserRow
 from .authorize import NOT_FOUND, demand
 
 UNAUTHORIZED = "unauthorized"

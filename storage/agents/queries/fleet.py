@@ -12,8 +12,8 @@ from typing import Final
 from ....probes.jobs.agent_protocol import LIVE_SECONDS
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ...scheduling.rows import PresenceRow
 from ...scheduling.tables import presences
-from ...scheduling.tables.presences import PresenceRow
 
 # A slice that was published holds only what could be claimed then, and a claim ends two minutes
 # after its window was due at the latest: older ones hold nothing that waits, and are not read.

@@ -3,27 +3,13 @@
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import AgentTokenRow
 
 # Rows of revoked ones stay; so many of them, the latest, are shown beside those that hold.
 REVOKED_SHOWN: Final = 100
 
 _COLUMNS = "uid, name, region, created_at, revoked_at"
-_LIVE_BY_HASH = f"""
-select {_COLUMNS} from agent_tokens where token_hash = %(hash)s and revoked_at is null
-"""
-_BY_UID = f"select {_COLUMNS} from agent_tokens where uid = %(uid)s"
-_ALL = f"""
-select {_COLUMNS} from (
-  select id, {_COLUMNS} from agent_tokens where revoked_at is null
-  union all
-  (select id, {_COLUMNS} from agent_tokens where revoked_at is not null
-   order by revoked_at desc limit {REVOKED_SHOWN})
-) t order by revoked_at is not null, id desc
-"""
 _COUNT_LIVE = "select count(*) from agent_tokens where revoked_at is null"
 _INSERT = f"""
 insert into agent_tokens (uid, name, region, token_hash, created_by, created_at)
@@ -36,30 +22,6 @@ update agent_tokens set revoked_at = at(%(now)s)
 where uid = %(uid)s and revoked_at is null
 returning {_COLUMNS}
 """
-
-
-class AgentTokenRow(msgspec.Struct, frozen=True):
-    """`revoked_at` is None for as long as it opens anything."""
-
-    uid: UUID
-    name: str
-    region: str
-    created_at: Instant
-    revoked_at: Instant | None
-
-
-async def select_live_agent_token(tx: Tx, token_hash: bytes) -> AgentTokenRow | None:
-    """None for one that is unknown, and from the commit of its revocation on."""
-    return await tx.one(AgentTokenRow, _LIVE_BY_HASH, hash=token_hash)
-
-
-async def select_agent_token(tx: Tx, uid: UUID) -> AgentTokenRow | None:
-    return await tx.one(AgentTokenRow, _BY_UID, uid=uid)
-
-
-async def select_agent_tokens(tx: Tx) -> list[AgentTokenRow]:
-    """Those that hold, newest first, and after them REVOKED_SHOWN of those that do not."""
-    return await tx.structs(AgentTokenRow, _ALL)
 
 
 async def count_live_agent_tokens(tx: Tx) -> int:

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
 from ....probes.jobs.agent_protocol import LIVE_SECONDS
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import NOBODY, AgentRow
 
 # Kept so long for the fleet to show who is missing.
 KEPT_DAYS: Final = 7
 INSTANCES_MOST: Final = 200
-# Of those that do not say who they are.
-NOBODY: Final = UUID(int=0)
 
 _HEAR = """
 insert into agents as a (credential, region, instance, name, holder, first_heard_at, heard_at)
@@ -32,32 +29,12 @@ _TELL = """
 update agents set version = %(version)s, workflow_kinds = %(kinds)s::text[], carrier = %(carrier)s
 where holder = %(holder)s
 """
-_COLUMNS = """
-credential, region, instance, name, version, workflow_kinds, carrier, holder, first_heard_at,
-heard_at
-"""
-_ALL = f"select {_COLUMNS} from agents order by region, name, first_heard_at limit %(most)s"
 _NEWEST_CARRIER = f"""
 select max(carrier) from agents
 where region = %(region)s and heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
 """
 _FORGET = "delete from agents where credential = %(credential)s returning holder"
 _DROP = "delete from agents where heard_at < at(%(before)s)"
-
-
-class AgentRow(msgspec.Struct, frozen=True):
-    """`carrier` and `workflow_kinds` are what its last heartbeat declared."""
-
-    credential: str
-    region: str
-    instance: UUID
-    name: str
-    version: str
-    workflow_kinds: list[str]
-    carrier: int
-    holder: UUID
-    first_heard_at: Instant
-    heard_at: Instant
 
 
 async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) -> AgentRow:
@@ -83,10 +60,6 @@ async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) 
 async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int) -> None:
     """What a heartbeat declares."""
     await tx.execute(_TELL, holder=holder, version=version, kinds=list(kinds), carrier=carrier)
-
-
-async def select_agents(tx: Tx, most: int) -> list[AgentRow]:
-    return await tx.structs(AgentRow, _ALL, most=most)
 
 
 async def select_newest_carrier(tx: Tx, region: str) -> int | None:

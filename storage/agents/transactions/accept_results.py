@@ -11,17 +11,18 @@ from msgspec import UnsetType
 
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import AgentResult
+from ...core.instant import Instant
+from ...core.key import Key
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...results.rules.incoming_result import Arrival, Source
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import canary_runs
+from ...scheduling.tables import canary_runs as canary_runs_table
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..queries.agent_monitors import select_watched
 from ..rules import Watched, arrival_beside, arrival_of, fault, of_other_regions
-
-Key = tuple[int, int]
 
 
 async def take_results(
@@ -57,3 +58,8 @@ async def _arrival(
         return found
     revision = await queues.take_job(tx, item.job_id, *monitor.key)
     return None if revision is None else arrival_beside(item, monitor, revision, source)
+
+
+async def end_window(tx: Tx, key: tuple[int, int], due: Instant) -> None:
+    """The window has its result, whoever brought it."""
+    await canary_runs_table.end_window(tx, key, due)

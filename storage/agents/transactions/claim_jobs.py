@@ -13,6 +13,7 @@ import msgspec
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import CAPABILITY, Generation, generation_of, is_capable
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ...monitors.queries.check_definitions import (
     Carried,
@@ -20,20 +21,19 @@ from ...monitors.queries.check_definitions import (
     select_carried,
     select_definitions,
 )
-from ...monitors.tables.probe_errors import Trouble, note_troubles
+from ...monitors.rows import Trouble
+from ...monitors.tables.probe_errors import note_troubles
 from ...scheduling.queries.region_workers import has_worker
 from ...scheduling.tables import work_queues as queues
 from ...scheduling.tables.work_queues import LEASE_GRACE_SECONDS, OpenSlice
 from ...scheduling.transactions.claim_canary_runs import take_runs
 from ...scheduling.transactions.split_batch import parted
+from ..rows import AgentRow
 from ..tables import agents
-from ..tables.agents import AgentRow
 
 # Slices looked through at a time, and how often in one claim.
 SLICES_AT_ONCE: Final = 4
 LOOKS_MOST: Final = 10
-
-Key = tuple[int, int]
 
 
 class HandedOut(msgspec.Struct, frozen=True):

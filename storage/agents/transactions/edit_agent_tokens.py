@@ -9,16 +9,16 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.audit_entries import INSTANCE
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...accounts.transactions.authorize_tenant_write import expect
 from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...scheduling.tables import work_queues as queues
+from ..rows import AgentTokenRow
 from ..tables import agent_tokens, agents
-from ..tables.agent_tokens import AgentTokenRow
 
 LIVE_MOST: Final = 500
 _CREATE: Final = Action(Need.GLOBAL_ADMIN, tokenless=True)

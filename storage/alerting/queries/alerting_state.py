@@ -9,8 +9,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-from ...services.tables.services import ServiceRow, select_services
+from ...services.rows import ServiceRow
+from ...services.tables.services import select_services
+from ..rows import AlertingRow
 from ..rules.alert_episode import Live
 from ..rules.paging_delegation import (
     Delegated,
@@ -22,10 +25,8 @@ from ..rules.paging_delegation import (
     why_not,
     why_not_burn,
 )
-from ..tables.service_alertings import AlertingRow, select_alertings
+from ..tables.service_alertings import select_alertings
 from .paging_owners import select_owners, select_owning
-
-Key = tuple[int, int]
 
 # Since when an outage is left to a service; of one that was not left to it, since it began.
 _LEFT = """

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.paging_delegation import DELIVERED_WITHIN_US
 from ..rules.suppression import HeldBy
-
-Key = tuple[int, int]
 
 # A page stands as long as somebody heard of it, or may yet: not where all of it was given up, nor
 # where it has been on its way for longer than the page of a service may be.

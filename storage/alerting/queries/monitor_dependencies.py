@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import held_until, status_of
@@ -17,8 +18,6 @@ from ...monitors.tables import compositions
 from ...results.queries.composites import Health, select_health
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ..rules.suppression import Upstream
-
-Key = tuple[int, int]
 
 # What has no run of its own that anybody could ask for.
 _NOT_PROBED = frozenset({"push", "composite", "async_canary"})

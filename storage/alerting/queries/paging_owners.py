@@ -1,20 +1,19 @@
 """The services that own a monitor's paging, and all that says whether each of them can speak."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-from ...services.rules.epoch import Revision, governed
-from ...services.tables.service_revisions import select_revisions
+from ...services.queries.service_revisions import select_revisions
+from ...services.rules.epoch import Revision, governs
+from ..rows import AlertingRow
 from ..rules.alert_episode import Live, Quiet, Speaking
 from ..rules.paging_delegation import Latch, Owner, Reach, Signal
-from ..tables.service_alertings import AlertingRow
 from .paging_routes import select_reach
-
-Key = tuple[int, int]
 
 _KEYS = "unnest(%(orgs)s::int[], %(keys)s::int[]) as k(org, key)"
 # Of whom any revision says so; which of them governs is asked then. Revisions are found for all
@@ -94,12 +93,6 @@ async def select_owning(tx: Tx, monitors: Collection[Key], now: Instant) -> dict
             if any(monitor[1] in revision.sli for revision in heard):
                 found[monitor].append(service)
     return dict(found)
-
-
-def governs(revisions: Sequence[Revision], now: Instant) -> tuple[Instant | None, Revision | None]:
-    """The revision that governs now, and since when."""
-    found = [(span.from_, revision) for span, revision in governed(revisions) if span.from_ <= now]
-    return found[-1] if found else (None, None)
 
 
 async def select_owners(

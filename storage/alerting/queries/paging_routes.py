@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ...oncall.queries.oncall_schedules import select_rosters
 from ...oncall.rules.oncall_schedule import stretch
 from ...oncall.tables.oncall_schedules import select_schedules_by_keys
 from ..rules.paging_delegation import Reach
-
-Key = tuple[int, int]
 
 _KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
 # A ladder counts before a schedule, as it does when somebody is paged.

@@ -12,9 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import MINUTE, SECOND, Instant
+from ...core.key import Key
 from .alert_episode import EVERY_US, Live, Speaking
-
-Key = tuple[int, int]
 
 # How long what was seen under another revision or other settings still counts.
 TOLERATED_US: Final = 2 * EVERY_US

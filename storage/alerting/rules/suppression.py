@@ -14,8 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import SECOND, Instant
-
-Key = tuple[int, int]
+from ...core.key import Key
 
 # Beyond the time-outs of the checks that are waited for.
 PATIENCE_US: Final = 5 * SECOND

@@ -11,10 +11,9 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
 from ..rules.suppression import HeldBy, Hold
-
-Key = tuple[int, int]
 
 _KEYS = "unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)"
 

@@ -6,17 +6,13 @@ longer, and takes none away.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-
-Key = tuple[int, int]
-
-# An evaluation that went well says for so long that the service can speak.
-LEASE_SECONDS: Final = 90
+from ..rows import LEASE_SECONDS, AlertingRow
 
 _KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
 _COLUMNS = """
@@ -45,10 +41,6 @@ order by a.org, a.service for no key update of a
 _DUE = """
 select org, service from service_alertings where due_at <= at(%(now)s)
 order by due_at, org, service limit %(most)s
-"""
-_INSERT = """
-insert into service_alertings (org, service, due_at, edited_at)
-values (%(org)s, %(service)s, at(%(now)s), at(%(now)s))
 """
 _UPDATE = """
 update service_alertings set owns_paging = %(owns_paging)s, page_on = %(page_on)s::text[],
@@ -87,41 +79,6 @@ where org = %(org)s and service = %(service)s
 """
 
 
-class AlertingRow(msgspec.Struct, frozen=True):
-    """Leases are told with whether they hold."""
-
-    org: int
-    service: int
-    owns_paging: bool
-    page_on: list[str]
-    page_on_unknown: bool
-    confirm_evaluations: int
-    renotify_seconds: int
-    generation: int
-    edited_at: Instant
-    live_evaluated_at: Instant | None
-    live_generation: int | None
-    live_revision: int | None
-    live_state: str | None
-    live_streak: int
-    live_since: Instant | None
-    live_reason: str | None
-    live_error: str | None
-    live_lease_until: Instant | None
-    live_lease_holds: bool
-    due_at: Instant
-    burn_evaluated_at: Instant | None
-    burn_generation: int | None
-    burn_reason: str | None
-    burn_error: str | None
-    burn_lease_until: Instant | None
-    burn_lease_holds: bool
-
-    @property
-    def key(self) -> Key:
-        return self.org, self.service
-
-
 class Seen(msgspec.Struct, frozen=True):
     """What an evaluation saw."""
 
@@ -132,11 +89,6 @@ class Seen(msgspec.Struct, frozen=True):
     state: str
     streak: int
     reason: str | None
-
-
-async def insert_alerting(tx: Tx, key: Key) -> None:
-    """Comes with its service, as nobody has edited it, and is looked at at once."""
-    await tx.execute(_INSERT, org=key[0], service=key[1], now=tx.now)
 
 
 async def select_alertings(tx: Tx, keys: Collection[Key]) -> dict[Key, AlertingRow]:

@@ -7,9 +7,8 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-
-Key = tuple[int, int]
 
 _OPEN = """
 select e.org, e.id, e.uid, e.service, e.began_at, e.state, e.incident, e.announced_at, e.told_at,

@@ -8,15 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ...incidents.transactions.page_service_route import Route
-from ...services.tables.services import ServiceRow, select_services
+from ...services.rows import ServiceRow
+from ...services.tables.services import select_services
 from ..queries.paging_owners import select_owners, select_owning
+from ..rows import AlertingRow
 from ..rules.paging_delegation import Delegated, FailsOpen, Owner, SignalReason, judge, why_unheard
 from ..rules.suppression import HeldBy, Hold
 from ..tables import outages, service_alertings
-from ..tables.outages import Key, OutageRow
-from ..tables.service_alertings import AlertingRow
+from ..tables.outages import OutageRow
 
 # How soon the page of a service is looked at again that nobody is known to have got.
 UNHEARD_LOOK_US = 30 * SECOND

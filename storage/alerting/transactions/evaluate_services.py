@@ -10,18 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
+from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
-from ...incidents.tables.incidents import IncidentRow
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...services.queries.service_health import HealthNow, select_health_now
-from ...services.rules.epoch import Revision
+from ...services.queries.service_revisions import select_revisions
+from ...services.rules.epoch import Revision, governs
 from ...services.rules.service_health import Seen as MemberSeen
-from ...services.tables.service_revisions import select_revisions
 from ...services.tables.services import select_services
 from ..queries.member_outages import MemberOutage, select_member_outages
-from ..queries.paging_owners import governs, select_latches, speaking_of
+from ..queries.paging_owners import select_latches, speaking_of
 from ..queries.paging_routes import select_reach
+from ..rows import AlertingRow
 from ..rules.alert_episode import (
     EVERY_US,
     Act,
@@ -36,7 +38,7 @@ from ..rules.alert_episode import (
 from ..rules.paging_delegation import Latch, Reach
 from ..tables import service_alertings
 from ..tables import service_episodes as episodes
-from ..tables.service_alertings import AlertingRow, Key, Seen
+from ..tables.service_alertings import Seen
 from ..tables.service_episodes import EpisodeRow
 from .notify_episode import (
     DELETED_BODY,

@@ -13,18 +13,17 @@ from msgspec import structs
 from ...accounts.tables.projects import select_project_name
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ...incidents.rules.incident import Impact, Source, Status
+from ...incidents.rows import IncidentRow
+from ...incidents.rules.incident import Impact, Source, Status, clipped_title, lasted
 from ...incidents.tables import incidents
-from ...incidents.tables.incidents import IncidentRow
 from ...incidents.transactions.escalate_incident import climb_ladder
 from ...incidents.transactions.page_service_route import Route, note_page, page_route, stream_of
 from ...incidents.transactions.write_incident import Entry, Opening, open_incident, write_entry
 from ...notifications.rules.notification import Page
 from ...notifications.transactions.enqueue_notifications import tell_recovery
-from ...services.tables.services import ServiceRow
+from ...services.rows import ServiceRow
 from ..queries.member_outages import MemberOutage
 from ..rules.alert_episode import Live, Step, tail_of
-from ..rules.outage_text import clipped_title, lasted
 from ..tables import outages
 from ..tables import service_episodes as episodes
 from ..tables.service_episodes import EpisodeRow

@@ -6,9 +6,11 @@ first moment; without one, to the monitor's.
 
 from ...core.instant import SECOND, Instant
 from ...engine.pools import Tx
+from ...incidents import rows as incidents_rows
+from ...incidents.rows import IncidentRow
 from ...incidents.rules.incident import Impact, Source, Status
 from ...incidents.tables import incident_escalations as ladders
-from ...incidents.tables.incidents import IncidentRow, begin_climbing
+from ...incidents.tables.incidents import begin_climbing
 from ...incidents.transactions.escalate_incident import climb_ladder
 from ...incidents.transactions.page_service_route import (
     Route,
@@ -18,8 +20,8 @@ from ...incidents.transactions.page_service_route import (
     page_stream,
 )
 from ...incidents.transactions.write_incident import Entry, Opening, open_incident, write_entry
+from ...notifications.queries.channels import select_channels_of_monitor
 from ...notifications.rules.notification import Page, Topic
-from ...notifications.tables.channels import select_channels_of_monitor
 from ...notifications.transactions.enqueue_notifications import tell_recovery
 from ..rules.outage_text import (
     OPENED_BODY,
@@ -169,5 +171,7 @@ async def _page_own_channels(
     if incident is not None:
         told = [channel.name for channel in channels if channel.id in paged]
         lost = [channel.name for channel in channels if channel.id not in paged]
-        await ladders.insert_page(tx, subject.org, incident.id, ladders.OWN_CHANNELS, told, lost)
+        await ladders.insert_page(
+            tx, subject.org, incident.id, incidents_rows.OWN_CHANNELS, told, lost
+        )
     return paged

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
+from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
-from ...incidents.tables.incidents import IncidentRow
 from ...monitors.rules.monitor_state import Status
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.rules.global_silence import GlobalSilence
@@ -27,7 +28,7 @@ from ..queries.monitor_dependencies import Surroundings, select_surroundings
 from ..rules.paging_delegation import SignalReason
 from ..rules.suppression import HeldBy, Hold, Own, judge
 from ..tables import outages
-from ..tables.outages import HoldWrite, Key, OutageRow, Subject
+from ..tables.outages import HoldWrite, OutageRow, Subject
 from .delegate_paging import UNHEARD_LOOK_US, Left, Owning, hold_owning, leave_to_services
 from .notify_outage import announce, recover, remind
 

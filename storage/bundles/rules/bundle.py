@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from ....probes.check.durations import read_duration
 from ....probes.check.monitor_spec import FieldType, is_credential_header
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
 from ...core.decode_error import field_fault
 from ...core.instant import SECOND
 from ...core.refusal import Refused

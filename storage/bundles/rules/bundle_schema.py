@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from ....probes.check.monitor_spec import Field, FieldType, Spec
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
 from ...monitors.rules.monitor import NUMBERS, MonitorType
 from ...services.rules.service_report import WINDOWS
 from .bundle import MONITORS_MOST, SERVICES_MOST, MonitorEntry, ServiceEntry

@@ -1,11 +1,8 @@
 """File providers and their files, as they were last looked at."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rules.file_provider import Status
 
@@ -25,23 +22,6 @@ _SCANNED = """
 update bundle_providers set last_scan = at(%(now)s), last_error = %(error)s,
   last_success = case when %(error)s = '' then at(%(now)s) else last_success end
 where provider = %(provider)s
-"""
-_PROVIDERS = """
-select p.provider, p.scope, p.lease_until > clock_timestamp(), p.last_scan, p.last_success,
-  p.last_error,
-  (select count(*) from monitors m where m.managed_by = p.provider and m.orphaned_at is null),
-  (select count(*) from monitors m where m.managed_by = p.provider and m.orphaned_at is not null),
-  (select count(*) from bundle_files f where f.provider = p.provider
-    and f.status in ('rejected', 'error', 'degraded'))
-from bundle_providers p where %(provider)s in ('', p.provider) order by p.provider
-"""
-_FILES = """
-select provider, path, organization, project_slug, project, digest, generation, status, last_error,
-  looked_at, applied_at
-from bundle_files
-where %(provider)s in ('', provider)
-  and (%(organizations)s::text[] is null or organization = any(%(organizations)s::text[]))
-order by provider, path
 """
 _PUT = """
 insert into bundle_files (provider, path, organization, project_slug, digest, status, last_error,
@@ -70,38 +50,6 @@ order by p.uid
 """
 
 
-class FileRow(msgspec.Struct, frozen=True):
-    """`organization` and `project_slug` are those that the file names; `project` is where it was
-    applied last."""
-
-    provider: str
-    path: str
-    organization: str
-    project_slug: str
-    project: UUID | None
-    digest: bytes
-    generation: int
-    # A word of Status, as the database has it.
-    status: str
-    last_error: str
-    looked_at: Instant
-    applied_at: Instant | None
-
-
-class ProviderRow(msgspec.Struct, frozen=True):
-    """`is_held` while a process watches its directory."""
-
-    provider: str
-    scope: str
-    is_held: bool
-    last_scan: Instant | None
-    last_success: Instant | None
-    last_error: str
-    managed_monitors: int
-    orphaned_monitors: int
-    bundle_errors: int
-
-
 async def claim_provider(tx: Tx, provider: str, scope: str, holder: UUID) -> bool:
     """Whether the directory is the holder's to look at, for LEASE_SECONDS from now."""
     return (
@@ -112,18 +60,6 @@ async def claim_provider(tx: Tx, provider: str, scope: str, holder: UUID) -> boo
 
 async def note_scan(tx: Tx, provider: str, error: str) -> None:
     await tx.execute(_SCANNED, provider=provider, error=error, now=tx.now)
-
-
-async def select_providers(tx: Tx, provider: str = "") -> list[ProviderRow]:
-    return await tx.structs(ProviderRow, _PROVIDERS, provider=provider)
-
-
-async def select_files(
-    tx: Tx, provider: str = "", organizations: Sequence[str] | None = None
-) -> list[FileRow]:
-    """By provider and path; of any where none is given. Organizations by what files call them."""
-    names = None if organizations is None else list(organizations)
-    return await tx.structs(FileRow, _FILES, provider=provider, organizations=names)
 
 
 async def put_file(

@@ -25,8 +25,9 @@ from ...monitors.tables.secrets import hold_secrets
 from ...oncall.tables.escalation_policies import hold_policy
 from ...oncall.tables.oncall_schedules import hold_schedules
 from ...scheduling.tables import shards as schedules
+from ...services.queries.services import select_services_of_project
 from ...services.tables.service_dependencies import hold_graph
-from ...services.tables.services import lock_services, select_services_of_project
+from ...services.tables.services import lock_services
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import Change
 from .bundle_context import (

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
+from ...accounts.queries.projects import select_organization
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
-from ...accounts.tables.projects import ProjectRow, select_organization
 from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_defaults import MonitorDefaults
 from ...monitors.tables.monitors import Named, select_names
-from ...oncall.tables.escalation_policies import select_policies_of
-from ...oncall.tables.oncall_schedules import select_schedules_of
-from ...services.tables.services import ServiceRow, select_services_of_project
+from ...oncall.queries.escalation_policies import select_policies_of
+from ...oncall.queries.oncall_schedules import select_schedules_of
+from ...services.queries.services import select_services_of_project
+from ...services.rows import ServiceRow
 from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
 from ..rules.bundle_diff import MANAGED_BY, FieldChange, Kind, Mark
 

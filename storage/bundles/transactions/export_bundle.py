@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from ...accounts.queries.projects import select_organization
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.projects import select_organization
 from ...accounts.transactions.authorize import demand_project
 from ...core.slug import free_slug
 from ...engine.keyring import Keyring

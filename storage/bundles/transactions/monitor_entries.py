@@ -10,12 +10,12 @@ import msgspec
 from msgspec import UNSET
 
 from ....probes.check.monitor_spec import FieldType
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
+from ...monitors.rows import MonitorRow
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.rules.monitor_defaults import completed
-from ...monitors.tables.monitors import MonitorRow
 from ...monitors.transactions.composite_children import with_natural_children
 from ...monitors.transactions.config_secrets import readable, split, unseal
 from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft

@@ -4,8 +4,8 @@ files cannot let go of it any more.
 
 from typing import Final
 
+from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.audit_entries import INSTANCE
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
 from ...engine.pools import Tx

@@ -8,17 +8,16 @@ from uuid import UUID
 
 import msgspec
 
-from ...alerting.tables.service_alertings import AlertingRow
+from ...alerting.rows import AlertingRow
 from ...core.availability import OBJECTIVE_SCALE
 from ...core.instant import SECOND
 from ...core.refusal import Refused
+from ...objectives.rows import BurnRuleRow, TargetRow
 from ...objectives.rules import Rule, Severity, threshold_of
-from ...objectives.tables.burn_rules import BurnRuleRow
-from ...objectives.tables.service_targets import TargetRow
+from ...services.rows import ServiceRow
 from ...services.rules.epoch import Revision
 from ...services.rules.service_health import Policies
 from ...services.rules.service_policy import read_policies, written_policies
-from ...services.tables.services import ServiceRow
 from ..rules.bundle import BurnRuleEntry, ServiceEntry
 from .bundle_context import Place, resolve, resolve_named, word_for
 

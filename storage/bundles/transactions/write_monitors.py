@@ -13,7 +13,8 @@ import trio
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...monitors.tables.monitors import MonitorRow, select_dependencies, select_monitors_by_key
+from ...monitors.rows import MonitorRow
+from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
 from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft

@@ -14,17 +14,18 @@ from ...alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...objectives.tables.burn_rules import select_rules_of_services
-from ...objectives.tables.service_targets import select_service_targets
+from ...objectives.queries.burn_rules import select_rules_of_services
+from ...objectives.queries.service_targets import select_service_targets
 from ...objectives.transactions.set_service_objective import (
     drop_target_of,
     put_burn_alerting,
     put_target_of,
 )
+from ...services.queries.service_dependencies import select_edges, select_generation
+from ...services.queries.service_revisions import select_revisions
+from ...services.rows import ServiceRow
 from ...services.rules.service_declaration import description_fault
-from ...services.tables.service_dependencies import select_edges, select_generation
-from ...services.tables.service_revisions import select_revisions
-from ...services.tables.services import ServiceRow, update_service
+from ...services.tables.services import update_service
 from ...services.transactions.create_service import ServiceDraft, create_service
 from ...services.transactions.declare_service import DeclarationDraft, declare
 from ...services.transactions.edit_dependencies import put_dependencies

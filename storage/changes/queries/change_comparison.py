@@ -10,8 +10,9 @@ from ...core.instant import Instant
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...services.queries.service_reports import select_sum
-from ...services.tables.service_revisions import select_revisions
-from ...services.tables.services import ServiceRow
+from ...services.queries.service_revisions import select_revisions
+from ...services.rows import ServiceRow
+from ..rows import PhaseRow
 from ..rules.change import Phase
 from ..rules.change_comparison import (
     HORIZONS,
@@ -24,7 +25,6 @@ from ..rules.change_comparison import (
     delta_of,
     sides_of,
 )
-from ..tables import PhaseRow
 
 
 @dataclass(frozen=True, slots=True)

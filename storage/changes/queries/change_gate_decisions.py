@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ...engine.pools import Tx
-from ...gate.tables.gate_decisions import instant_of
+from ...gate.queries.gate_decisions import instant_of
 
 # One by one, each in the one partition that its instant names.
 _SEEN = """

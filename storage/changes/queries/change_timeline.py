@@ -13,15 +13,16 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.time_span import Span, merged
 from ...engine.pools import Tx
 from ...services.queries.dependency_history import select_terms_below
+from ..rows import ChangeRow, PhaseRow
 from ..rules.change import Kind, last_told
 from ..rules.change_precedence import FOLLOWS_MOST_US, Below, Role, lag_seconds, precedes
-from ..tables import COLUMNS, ChangeRow, PhaseRow, change_row, select_phases
+from ..tables import COLUMNS, change_row
 from .change_gate_decisions import Decided, select_decided
-
-Key = tuple[int, int]
+from .changes import select_phases
 
 # Beside one change, the nearest first; more than these tell nothing more about it.
 INCIDENTS_MOST: Final = 100

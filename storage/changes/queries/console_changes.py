@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
+from ..rows import ChangeRow, PhaseRow
 from ..rules.change import Kind, last_told
-from ..tables import COLUMNS, ChangeRow, PhaseRow, change_row, select_phases
-
-Key = tuple[int, int]
+from ..tables import COLUMNS, change_row
+from .changes import select_phases
 
 HAPPENED_MOST: Final = 500
 COUNTED_MOST: Final = 10_000

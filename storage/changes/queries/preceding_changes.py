@@ -9,11 +9,13 @@ from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ...incidents.tables.incidents import IncidentRow
+from ...incidents.rows import IncidentRow
 from ...services.queries.dependency_history import select_upstreams_at
 from ...services.tables.services import select_services
+from ..rows import ChangeRow, PhaseRow
 from ..rules.change_precedence import FOLLOWS_MOST_US, Role, lag_seconds
-from ..tables import COLUMNS, ChangeRow, PhaseRow, change_row, select_phases
+from ..tables import COLUMNS, change_row
+from .changes import select_phases
 
 # The newest of them: who looks further back has the timeline of each service.
 CHANGES_MOST: Final = 200

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from ....probes.check.target import BadTarget, read_url
 from ...core.instant import DAY, MILLISECOND, MINUTE, Instant
-from ...monitors.rules.monitor import text_rule_broken
+from ...core.naming import text_rule_broken
 
 EXTERNAL_ID_LONGEST: Final = 128
 REF_LONGEST: Final = 128

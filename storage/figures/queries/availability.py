@@ -6,16 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import DAY, HOUR, LATEST, SECOND, Instant
+from ...core.key import Key
 from ...core.sli import Split
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...monitors.rules.composite import Composition, Seals
 from ...monitors.rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
 from ...monitors.tables import compositions
+from ...scheduling.queries import shards
 from ...scheduling.rules.expected_run import watermark
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from ...scheduling.tables import shards as schedules
-from .monitor_time import Key, Measured, measure
+from .monitor_time import Measured, measure
 
 _DAYS = """
 select org, monitor, day, good_us, bad_us, unknown_us, excluded_us, up, total from monitor_days
@@ -115,7 +117,7 @@ async def _watermarks(
 ) -> dict[Key, tuple[Instant, Instant | None]]:
     """When each monitor began, and the instant before which all of it is sealed."""
     terms = await schedules.select_terms_of(tx, list(types))
-    fences = {shard.id: shard.finished_through for shard in await schedules.select_shards(tx)}
+    fences = {shard.id: shard.finished_through for shard in await shards.select_shards(tx)}
     found = {
         key: (history[0].from_, watermark(history, fences, manner_of(MonitorType(types[key]))))
         for key, history in terms.items()
@@ -156,7 +158,7 @@ async def watermarks_of(
 
 
 async def _figured(tx: Tx) -> dict[int, Instant]:
-    return {shard.id: shard.figured_through for shard in await schedules.select_shards(tx)}
+    return {shard.id: shard.figured_through for shard in await shards.select_shards(tx)}
 
 
 async def _edges(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.sli import Sample, Split, buckets, line_buckets
 from ...core.time_span import Span, merged
 from ...engine.pools import Tx
@@ -20,11 +21,11 @@ from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, 
 from ...monitors.tables import compositions
 from ...results.rules.push_deadline import hold_until as push_hold_until
 from ...results.rules.push_deadline import missed_hold_until
+from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import Term, spans, term_at
 from ...scheduling.tables import shards as schedules
 from .. import tables as figures
 
-Key = tuple[int, int]
 COMPOSITE = "composite"
 PUSH = "push"
 PUSH_MISSED = "push_missed"
@@ -129,7 +130,7 @@ async def load_facts(
     terms = await schedules.select_terms_of(tx, keys)
     since = Instant(within.from_ - _longest_hold_us(terms, hold))
     results = await figures.select_results(tx, keys, within.from_, within.until, since)
-    maintenance = await schedules.select_maintenances(
+    maintenance = await shards.select_maintenances(
         tx,
         since,
         monitors=[monitor for _, monitor in keys],

@@ -13,16 +13,17 @@ import msgspec
 from msgspec.structs import replace
 
 from ...alerting.queries.alerting_state import SignalState, select_alerting_state
-from ...alerting.queries.paging_owners import governs
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ...objectives.queries.burn_rules import select_rules_of_services
+from ...objectives.queries.service_targets import select_service_targets
+from ...objectives.rows import BurnRuleRow, TargetRow
 from ...objectives.rules import Rule
-from ...objectives.tables.burn_rules import BurnRuleRow, select_rules_of_services
-from ...objectives.tables.service_targets import TargetRow, select_service_targets
 from ...services.queries.service_reports import select_windows_of
+from ...services.queries.service_revisions import select_revisions
+from ...services.rows import ServiceRow
+from ...services.rules.epoch import governs
 from ...services.rules.service_report import WINDOWS, Window, spelt
-from ...services.tables.service_revisions import select_revisions
-from ...services.tables.services import ServiceRow
 from ..rules.gate_evidence import (
     FactRevisions,
     Facts,

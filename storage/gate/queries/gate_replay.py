@@ -9,15 +9,16 @@ from ...core.instant import LATEST, MINUTE, Instant
 from ...core.sli import Split
 from ...core.time_span import Span, merged, without
 from ...engine.pools import Tx
-from ...objectives.tables.burn_rules import select_rules_of_services
-from ...objectives.tables.service_targets import select_service_targets
+from ...objectives.queries.burn_rules import select_rules_of_services
+from ...objectives.queries.service_targets import select_service_targets
+from ...services.queries.service_revisions import select_revisions
+from ...services.rows import ServiceRow
 from ...services.rules.epoch import governed
 from ...services.rules.service_report import WINDOWS
-from ...services.tables.service_revisions import select_revisions
-from ...services.tables.services import ServiceRow
+from ..rows import PolicyRow
 from ..rules.gate_policy import Document, Source
 from ..rules.gate_replay import Aimed, Past, Run
-from ..tables.gate_policies import PolicyRow, select_policies_since
+from ..tables.gate_policies import select_policies_since
 
 # Before the first instant that is asked about: the longest window.
 _BACK_US: Final = max(WINDOWS.values())

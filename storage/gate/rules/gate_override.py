@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import DAY, Instant
-from ...monitors.rules.monitor import text_rule_broken
+from ...core.naming import text_rule_broken
 from .gate_policy import Source
 
 LONGEST_US: Final = 7 * DAY

@@ -4,40 +4,17 @@ An override is bound to one revision of one policy. Whoever writes one holds its
 do who write policies: what is bound to a revision is bound to the one that governs.
 """
 
-from typing import Any
 from uuid import UUID
 
-import msgspec
-from msgspec import structs
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Actor
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.gate_override import Ended
 from ..rules.gate_policy import Source
 
-Key = tuple[int, int]
-
-_COLUMNS = """
-o.org, o.id, o.uid, o.service, o.policy_source, o.policy_revision, o.reason, o.created_at,
-o.expires_at, o.actor_label, o.actor_user, o.via_token, o.revoked_at, o.revoked_reason,
-o.revoked_by_label, o.revoked_by_user, o.revoked_via_token
-"""
-_OF_SERVICE = f"""
-select {_COLUMNS} from gate_overrides o where o.org = %(org)s and o.service = %(service)s
-order by o.id desc limit %(most)s
-"""
-_STANDING = f"""
-select {_COLUMNS} from gate_overrides o
-where o.org = %(org)s and o.service = %(service)s and o.policy_source = %(source)s
-  and o.policy_revision = %(revision)s and o.revoked_at is null and o.expires_at > at(%(now)s)
-order by o.id desc
-"""
-_BY_UID = f"""
-select {_COLUMNS} from gate_overrides o
-where o.org = %(org)s and o.service = %(service)s and o.uid = %(uid)s
-"""
 _INSERT = """
 insert into gate_overrides (org, uid, service, policy_source, policy_revision, reason, created_at,
   expires_at, actor_label, actor_user, via_token)
@@ -59,52 +36,6 @@ where o.org = %(org)s and s.project = %(project)s
 """
 # How many of a service are listed, newest first.
 LISTED_MOST = 200
-
-
-class OverrideRow(msgspec.Struct, frozen=True):
-    """Four columns say who ended it, and why; all are None while nobody has."""
-
-    org: int
-    id: int
-    uid: UUID
-    service: int
-    policy_source: Source
-    policy_revision: int
-    reason: str
-    created_at: Instant
-    expires_at: Instant
-    actor_label: str
-    actor_user: UUID | None
-    via_token: bool
-    revoked_at: Instant | None
-    revoked_reason: Ended | None
-    revoked_by_label: str | None
-    revoked_by_user: UUID | None
-    revoked_via_token: bool | None
-
-
-async def select_overrides(tx: Tx, service: Key) -> list[OverrideRow]:
-    """The newest first."""
-    return await tx.structs(_row, _OF_SERVICE, org=service[0], service=service[1], most=LISTED_MOST)
-
-
-async def select_override(tx: Tx, service: Key, uid: UUID) -> OverrideRow | None:
-    return await tx.one(_row, _BY_UID, org=service[0], service=service[1], uid=uid)
-
-
-async def select_standing(
-    tx: Tx, service: Key, source: Source, revision: int
-) -> OverrideRow | None:
-    """What lets through what that revision blocks, just now."""
-    return await tx.one(
-        _row,
-        _STANDING,
-        org=service[0],
-        service=service[1],
-        source=source,
-        revision=revision,
-        now=tx.now,
-    )
 
 
 async def insert_override(
@@ -163,9 +94,3 @@ async def revoke_bound(
     )
     if rows:
         await revoke(tx, org, [row[0] for row in rows], why, by)
-
-
-def _row(*columns: Any) -> OverrideRow:
-    row = OverrideRow(*columns)
-    ended = None if row.revoked_reason is None else Ended(row.revoked_reason)
-    return structs.replace(row, policy_source=Source(row.policy_source), revoked_reason=ended)

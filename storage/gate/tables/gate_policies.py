@@ -8,9 +8,10 @@ from uuid import UUID
 
 import msgspec
 
-from ...core.instant import LATEST, Instant
+from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rules.gate_policy import Document, Governing, Source
+from ..rows import PolicyRow
+from ..rules.gate_policy import Document
 
 _COLUMNS = """
 g.org, g.id, g.project, p.uid, g.service, s.uid, g.revision,
@@ -24,15 +25,6 @@ _FROM = """
 from gate_policies g join projects p on p.org = g.org and p.id = g.project
   left join services s on s.org = g.org and s.id = g.service
 where g.org = %(org)s and g.project = %(project)s
-"""
-# Of the service and of its project: who governs is the first of them.
-_GOVERNING = f"""
-select {_COLUMNS} {_FROM} and (g.service = %(service)s or g.service is null) and g.ended_at is null
-order by g.service nulls last
-"""
-_OWN = f"""
-select {_COLUMNS} {_FROM} and g.service is not distinct from %(service)s::int
-  and g.ended_at is null
 """
 _WITHIN = f"""
 select {_COLUMNS} {_FROM} and (g.service = %(service)s or g.service is null)
@@ -57,50 +49,6 @@ where org = %(org)s and project = %(project)s and service is not distinct from %
 """
 
 _read_document = msgspec.json.Decoder(Document).decode
-
-
-class PolicyRow(msgspec.Struct, frozen=True):
-    """A revision. `service` is None of a project's own policy."""
-
-    org: int
-    id: int
-    project: int
-    project_uid: UUID
-    service: int | None
-    service_uid: UUID | None
-    revision: int
-    document: Document
-    began_at: Instant
-    ended_at: Instant | None
-    author_label: str
-
-    @property
-    def source(self) -> Source:
-        return Source.PROJECT if self.service is None else Source.SERVICE
-
-    @property
-    def owner(self) -> UUID:
-        return self.service_uid or self.project_uid
-
-    @property
-    def until(self) -> Instant:
-        return LATEST if self.ended_at is None else self.ended_at
-
-    @property
-    def governing(self) -> Governing:
-        return Governing(
-            source=self.source, owner=self.owner, revision=self.revision, document=self.document
-        )
-
-
-async def select_governing(tx: Tx, org: int, project: int, service: int) -> PolicyRow | None:
-    """The policy of a service, else its project's."""
-    return await tx.one(_row, _GOVERNING, org=org, project=project, service=service)
-
-
-async def select_policy(tx: Tx, org: int, project: int, service: int | None) -> PolicyRow | None:
-    """The policy of a service itself; with None the project's own."""
-    return await tx.one(_row, _OWN, org=org, project=project, service=service)
 
 
 async def select_policies_since(

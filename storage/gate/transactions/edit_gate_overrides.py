@@ -7,19 +7,21 @@ maker saw.
 from typing import Final
 from uuid import UUID
 
+from ...accounts.queries.projects import select_project
 from ...accounts.rules.access import Action, Need, Principal, Scope
-from ...accounts.tables.projects import select_project
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...services.rows import ServiceRow
 from ...services.tables.service_dependencies import hold_graph
-from ...services.tables.services import ServiceRow, lock_service
+from ...services.tables.services import lock_service
+from ..queries import gate_overrides as gate_overrides_queries
+from ..queries.gate_policies import select_governing
+from ..rows import OverrideRow, PolicyRow
 from ..rules.gate_override import Binding, Ended, Status, expiry_fault, reason_fault, status
 from ..rules.gate_policy import Source
 from ..tables import gate_overrides
-from ..tables.gate_overrides import OverrideRow
-from ..tables.gate_policies import PolicyRow, select_governing
 
 ADMIN: Final = Action(Need.PROJECT_ADMIN)
 
@@ -51,7 +53,9 @@ async def create_override(
         raise Refused("not_configured")
     if policy.revision != policy_revision or policy.source != (seen_source or policy.source):
         raise Refused("revision_conflict")
-    standing = await gate_overrides.select_standing(tx, row.key, policy.source, policy.revision)
+    standing = await gate_overrides_queries.select_standing(
+        tx, row.key, policy.source, policy.revision
+    )
     if standing is not None:
         raise Refused("override_active")
     uid = await gate_overrides.insert_override(
@@ -59,7 +63,7 @@ async def create_override(
     )
     said = f"revision={policy.revision} until={to_text(expires_at)}"
     await _audit(tx, principal, row, "create", uid, said)
-    found = await gate_overrides.select_override(tx, row.key, uid)
+    found = await gate_overrides_queries.select_override(tx, row.key, uid)
     assert found is not None, "it was written just now"
     return found
 
@@ -70,7 +74,7 @@ async def revoke_override(
     """Also one that is inert, as it may come back. Refused not_found, forbidden,
     override_not_active."""
     row = await _hold(tx, principal, project, service)
-    found = await gate_overrides.select_override(tx, row.key, override)
+    found = await gate_overrides_queries.select_override(tx, row.key, override)
     if found is None:
         raise Refused(NOT_FOUND)
     policy = await select_governing(tx, row.org, row.project, row.id)

@@ -6,18 +6,20 @@ overrides of the one before, of every service that inherited it.
 
 from uuid import UUID
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
-from ...accounts.tables.projects import ProjectRow
 from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...services.queries.service_timeouts import select_longest_timeouts
-from ...services.tables.services import ServiceRow, select_services_of_project
+from ...services.queries.services import select_services_of_project
+from ...services.rows import ServiceRow
 from ...services.transactions.lock_service import hold_home, hold_service
+from ..queries import gate_policies as gate_policies_queries
+from ..rows import PolicyRow
 from ..rules.gate_override import Ended
 from ..rules.gate_policy import SEAL_LAG_MOST_SECONDS, Document, fault, least_seal_lag_seconds
 from ..tables import gate_overrides, gate_policies
-from ..tables.gate_policies import PolicyRow
 
 
 async def put_policy(
@@ -36,7 +38,7 @@ async def put_policy(
     home, row = await _hold(tx, principal, project, service)
     key = None if row is None else row.id
     await _check_seal_lag(tx, home, row, document)
-    before = await gate_policies.select_policy(tx, home.org, home.id, key)
+    before = await gate_policies_queries.select_policy(tx, home.org, home.id, key)
     if (None if before is None else before.revision) != expected_revision:
         raise Refused("revision_conflict")
     if before is not None and before.document == document:
@@ -44,7 +46,7 @@ async def put_policy(
     await gate_policies.put_policy(tx, home.org, home.id, key, document, principal.label)
     if before is not None:
         await _end_overrides(tx, principal, home, before, Ended.POLICY_CHANGED)
-    after = await gate_policies.select_policy(tx, home.org, home.id, key)
+    after = await gate_policies_queries.select_policy(tx, home.org, home.id, key)
     assert after is not None, "it was put just now"
     verb = "create" if before is None else "update"
     await _audit(tx, principal, after, verb, f"revision={after.revision}")
@@ -57,7 +59,7 @@ async def delete_policy(
     """Refused not_found, forbidden, not_configured, revision_conflict."""
     home, row = await _hold(tx, principal, project, service)
     key = None if row is None else row.id
-    before = await gate_policies.select_policy(tx, home.org, home.id, key)
+    before = await gate_policies_queries.select_policy(tx, home.org, home.id, key)
     if before is None:
         raise Refused("not_configured")
     if before.revision != expected_revision:

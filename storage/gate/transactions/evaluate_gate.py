@@ -12,12 +12,14 @@ from ...accounts.rules.access import Actor, Grant, Need, Principal, Scope
 from ...accounts.transactions.authorize import NOT_FOUND, demand
 from ...core.refusal import Refused
 from ...engine.pools import Rejected, Tx
-from ...services.tables.services import ServiceRow, select_service
+from ...services.rows import ServiceRow
+from ...services.tables.services import select_service
 from ..queries.gate_evidence import select_facts
+from ..queries.gate_overrides import select_standing
+from ..queries.gate_policies import select_governing
+from ..rows import DecisionRow
 from ..rules.gate_evidence import Answer, Evidence, OverrideFacts, answer
-from ..tables.gate_decisions import DecisionRow, Place, evaluated_at_of, insert_decision
-from ..tables.gate_overrides import select_standing
-from ..tables.gate_policies import select_governing
+from ..tables.gate_decisions import Place, evaluated_at_of, insert_decision
 
 EVALUATE: Final = Needed(Need.VIEWER, grant=Grant.GATE_EVALUATE)
 

@@ -10,19 +10,18 @@ from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ...services.queries import service_dependencies, service_revisions
 from ...services.queries.service_health import select_health_now
 from ...services.queries.service_list import select_members
+from ...services.rows import ServiceRow
 from ...services.rules.epoch import Revision, governed_within, governing
 from ...services.rules.service_dependency import turned, ways
 from ...services.rules.service_health import Health
 from ...services.tables import (
-    service_dependencies as service_edges,
-)
-from ...services.tables import (
     service_revisions as declarations,
 )
-from ...services.tables.services import ServiceRow, select_services
-from ..tables.incidents import IncidentRow
+from ...services.tables.services import select_services
+from ..rows import IncidentRow
 
 # Open now, or of one that is over, at some time of it.
 _TROUBLED: Final = """
@@ -63,7 +62,7 @@ class IncidentMember:
 
 async def select_impacts(tx: Tx, incident: IncidentRow) -> list[Impact]:
     """First what may be behind it; of each kind the nearest first."""
-    edges = await service_edges.select_edges(tx, incident.org, incident.project)
+    edges = await service_dependencies.select_edges(tx, incident.org, incident.project)
     if incident.service is not None:
         roots = await _roots(tx, incident, ways(edges, incident.service))
         reached = ways(turned(edges), incident.service)
@@ -79,7 +78,7 @@ async def select_incident_members(tx: Tx, incident: IncidentRow) -> list[Inciden
     if incident.service is None:
         return []
     key = (incident.org, incident.service)
-    revisions = (await declarations.select_revisions(tx, [key]))[key]
+    revisions = (await service_revisions.select_revisions(tx, [key]))[key]
     parts: dict[int, set[Part]] = {}
     for revision in governed_within(revisions, incident.started_at, _until(tx, incident)):
         for monitor in revision.monitors:
@@ -136,7 +135,7 @@ async def _of_owners(
 
 async def _owners(tx: Tx, org: int, monitor: int, at: Instant) -> list[int]:
     declaring = await declarations.select_declaring(tx, org, [monitor])
-    found = await declarations.select_revisions(tx, declaring)
+    found = await service_revisions.select_revisions(tx, declaring)
     return [key[1] for key, revisions in found.items() if _has(governing(revisions, at), monitor)]
 
 

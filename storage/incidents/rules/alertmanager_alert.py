@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import Instant
-from ...monitors.rules.monitor import text_rule_broken
+from ...core.naming import text_rule_broken
 from .incident import Impact, impact_of_severity, many_lines, one_line
 
 KEY_LONGEST: Final = 200

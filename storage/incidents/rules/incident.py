@@ -7,7 +7,40 @@ and counts as a status written. Plain notes keep the status and are always taken
 from enum import StrEnum
 from typing import Final
 
-from ...monitors.rules.monitor import text_rule_broken
+from ...core.naming import text_rule_broken
+
+_MINUTE_US: Final = 60_000_000
+
+_HOUR_US: Final = 60 * _MINUTE_US
+
+_DAY_US: Final = 24 * _HOUR_US
+
+
+def clipped_title(name: str, tail: str) -> str:
+    """A name, cut where it is long, and what is said of it."""
+    return _clipped_outage_text(name, tail)
+
+
+def lasted(us: int) -> str:
+    """A length of time to two units, cut and not rounded: never longer than it was."""
+    us = max(us, 0)
+    if us < _MINUTE_US:
+        return f"{us // 1_000_000} s"
+    if us < _HOUR_US:
+        return f"{us // _MINUTE_US} min"
+    if us < _DAY_US:
+        return _two(us // _HOUR_US, "h", us % _HOUR_US // _MINUTE_US, "min")
+    return _two(us // _DAY_US, "d", us % _DAY_US // _HOUR_US, "h")
+
+
+def _two(many: int, unit: str, rest: int, less: str) -> str:
+    return f"{many} {unit} {rest} {less}" if rest else f"{many} {unit}"
+
+
+def _clipped_outage_text(name: str, tail: str) -> str:
+    room = TITLE_LONGEST - len(tail)
+    return (name if len(name) <= room else name[: room - 1] + "…") + tail
+
 
 TITLE_LONGEST: Final = 200
 BODY_LONGEST: Final = 10_000

@@ -1,7 +1,6 @@
 """Which ladders are to be looked at, and whom their steps paged or could not."""
 
 from collections.abc import Sequence
-from typing import Final
 from uuid import UUID
 
 from ...core.instant import Instant
@@ -22,12 +21,6 @@ values (%(org)s, %(incident)s, %(step)s, at(%(now)s), %(paged)s::text[], %(unrea
 _NAMES = """
 select id, name from notification_channels where org = %(org)s and id = any(%(ids)s)
 """
-_WHY = """
-select why from outages where org = %(org)s and incident = %(incident)s order by id limit 1
-"""
-
-# The step under which a monitor's own channels stand.
-OWN_CHANNELS: Final = 0
 
 
 async def select_due_ladders(tx: Tx, now: Instant, most: int) -> list[tuple[UUID, str]]:
@@ -56,8 +49,3 @@ async def insert_page(
 
 async def select_channel_names(tx: Tx, org: int, channels: Sequence[int]) -> dict[int, str]:
     return dict(await tx.rows(_NAMES, org=org, ids=list(channels)))
-
-
-async def select_why(tx: Tx, org: int, incident: int) -> str:
-    """The failure that an incident began with; empty where no monitor's outage opened it."""
-    return await tx.value(_WHY, org=org, incident=incident) or ""

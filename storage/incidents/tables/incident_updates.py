@@ -2,16 +2,12 @@
 
 from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import UpdateRow
 
 _COLUMNS = "seq, uid, status, body, public, author_label, created_at"
-_OF = f"""
-select {_COLUMNS} from incident_updates where org = %(org)s and incident = %(incident)s order by seq
-"""
 _INSERT = f"""
 insert into incident_updates
   (org, incident, seq, uid, status, body, public, author, author_label, created_at)
@@ -19,23 +15,6 @@ values (%(org)s, %(incident)s, %(seq)s, %(uid)s, %(status)s, %(body)s, %(public)
   (select id from users where uid = %(author)s::uuid), %(label)s, at(%(now)s))
 returning {_COLUMNS}
 """
-
-
-class UpdateRow(msgspec.Struct, frozen=True):
-    """`status` is None for a plain note; `author_label` is empty where a machine wrote it."""
-
-    seq: int
-    uid: UUID
-    status: str | None
-    body: str
-    public: bool
-    author_label: str
-    created_at: Instant
-
-
-async def select_updates(tx: Tx, org: int, incident: int) -> list[UpdateRow]:
-    """In the order in which they were written."""
-    return await tx.structs(UpdateRow, _OF, org=org, incident=incident)
 
 
 async def insert_update(

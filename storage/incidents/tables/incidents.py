@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-
-Key = tuple[int, int]
+from ..rows import IncidentRow
 
 _COLUMNS = """
 i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.external_key, i.seq,
@@ -24,7 +23,6 @@ from incidents i join projects p on p.org = i.org and p.id = i.project
   left join services s on s.org = i.org and s.id = i.service
   left join users u on u.id = i.acknowledged_by
 """
-_BY_UID = f"select {_COLUMNS} {_FROM} where i.uid = %(uid)s"
 _BY_ID = f"select {_COLUMNS} {_FROM} where i.org = %(org)s and i.id = %(id)s"
 # Held, so that its events are numbered one after the other, and told in that order. What is held is
 # read in a statement of its own: who waited sees whatever its holder wrote, of others too.
@@ -72,17 +70,6 @@ where org = %(org)s and project = %(project)s and external_key = %(key)s
   and status <> 'resolved'
 for update
 """
-_OPEN_OF_ALERTS = """
-select external_key, started_at from incidents
-where org = %(org)s and project = %(project)s and external_key = any(%(keys)s::text[])
-  and status <> 'resolved'
-"""
-_OF_PROJECT = f"""
-select {_COLUMNS} {_FROM}
-where i.org = %(org)s and i.project = %(project)s and i.id < %(before)s
-  and (%(open)s::boolean is null or (i.status <> 'resolved') = %(open)s)
-order by i.id desc limit %(most)s
-"""
 _INSERT = """
 insert into incidents (org, uid, project, monitor, service, external_key, seq, title, status,
   impact, source, started_at, resolved_at, escalation_policy, escalate_at, created_at, updated_at)
@@ -125,44 +112,6 @@ _HOLD_ANCHOR = """
 select id, escalation_policy from monitors
 where uid = %(uid)s and org = %(org)s and project = %(project)s for share
 """
-_LAST = 2**31 - 1
-
-
-class IncidentRow(msgspec.Struct, frozen=True):
-    """With the ids of where it stands. `acknowledged_by` is None where no person is known; who it
-    was stands in `acknowledged_label` all the same."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    monitor: int | None
-    monitor_uid: UUID | None
-    service: int | None
-    service_uid: UUID | None
-    external_key: str | None
-    seq: int
-    title: str
-    status: str
-    impact: str
-    source: str
-    started_at: Instant
-    resolved_at: Instant | None
-    acknowledged_at: Instant | None
-    acknowledged_by: UUID | None
-    acknowledged_label: str
-    escalation_policy: int | None
-    escalation_step: int
-    last_escalated_at: Instant | None
-    escalate_at: Instant | None
-    climbs_from: Instant
-    created_at: Instant
-    updated_at: Instant
-
-
-async def select_incident(tx: Tx, uid: UUID) -> IncidentRow | None:
-    return await tx.one(IncidentRow, _BY_UID, uid=uid)
 
 
 async def lock_incident(tx: Tx, uid: UUID) -> IncidentRow | None:
@@ -223,30 +172,6 @@ async def _read_several(tx: Tx, found: Sequence[tuple[int, ...]]) -> dict[Key, I
 
 async def _read_locked(tx: Tx, found: tuple[int, int] | None) -> IncidentRow | None:
     return None if found is None else await tx.one(IncidentRow, _BY_ID, org=found[0], id=found[1])
-
-
-async def select_open_of_alerts(
-    tx: Tx, org: int, project: int, keys: Sequence[str]
-) -> dict[str, Instant]:
-    """Since when an incident is open, of those fingerprints that have one."""
-    found = await tx.rows(_OPEN_OF_ALERTS, org=org, project=project, keys=list(keys))
-    return dict(found)
-
-
-async def select_incidents_of(
-    tx: Tx, org: int, project: int, most: int, *, open_ones: bool | None, before: int | None = None
-) -> list[IncidentRow]:
-    """The newest first; those that are open, those that are not, or with None all. `before` is the
-    key of the last that was seen."""
-    return await tx.structs(
-        IncidentRow,
-        _OF_PROJECT,
-        org=org,
-        project=project,
-        open=open_ones,
-        before=_LAST if before is None else before,
-        most=most,
-    )
 
 
 async def hold_anchor(

@@ -2,16 +2,14 @@
 
 from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
-from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import PostmortemRow
 
 _COLUMNS = """
 uid, body, declaration_revision, author_label, published_at, created_at, updated_at
 """
-_OF = f"select {_COLUMNS} from postmortems where org = %(org)s and incident = %(incident)s"
 _PUT = f"""
 insert into postmortems (org, incident, uid, body, declaration_revision, author, author_label,
   published_at, created_at, updated_at)
@@ -23,22 +21,6 @@ on conflict (org, incident) do update
     updated_at = excluded.updated_at
 returning {_COLUMNS}
 """
-
-
-class PostmortemRow(msgspec.Struct, frozen=True):
-    """`author_label` is who published it."""
-
-    uid: UUID
-    body: str
-    declaration_revision: int | None
-    author_label: str
-    published_at: Instant
-    created_at: Instant
-    updated_at: Instant
-
-
-async def select_postmortem(tx: Tx, org: int, incident: int) -> PostmortemRow | None:
-    return await tx.one(PostmortemRow, _OF, org=org, incident=incident)
 
 
 async def put_postmortem(

@@ -13,8 +13,11 @@ from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governed_within
-from ...services.tables.service_revisions import select_revisions
+from ..queries import incidents as incidents_queries
+from ..queries import postmortems as postmortems_queries
+from ..rows import IncidentRow, PostmortemRow, UpdateRow
 from ..rules.incident import (
     POSTMORTEM_LONGEST,
     UPDATES_MOST,
@@ -28,9 +31,6 @@ from ..rules.incident import (
     title_fault,
 )
 from ..tables import incidents, postmortems
-from ..tables.incident_updates import UpdateRow
-from ..tables.incidents import IncidentRow
-from ..tables.postmortems import PostmortemRow
 from .write_incident import Entry, Opening, open_incident, person_of, write_entry
 
 _EDIT: Final = Action(Need.EDITOR)
@@ -125,7 +125,7 @@ async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentR
         raise Refused("incident_resolved")
     await incidents.acknowledge_incident(tx, before, person_of(principal), principal.label)
     await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
-    row = await incidents.select_incident(tx, incident)
+    row = await incidents_queries.select_incident(tx, incident)
     assert row is not None, "it is held"
     return row
 
@@ -143,7 +143,7 @@ async def put_postmortem(
     await _expect_governed(tx, row, revision)
     if row.status != Status.RESOLVED:
         raise Refused("not_resolved")
-    before = await postmortems.select_postmortem(tx, row.org, row.id)
+    before = await postmortems_queries.select_postmortem(tx, row.org, row.id)
     if before is not None and (before.body, before.declaration_revision) == (body, revision):
         return before
     written = await postmortems.put_postmortem(

@@ -16,10 +16,11 @@ from ...notifications.transactions.enqueue_notifications import page_channels
 from ...oncall.rules.escalation import Ladder, due_steps, next_at
 from ...oncall.tables.escalation_policies import select_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
+from ..queries import incident_escalations
+from ..rows import IncidentRow
 from ..rules.incident import Status
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
-from ..tables.incidents import IncidentRow
 
 INCIDENT = "incident_event"
 
@@ -64,7 +65,7 @@ async def _take(
     names = await ladders.select_channel_names(tx, row.org, channels)
     # Who went since the ladder was read has no name any more.
     channels = [channel for channel in channels if channel in names]
-    page = _page(row, number, await ladders.select_why(tx, row.org, row.id))
+    page = _page(row, number, await incident_escalations.select_why(tx, row.org, row.id))
     wanted = [channel for channel in channels if channel not in told]
     paged = await page_channels(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}

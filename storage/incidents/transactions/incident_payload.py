@@ -2,12 +2,10 @@
 
 from typing import Any, Final
 
-from ...alerting.rules.outage_text import lasted
 from ...core.instant import Instant, to_text
 from ...notifications.rules.notification import Page
-from ..rules.incident import Status, one_line
-from ..tables.incident_updates import UpdateRow
-from ..tables.incidents import IncidentRow
+from ..rows import IncidentRow, UpdateRow
+from ..rules.incident import Status, lasted, one_line
 
 OPENED: Final = "incident.opened"
 UPDATED: Final = "incident.updated"

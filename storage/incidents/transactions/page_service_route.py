@@ -13,8 +13,9 @@ from ...notifications.transactions.enqueue_notifications import page_channels
 from ...oncall.rules.escalation import Target, TargetKind
 from ...oncall.tables.escalation_policies import select_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
+from .. import rows as incidents_rows
+from ..rows import IncidentRow
 from ..tables import incident_escalations as ladders
-from ..tables.incidents import IncidentRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ async def note_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None
     """Beside the incident stands who was paged apart from its ladder."""
     names = await ladders.select_channel_names(tx, incident.org, paged)
     told = [names[channel] for channel in paged if channel in names]
-    await ladders.insert_page(tx, incident.org, incident.id, ladders.OWN_CHANNELS, told, [])
+    await ladders.insert_page(tx, incident.org, incident.id, incidents_rows.OWN_CHANNELS, told, [])
 
 
 async def _steps(tx: Tx, org: int, route: Route) -> list[Sequence[Target]]:

@@ -18,10 +18,9 @@ from ...notifications.transactions.enqueue_notifications import (
     tell_recovery,
     tell_webhooks,
 )
+from ..rows import IncidentRow, UpdateRow
 from ..rules.incident import Impact, Source, Status, is_public, status_refusal
 from ..tables import incident_updates, incidents
-from ..tables.incident_updates import UpdateRow
-from ..tables.incidents import IncidentRow
 from .incident_payload import event_of, payload, recovery_page
 
 TOPIC = "incident_event"

@@ -3,12 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
-from ...core.instant import SECOND, Instant
+from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
-from ..rules import Recurrence
+from ..rows import SeriesRow
 
 _SELECT = """
 select x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.rrule, x.starts_at,
@@ -18,9 +17,6 @@ from maintenance_series x join projects p on p.org = x.org and p.id = x.project
 """
 _BY_UID = f"{_SELECT} where x.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for no key update of x"
-_OF_PROJECT = f"""
-{_SELECT} where x.org = %(org)s and x.project = %(project)s and x.ended_at is null order by x.id
-"""
 _COUNT = """
 select count(*) from maintenance_series
 where org = %(org)s and project = %(project)s and ended_at is null
@@ -48,30 +44,6 @@ order by id
 """
 
 
-class SeriesRow(msgspec.Struct, frozen=True):
-    """`monitor` is None where it is of the whole project."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    monitor: int | None
-    monitor_uid: UUID | None
-    rrule: str
-    starts_at: Instant
-    duration_seconds: int
-    timezone: str
-    reason: str
-    announced_through: Instant
-    ended_at: Instant | None
-    created_at: Instant
-
-    @property
-    def recurrence(self) -> Recurrence:
-        return Recurrence(self.rrule, self.starts_at, self.duration_seconds * SECOND, self.timezone)
-
-
 async def select_one_series(tx: Tx, uid: UUID) -> SeriesRow | None:
     return await tx.one(SeriesRow, _BY_UID, uid=uid)
 
@@ -80,11 +52,6 @@ async def lock_series(tx: Tx, uid: UUID) -> SeriesRow | None:
     """Whoever ends it or announces of it is alone with it."""
     tx.lock_rank(LockRank.PROJECT, "a maintenance that comes again")
     return await tx.one(SeriesRow, _LOCK, uid=uid)
-
-
-async def select_series_of(tx: Tx, org: int, project: int) -> list[SeriesRow]:
-    """Those that have not ended."""
-    return await tx.structs(SeriesRow, _OF_PROJECT, org=org, project=project)
 
 
 async def count_series(tx: Tx, org: int, project: int) -> int:

@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import MaintenanceRow
 
 _COLUMNS = """
 x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.starts_at, x.ends_at, x.reason,
@@ -25,13 +26,6 @@ from maintenances x join projects p on p.org = x.org and p.id = x.project
 _BY_UID = f"select {_COLUMNS} {_FROM} where x.uid = %(uid)s"
 # Held, so that of two who end it one is told that it is over.
 _LOCK = f"{_BY_UID} for no key update of x"
-_OF_PROJECT = f"""
-select {_COLUMNS} {_FROM}
-where x.org = %(org)s and x.project = %(project)s and x.archived_at is null
-  -- Of a monitor that is gone it would read as if it were of the whole project.
-  and (x.monitor is null or m.id is not null)
-order by x.starts_at desc, x.id desc limit %(most)s
-"""
 _COUNT = """
 select count(*) from maintenances
 where org = %(org)s and project = %(project)s and archived_at is null and ends_at > at(%(now)s)
@@ -87,31 +81,6 @@ select exists (select from maintenances where resumed_at is null and archived_at
 """
 
 
-class MaintenanceRow(msgspec.Struct, frozen=True):
-    """`monitor` is None where it is of the whole project."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    monitor: int | None
-    monitor_uid: UUID | None
-    starts_at: Instant
-    ends_at: Instant
-    reason: str
-    created_at: Instant
-    archived_at: Instant | None
-    cancel_effective_at: Instant | None
-    series_uid: UUID | None
-
-    @property
-    def over_at(self) -> Instant:
-        """When it is over, or was cut short."""
-        cut = self.cancel_effective_at
-        return self.ends_at if cut is None else min(cut, self.ends_at)
-
-
 class Covered(msgspec.Struct, frozen=True):
     """A monitor that a maintenance is of."""
 
@@ -131,18 +100,9 @@ class PreviewRow(msgspec.Struct, frozen=True):
     approximate: bool
 
 
-async def select_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
-    return await tx.one(MaintenanceRow, _BY_UID, uid=uid)
-
-
 async def lock_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
     tx.lock_rank(LockRank.PROJECT, "a maintenance that changes")
     return await tx.one(MaintenanceRow, _LOCK, uid=uid)
-
-
-async def select_maintenances_of(tx: Tx, org: int, project: int, most: int) -> list[MaintenanceRow]:
-    """The latest first."""
-    return await tx.structs(MaintenanceRow, _OF_PROJECT, org=org, project=project, most=most)
 
 
 async def count_to_come(tx: Tx, org: int, project: int) -> int:

@@ -13,13 +13,13 @@ from ...accounts.rules.access import Action, Need, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import DAY, SECOND, Instant
+from ...core.naming import text_rule_broken
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...monitors.rules.monitor import text_rule_broken
 from ...scheduling.rules.maintenance_window import REASON_LONGEST
+from ..rows import SeriesRow
 from ..rules import Recurrence, fault, occurrences
 from ..tables import maintenance_series, maintenances
-from ..tables.maintenance_series import SeriesRow
 from .plan_maintenance import follow, monitor_of
 
 SERIES_MOST: Final = 50

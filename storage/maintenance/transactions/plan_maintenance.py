@@ -14,26 +14,27 @@ from uuid import UUID
 from ...accounts.rules.access import Action, Need, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
-from ...core.instant import DAY, Instant, to_text
+from ...core.instant import Instant, to_text
+from ...core.naming import text_rule_broken
 from ...core.refusal import Refused
 from ...core.time_span import Span, by_day
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import Supposing
-from ...monitors.rules.monitor import text_rule_broken
 from ...monitors.tables import compositions, monitors
 from ...results.tables import results
 from ...results.tables.results import Restatement
 from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
 from ...scheduling.tables import shards as schedules
+from ...services.rules.repair_range import TOO_OLD, earliest_repairable
+from ..queries import maintenances as maintenances_queries
+from ..rows import MaintenanceRow
 from ..tables import maintenances
-from ..tables.maintenances import Covered, MaintenanceRow, PreviewRow
+from ..tables.maintenances import Covered, PreviewRow
 from .preview_services import Previewed, preview_services
 
 TO_COME_MOST: Final = 500
-LONGEST_HOLD_DAYS: Final = 3
 _EDIT: Final = Action(Need.EDITOR)
-TOO_OLD: Final = "older_than_raw_retention"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ async def preview_annulment(
 ) -> Preview:
     """Refused not_found, forbidden, older_than_raw_retention."""
     home = await demand_project(tx, principal, _EDIT, project)
-    row = await maintenances.select_maintenance(tx, maintenance)
+    row = await maintenances_queries.select_maintenance(tx, maintenance)
     if row is None or (row.org, row.project) != (home.org, home.id) or row.archived_at is not None:
         raise Refused("invalid", "maintenance_id", "names no maintenance of this project")
     plan = Plan(starts_at=row.starts_at, ends_at=row.ends_at)
@@ -195,12 +196,6 @@ async def _services(
     return await preview_services(
         tx, org, ids, range_, supposing, evidence_from, lambda: perf_counter() - begun
     )
-
-
-def earliest_repairable(now: Instant, raw_days: int) -> Instant:
-    """Of what lies before it, results may be gone, or those whose hold reaches into it: a hold is
-    three intervals, of a day each at most. Its figures stay as they are."""
-    return Instant(now - now % DAY - (raw_days - 1 - LONGEST_HOLD_DAYS) * DAY)
 
 
 def _expect_repairable(starts_at: Instant, now: Instant, raw_days: int) -> None:
@@ -273,7 +268,7 @@ async def _lock(tx: Tx, principal: Principal, maintenance: UUID) -> MaintenanceR
 
 
 async def _written(tx: Tx, uid: UUID) -> MaintenanceRow:
-    row = await maintenances.select_maintenance(tx, uid)
+    row = await maintenances_queries.select_maintenance(tx, uid)
     assert row is not None, "it was just written"
     return row
 

@@ -12,16 +12,17 @@ from typing import Final
 from uuid import UUID
 
 from ...core.instant import DAY, MINUTE, Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import Supposing
 from ...monitors.tables import compositions
 from ...services.queries.service_reports import select_sum
 from ...services.queries.service_time import minutes_of, select_governed
+from ...services.rows import ServiceRow
 from ...services.rules.service_health import Durations
 from ...services.tables import service_revisions as declarations
 from ...services.tables import services
-from ...services.tables.services import Key, ServiceRow
 
 RANGE_MOST_US: Final = 7 * DAY
 # Of a transaction's few seconds.

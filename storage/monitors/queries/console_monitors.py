@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..tables import monitors
-from ..tables.monitors import MonitorRow
+from ..rows import MonitorRow
+from . import monitors as monitors_queries
 
 _NAMES = """
 select uid, name from monitors where org = %(org)s and project = %(project)s
@@ -13,7 +13,7 @@ order by lower(name), id limit %(most)s
 
 
 async def select_shown_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
-    return await monitors.select_monitor(tx, uid)
+    return await monitors_queries.select_monitor(tx, uid)
 
 
 async def select_names(tx: Tx, org: int, project: int, most: int) -> list[tuple[UUID, str]]:

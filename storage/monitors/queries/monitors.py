@@ -1,14 +1,16 @@
 """Monitors as people and the API see them: what is configured, how it stands, what came last."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
+from ..rows import MonitorRow, TroubleRow
 from ..rules.monitor import MonitorType
 from ..rules.monitor_state import (
     ACTIVE_FLOOR_US,
@@ -18,8 +20,7 @@ from ..rules.monitor_state import (
     hold_us,
     status_at,
 )
-from ..tables.monitors import COLUMNS, FROM, MonitorRow
-from ..tables.probe_errors import TroubleRow
+from ..tables.monitors import COLUMNS, FROM
 
 # A deadline is judged when all who listen have passed it; one that died is waited for so long.
 PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
@@ -63,8 +64,6 @@ select {COLUMNS} {FROM} where m.org = %(org)s and m.project = %(project)s order 
 _DEPENDENCY_UIDS = """
 select id, uid from monitors where org = %(org)s and id = any(%(ids)s)
 """
-
-Key = tuple[int, int]
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -166,3 +165,25 @@ async def select_monitors_of_project(tx: Tx, org: int, project: int) -> list[Mon
 
 async def select_uids(tx: Tx, org: int, ids: Sequence[int]) -> dict[int, UUID]:
     return dict(await tx.rows(_DEPENDENCY_UIDS, org=org, ids=list(ids)))
+
+
+_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
+
+_SUPERSEDED = f"""
+select {COLUMNS} {FROM} where m.org = %(org)s and m.superseded_by = %(service)s order by m.slug
+"""
+
+_UIDS = "select id, uid from monitors where org = %(org)s and id = any(%(ids)s::int[])"
+
+
+async def select_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
+    return await tx.one(MonitorRow, _BY_UID, uid=uid)
+
+
+async def select_superseded(tx: Tx, org: int, service: int) -> list[MonitorRow]:
+    """The monitors whose place the service has taken, by slug."""
+    return await tx.structs(MonitorRow, _SUPERSEDED, org=org, service=service)
+
+
+async def select_monitor_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.sli import Condition, Sample, timeline
 from ...core.time_span import Span, clipped, merged, without
 
 # A composite of composites of … so many: what is deeper is a mistake, and dear to follow.
 DEPTH_MOST = 10
 
-Key = tuple[int, int]
 # A stretch of time in order, each piece with its condition, neighbours differing.
 Line = list[tuple[Span, Condition]]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ....probes.check.check import CONDITIONS_MOST
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
+from ...core.naming import text_rule_broken
 from ...core.slug import is_slug
 from ...scheduling.rules.run_schedule import Manner
 
@@ -120,16 +121,6 @@ def faults(draft: Draft) -> list[Fault]:
         *_list_faults("conditions", draft.conditions, CONDITIONS, CONDITION),
         *_depends_faults(draft),
     ]
-
-
-def text_rule_broken(text: str, *, multiline: bool = False) -> str | None:
-    """Why a text may not be stored: control characters, or halves of characters; None: it may."""
-    allowed = "\n\t" if multiline else ""
-    if any((char < " " or "\x7f" <= char <= "\x9f") and char not in allowed for char in text):
-        return "must not hold control characters"
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        return "must be valid Unicode"
-    return None
 
 
 def _slug_faults(draft: Draft) -> Iterator[Fault]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from ...core.instant import SECOND, Instant
 
 ACTIVE_MULTIPLIER = 3
@@ -95,3 +97,13 @@ def status_at(state: State, held_until: Instant | None, now: Instant) -> Status:
 
 def _unless_same(before: State, after: State) -> State:
     return before if before == after else after
+
+
+class Flip(msgspec.Struct, frozen=True):
+    """A change of status, as the process that stored it tells it on."""
+
+    org: int
+    monitor: int
+    at: Instant
+    was: Status
+    became: Status

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import LockRank, Tx
-from ...results.rules.incoming_result import Flip
-from ..rules.composite import Composition, Key, Mode
+from ..rules.composite import Composition, Mode
+from ..rules.monitor_state import Flip
 
 _CURRENT = """
 select from_at, mode, quorum, children from composite_terms

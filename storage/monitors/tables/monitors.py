@@ -8,6 +8,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import MonitorRow
 
 COLUMNS = """
 m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
@@ -29,7 +30,6 @@ _BY_KEYS = f"""
 select {COLUMNS} {FROM}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
-_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
 
 # One at a time in a shard: whoever edits a schedule holds the shard, then the monitor.
 _LOCK_SHARD_OF = """
@@ -108,9 +108,6 @@ update monitors set enabled = false, retired_at = at(%(now)s), revision = revisi
 where org = %(org)s and id = %(id)s
 """
 _REACTIVATE = "update monitors set retired_at = null where org = %(org)s and id = %(id)s"
-_SUPERSEDED = f"""
-select {COLUMNS} {FROM} where m.org = %(org)s and m.superseded_by = %(service)s order by m.slug
-"""
 _DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
 
 _LOCK_KEYS = """
@@ -135,7 +132,6 @@ select uid, id from monitors where org = %(org)s and project = %(project)s
   and uid = any(%(uids)s::uuid[])
 order by id for key share
 """
-_UIDS = "select id, uid from monitors where org = %(org)s and id = any(%(ids)s::int[])"
 _SLUGS = "select slug from monitors where org = %(org)s and project = %(project)s"
 _DEPENDENCIES = """
 select id, depends_on from monitors where org = %(org)s and project = %(project)s
@@ -156,55 +152,6 @@ class Named(msgspec.Struct, frozen=True):
     orphaned_at: Instant | None
 
 
-class MonitorRow(msgspec.Struct, frozen=True):
-    """A monitor with the names of where it stands. `config` is JSON text without its secrets."""
-
-    org: int
-    id: int
-    uid: UUID
-    project_uid: UUID
-    project: int
-    shard: int
-    region: str
-    slug: str
-    name: str
-    description: str
-    type: str
-    target: str
-    method: str
-    interval_seconds: int
-    timeout_seconds: int
-    retries: int
-    failure_threshold: int
-    confirm_interval_seconds: int
-    renotify_seconds: int
-    grace_seconds: int
-    conditions: list[str]
-    tags: list[str]
-    depends_on: list[int]
-    config: str
-    config_sealed: bytes | None
-    enabled: bool
-    auto_incident: bool
-    push_token_hash: bytes | None
-    push_token_sealed: bytes | None
-    revision: int
-    created_at: Instant
-    updated_at: Instant
-    # The ladder that an incident of it climbs, by its key.
-    escalation_policy: int | None = None
-    # The provider whose files it comes from, what they call it and the file's path; empty where
-    # people edit it. `orphaned_at` is since when the files no longer name it.
-    managed_by: str = ""
-    bundle_uid: str | None = None
-    bundle_path: str = ""
-    orphaned_at: Instant | None = None
-    # The service that stands in its place, and since when it is retired for it.
-    superseded_by: int | None = None
-    superseded_by_uid: UUID | None = None
-    retired_at: Instant | None = None
-
-
 async def select_monitors_by_key(
     tx: Tx, keys: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], MonitorRow]:
@@ -212,10 +159,6 @@ async def select_monitors_by_key(
     orgs, ids = [key[0] for key in keys], [key[1] for key in keys]
     rows = await tx.structs(MonitorRow, _BY_KEYS, orgs=orgs, monitors=ids)
     return {(row.org, row.id): row for row in rows}
-
-
-async def select_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
-    return await tx.one(MonitorRow, _BY_UID, uid=uid)
 
 
 async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None:
@@ -307,11 +250,6 @@ async def reactivate_monitor(tx: Tx, org: int, monitor: int) -> None:
     await tx.execute(_REACTIVATE, org=org, id=monitor)
 
 
-async def select_superseded(tx: Tx, org: int, service: int) -> list[MonitorRow]:
-    """The monitors whose place the service has taken, by slug."""
-    return await tx.structs(MonitorRow, _SUPERSEDED, org=org, service=service)
-
-
 async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:
     await tx.execute(_DELETE, org=org, id=monitor)
 
@@ -325,10 +263,6 @@ async def hold_monitors(tx: Tx, org: int, project: int, uids: Sequence[UUID]) ->
     """The same; they stay until we are done."""
     tx.lock_rank(LockRank.MONITOR, "monitors that are counted on")
     return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))
-
-
-async def select_monitor_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
-    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))
 
 
 async def select_slugs(tx: Tx, org: int, project: int) -> set[str]:

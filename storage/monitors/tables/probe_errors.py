@@ -4,24 +4,12 @@ A repetition is written once a minute at most, so that a broken monitor costs ne
 comes back after a result is no repetition.
 """
 
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-
-import msgspec
+from collections.abc import Mapping
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-
-Key = tuple[int, int]
-
-
-class Trouble(StrEnum):
-    """What keeps a check from being made of a monitor; the words are those of the wire."""
-
-    CARRIER_TOO_OLD = "carrier_too_old"
-    MISSING_REFERENCE = "missing_reference"
-    DECRYPT_FAILED = "decrypt_failed"
-
+from ..rows import Trouble
 
 # Sorted, so that two who write at once lock alike; of monitors that are still there.
 _NOTE = """
@@ -37,17 +25,6 @@ where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
   or exists (select from heartbeats h where h.org = t.org and h.monitor = t.monitor
     and h.ts >= t.at and h.ts <= excluded.at)
 """
-_OF = """
-select org, monitor, reason, at from probe_troubles
-where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
-"""
-
-
-class TroubleRow(msgspec.Struct, frozen=True):
-    org: int
-    monitor: int
-    reason: str
-    at: Instant
 
 
 async def note_troubles(tx: Tx, found: Mapping[Key, tuple[Trouble, Instant]]) -> None:
@@ -58,10 +35,3 @@ async def note_troubles(tx: Tx, found: Mapping[Key, tuple[Trouble, Instant]]) ->
         reasons=[reason.value for reason, _ in found.values()],
         ats=[at for _, at in found.values()],
     )
-
-
-async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, TroubleRow]:
-    rows = await tx.structs(
-        TroubleRow, _OF, orgs=[key[0] for key in keys], monitors=[key[1] for key in keys]
-    )
-    return {(row.org, row.monitor): row for row in rows}

@@ -4,10 +4,11 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
+from ...core.key import Key
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..rules.composite import DEPTH_MOST, Key, Mode, depth_through, leads_back
+from ..rules.composite import DEPTH_MOST, Mode, depth_through, leads_back
 from ..rules.monitor import MonitorType
 from ..tables import compositions, monitors
 from .monitor_draft import MonitorDraft

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from ....probes.check.monitor_spec import FieldType, is_credential_header
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring, Place
 

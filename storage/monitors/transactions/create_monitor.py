@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.projects import ProjectRow
 from ...accounts.transactions.authorize import demand_project
 from ...core.refusal import Refused
 from ...core.slug import free_slug, slug_of
@@ -16,9 +16,10 @@ from ...engine.keyring import Keyring, Place
 from ...engine.pools import Tx
 from ...oncall.transactions.check_targets import hold_policy_named
 from ...scheduling.tables import shards as schedules
+from ..queries import monitors as monitors_queries
+from ..rows import MonitorRow
 from ..rules.monitor import MonitorType
 from ..tables import compositions, monitors
-from ..tables.monitors import MonitorRow
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .lock_references import hold_references
@@ -49,7 +50,7 @@ async def create_monitor(
     together = Together(principal)
     await create_held(tx, together, home, draft, keyring, uid, shard)
     await together.write(tx)
-    row = await monitors.select_monitor(tx, uid)
+    row = await monitors_queries.select_monitor(tx, uid)
     assert row is not None, "it was just written"
     return row
 

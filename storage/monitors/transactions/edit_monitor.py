@@ -11,25 +11,22 @@ from uuid import UUID
 import msgspec
 
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.transactions.authorize import audit, demand_monitor, expect_unmanaged_monitor
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
 from ...oncall.transactions.check_targets import hold_policy_named, refuse_policy_without_incidents
-from ...retirement.transactions.end_outage_of_deleted import end_with_monitor
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
-from ...scheduling.tables import work_queues as queues
-from ...services.rules.epoch import counts_on
-from ...services.tables import service_revisions as declarations
+from ..queries import monitors as monitors_queries
+from ..rows import MonitorRow
 from ..rules.monitor import MonitorType
 from ..tables import compositions, monitors
-from ..tables.monitors import MonitorRow
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .create_monitor import common_values
+from .lock_monitor import demand_monitor, expect_unmanaged_monitor
 from .lock_references import hold_references
-from .monitor_audit import audited, target_of
+from .monitor_audit import audited
 from .monitor_draft import (
     MonitorDraft,
     check_draft,
@@ -66,7 +63,7 @@ async def edit_monitor(
     if "depends_on" in given:
         await expect_no_circle(tx, before)
     await together.write(tx)
-    row = await monitors.select_monitor(tx, monitor)
+    row = await monitors_queries.select_monitor(tx, monitor)
     assert row is not None, "it is locked"
     return row
 
@@ -223,40 +220,8 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
     return audited(target, draft)
 
 
-async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
-    is made of it, or where a service is declared of it."""
-    await compositions.hold_compositions_around(tx, monitor)
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
-    expect_unmanaged_monitor(principal, row)
-    await expect_unused(tx, row)
-    await compositions.depart(tx, (row.org, row.id), tx.now)
-    await queues.drop_jobs_of(tx, [(row.org, row.id)])
-    await schedules.raise_generation(tx, row.shard)
-    await end_with_monitor(tx, row)
-    await monitors.delete_monitor(tx, row.org, row.id)
-    await audit(tx, principal, row.org, "monitor.delete", target_of(row))
-    return row
-
-
 async def retire_held(tx: Tx, together: Together, before: MonitorRow) -> None:
     """A monitor that is held with its shard runs no more, from where reservation stands."""
     await monitors.retire_monitor(tx, before.org, before.id)
     together.changed((before.org, before.id), before.shard, enabled=False)
     await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)
-
-
-async def expect_unused(tx: Tx, row: MonitorRow) -> None:
-    """Refused in_use where something counts on it: a monitor that depends on it, a composite, a
-    service whose declaration is in force or to come. The project's compositions are held."""
-    edges = await monitors.select_dependencies(tx, row.org, row.project)
-    if any(row.id in wanted for wanted in edges.values()):
-        raise Refused("in_use")
-    parent = await compositions.select_parent_slug(tx, (row.org, row.id))
-    if parent is not None:
-        raise Refused("in_use", "children", f"it is part of {parent}")
-    # Whoever declares holds the project too.
-    declaring = await declarations.select_declaring(tx, row.org, [row.id])
-    for revisions in (await declarations.select_revisions(tx, declaring)).values():
-        if counts_on(revisions, tx.now, row.id):
-            raise Refused("in_use")

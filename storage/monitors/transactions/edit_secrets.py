@@ -4,9 +4,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Action, Need, Principal
 from ...accounts.tables import tenant_deletion as removals
-from ...accounts.tables.projects import ProjectRow
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring, Place

@@ -3,11 +3,11 @@
 A canary's workflow is sealed once it is stored, so this is asked of the draft, which holds it.
 """
 
-from ....probes.kinds import spec_of
+from ....probes.check.registry import spec_of
 from ....probes.kinds.canary.fixtures import FIXTURES
 from ....probes.kinds.canary.workflow import BadWorkflow, NoCleanup, read_workflow
+from ..rows import MonitorRow
 from ..rules.monitor import MonitorType
-from ..tables.monitors import MonitorRow
 from .monitor_draft import MonitorDraft
 
 NO_CLEANUP = "cleanup=none acknowledged"

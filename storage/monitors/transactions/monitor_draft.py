@@ -12,10 +12,10 @@ from ...core.instant import SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import Term, anchor_for
+from ..rows import MonitorRow
 from ..rules import monitor as monitor_rule
 from ..rules.monitor import MonitorType
 from ..tables import monitors
-from ..tables.monitors import MonitorRow
 
 
 class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.transactions.authorize import audit, demand_monitor
+from ...accounts.transactions.authorize import audit
 from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
@@ -15,6 +15,7 @@ from ...scheduling.tables import work_queues as queues
 from ..rules.monitor import MonitorType
 from ..tables import compositions, monitors
 from .create_monitor import push_token
+from .lock_monitor import demand_monitor
 from .write_batch import EXTRA_CLAIM_US
 
 _EDIT = Action(Need.EDITOR)

@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit_many
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
@@ -22,7 +23,6 @@ from ...scheduling.tables.shards import NewTerm
 from ...scheduling.tables.work_queues import NewJob
 from ..tables import monitors
 
-Key = tuple[int, int]
 # An extra run that nobody took up by then says nothing any more.
 EXTRA_CLAIM_US: Final = 120 * SECOND
 

@@ -84,3 +84,6 @@ def link_of(base_url: str, path: str) -> str:
 def _storable(text: str) -> str:
     """PostgreSQL keeps every character but one, which says nothing to anybody."""
     return _NUL.sub(r"\1\\ufffd", text)
+
+
+NOTICE_EVENT: Final = "status_page.incident"

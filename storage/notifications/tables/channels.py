@@ -4,10 +4,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import ChannelRow
 
 _COLUMNS = """
 c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, c.config::text, c.config_sealed, c.enabled,
@@ -17,13 +15,6 @@ _FROM = "from notification_channels c join projects p on p.org = c.org and p.id 
 _BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s"
 # Held, so that of two edits at once none is lost; and nothing comes to refer to what goes.
 _LOCK = f"{_BY_UID} for update of c"
-_OF_PROJECT = f"""
-select {_COLUMNS} {_FROM} where c.org = %(org)s and c.project = %(project)s order by c.id
-"""
-_OF_MONITOR = f"""
-select {_COLUMNS} {_FROM} join monitor_channels m on m.org = c.org and m.channel = c.id
-where m.org = %(org)s and m.monitor = %(monitor)s order by c.id
-"""
 _BY_KEY = f"""
 select {_COLUMNS} {_FROM}
   join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on c.org = t.org and c.id = t.id
@@ -63,37 +54,9 @@ where m.org = %(org)s and m.monitor = %(monitor)s and c.org = m.org and c.id = m
 """
 
 
-class ChannelRow(msgspec.Struct, frozen=True):
-    """`config` is JSON text; a secret that is set stands in it as a blank."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    type: str
-    name: str
-    config: str
-    config_sealed: bytes | None
-    enabled: bool
-    created_at: Instant
-
-
-async def select_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
-    return await tx.one(ChannelRow, _BY_UID, uid=uid)
-
-
 async def lock_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
     tx.lock_rank(LockRank.CHANNEL, "a channel that changes")
     return await tx.one(ChannelRow, _LOCK, uid=uid)
-
-
-async def select_channels_of(tx: Tx, org: int, project: int) -> list[ChannelRow]:
-    return await tx.structs(ChannelRow, _OF_PROJECT, org=org, project=project)
-
-
-async def select_channels_of_monitor(tx: Tx, org: int, monitor: int) -> list[ChannelRow]:
-    return await tx.structs(ChannelRow, _OF_MONITOR, org=org, monitor=monitor)
 
 
 async def select_channels_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[ChannelRow]:

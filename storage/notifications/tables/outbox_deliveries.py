@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
 from ..rules.delivery_retry import (
     DESTINATION_HELD_MOST,
@@ -210,8 +211,6 @@ from unnest(%(orgs)s::int[], %(ids)s::int[], %(failures)s::int[], %(untils)s::bi
   as t(org, id, failures, until)
 where d.org = t.org and d.id = t.id
 """
-
-Key = tuple[int, int]
 
 
 class Leased(msgspec.Struct, frozen=True):

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import WebhookRow
 
 _COLUMNS = """
 w.org, w.id, w.uid, o.uid, w.project, p.uid, w.url, w.secret_sealed, w.enabled, u.uid, u.email,
@@ -20,7 +18,6 @@ from webhooks w join organizations o on o.id = w.org
 _BY_UID = f"select {_COLUMNS} {_FROM} where w.uid = %(uid)s"
 # Held, so that it does not go between being read and being written.
 _LOCK = f"{_BY_UID} for update of w"
-_OF_ORG = f"select {_COLUMNS} {_FROM} where w.org = %(org)s order by w.id"
 _BY_KEY = f"""
 select {_COLUMNS} {_FROM}
   join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on w.org = t.org and w.id = t.id
@@ -39,32 +36,9 @@ where org = %(org)s and id = %(id)s
 _DELETE = "delete from webhooks where org = %(org)s and id = %(id)s"
 
 
-class WebhookRow(msgspec.Struct, frozen=True):
-    org: int
-    id: int
-    uid: UUID
-    org_uid: UUID
-    project: int | None
-    project_uid: UUID | None
-    url: str
-    secret_sealed: bytes
-    enabled: bool
-    creator_uid: UUID | None
-    creator_email: str | None
-    created_at: Instant
-
-
-async def select_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
-    return await tx.one(WebhookRow, _BY_UID, uid=uid)
-
-
 async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
     tx.lock_rank(LockRank.CHANNEL, "a webhook that changes")
     return await tx.one(WebhookRow, _LOCK, uid=uid)
-
-
-async def select_webhooks_of(tx: Tx, org: int) -> list[WebhookRow]:
-    return await tx.structs(WebhookRow, _OF_ORG, org=org)
 
 
 async def select_webhooks_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[WebhookRow]:

@@ -13,7 +13,7 @@ from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import MASK, ChannelSpec
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring, Place
-from ..tables.channels import ChannelRow
+from ..rows import ChannelRow
 
 
 def place_of(channel: UUID) -> Place:

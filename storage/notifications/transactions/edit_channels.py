@@ -8,21 +8,15 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Action, Need, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
-from ...accounts.transactions.authorize import (
-    NOT_FOUND,
-    audit,
-    demand,
-    demand_monitor,
-    demand_project,
-)
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
-from ...oncall.tables import escalation_policies, oncall_overrides
-from ...oncall.tables import oncall_schedules as oncall
+from ..queries import channel_uses
+from ..queries import channels as channels_queries
+from ..rows import ChannelRow
 from ..tables import channels
-from ..tables.channels import ChannelRow
 from .channel_secrets import checked, merged, opened_for_edit, spec_of, split
 
 CHANNELS_OF_PROJECT_MOST: Final = 100
@@ -105,27 +99,6 @@ async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
     await audit(tx, principal, row.org, "channel.delete", _target(row))
 
 
-async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
-    """From now on the monitor tells the channel; twice is once. Refused not_found, forbidden,
-    invalid where it is no channel of the monitor's project."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
-    key = await channels.hold_channel(tx, row.org, row.project, channel)
-    if key is None:
-        raise Refused("invalid", "channel_id", "names no channel of this project")
-    if await channels.attach_channel(tx, row.org, row.id, key):
-        target = f"monitor:{row.uid} channel:{channel}"
-        await audit(tx, principal, row.org, "channel.attach", target)
-
-
-async def detach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
-    """Refused not_found, forbidden."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
-    if not await channels.detach_channel(tx, row.org, row.id, channel):
-        raise Refused(NOT_FOUND)
-    target = f"monitor:{row.uid} channel:{channel}"
-    await audit(tx, principal, row.org, "channel.detach", target)
-
-
 async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
     row = await channels.lock_channel(tx, channel)
     if row is None:
@@ -137,14 +110,14 @@ async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
 async def _is_counted_on(tx: Tx, row: ChannelRow) -> bool:
     """Whoever comes to name it holds it, and waits for us."""
     return (
-        await escalation_policies.names_channel(tx, row.org, row.id)
-        or await oncall.takes_part(tx, row.org, row.id)
-        or await oncall_overrides.is_coming_for(tx, row.org, row.id)
+        await channel_uses.names_channel(tx, row.org, row.id)
+        or await channel_uses.takes_part(tx, row.org, row.id)
+        or await channel_uses.is_coming_for(tx, row.org, row.id)
     )
 
 
 async def _written(tx: Tx, channel: UUID) -> ChannelRow:
-    row = await channels.select_channel(tx, channel)
+    row = await channels_queries.select_channel(tx, channel)
     assert row is not None, "it was just written"
     return row
 

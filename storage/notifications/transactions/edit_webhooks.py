@@ -7,16 +7,17 @@ from uuid_utils.compat import uuid7
 
 from ....probes.check.target import BadTarget, read_url
 from ....probes.senders.webhook import secret_fault
+from ...accounts.queries import projects as projects_queries
 from ...accounts.rules.access import Action, Need, Principal, Scope
-from ...accounts.tables import projects
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...accounts.transactions.authorize_tenant_write import expect, project_of
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring, Place
 from ...engine.pools import Tx
+from ..queries import webhooks as webhooks_queries
+from ..rows import WebhookRow
 from ..tables import webhooks
-from ..tables.webhooks import WebhookRow
 
 WEBHOOKS_OF_ORGANIZATION_MOST: Final = 50
 _EDIT = Action(Need.ORG_ADMIN)
@@ -41,7 +42,7 @@ async def create_webhook(
     # One at a time in an organization, so that the quota is one.
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
-    home = await projects.select_organization(tx, organization)
+    home = await projects_queries.select_organization(tx, organization)
     assert home is not None, "it is locked"
     demand(principal, _EDIT, Scope(home.id))
     expect("url", _url_fault(url))
@@ -91,7 +92,7 @@ async def _lock(tx: Tx, principal: Principal, webhook: UUID) -> WebhookRow:
 
 
 async def _written(tx: Tx, webhook: UUID) -> WebhookRow:
-    row = await webhooks.select_webhook(tx, webhook)
+    row = await webhooks_queries.select_webhook(tx, webhook)
     assert row is not None, "it was just written"
     return row
 

@@ -7,8 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ...status_pages.rules.subscription import NOTICE_EVENT
-from ..rules.notification import Page, Topic, document_text, page_text
+from ..rules.notification import NOTICE_EVENT, Page, Topic, document_text, page_text
 from ..tables import outbox
 
 __all__ = ["Page", "Topic", "page_channels", "tell_pages", "tell_recovery", "tell_webhooks"]

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...core.key import Key
 from ...engine.pools import Tx
-from ...status_pages.tables import subscribers
-from ...status_pages.tables.subscribers import SubscriberRow
+from ..queries import delivery_addresses
+from ..queries.delivery_addresses import SubscriberRow
+from ..rows import ChannelRow, WebhookRow
 from ..rules.delivery_retry import LEASE_LOST, Rooms, allot, is_lost
 from ..tables import channels, webhooks
 from ..tables import outbox_deliveries as deliveries
-from ..tables.channels import ChannelRow
-from ..tables.outbox_deliveries import Key, Leased
-from ..tables.webhooks import WebhookRow
+from ..tables.outbox_deliveries import Leased
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ async def _addressed(
     to_subscribers = {(e.org, e.subscriber) for e in events if e.subscriber is not None}
     channel_rows = await channels.select_channels_by_key(tx, sorted(to_channels))
     webhook_rows = await webhooks.select_webhooks_by_key(tx, sorted(to_webhooks))
-    subscriber_rows = await subscribers.select_subscribers_by_key(tx, sorted(to_subscribers))
+    subscriber_rows = await delivery_addresses.select_subscribers_by_key(tx, sorted(to_subscribers))
     by_subscriber = {(row.org, row.id): row for row in subscriber_rows}
     by_channel = {(row.org, row.id): row for row in channel_rows}
     by_webhook = {(row.org, row.id): row for row in webhook_rows}

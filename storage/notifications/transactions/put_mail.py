@@ -5,8 +5,8 @@ from typing import Final
 import msgspec
 
 from ....probes.senders.mail_settings import MailSettings, mail_faults, with_password
+from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.audit_entries import INSTANCE
 from ...accounts.tables.instance_settings import put_secret, put_setting
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused

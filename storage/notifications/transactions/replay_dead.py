@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.audit_entries import INSTANCE
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...core.refusal import Refused
 from ...engine.pools import Tx

@@ -6,10 +6,11 @@ Nothing changes of what the caller's lease is gone of.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.delivery_retry import Outcome, Standing, Status, standing_after, verdict
 from ..tables import outbox_deliveries as deliveries
-from ..tables.outbox_deliveries import Held, Key
+from ..tables.outbox_deliveries import Held
 from .lease_deliveries import Delivery
 
 

@@ -5,7 +5,7 @@ rule that is changed is another one and begins anew.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -15,10 +15,10 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
+from ..rows import BurnRuleRow
 from ..rules import Rule, Severity, Verdict
-
-Key = tuple[int, int]
 
 _COLUMNS = """
 b.org, b.id, b.uid, b.service, b.monitor, b."window", b.place, b.long_seconds, b.short_seconds,
@@ -106,39 +106,6 @@ class Aim:
         owner = self.monitor if self.service is None else self.service
         assert owner is not None, "it is of somebody"
         return self.org, owner
-
-
-class BurnRuleRow(msgspec.Struct, frozen=True):
-    """Of `service` and `monitor` one is None. `told_at` is when people were told last that it
-    fires; None where nobody was, or they know that it is over."""
-
-    org: int
-    id: int
-    uid: UUID
-    service: int | None
-    monitor: int | None
-    window: str
-    place: int
-    rule: Rule
-    firing: bool
-    firing_since: Instant | None
-    last_verdict: Verdict | None
-    evaluated_at: Instant | None
-    lease_until: Instant | None
-    told_at: Instant | None
-
-
-async def select_rules_of_services(
-    tx: Tx, services: Iterable[Key]
-) -> dict[Key, dict[str, list[BurnRuleRow]]]:
-    """By service, and by window in their order."""
-    return _by_owner(await _select(tx, _OF_SERVICES, list(services)))
-
-
-async def select_rules_of_monitors(
-    tx: Tx, monitors: Iterable[Key]
-) -> dict[Key, dict[str, list[BurnRuleRow]]]:
-    return _by_owner(await _select(tx, _OF_MONITORS, list(monitors)))
 
 
 class RuleSeen(msgspec.Struct, frozen=True):
@@ -271,12 +238,3 @@ def _row(
         lease_until=lease_until,
         told_at=told_at,
     )
-
-
-def _by_owner(rows: Iterable[BurnRuleRow]) -> dict[Key, dict[str, list[BurnRuleRow]]]:
-    found: dict[Key, dict[str, list[BurnRuleRow]]] = {}
-    for row in rows:
-        owner = row.monitor if row.service is None else row.service
-        assert owner is not None, "the database has one of them"
-        found.setdefault((row.org, owner), {}).setdefault(row.window, []).append(row)
-    return found

@@ -13,24 +13,28 @@ from ...alerting.queries.paging_owners import select_owners, select_owning
 from ...alerting.rules.alert_episode import EVERY_US
 from ...alerting.rules.paging_delegation import Delegated, SignalReason, judge_burn
 from ...alerting.tables import service_alertings
-from ...alerting.tables.service_alertings import Key
 from ...core.availability import burn_rate
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...core.sli import Split
 from ...engine.pools import Tx
 from ...figures.queries.availability import select_watermarks
 from ...figures.queries.monitor_time import measure
-from ...monitors.tables.monitors import MonitorRow, select_monitors_by_key
+from ...monitors.rows import MonitorRow
+from ...monitors.tables.monitors import select_monitors_by_key
+from ...notifications.queries.channels import select_channels_of_monitor
 from ...notifications.queries.global_silence import global_silence_in_force
-from ...notifications.tables.channels import select_channels_of_monitor
 from ...services.queries.service_reports import select_burns
 from ...services.queries.service_timeouts import select_longest_timeouts
-from ...services.tables.services import ServiceRow, select_services
+from ...services.rows import ServiceRow
+from ...services.tables.services import select_services
+from ..queries import burn_rules as burn_rules_queries
+from ..queries.monitor_targets import select_monitor_targets
+from ..queries.service_targets import select_service_targets
+from ..rows import BurnRuleRow
 from ..rules import Verdict, Word, is_stale, judge
 from ..tables import burn_rules
-from ..tables.burn_rules import BurnRuleRow, RuleSeen
-from ..tables.monitor_targets import select_monitor_targets
-from ..tables.service_targets import select_service_targets
+from ..tables.burn_rules import RuleSeen
 from .notify_burn import Budget, follow_rule, of_monitor, of_service
 
 # A look that another process took so shortly before is enough.
@@ -88,7 +92,7 @@ async def evaluate_monitor_burns(tx: Tx, keys: Sequence[Key], *, is_steady: bool
     types = {key: row.type for key, row in rows.items()}
     marks = await select_watermarks(tx, types)
     targets = await select_monitor_targets(tx, found)
-    rules = await burn_rules.select_rules_of_monitors(tx, found)
+    rules = await burn_rules_queries.select_rules_of_monitors(tx, found)
     quiet = await _quiet(tx, found, is_steady=is_steady)
     silenced = await global_silence_in_force(tx) is not None
     seen: list[RuleSeen] = []
@@ -132,7 +136,7 @@ def _why_untold(budget: Budget) -> str:
 async def _watched(tx: Tx, keys: Sequence[Key]) -> list[tuple[Key, int, Sequence[BurnRuleRow]]]:
     """(service, objective, rules) of the targets somebody wants to hear of."""
     targets = await select_service_targets(tx, keys)
-    rules = await burn_rules.select_rules_of_services(tx, keys)
+    rules = await burn_rules_queries.select_rules_of_services(tx, keys)
     return [
         (key, target.objective, rules[key][window])
         for key in keys

@@ -8,18 +8,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
-from ...alerting.rules.outage_text import clipped_title
 from ...core.instant import SECOND, Instant
 from ...engine.pools import Tx
-from ...incidents.rules.incident import Impact
+from ...incidents.rules.incident import Impact, clipped_title
 from ...incidents.transactions.page_service_route import Route, Stream, page_route, page_stream
-from ...monitors.tables.monitors import MonitorRow
+from ...monitors.rows import MonitorRow
 from ...notifications.rules.notification import Page, Topic
 from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ...services.rows import ServiceRow
 from ...services.rules.service_report import spelt
-from ...services.tables.services import ServiceRow
+from ..rows import BurnRuleRow
 from ..rules import Severity, Verdict, Word, fires, word_of
-from ..tables.burn_rules import BurnRuleRow, RuleSeen, forget_told
+from ..tables.burn_rules import RuleSeen, forget_told
 
 BURNING_TAIL = " burns its budget too fast"
 CALM_TAIL = " no longer burns its budget too fast"

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_monitor, demand_project
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.availability import OBJECTIVE_SCALE, objective_e4
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...monitors.transactions.lock_monitor import demand_monitor
+from ..queries import monitor_targets as monitor_targets_queries
+from ..queries import project_targets as project_targets_queries
+from ..rows import BurnRuleRow, MonitorTarget, ProjectTarget
 from ..rules import MONITOR_SHORT_LEAST_US, Rule, faults
 from ..tables import burn_rules, monitor_targets, project_targets
-from ..tables.burn_rules import Aim, BurnRuleRow
-from ..tables.monitor_targets import MonitorTarget
-from ..tables.project_targets import ProjectTarget
+from ..tables.burn_rules import Aim
 from .notify_burn import of_monitor, tell_unwatched
 
 _EDIT = Action(Need.EDITOR)
@@ -46,7 +48,7 @@ async def aim_for_monitor(
         await burn_rules.replace_rules(tx, Aim(org=row.org, monitor=row.id, window=window), rules)
     said = f"window={window} objective={scaled / OBJECTIVE_SCALE} burn_alert={burn_enabled}"
     await audit(tx, principal, row.org, "monitor.target", f"monitor:{row.uid} {said}")
-    return (await monitor_targets.select_monitor_targets(tx, [key]))[key][window]
+    return (await monitor_targets_queries.select_monitor_targets(tx, [key]))[key][window]
 
 
 def _unwatched(
@@ -69,7 +71,7 @@ async def aim_for_project(
     await project_targets.put_project_target(tx, row.org, row.id, window, scaled)
     said = f"window={window} objective={scaled / OBJECTIVE_SCALE}"
     await audit(tx, principal, row.org, "project.target", f"project:{row.uid} {said}")
-    return (await project_targets.select_project_targets(tx, row.org, row.id))[window]
+    return (await project_targets_queries.select_project_targets(tx, row.org, row.id))[window]
 
 
 async def aim_no_more(tx: Tx, principal: Principal, project: UUID, window: str) -> None:

@@ -11,17 +11,13 @@ from ...alerting.tables.service_alertings import lock_alertings
 from ...core.availability import OBJECTIVE_SCALE, objective_e4
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...services.tables.services import ServiceRow
+from ...services.rows import ServiceRow
 from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
+from ..queries.service_targets import select_service_targets
+from ..rows import TargetRow
 from ..rules import SERVICE_SHORT_LEAST_US, Rule, faults
 from ..tables.burn_rules import Aim, lock_told_rules, replace_rules
-from ..tables.service_targets import (
-    TargetRow,
-    drop_service_target,
-    put_service_target,
-    select_service_targets,
-    set_service_burn,
-)
+from ..tables.service_targets import drop_service_target, put_service_target, set_service_burn
 from .notify_burn import of_service, tell_unwatched
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import OverrideRow, ParticipantRow, ScheduleRow
 from ..rules.oncall_schedule import Override, Roster
-from ..tables.oncall_overrides import OverrideRow, select_overrides_between
-from ..tables.oncall_schedules import ParticipantRow, ScheduleRow, select_participants
+from ..tables.oncall_overrides import select_overrides_between
+from ..tables.oncall_schedules import _BY_UID, _COLUMNS, _FROM
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +45,41 @@ async def select_rosters(
     people = await select_participants(tx, org, keys)
     overrides = await select_overrides_between(tx, org, keys, from_at, until)
     return [Standing(row, people[row.id], overrides[row.id]) for row in schedules]
+
+
+_BY_TOKEN = f"{_BY_UID} and s.calendar_token_hash = %(hash)s"
+
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM} where s.org = %(org)s and s.project = %(project)s order by s.id
+"""
+
+_PARTICIPANTS = """
+select t.schedule, t.channel, c.uid, c.name, c.enabled
+from oncall_participants t join notification_channels c on c.org = t.org and c.id = t.channel
+where t.org = %(org)s and t.schedule = any(%(schedules)s::int[])
+order by t.schedule, t.place
+"""
+
+
+async def select_schedule(tx: Tx, uid: UUID) -> ScheduleRow | None:
+    return await tx.one(ScheduleRow, _BY_UID, uid=uid)
+
+
+async def select_schedule_by_token(tx: Tx, uid: UUID, token_hash: bytes) -> ScheduleRow | None:
+    return await tx.one(ScheduleRow, _BY_TOKEN, uid=uid, hash=token_hash)
+
+
+async def select_schedules_of(tx: Tx, org: int, project: int) -> list[ScheduleRow]:
+    return await tx.structs(ScheduleRow, _OF_PROJECT, org=org, project=project)
+
+
+async def select_participants(
+    tx: Tx, org: int, schedules: Collection[int]
+) -> dict[int, list[ParticipantRow]]:
+    """Of each schedule, in the order in which they take turns."""
+    found: dict[int, list[ParticipantRow]] = {key: [] for key in schedules}
+    for row in await tx.structs(
+        ParticipantRow, _PARTICIPANTS, org=org, schedules=sorted(schedules)
+    ):
+        found[row.schedule].append(row)
+    return found

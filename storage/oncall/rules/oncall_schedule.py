@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
-from ...core.instant import DAY, HOUR, SECOND, Instant, from_datetime, to_datetime
+from ...core.instant import DAY, HOUR, SECOND, Instant, from_datetime, is_timezone, to_datetime
 
 SHIFT_SECONDS = (3_600, 366 * 86_400)
 PARTICIPANTS = (1, 100)
@@ -154,11 +154,6 @@ def hand_off(roster: Roster, number: int) -> Instant:
     return _instant_of(anchor + timedelta(microseconds=number * roster.shift_us), zone)
 
 
-def is_timezone(name: str) -> bool:
-    """One of the IANA database; the host's own is none, since hosts differ."""
-    return name in _names()
-
-
 def _holding(overrides: Sequence[Override], at: Instant) -> Override | None:
     found = [override for override in overrides if override.starts_at <= at < override.ends_at]
     return max(found, key=lambda override: override.number, default=None)
@@ -205,8 +200,3 @@ def _offset(second: int, zone: ZoneInfo) -> timedelta | None:
 @lru_cache(maxsize=64)
 def _zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
-
-
-@lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
-    return frozenset(available_timezones()) - {"localtime", "Factory"}

@@ -4,14 +4,13 @@ Steps and places are numbered from 1. Whoever comes to name a ladder holds it by
 whoever changes or removes one locks it, so that nothing comes to name what is going.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import SECOND, Instant
+from ...core.instant import SECOND
 from ...engine.pools import LockRank, Tx
+from ..rows import PolicyRow
 from ..rules.escalation import Ladder, Step, Target, TargetKind
 
 _COLUMNS = """
@@ -21,18 +20,7 @@ e.updated_at
 _FROM = "from escalation_policies e join projects p on p.org = e.org and p.id = e.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where e.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for update of e"
-_OF_PROJECT = f"""
-select {_COLUMNS} {_FROM} where e.org = %(org)s and e.project = %(project)s order by e.id
-"""
 _COUNT = "select count(*) from escalation_policies where org = %(org)s and project = %(project)s"
-_TARGETS = """
-select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid), coalesce(c.name, s.name)
-from escalation_targets t
-  left join notification_channels c on c.org = t.org and c.id = t.channel
-  left join oncall_schedules s on s.org = t.org and s.id = t.schedule
-where t.org = %(org)s and t.policy = any(%(policies)s::int[])
-order by t.policy, t.step, t.place
-"""
 _LADDER = """
 select repeat_last, after_seconds from escalation_policies where org = %(org)s and id = %(id)s
 """
@@ -64,52 +52,12 @@ _HOLD = """
 select id from escalation_policies
 where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
 """
-_IS_NAMED = """
-select exists (select from monitors where org = %(org)s and escalation_policy = %(id)s)
-"""
-_NAMES_CHANNEL = """
-select exists (select from escalation_targets where org = %(org)s and channel = %(key)s)
-"""
-_NAMES_SCHEDULE = """
-select exists (select from escalation_targets where org = %(org)s and schedule = %(key)s)
-"""
 # One that is looked at finds by itself what is due by the ladder as it is now.
 _LOOK_AGAIN = """
 update incidents set escalate_at = at(%(now)s)
 where org = %(org)s and escalation_policy = %(id)s and status <> 'resolved'
   and acknowledged_at is null
 """
-_UIDS = "select id, uid from escalation_policies where org = %(org)s and id = any(%(ids)s::int[])"
-
-
-class PolicyRow(msgspec.Struct, frozen=True):
-    """`after_seconds` has one entry a step."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    name: str
-    repeat_last: bool
-    after_seconds: list[int]
-    created_at: Instant
-    updated_at: Instant
-
-
-class TargetRow(msgspec.Struct, frozen=True):
-    """Of `channel` and `schedule` one is None; `uid` and `name` are those of the other."""
-
-    policy: int
-    step: int
-    channel: int | None
-    schedule: int | None
-    uid: UUID
-    name: str
-
-
-async def select_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
-    return await tx.one(PolicyRow, _BY_UID, uid=uid)
 
 
 async def lock_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
@@ -124,18 +72,9 @@ async def hold_policy(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
     return key
 
 
-async def select_policies_of(tx: Tx, org: int, project: int) -> list[PolicyRow]:
-    return await tx.structs(PolicyRow, _OF_PROJECT, org=org, project=project)
-
-
 async def count_policies(tx: Tx, org: int, project: int) -> int:
     count: int = await tx.value(_COUNT, org=org, project=project)
     return count
-
-
-async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[TargetRow]:
-    """Of each policy its steps in order, and of each step its targets in order."""
-    return await tx.structs(TargetRow, _TARGETS, org=org, policies=sorted(policies))
 
 
 async def select_ladder(tx: Tx, org: int, policy_id: int) -> Ladder | None:
@@ -193,26 +132,6 @@ async def look_at_incidents_again(tx: Tx, row: PolicyRow) -> int:
     """Open incidents on a ladder that changed are looked at now, also those that had ended it."""
     tx.lock_rank(LockRank.INCIDENT, "incidents of a ladder that changed")
     return await tx.execute(_LOOK_AGAIN, org=row.org, id=row.id, now=tx.now)
-
-
-async def is_named_by_monitor(tx: Tx, org: int, policy: int) -> bool:
-    found: bool = await tx.value(_IS_NAMED, org=org, id=policy)
-    return found
-
-
-async def names_channel(tx: Tx, org: int, channel: int) -> bool:
-    """Whether a step of any ladder pages the channel."""
-    found: bool = await tx.value(_NAMES_CHANNEL, org=org, key=channel)
-    return found
-
-
-async def names_schedule(tx: Tx, org: int, schedule: int) -> bool:
-    found: bool = await tx.value(_NAMES_SCHEDULE, org=org, key=schedule)
-    return found
-
-
-async def select_policy_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
-    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))
 
 
 async def _add_targets(tx: Tx, org: int, policy: int, steps: Sequence[Step]) -> None:

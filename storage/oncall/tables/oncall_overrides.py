@@ -6,11 +6,9 @@ They are written while their schedule is locked, so that keys rise in the order 
 from collections.abc import Collection
 from uuid import UUID
 
-import msgspec
-
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rules.oncall_schedule import Override
+from ..rows import OverrideRow
 
 _COLUMNS = """
 o.org, o.id, o.uid, o.schedule, s.uid, s.project, o.channel, c.uid, c.name, o.starts_at, o.ends_at,
@@ -19,11 +17,6 @@ o.created_at
 _FROM = """
 from oncall_overrides o join oncall_schedules s on s.org = o.org and s.id = o.schedule
   join notification_channels c on c.org = o.org and c.id = o.channel
-"""
-_BY_UID = f"select {_COLUMNS} {_FROM} where o.uid = %(uid)s"
-_OF_SCHEDULE = f"""
-select {_COLUMNS} {_FROM} where o.org = %(org)s and o.schedule = %(schedule)s
-order by o.starts_at, o.id
 """
 _BETWEEN = f"""
 select {_COLUMNS} {_FROM}
@@ -52,43 +45,12 @@ delete from oncall_overrides where org = %(org)s and id in (
   where org = %(org)s and schedule = %(schedule)s and ends_at <= at(%(now)s)
   order by ends_at desc, id desc offset %(keep)s)
 """
-_HAS_COMING = """
-select exists (select from oncall_overrides
-  where org = %(org)s and channel = %(channel)s and ends_at > at(%(now)s))
-"""
-
-
-class OverrideRow(msgspec.Struct, frozen=True):
-    org: int
-    id: int
-    uid: UUID
-    schedule: int
-    schedule_uid: UUID
-    project: int
-    channel: int
-    channel_uid: UUID
-    channel_name: str
-    starts_at: Instant
-    ends_at: Instant
-    created_at: Instant
-
-    @property
-    def as_rule(self) -> Override:
-        return Override(self.id, self.channel, self.starts_at, self.ends_at)
-
-
-async def select_override(tx: Tx, uid: UUID) -> OverrideRow | None:
-    return await tx.one(OverrideRow, _BY_UID, uid=uid)
 
 
 async def select_schedule_of(tx: Tx, uid: UUID) -> UUID | None:
     """The schedule of an override, to be locked before the override is looked at."""
     found: UUID | None = await tx.value(_SCHEDULE_UID, uid=uid)
     return found
-
-
-async def select_overrides_of(tx: Tx, org: int, schedule: int) -> list[OverrideRow]:
-    return await tx.structs(OverrideRow, _OF_SCHEDULE, org=org, schedule=schedule)
 
 
 async def select_overrides_between(
@@ -138,9 +100,3 @@ async def delete_override(tx: Tx, row: OverrideRow) -> bool:
 async def drop_oldest_past(tx: Tx, org: int, schedule: int, keep: int) -> None:
     """Of those that are over, the latest `keep` stay."""
     await tx.execute(_DROP_OLDEST, org=org, schedule=schedule, now=tx.now, keep=keep)
-
-
-async def is_coming_for(tx: Tx, org: int, channel: int) -> bool:
-    """Whether an override that is not over puts the channel on call."""
-    found: bool = await tx.value(_HAS_COMING, org=org, channel=channel, now=tx.now)
-    return found

@@ -4,13 +4,12 @@ Whoever changes a schedule, its participants or its overrides locks it; whoever 
 a ladder holds it by its key. Of the calendar's token only the hash is here.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import SECOND, Instant
+from ...core.instant import SECOND
 from ...engine.pools import LockRank, Tx
+from ..rows import ScheduleRow
 from ..rules.oncall_schedule import Roster
 
 _COLUMNS = """
@@ -19,19 +18,9 @@ s.calendar_token_hash is not null, s.created_at, s.updated_at
 """
 _FROM = "from oncall_schedules s join projects p on p.org = s.org and p.id = s.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where s.uid = %(uid)s"
-_BY_TOKEN = f"{_BY_UID} and s.calendar_token_hash = %(hash)s"
 _LOCK = f"{_BY_UID} for update of s"
-_OF_PROJECT = f"""
-select {_COLUMNS} {_FROM} where s.org = %(org)s and s.project = %(project)s order by s.id
-"""
 _BY_KEYS = f"select {_COLUMNS} {_FROM} where s.org = %(org)s and s.id = any(%(ids)s::int[])"
 _COUNT = "select count(*) from oncall_schedules where org = %(org)s and project = %(project)s"
-_PARTICIPANTS = """
-select t.schedule, t.channel, c.uid, c.name, c.enabled
-from oncall_participants t join notification_channels c on c.org = t.org and c.id = t.channel
-where t.org = %(org)s and t.schedule = any(%(schedules)s::int[])
-order by t.schedule, t.place
-"""
 _INSERT = """
 insert into oncall_schedules
   (org, uid, project, name, anchor_at, shift_seconds, timezone, created_at, updated_at)
@@ -61,52 +50,6 @@ _SET_TOKEN = """
 update oncall_schedules set calendar_token_hash = %(hash)s
 where org = %(org)s and id = %(id)s
 """
-_HAS_PARTICIPANT = """
-select exists (select from oncall_participants where org = %(org)s and channel = %(channel)s)
-"""
-
-
-class ScheduleRow(msgspec.Struct, frozen=True):
-    """`timezone` empty counts elapsed time; `has_calendar`: a token was asked for."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    name: str
-    anchor_at: Instant
-    shift_seconds: int
-    timezone: str
-    has_calendar: bool
-    created_at: Instant
-    updated_at: Instant
-
-    def roster(self, participants: Sequence[int]) -> Roster:
-        """As the rule reads it, with the keys of who takes turns."""
-        return Roster(
-            self.anchor_at, self.shift_seconds * SECOND, tuple(participants), self.timezone
-        )
-
-
-class ParticipantRow(msgspec.Struct, frozen=True):
-    schedule: int
-    channel: int
-    uid: UUID
-    name: str
-    enabled: bool
-
-
-async def select_schedule(tx: Tx, uid: UUID) -> ScheduleRow | None:
-    return await tx.one(ScheduleRow, _BY_UID, uid=uid)
-
-
-async def select_schedule_by_token(tx: Tx, uid: UUID, token_hash: bytes) -> ScheduleRow | None:
-    return await tx.one(ScheduleRow, _BY_TOKEN, uid=uid, hash=token_hash)
-
-
-async def select_schedules_of(tx: Tx, org: int, project: int) -> list[ScheduleRow]:
-    return await tx.structs(ScheduleRow, _OF_PROJECT, org=org, project=project)
 
 
 async def select_schedules_by_keys(tx: Tx, org: int, keys: Collection[int]) -> list[ScheduleRow]:
@@ -127,18 +70,6 @@ async def hold_schedules(tx: Tx, org: int, project: int, uids: Collection[UUID])
 async def count_schedules(tx: Tx, org: int, project: int) -> int:
     count: int = await tx.value(_COUNT, org=org, project=project)
     return count
-
-
-async def select_participants(
-    tx: Tx, org: int, schedules: Collection[int]
-) -> dict[int, list[ParticipantRow]]:
-    """Of each schedule, in the order in which they take turns."""
-    found: dict[int, list[ParticipantRow]] = {key: [] for key in schedules}
-    for row in await tx.structs(
-        ParticipantRow, _PARTICIPANTS, org=org, schedules=sorted(schedules)
-    ):
-        found[row.schedule].append(row)
-    return found
 
 
 async def insert_schedule(
@@ -182,9 +113,3 @@ async def set_calendar_token(tx: Tx, row: ScheduleRow, token_hash: bytes) -> Non
     """The one before opens nothing any more."""
     count = await tx.execute(_SET_TOKEN, org=row.org, id=row.id, hash=token_hash)
     assert count == 1, "the schedule is locked and there"
-
-
-async def takes_part(tx: Tx, org: int, channel: int) -> bool:
-    """Whether the channel takes turns in any schedule."""
-    found: bool = await tx.value(_HAS_PARTICIPANT, org=org, channel=channel)
-    return found

@@ -14,10 +14,10 @@ from ...core.instant import SECOND
 from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...services.tables import services
+from ..queries import escalation_policies, oncall_uses
+from ..rows import PolicyRow
 from ..rules.escalation import Ladder, Step, TargetKind, ladder_fault
 from ..tables import escalation_policies as policies
-from ..tables.escalation_policies import PolicyRow
 from .check_targets import Named, hold_targets
 
 POLICIES_OF_PROJECT_MOST: Final = 100
@@ -76,9 +76,9 @@ async def replace_policy(
 async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
     """Refused not_found, forbidden, and in_use where a monitor or a service names it."""
     row = await _lock(tx, principal, policy)
-    if await policies.is_named_by_monitor(tx, row.org, row.id):
+    if await oncall_uses.is_named_by_monitor(tx, row.org, row.id):
         raise Refused("in_use")
-    if await services.names_policy(tx, row.org, row.id):
+    if await oncall_uses.names_policy(tx, row.org, row.id):
         raise Refused("in_use")
     await policies.delete_policy(tx, row)
     await audit(tx, principal, row.org, "escalation_policy.delete", _target(row))
@@ -118,7 +118,7 @@ async def _lock(tx: Tx, principal: Principal, policy: UUID) -> PolicyRow:
 
 
 async def _written(tx: Tx, policy: UUID) -> PolicyRow:
-    row = await policies.select_policy(tx, policy)
+    row = await escalation_policies.select_policy(tx, policy)
     assert row is not None, "it was just written"
     return row
 

@@ -12,10 +12,11 @@ from ...accounts.transactions.authorize import NOT_FOUND, audit
 from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import oncall_overrides as oncall_overrides_queries
+from ..rows import OverrideRow
 from ..rules.escalation import TargetKind
 from ..rules.oncall_schedule import override_fault
 from ..tables import oncall_overrides
-from ..tables.oncall_overrides import OverrideRow
 from .check_targets import Named, hold_targets
 from .edit_schedules import lock_for_edit
 
@@ -44,7 +45,7 @@ async def create_override(
     await oncall_overrides.drop_oldest_past(tx, home.org, home.id, PAST_KEPT - 1)
     uid = uuid7()
     await oncall_overrides.insert_override(tx, home.org, home.id, uid, held.key, starts_at, ends_at)
-    row = await oncall_overrides.select_override(tx, uid)
+    row = await oncall_overrides_queries.select_override(tx, uid)
     assert row is not None, "it was just written"
     await audit(tx, principal, row.org, "oncall_override.create", _target(row))
     return row
@@ -56,7 +57,7 @@ async def delete_override(tx: Tx, principal: Principal, override: UUID) -> None:
     if schedule is None:
         raise Refused(NOT_FOUND)
     await lock_for_edit(tx, principal, schedule)
-    row = await oncall_overrides.select_override(tx, override)
+    row = await oncall_overrides_queries.select_override(tx, override)
     if row is None:
         raise Refused(NOT_FOUND)
     await oncall_overrides.delete_override(tx, row)

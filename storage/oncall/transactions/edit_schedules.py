@@ -17,11 +17,11 @@ from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...services.tables import services
+from ..queries import oncall_schedules, oncall_uses
+from ..rows import ScheduleRow
 from ..rules.escalation import TargetKind
 from ..rules.oncall_schedule import Roster, roster_fault
-from ..tables import escalation_policies
 from ..tables import oncall_schedules as oncall
-from ..tables.oncall_schedules import ScheduleRow
 from .check_targets import Named, hold_targets
 
 SCHEDULES_OF_PROJECT_MOST: Final = 100
@@ -76,7 +76,7 @@ async def delete_schedule(tx: Tx, principal: Principal, schedule: UUID) -> None:
     """Its overrides go with it. Refused not_found, forbidden, and in_use where a ladder or a
     service names it."""
     row = await lock_for_edit(tx, principal, schedule)
-    if await escalation_policies.names_schedule(tx, row.org, row.id):
+    if await oncall_uses.names_schedule(tx, row.org, row.id):
         raise Refused("in_use")
     if await services.names_schedule(tx, row.org, row.id):
         raise Refused("in_use")
@@ -135,6 +135,6 @@ async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> Roste
 
 
 async def _written(tx: Tx, schedule: UUID) -> ScheduleRow:
-    row = await oncall.select_schedule(tx, schedule)
+    row = await oncall_schedules.select_schedule(tx, schedule)
     assert row is not None, "it was just written"
     return row

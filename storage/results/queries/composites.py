@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.sli import Condition
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import Standing, select_standings, status_of
-from ...monitors.rules.composite import Key
 from ...monitors.rules.monitor_state import Status
+from ...scheduling.queries import shards
 from ...scheduling.rules.maintenance_window import is_in_maintenance
-from ...scheduling.tables import shards as schedules
 
 _DUE_WINDOWS = """
 select s.id, w.org, w.monitor, w.due, w.claim_until
@@ -122,7 +122,7 @@ async def select_health(tx: Tx, keys: Sequence[Key], now: Instant) -> Health:
     standings = await select_standings(tx, keys, counted=False)
     # Also a maintenance that is over: it ended what was known before it.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=now)
-    maintenance = await schedules.select_maintenances(
+    maintenance = await shards.select_maintenances(
         tx, min(since, now), monitors=[monitor for _, monitor in keys]
     )
     return Health(now, standings, maintenance)

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...core.instant import DAY, Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
+from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
 
@@ -42,8 +44,6 @@ where org = %(org)s and monitor = %(monitor)s
   and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
 group by 1 order by 1
 """
-
-Key = tuple[int, int]
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ async def select_maintenance(
 ) -> Mapping[Key, Sequence[Span]]:
     """What maintenance of the monitors ends after an instant."""
     pairs = list(keys)
-    found = await schedules.select_maintenances(tx, after, monitors=[key[1] for key in pairs])
+    found = await shards.select_maintenances(tx, after, monitors=[key[1] for key in pairs])
     return {key: found[key[1]] for key in pairs if key[1] in found}
 
 

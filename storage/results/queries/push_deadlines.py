@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 
 _SELECT = """
@@ -13,8 +14,6 @@ from monitors m left join lateral (
   order by ts desc limit 1) h on true
 where m.type = 'push' and m.enabled and m.shard = any(%(shards)s)
 """
-
-Key = tuple[int, int]
 
 
 async def select_push_deadlines(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 
 _HEARTBEATS = """
@@ -53,9 +54,6 @@ select due_at, verdict, reason, settled_at from (
       where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due)) runs
 order by due_at desc limit %(most)s
 """
-
-
-Key = tuple[int, int]
 
 
 class HeartbeatRow(msgspec.Struct, frozen=True):

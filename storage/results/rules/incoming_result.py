@@ -135,16 +135,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, quiet_until=quiet_until)
 
 
-class Flip(msgspec.Struct, frozen=True):
-    """A change of status, as the process that stored it tells it on."""
-
-    org: int
-    monitor: int
-    at: Instant
-    was: Status
-    became: Status
-
-
 class Recorded(msgspec.Struct, frozen=True):
     """The answer to whoever brought an arrival. `ts` is the instant it was stored at."""
 

@@ -13,10 +13,10 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-from ..rules.incoming_result import Arrival, Flip
-
-Key = tuple[int, int]
+from ...monitors.rules.monitor_state import Flip
+from ..rules.incoming_result import Arrival
 
 _ITEM = """
   select * from json_to_recordset(%(items)s::json) as i(

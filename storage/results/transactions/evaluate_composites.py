@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 from ....probes.check.result import FailureClass, message
 from ...core.instant import LATEST, Instant
+from ...core.key import Key
 from ...core.sli import Condition
 from ...engine.pools import Tx
-from ...monitors.rules.composite import Key, Mode, verdict
+from ...monitors.rules.composite import Mode, verdict
+from ...monitors.rules.monitor_state import Flip
 from ...monitors.tables import compositions
 from ...scheduling.rules.expected_run import Verdict, WithheldReason
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from ..queries.composites import Composite, DueWindow, Health, select_composites, select_health
-from ..rules.incoming_result import Arrival, Fate, Flip, Recorded
+from ..rules.incoming_result import Arrival, Fate, Recorded
 from ..tables import sealing as seals
 from ..tables.sealing import VerdictWrite
 from .record_results import record_results

@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
+from ...scheduling.queries import shards
 from ...scheduling.rules.presence import LATE_RENEWAL_US, Presence, judged_through, listened
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import presences
 from ...scheduling.tables import shards as schedules
 from ..rules.incoming_result import Arrival, Source
 from ..rules.push_deadline import Silence, missed_deadlines, next_deadline
-from ..tables.results import Key, LockedState
+from ..tables.results import LockedState
 
 PUSH = "push"
 PUSH_MISSED = "push_missed"
@@ -67,7 +69,7 @@ async def load_promises(
     silences = {key: _silence(locked[key], newest.get(key)) for key in keys}
     since = min((s.since for s in silences.values() if s is not None), default=tx.now)
     terms = await schedules.select_terms_of(tx, keys)
-    maintenance = await schedules.select_maintenances(tx, since, monitors=[k[1] for k in keys])
+    maintenance = await shards.select_maintenances(tx, since, monitors=[k[1] for k in keys])
     known = [
         Presence(row.from_at, row.through_at, row.ended)
         # An unclean end before the last heartbeat leaves its deafness behind it.

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-from ..rules.incoming_result import Arrival, Flip
+from ...monitors.rules.monitor_state import Flip
+from ..rules.incoming_result import Arrival
 from ..tables import results
-from ..tables.results import Key
 from .push_expectations import Promise, missed_arrival
 from .request_repairs import ask_restatements, passed
 from .state_update import Course, begin_courses, write_courses

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
+from ...monitors.rules.monitor_state import Flip
 from ...scheduling.rules.expected_run import verdict_of_result
-from ..rules.incoming_result import Arrival, Fate, Flip, Recorded, Source, Standing
+from ..rules.incoming_result import Arrival, Fate, Recorded, Source, Standing
 from ..rules.push_deadline import newly_covered
 from ..tables import results
-from ..tables.results import Key
 from .push_expectations import missed_arrival
 from .request_repairs import ask_restatements, passed
 from .state_update import Course, begin_courses, write_courses

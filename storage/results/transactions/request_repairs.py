@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_state import hold_us
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
-from ...services.tables import service_revisions as declarations
+from ..queries import longest_freshness
 from ..rules.incoming_result import Arrival
 from ..tables import results
 from ..tables.results import Restatement
-
-Key = tuple[int, int]
 
 
 def passed(arrivals: Iterable[Arrival], fences: Mapping[int, Instant]) -> list[Arrival]:
@@ -41,7 +40,8 @@ async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
     a service may let results speak for longer than they do to their monitor."""
     terms = await schedules.select_terms_of(tx, keys)
     holds = {
-        org: await declarations.select_longest_hold(tx, org) for org in {org for org, _ in terms}
+        org: await longest_freshness.select_longest_hold(tx, org)
+        for org in {org for org, _ in terms}
     }
     return {
         key: max(_hold_us(term, *holds[key[0]]) for term in history)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ...core.instant import MINUTE, Instant
 from ...engine.pools import Tx
+from ...scheduling.queries import shards
 from ...scheduling.rules.presence import Presence, listened
 from ...scheduling.rules.run_schedule import Manner, Term, result_expected_by, window_at
 from ...scheduling.tables import presences
@@ -50,7 +51,7 @@ async def _seal_pushes(tx: Tx, due: Sequence[DueSlice], fence: Instant, sealed: 
     keys = sorted({(org, monitor) for org, monitor, _ in windows})
     terms = await schedules.select_terms_of(tx, keys)
     since = Instant(min(due_at for _, _, due_at in windows) - MINUTE)
-    maintenance = await schedules.select_maintenances(tx, since, monitors=[k[1] for k in keys])
+    maintenance = await shards.select_maintenances(tx, since, monitors=[k[1] for k in keys])
     known = [
         Presence(row.from_at, row.through_at, row.ended)
         for row in await presences.select_listening(tx, since)

@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-from ...monitors.rules.monitor_state import State, Status, fold, is_foldable
+from ...monitors.rules.monitor_state import Flip, State, Status, fold, is_foldable
 from ...monitors.tables import compositions
 from ...scheduling.rules.run_schedule import confirm_at
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
-from ..rules.incoming_result import Arrival, Flip, Standing
+from ..rules.incoming_result import Arrival, Standing
 from ..tables import results
-from ..tables.results import Key, LockedState, StateWrite
+from ..tables.results import LockedState, StateWrite
 from .push_expectations import PUSH, PUSH_MISSED, Promise, load_promises
 
 COMPOSITE = "composite"

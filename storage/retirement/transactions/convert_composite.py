@@ -9,18 +9,21 @@ from uuid import UUID
 import msgspec
 
 from ...accounts.rules.access import Principal
-from ...accounts.transactions.authorize import audit, expect_unmanaged_monitor
+from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...monitors.queries import monitors as monitors_queries
+from ...monitors.rows import MonitorRow
 from ...monitors.rules.composite import Mode
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.tables import compositions, monitors
-from ...monitors.tables.monitors import MonitorRow, hold_monitors
+from ...monitors.tables.monitors import hold_monitors
+from ...monitors.transactions.lock_monitor import expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
-from ...oncall.tables.escalation_policies import select_policy_uids
+from ...oncall.queries.escalation_policies import select_policy_uids
+from ...services.rows import ServiceRow
 from ...services.rules.service_health import Policies
 from ...services.tables import services
-from ...services.tables.services import ServiceRow
 from ...services.transactions.create_service import ServiceDraft, create_service
 from ...services.transactions.declare_service import DeclarationDraft, declare
 from ...services.transactions.set_paging_target import hold_owning_policy
@@ -70,7 +73,7 @@ async def convert_composite(
     await audit(
         tx, principal, before.org, "monitor.convert", f"{target_of(before)} service={service.uid}"
     )
-    row = await monitors.select_monitor(tx, monitor)
+    row = await monitors_queries.select_monitor(tx, monitor)
     assert row is not None, "it is locked"
     return Converted(service, row, already=False)
 

@@ -5,6 +5,7 @@ from uuid import UUID
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
 from ...engine.pools import Tx
+from ...services.queries import service_dependencies
 from ...services.rules.service_dependency import turned
 from ...services.tables import service_dependencies as service_edges
 from ...services.tables import services
@@ -23,7 +24,7 @@ async def delete_service(tx: Tx, principal: Principal, project: UUID, service: U
     home, _ = await hold_home(tx, principal, project)
     row = await hold_service(tx, principal, project, service)
     expect_unmanaged(principal, row)
-    edges = await service_edges.select_edges(tx, home.org, home.id)
+    edges = await service_dependencies.select_edges(tx, home.org, home.id)
     dependants = turned(edges).get(row.id, [])
     found = await services.select_services(tx, [(home.org, key) for key in dependants])
     for one in found.values():

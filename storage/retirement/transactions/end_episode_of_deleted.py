@@ -8,7 +8,7 @@ from ...engine.pools import Tx
 from ...incidents.tables import incidents
 from ...objectives.tables import burn_rules
 from ...objectives.transactions.notify_burn import of_service, tell_unwatched
-from ...services.tables.services import ServiceRow
+from ...services.rows import ServiceRow
 
 
 async def end_with_service(tx: Tx, row: ServiceRow) -> None:

@@ -6,7 +6,7 @@ from ...engine.pools import Tx
 from ...incidents.rules.incident import Status
 from ...incidents.tables import incidents
 from ...incidents.transactions.write_incident import Entry, write_entry
-from ...monitors.tables.monitors import MonitorRow
+from ...monitors.rows import MonitorRow
 from ...objectives.tables import burn_rules
 from ...objectives.transactions.notify_burn import of_monitor, tell_unwatched
 

@@ -10,24 +10,21 @@ from uuid import UUID
 from msgspec import structs
 
 from ...accounts.rules.access import Action, Need, Principal, Scope
-from ...accounts.transactions.authorize import (
-    NOT_FOUND,
-    audit,
-    demand,
-    demand_monitor,
-    expect_unmanaged_monitor,
-)
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...alerting.tables import outages
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
+from ...monitors.queries import monitors as monitors_queries
+from ...monitors.rows import MonitorRow
 from ...monitors.tables import compositions, monitors
-from ...monitors.tables.monitors import MonitorRow
-from ...monitors.transactions.edit_monitor import edit_held, expect_unused, retire_held
+from ...monitors.transactions.edit_monitor import edit_held, retire_held
+from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
 from ...monitors.transactions.write_batch import Together
 from ...services.tables import services
 from ...services.transactions.lock_service import hold_home
+from .delete_monitor import expect_unused
 from .end_outage_of_deleted import end_with_monitor
 
 _EDIT = Action(Need.EDITOR)
@@ -106,7 +103,7 @@ async def reactivate(
 
 async def hold_with_home(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """The monitor as it stands, with its project held. Refused not_found, forbidden."""
-    row = await monitors.select_monitor(tx, monitor)
+    row = await monitors_queries.select_monitor(tx, monitor)
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, _EDIT, Scope(row.org, row.project))
@@ -115,7 +112,7 @@ async def hold_with_home(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
 
 
 async def _again(tx: Tx, monitor: UUID) -> MonitorRow:
-    row = await monitors.select_monitor(tx, monitor)
+    row = await monitors_queries.select_monitor(tx, monitor)
     if row is None:
         raise Refused(NOT_FOUND)
     return row

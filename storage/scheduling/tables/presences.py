@@ -7,6 +7,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import PresenceRow
 
 _RENEW = """
 update presences set through_at = greatest(through_at, at(%(through)s))
@@ -59,17 +60,6 @@ class Listening(msgspec.Struct, frozen=True):
     from_at: Instant
     through_at: Instant
     ended: bool
-
-
-class PresenceRow(msgspec.Struct, frozen=True):
-    process: UUID
-    host: str
-    roles: list[str]
-    # Where it probes; the first is the one that a process of the version before would name.
-    regions: list[str]
-    version: str
-    from_at: Instant
-    through_at: Instant
 
 
 async def begin_presence(

@@ -10,16 +10,9 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.time_span import Span, merged
 from ...engine.pools import LockRank, Tx
 from ..rules.run_batch import Slice, Spared
 from ..rules.run_schedule import Term
-
-_SHARDS = """
-select id, org, region, reserved_through, generation, sealed_through, finished_through,
-  figured_through
-from shards where region = any(%(regions)s) or %(all)s order by id
-"""
 
 _FOUND_SHARD = """
 insert into shards (org, region, reserved_through, sealed_through, finished_through,
@@ -89,13 +82,6 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 order by org, monitor, from_at
 """
 
-_MAINTENANCES = """
-select m.id, x.starts_at, least(x.ends_at, coalesce(x.cancel_effective_at, x.ends_at))
-from maintenances x join known_monitors m on m.org = x.org and m.project = x.project
-  and (x.monitor is null or x.monitor = m.id)
-where (m.shard = %(shard)s or m.id = any(%(monitors)s)) and x.archived_at is null
-  and x.ends_at > at(%(after)s) and x.id <> %(apart_from)s
-"""
 
 _RESERVE = """
 with moved as (
@@ -164,10 +150,6 @@ class NewTerm(msgspec.Struct, frozen=True):
         )
 
 
-async def select_shards(tx: Tx, regions: Sequence[str] | None = None) -> list[Shard]:
-    return await tx.structs(Shard, _SHARDS, regions=list(regions or ()), all=regions is None)
-
-
 async def found_shard(tx: Tx, org: int, region: str, now: Instant) -> int:
     """The shard of a region; a new one begins now, as nothing was due there before."""
     tx.lock_rank(LockRank.SHARD, "a shard that may be new")
@@ -226,25 +208,6 @@ async def select_terms_of(
     for org, monitor, *rest in rows:
         found.setdefault((org, monitor), []).append(_term(*rest))
     return found
-
-
-async def select_maintenances(
-    tx: Tx,
-    after: Instant,
-    *,
-    shard: int = 0,
-    monitors: Sequence[int] = (),
-    apart_from: int = 0,
-) -> dict[int, list[Span]]:
-    """What ends after an instant, by monitor and merged; a project's stands at each of its own.
-    `apart_from` is one that is left out."""
-    rows = await tx.rows(
-        _MAINTENANCES, shard=shard, monitors=list(monitors), after=after, apart_from=apart_from
-    )
-    found: dict[int, list[Span]] = {}
-    for monitor, starts, ends in rows:
-        found.setdefault(monitor, []).append(Span(starts, ends))
-    return {monitor: merged(spans) for monitor, spans in found.items()}
 
 
 async def reserve(

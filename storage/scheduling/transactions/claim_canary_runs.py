@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.run_batch import CANARY
 from ..rules.run_schedule import CLAIMABLE_US
@@ -21,8 +22,6 @@ LOOKS_MOST: Final = 10
 JOBS_AT_ONCE: Final = 20
 # Longer than anything can be claimed: a run that has begun is not begun again by another.
 HELD_US: Final = 2 * CLAIMABLE_US
-
-Key = tuple[int, int]
 
 
 class TakenRun(msgspec.Struct, frozen=True):

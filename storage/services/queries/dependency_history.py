@@ -1,11 +1,10 @@
 """Who depended on whom at a time that is past, directly and not."""
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ..rules.service_dependency import Term
-
-Key = tuple[int, int]
 
 _UPSTREAMS = """
 with recursive above(service) as (

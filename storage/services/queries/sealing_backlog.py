@@ -3,10 +3,9 @@
 import msgspec
 
 from ...core.instant import MINUTE, Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
-
-Key = tuple[int, int]
 
 # No member is sealed closer to the fences than what may still arrive late.
 _BEHIND = """

@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import Standing, select_standings, status_of
 from ...monitors.rules.monitor_state import Status
+from ...scheduling.queries import shards
 from ...scheduling.rules.maintenance_window import is_in_maintenance
-from ...scheduling.tables import shards as schedules
 from ..rules.epoch import Revision, governing
 from ..rules.service_health import Seen, State, state
-from ..tables import service_revisions as declarations
-
-Key = tuple[int, int]
+from . import service_revisions
 
 _PLACES = """
 select m.org, m.id, m.type, m.enabled, s.region from monitors m join shards s on s.id = m.shard
@@ -47,14 +46,14 @@ class _Place:
 
 
 async def select_health_now(tx: Tx, services: Sequence[Key]) -> dict[Key, HealthNow]:
-    revisions = await declarations.select_revisions(tx, services)
+    revisions = await service_revisions.select_revisions(tx, services)
     governed_by = {key: governing(revisions[key], tx.now) for key in services}
     wanted = {(key[0], m) for key, r in governed_by.items() if r is not None for m in r.monitors}
     places = await _select_places(tx, wanted)
     standings = await select_standings(tx, sorted(places), counted=False)
     # Also a maintenance that is over: it ended what was known before it.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
-    maintenance = await schedules.select_maintenances(
+    maintenance = await shards.select_maintenances(
         tx, min(since, tx.now), monitors=[monitor for _, monitor in places]
     )
     return {

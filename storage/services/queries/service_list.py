@@ -6,9 +6,8 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-
-Key = tuple[int, int]
 
 # By the newest of each, found by the keys of their tables, however many there were before.
 _DECLARED = """

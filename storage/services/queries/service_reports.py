@@ -12,8 +12,10 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import DAY, HOUR, LATEST, Instant
+from ...core.key import Key
 from ...core.time_span import Span, merged
 from ...engine.pools import Tx
+from ..rows import EpochRow, ServiceRow
 from ..rules.epoch import Revision, governed
 from ..rules.service_health import Durations
 from ..rules.service_report import (
@@ -26,8 +28,7 @@ from ..rules.service_report import (
     window_of,
 )
 from ..tables import service_revisions as declarations
-from ..tables.service_revisions import EpochRow
-from ..tables.services import Key, ServiceRow
+from . import service_revisions
 
 _US = (
     "good_us, bad_us, unknown_us, excluded_us, healthy_us, degraded_us, down_us, health_unknown_us"
@@ -160,7 +161,7 @@ async def _windows(
     tx: Tx, wanted: Sequence[tuple[ServiceRow, str]]
 ) -> dict[tuple[Key, str], Window]:
     keys = list(dict.fromkeys(service.key for service, _ in wanted))
-    revisions = await declarations.select_revisions(tx, keys)
+    revisions = await service_revisions.select_revisions(tx, keys)
     epochs = await declarations.select_epochs(tx, keys)
     ranges = {
         (service.key, window): span
@@ -382,7 +383,7 @@ async def _points(
 ) -> list[Point]:
     key = service.key
     epochs = {row.seq: row for row in (await declarations.select_epochs(tx, [key]))[key]}
-    revisions = {r.revision: r for r in (await declarations.select_revisions(tx, [key]))[key]}
+    revisions = {r.revision: r for r in (await service_revisions.select_revisions(tx, [key]))[key]}
     repairs = await select_repairing(tx, service, most=None)
     repairing = merged(Span(each.from_, each.to) for each in repairs)
     sealed = service.sealed_through or Instant(0)

@@ -12,6 +12,7 @@ from typing import Final
 import trio
 
 from ...core.instant import LATEST, MINUTE, SECOND, Instant
+from ...core.key import Key
 from ...core.time_span import Span, clipped
 from ...engine.pools import Tx
 from ...figures.queries.availability import watermarks_of
@@ -19,14 +20,13 @@ from ...figures.queries.monitor_time import AS_IT_IS, Facts, Hold, Supposing, lo
 from ...monitors.rules.composite import Composition, Lines, Seals
 from ...monitors.rules.composite import Mode as CompositeMode
 from ...monitors.tables import compositions
+from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
 from ..rules.epoch import Epoch, Revision, epochs, governed, stretches
 from ..rules.service_health import MemberLine, StateLine, state_line
 from ..rules.service_minute import Run, joined, runs_of
-from ..tables import service_revisions as declarations
-
-Key = tuple[int, int]
+from . import service_revisions
 
 # What is read and told at once: some tens of milliseconds of work.
 RESULTS_MOST: Final = 10_000
@@ -51,10 +51,10 @@ class Governed:
 
 async def select_governed(tx: Tx, services: Iterable[Key], through: Instant) -> dict[Key, Governed]:
     keys = list(services)
-    revisions = await declarations.select_revisions(tx, keys)
+    revisions = await service_revisions.select_revisions(tx, keys)
     members = {(key[0], m) for key in keys for r in revisions[key] for m in r.sli}
     terms = await schedules.select_terms_of(tx, members)
-    regions = {shard.id: shard.region for shard in await schedules.select_shards(tx)}
+    regions = {shard.id: shard.region for shard in await shards.select_shards(tx)}
     return {
         key: Governed(revisions[key], _epochs(key, revisions[key], terms, regions, through))
         for key in keys
@@ -76,7 +76,7 @@ async def select_watermarks(
 ) -> dict[Key, Instant]:
     """How far each service's members are sealed, from an instant on: the least of them, by the
     revision that governs."""
-    fences = {shard.id: shard.finished_through for shard in await schedules.select_shards(tx)}
+    fences = {shard.id: shard.finished_through for shard in await shards.select_shards(tx)}
     if not fences or not since:
         return dict(since)
     within = Span(min(since.values()), LATEST)

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from ...alerting.queries.paging_owners import governs
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
-from ..tables.service_revisions import select_revisions
-
-Key = tuple[int, int]
+from ..rules.epoch import governs
+from .service_revisions import select_revisions
 
 _TIMEOUTS = """
 select m.org, m.id, m.timeout_seconds from monitors m

@@ -13,8 +13,8 @@ from itertools import pairwise
 from uuid import UUID
 
 from ...core.instant import LATEST, MINUTE, Instant
+from ...core.key import Key
 from ...core.time_span import Span
-from ...monitors.rules.composite import Key
 from ...scheduling.rules.run_schedule import Term
 from .service_health import Policies
 
@@ -167,3 +167,9 @@ def _standings(terms: Sequence[Term], regions: Mapping[int, str]) -> list[tuple[
 def _at(history: Sequence[tuple[Instant, Standing]], instant: Instant) -> Standing | None:
     known = [standing for at, standing in history if at <= instant]
     return known[-1] if known else None
+
+
+def governs(revisions: Sequence[Revision], now: Instant) -> tuple[Instant | None, Revision | None]:
+    """The revision that governs now, and since when."""
+    found = [(span.from_, revision) for span, revision in governed(revisions) if span.from_ <= now]
+    return found[-1] if found else (None, None)

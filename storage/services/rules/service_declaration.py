@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from ...core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND
-from ...monitors.rules.monitor import text_rule_broken
+from ...core.naming import text_rule_broken
 from .service_health import Policies
 
 DESCRIPTION_LONGEST: Final = 2_000

@@ -8,26 +8,18 @@ exactly one term is open.
 
 from collections.abc import Iterable, Sequence
 
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-
-Key = tuple[int, int]
 
 # The mode in which compositions are held too: a project's declarations, its compositions, its graph
 # and the deletion of its monitors are changed by one at a time.
 _HOLD = """
 select graph_generation from projects where org = %(org)s and id = %(project)s for no key update
 """
-_GENERATION = "select graph_generation from projects where org = %(org)s and id = %(project)s"
 _RAISE = """
 update projects set graph_generation = graph_generation + 1
 where org = %(org)s and id = %(project)s
 returning graph_generation
-"""
-_OF_PROJECT = """
-select d.service, d.upstream
-from service_dependencies d join services s on s.org = d.org and s.id = d.service
-where d.org = %(org)s and s.project = %(project)s
-order by d.service, d.upstream
 """
 _DROP = "delete from service_dependencies where org = %(org)s and service = %(service)s"
 _ADD = """
@@ -65,23 +57,10 @@ async def hold_graph(tx: Tx, org: int, project: int) -> int | None:
     return generation
 
 
-async def select_generation(tx: Tx, org: int, project: int) -> int:
-    generation: int = await tx.value(_GENERATION, org=org, project=project)
-    return generation
-
-
 async def raise_generation(tx: Tx, org: int, project: int) -> int:
     """The graph is held."""
     generation: int = await tx.value(_RAISE, org=org, project=project)
     return generation
-
-
-async def select_edges(tx: Tx, org: int, project: int) -> dict[int, list[int]]:
-    """What each service of a project depends on; those that depend on nothing are left out."""
-    found: dict[int, list[int]] = {}
-    for service, upstream in await tx.rows(_OF_PROJECT, org=org, project=project):
-        found.setdefault(service, []).append(upstream)
-    return found
 
 
 async def put_edges(tx: Tx, key: Key, upstreams: Iterable[int]) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 
 from ...core.instant import DAY, HOUR, Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ..rules.service_health import Durations
 from ..rules.service_minute import Run, replaced
-
-Key = tuple[int, int]
 
 _US = (
     "good_us, bad_us, unknown_us, excluded_us, healthy_us, degraded_us, down_us, health_unknown_us"

@@ -8,23 +8,11 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
+from ..rows import EpochRow
 from ..rules.epoch import Epoch, Revision
-from ..rules.service_health import MissingData, Mode, Policies, RegionMode
 
-Key = tuple[int, int]
-
-_SELECT = """
-select r.org, r.service, r.revision, r.uid, r.effective_at, r.governs_from, r.monitors, r.sli,
-  r.mode, r.healthy_min, r.degraded_min, r.region_mode, r.healthy_min_regions,
-  r.degraded_min_regions, r.missing_data, r.active_multiplier, r.active_floor_us
-from service_revisions r
-"""
-_OF_SERVICES = f"""
-{_SELECT} join unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
-  on k.org = r.org and k.service = r.service
-order by r.org, r.service, r.revision
-"""
 _INSERT = """
 insert into service_revisions (org, service, revision, uid, effective_at, governs_from, monitors,
   sli, mode, healthy_min, degraded_min, region_mode, healthy_min_regions, degraded_min_regions,
@@ -34,11 +22,6 @@ values (%(org)s, %(service)s, %(revision)s, %(uid)s, at(%(effective_at)s), at(%(
   %(healthy_min_regions)s, %(degraded_min_regions)s, %(missing_data)s, %(active_multiplier)s,
   %(active_floor_us)s, at(%(now)s), (select id from users where uid = %(author)s), %(label)s)
 """
-_NOTED = """
-select r.revision, r.created_at, u.uid, r.created_by_label
-from service_revisions r left join users u on u.id = r.created_by
-where r.org = %(org)s and r.service = %(service)s order by r.revision
-"""
 # The services that a monitor was declared of at some time, by the revisions that say so.
 _DECLARING = """
 select distinct r.org, r.service from service_revisions r
@@ -46,9 +29,6 @@ where r.org = %(org)s and r.monitors && %(monitors)s::int[]
 order by r.service
 """
 
-_LONGEST_HOLD = """
-select max(active_multiplier), max(active_floor_us) from service_revisions where org = %(org)s
-"""
 
 _EPOCHS = """
 select e.org, e.service, e.seq, e.uid, e.revision, e.effective_at, e.snapshot_hash, e.members
@@ -64,36 +44,6 @@ from json_to_recordset(%(items)s::json) as i(org int, service int, seq int, uid 
 on conflict (org, service, effective_at) do update set revision = excluded.revision,
   snapshot_hash = excluded.snapshot_hash, members = excluded.members
 """
-
-
-class EpochRow(msgspec.Struct, frozen=True):
-    org: int
-    service: int
-    seq: int
-    uid: UUID
-    revision: int
-    effective_at: Instant
-    snapshot_hash: str
-    members: int
-
-
-class Noted(msgspec.Struct, frozen=True):
-    """Who declared a revision, and when. The label is empty where nobody did."""
-
-    revision: int
-    created_at: Instant
-    author: UUID | None
-    label: str
-
-
-async def select_revisions(tx: Tx, services: Iterable[Key]) -> dict[Key, list[Revision]]:
-    """All of each, in the order of their numbers."""
-    keys = list(services)
-    rows = await tx.rows(_OF_SERVICES, orgs=[k[0] for k in keys], services=[k[1] for k in keys])
-    found: dict[Key, list[Revision]] = {key: [] for key in keys}
-    for org, service, *rest in rows:
-        found[org, service].append(_revision(*rest))
-    return found
 
 
 async def insert_revision(
@@ -126,21 +76,10 @@ async def insert_revision(
     )
 
 
-async def select_noted(tx: Tx, key: Key) -> list[Noted]:
-    return await tx.structs(Noted, _NOTED, org=key[0], service=key[1])
-
-
 async def select_declaring(tx: Tx, org: int, monitors: Sequence[int]) -> list[Key]:
     """The services of whose declarations, now or earlier, one of the monitors is a part."""
     rows = await tx.rows(_DECLARING, org=org, monitors=list(monitors))
     return [(org_, service) for org_, service in rows]
-
-
-async def select_longest_hold(tx: Tx, org: int) -> tuple[int, int]:
-    """The most intervals and the greatest floor, in microseconds, that any service lets a result
-    speak for; zeros where nothing is declared."""
-    row = await tx.row(_LONGEST_HOLD, org=org)
-    return (row[0] or 0, row[1] or 0) if row is not None else (0, 0)
 
 
 async def select_epochs(tx: Tx, services: Iterable[Key]) -> dict[Key, list[EpochRow]]:
@@ -191,42 +130,3 @@ def _item(key: Key, seq: int, epoch: Epoch) -> dict[str, Any]:
         "hash": epoch.snapshot_hash,
         "members": len(epoch.members),
     }
-
-
-def _revision(
-    revision: int,
-    uid: UUID,
-    effective_at: Instant,
-    governs_from: Instant,
-    monitors: list[int],
-    sli: list[int],
-    mode: str,
-    healthy_min: int,
-    degraded_min: int,
-    region_mode: str,
-    healthy_min_regions: int,
-    degraded_min_regions: int,
-    missing_data: str,
-    active_multiplier: int,
-    active_floor_us: int,
-) -> Revision:
-    policies = Policies(
-        mode=Mode(mode),
-        healthy_min=healthy_min,
-        degraded_min=degraded_min,
-        region_mode=RegionMode(region_mode),
-        healthy_min_regions=healthy_min_regions,
-        degraded_min_regions=degraded_min_regions,
-        missing_data=MissingData(missing_data),
-        active_multiplier=active_multiplier,
-        active_floor_us=active_floor_us,
-    )
-    return Revision(
-        revision=revision,
-        uid=uid,
-        effective_at=effective_at,
-        governs_from=governs_from,
-        monitors=tuple(monitors),
-        sli=tuple(sli),
-        policies=policies,
-    )

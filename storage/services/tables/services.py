@@ -7,9 +7,9 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-
-Key = tuple[int, int]
+from ..rows import ServiceRow
 
 COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.slug, s.name, s.description, s.escalation_policy, e.uid,
@@ -54,9 +54,6 @@ update services set materialization_start = at(%(start)s), sealed_through = at(%
 where org = %(org)s and id = %(service)s
 """
 _DELETE = "delete from services where org = %(org)s and id = %(service)s"
-_NAMES_POLICY = """
-select exists (select from services where org = %(org)s and escalation_policy = %(key)s)
-"""
 _NAMES_SCHEDULE = """
 select exists (select from services where org = %(org)s and oncall_schedule = %(key)s)
 """
@@ -64,9 +61,6 @@ _BY_KEYS = f"""
 select {COLUMNS} {FROM}
 where (s.org, s.id) in (select * from unnest(%(orgs)s::int[], %(services)s::int[]))
 order by s.org, s.id
-"""
-_OF_PROJECT = f"""
-select {COLUMNS} {FROM} where s.org = %(org)s and s.project = %(project)s order by s.slug
 """
 # Whoever declares, seals or restates a service is alone with it. Read in a statement of its own:
 # who has waited reads what its holder left.
@@ -91,37 +85,6 @@ where org = %(org)s and id = %(service)s
 """
 
 
-class ServiceRow(msgspec.Struct, frozen=True):
-    """A whole service as it stands; keys of what it refers to stand beside their ids."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    slug: str
-    name: str
-    description: str
-    escalation_policy: int | None
-    escalation_policy_uid: UUID | None
-    oncall_schedule: int | None
-    oncall_schedule_uid: UUID | None
-    managed_by: str
-    materialization_start: Instant | None
-    sealed_through: Instant | None
-    backfill_from: Instant | None
-    created_at: Instant
-    updated_at: Instant
-    # As of a monitor.
-    bundle_uid: str | None = None
-    bundle_path: str = ""
-    orphaned_at: Instant | None = None
-
-    @property
-    def key(self) -> Key:
-        return self.org, self.id
-
-
 async def select_service(tx: Tx, uid: UUID) -> ServiceRow | None:
     return await tx.one(ServiceRow, _BY_UID, uid=uid)
 
@@ -131,11 +94,6 @@ async def select_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, ServiceRow]:
         ServiceRow, _BY_KEYS, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
     )
     return {row.key: row for row in rows}
-
-
-async def select_services_of_project(tx: Tx, org: int, project: int) -> list[ServiceRow]:
-    """By slug."""
-    return await tx.structs(ServiceRow, _OF_PROJECT, org=org, project=project)
 
 
 async def lock_service(tx: Tx, uid: UUID) -> ServiceRow | None:
@@ -232,12 +190,17 @@ async def delete_service(tx: Tx, key: Key) -> None:
     await tx.execute(_DELETE, org=key[0], service=key[1])
 
 
-async def names_policy(tx: Tx, org: int, policy: int) -> bool:
-    """Whether any service is paged by the ladder."""
-    found: bool = await tx.value(_NAMES_POLICY, org=org, key=policy)
-    return found
-
-
 async def names_schedule(tx: Tx, org: int, schedule: int) -> bool:
     found: bool = await tx.value(_NAMES_SCHEDULE, org=org, key=schedule)
     return found
+
+
+_INSERT_SERVICE_ALERTINGS = """
+insert into service_alertings (org, service, due_at, edited_at)
+values (%(org)s, %(service)s, at(%(now)s), at(%(now)s))
+"""
+
+
+async def insert_alerting(tx: Tx, key: Key) -> None:
+    """Comes with its service, as nobody has edited it, and is looked at at once."""
+    await tx.execute(_INSERT_SERVICE_ALERTINGS, org=key[0], service=key[1], now=tx.now)

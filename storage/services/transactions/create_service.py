@@ -11,14 +11,14 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
-from ...alerting.tables.service_alertings import insert_alerting
 from ...core.naming import name_fault, slug_fault
 from ...core.refusal import Refused
 from ...core.slug import free_slug, slug_of
 from ...engine.pools import Tx
+from ..rows import ServiceRow
 from ..rules.service_declaration import description_fault
 from ..tables import service_dependencies as service_edges
-from ..tables.services import ServiceRow, insert_service, select_service_slugs
+from ..tables.services import insert_alerting, insert_service, select_service_slugs
 from .edit_dependencies import check_upstreams
 from .lock_service import hold_home, target_of, written
 from .set_paging_target import hold_owning_policy, hold_owning_schedule

@@ -17,15 +17,17 @@ from ...accounts.transactions.authorize import audit
 from ...core.instant import MINUTE, Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...maintenance.transactions.plan_maintenance import TOO_OLD, earliest_repairable
 from ...monitors.tables.monitors import hold_monitors
+from ...scheduling.queries import shards
 from ...scheduling.tables import shards as schedules
+from ..queries import service_revisions
+from ..rows import ServiceRow
 from ..rules.epoch import Revision, epochs, next_minute
+from ..rules.repair_range import TOO_OLD, earliest_repairable
 from ..rules.service_declaration import members_faults, policies_faults, sli_faults
 from ..rules.service_health import Policies
 from ..tables import service_revisions as declarations
 from ..tables import services
-from ..tables.services import ServiceRow
 from .lock_service import expect_unmanaged, hold_home, hold_service, target_of, written
 
 RETROACTIVE: Final = "retroactive_not_first_revision"
@@ -56,7 +58,7 @@ async def declare(
     home, _ = await hold_home(tx, principal, project)
     row = await hold_service(tx, principal, project, service)
     _check(draft)
-    known = (await declarations.select_revisions(tx, [row.key]))[row.key]
+    known = (await service_revisions.select_revisions(tx, [row.key]))[row.key]
     backfill_from = _backfill(draft, known, tx.now, raw_days)
     held = await hold_monitors(tx, home.org, home.id, draft.monitors)
     if len(held) < len(draft.monitors):
@@ -155,6 +157,6 @@ async def _note_epochs(
     """Those before the new one too, so that they are numbered in their order."""
     members = {member for revision in revisions for member in revision.sli}
     terms = await schedules.select_terms_of(tx, [(row.org, member) for member in members])
-    regions = {shard.id: shard.region for shard in await schedules.select_shards(tx)}
+    regions = {shard.id: shard.region for shard in await shards.select_shards(tx)}
     found = epochs(row.org, revisions, terms, regions, through)
     await declarations.put_epochs(tx, {row.key: found})

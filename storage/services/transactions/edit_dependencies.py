@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
-from ...accounts.tables.projects import ProjectRow
 from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import service_dependencies
+from ..rows import ServiceRow
 from ..rules.service_dependency import UPSTREAMS_MOST, Broken, fault
 from ..tables import service_dependencies as service_edges
-from ..tables.services import ServiceRow, select_service_ids, select_services
+from ..tables.services import select_service_ids, select_services
 from .lock_service import expect_unmanaged, hold_home, hold_service, target_of, written
 
 # No service has it: the one that is being made.
@@ -34,7 +36,7 @@ async def put_dependencies(
     expect_unmanaged(principal, row)
     if generation != now_at:
         raise Refused("graph_generation_stale")
-    edges = await service_edges.select_edges(tx, home.org, home.id)
+    edges = await service_dependencies.select_edges(tx, home.org, home.id)
     if set(edges.get(row.id, ())) == set(upstreams):
         return row
     await service_edges.put_edges(tx, row.key, upstreams)
@@ -55,7 +57,7 @@ async def check_upstreams(
     if len(known) < len(uids):
         raise Refused("dependency_not_in_project")
     wanted = [known[uid] for uid in uids]
-    edges = await service_edges.select_edges(tx, home.org, home.id)
+    edges = await service_dependencies.select_edges(tx, home.org, home.id)
     found = fault(edges, service.id if service else _NEW, wanted)
     if found is None:
         return wanted

@@ -5,13 +5,14 @@ no file is its owner.
 from typing import Final
 from uuid import UUID
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Action, Need, Principal, Scope
-from ...accounts.tables.projects import ProjectRow
 from ...accounts.transactions.authorize import NOT_FOUND, demand, demand_project, is_managed
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import ServiceRow
 from ..tables.service_dependencies import hold_graph
-from ..tables.services import ServiceRow, lock_service, select_service
+from ..tables.services import lock_service, select_service
 
 EDIT: Final = Action(Need.EDITOR)
 

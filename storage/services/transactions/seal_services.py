@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...core.instant import HOUR, MINUTE, Instant
+from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ..queries.service_time import Governed, minutes_of, select_governed, select_watermarks
+from ..rows import ServiceRow
 from ..rules.epoch import Epoch
 from ..tables import service_minutes as service_facts
 from ..tables import service_revisions as declarations
 from ..tables import services
-from ..tables.services import Key, ServiceRow
 
 # After a long absence, or for a past that is reconstructed, so much at once of each.
 STRETCH_MOST_US: Final = 2 * HOUR

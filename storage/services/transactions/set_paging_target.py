@@ -12,7 +12,8 @@ from ...oncall.rules.escalation import TargetKind
 from ...oncall.tables.escalation_policies import hold_policy
 from ...oncall.tables.oncall_schedules import hold_schedules
 from ...oncall.transactions.check_targets import Named
-from ..tables.services import ServiceRow, set_escalation_policy
+from ..rows import ServiceRow
+from ..tables.services import set_escalation_policy
 from .lock_service import expect_unmanaged, hold_service, target_of, written
 
 _FOREIGN = "owner_not_in_project"

@@ -4,8 +4,8 @@ from typing import Final
 from uuid import UUID
 
 from ...engine.pools import Tx
+from ...incidents.rows import IncidentRow
 from ...incidents.rules.incident import Source
-from ...incidents.tables.incidents import IncidentRow
 
 # As `rules.page.may_show` has it, which judges what is found.
 _SHOWING: Final = """

@@ -14,14 +14,16 @@ from ...engine.pools import Tx
 from ...figures.queries.availability import Days, select_days
 from ...monitors.queries.monitors import Standing, held_until, select_standings, status_of
 from ...monitors.rules.monitor_state import Status as MonitorStatus
+from ...scheduling.queries import shards
 from ...scheduling.rules.maintenance_window import is_in_maintenance
-from ...scheduling.tables import shards as schedules
 from ...services.queries.service_health import HealthNow, select_health_now
 from ...services.queries.service_reports import Sum, select_windows
 from ...services.queries.service_reports import select_days as select_service_days
+from ...services.rows import ServiceRow
 from ...services.rules.service_health import State
 from ...services.rules.service_report import Window
-from ...services.tables.services import COLUMNS, FROM, ServiceRow
+from ...services.tables.services import COLUMNS, FROM
+from ..rows import ComponentRow
 from ..rules.status_page import (
     DAYS,
     ComponentFacts,
@@ -33,8 +35,6 @@ from ..rules.status_page import (
     Status,
     of_health,
 )
-
-Key = tuple[int, int]
 
 _WINDOW: Final = "90d"
 _MONITORS: Final = """
@@ -114,7 +114,7 @@ async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
     standings = await select_standings(tx, list(types), counted=False)
     # Also a maintenance that is over: it ended what was known before it.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
-    maintenance = await schedules.select_maintenances(
+    maintenance = await shards.select_maintenances(
         tx, min(since, tx.now), monitors=[row.id for row in rows]
     )
     days = await select_days(tx, types, tx.now, DAYS)
@@ -222,3 +222,33 @@ def _today(now: Instant) -> Instant:
 def _since(begun: Instant | None, now: Instant) -> Instant | None:
     """Where it lies within the days that are shown."""
     return begun if begun is not None and begun > _today(now) - (DAYS - 1) * DAY else None
+
+
+_COLUMNS = """
+c.org, c.id, c.uid, o.uid, c.page, g.uid, c.name, c.description, c.group_name, c.position, c.source,
+c.monitor, m.uid, c.service, s.uid, c.manual_status, p.id, p.uid, c.revision, c.created_at,
+c.updated_at
+"""
+
+_FROM = """
+from status_components c join organizations o on o.id = c.org
+  join status_pages g on g.org = c.org and g.id = c.page
+  left join monitors m on m.org = c.org and m.id = c.monitor
+  left join services s on s.org = c.org and s.id = c.service
+  left join projects p on p.org = c.org and p.id = coalesce(m.project, s.project)
+"""
+
+_BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s"
+
+_OF_PAGE = f"""
+select {_COLUMNS} {_FROM} where c.org = %(org)s and c.page = %(page)s order by c.position, c.id
+"""
+
+
+async def select_component(tx: Tx, uid: UUID) -> ComponentRow | None:
+    return await tx.one(ComponentRow, _BY_UID, uid=uid)
+
+
+async def select_components_of(tx: Tx, org: int, page: int) -> list[ComponentRow]:
+    """In the order in which the page shows them."""
+    return await tx.structs(ComponentRow, _OF_PAGE, org=org, page=page)

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from ...core.instant import DAY
 from ...engine.pools import Tx
+from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governing
-from ...services.tables.service_revisions import select_revisions
 from ..rules.status_page import Maintenance
 from .status_page_components import Binding
 

@@ -12,8 +12,12 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import PageRow
 from ..rules.status_page import Audience, Facts, Frame, Named, Visibility
 from ..rules.status_page_history import earliest_shown
+from ..tables.status_pages import _BY_UID as _BY_UID_STATUS_PAGES
+from ..tables.status_pages import _COLUMNS as _COLUMNS_STATUS_PAGES
+from ..tables.status_pages import _FROM as _FROM_STATUS_PAGES
 from .status_page_components import Binding, select_component_facts
 from .status_page_incidents import About, select_present_incidents
 from .status_page_maintenance import select_page_maintenance
@@ -99,3 +103,17 @@ async def select_frame(tx: Tx, page: ShownPage) -> Frame:
     """What of the page decides on its incidents, where its components are not asked for."""
     rows = await tx.rows(_NAMED, org=page.org, page=page.id)
     return Frame(page.project_uid, [Named(anchor, name) for anchor, name in rows])
+
+
+_OF_ORG = (
+    f"select {_COLUMNS_STATUS_PAGES} {_FROM_STATUS_PAGES} where g.org = %(org)s order by g.slug"
+)
+
+
+async def select_status_page(tx: Tx, uid: UUID) -> PageRow | None:
+    return await tx.one(PageRow, _BY_UID_STATUS_PAGES, uid=uid)
+
+
+async def select_status_pages_of(tx: Tx, org: int) -> list[PageRow]:
+    """By slug."""
+    return await tx.structs(PageRow, _OF_ORG, org=org)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
-from ...monitors.rules.monitor import text_rule_broken
+from ...core.naming import text_rule_broken
 
 NAME_LONGEST: Final = 100
 URL_LONGEST: Final = 500

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import msgspec
 
-from ...alerting.rules.outage_text import DOWN_TAIL, clipped_title
+from ...alerting.rules.outage_text import DOWN_TAIL
 from ...core.availability import Figure, Withheld
 from ...core.instant import Instant
 from ...core.sli import NOTHING, Split
-from ...incidents.rules.incident import Impact
+from ...incidents.rules.incident import Impact, clipped_title
 from ...incidents.rules.incident import Source as IncidentSource
 from ...incidents.rules.incident import Status as IncidentStatus
 from ...services.rules.service_health import Health

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ...core.naming import slug_fault
+from ...core.naming import slug_fault, text_rule_broken
 from ...incidents.rules.incident import title_fault
-from ...monitors.rules.monitor import text_rule_broken
 from .status_page import Source, Status, Visibility
 
 COMPONENT_NAME_LONGEST: Final = 100

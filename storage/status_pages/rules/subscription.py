@@ -30,7 +30,6 @@ URL_LONGEST: Final = 2_000
 TOLD_AT_ONCE: Final = 500
 
 CONFIRM_EVENT: Final = "subscription.confirm"
-NOTICE_EVENT: Final = "status_page.incident"
 
 _LOCAL: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~."

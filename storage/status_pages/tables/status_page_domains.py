@@ -13,11 +13,6 @@ returning page
 _OF_PAGE: Final = """
 select domain from status_page_domains where org = %(org)s and page = %(page)s
 """
-_LISTED: Final = """
-select n.domain, g.slug from status_page_domains n
-  join status_pages g on g.org = n.org and g.id = n.page
-where g.visibility = 'listed'
-"""
 
 
 async def set_domain(tx: Tx, org: int, page: int, domain: str) -> bool:
@@ -32,8 +27,3 @@ async def set_domain(tx: Tx, org: int, page: int, domain: str) -> bool:
 async def select_domain(tx: Tx, org: int, page: int) -> str | None:
     domain: str | None = await tx.value(_OF_PAGE, org=org, page=page)
     return domain
-
-
-async def select_domains(tx: Tx) -> dict[str, str]:
-    """Each name with the slug of its page, where anybody may read that."""
-    return dict(await tx.rows(_LISTED))

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import PageRow
 
 _COLUMNS = """
 g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
@@ -24,7 +24,6 @@ _BY_UID = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
 # One edit at a time, of the page and of its components.
 _LOCK = f"{_BY_UID} for no key update of g"
 _HOLD_BY_KEY = "select uid from status_pages where org = %(org)s and id = %(id)s for key share"
-_OF_ORG = f"select {_COLUMNS} {_FROM} where g.org = %(org)s order by g.slug"
 _COUNT = "select count(*) from status_pages where org = %(org)s"
 _INSERT = """
 insert into status_pages
@@ -51,35 +50,11 @@ where org = %(org)s and id = %(id)s
 _DELETE = "delete from status_pages where org = %(org)s and id = %(id)s"
 
 
-class PageRow(msgspec.Struct, frozen=True):
-    """`project` is None for a page of the whole organization; the token is that of an unlisted
-    one."""
-
-    org: int
-    id: int
-    uid: UUID
-    org_uid: UUID
-    project: int | None
-    project_uid: UUID | None
-    slug: str
-    title: str
-    visibility: str
-    domain: str | None
-    token_sealed: bytes | None
-    generation: int
-    created_at: Instant
-    updated_at: Instant
-
-
 class Token(msgspec.Struct, frozen=True):
     """What opens an unlisted page: as it is looked up, and as it is shown again."""
 
     hashed: bytes
     sealed: bytes
-
-
-async def select_status_page(tx: Tx, uid: UUID) -> PageRow | None:
-    return await tx.one(PageRow, _BY_UID, uid=uid)
 
 
 async def lock_status_page(tx: Tx, uid: UUID) -> PageRow | None:
@@ -92,11 +67,6 @@ async def hold_page_by_key(tx: Tx, org: int, page: int) -> UUID | None:
     tx.lock_rank(LockRank.PAGE, "a status page that tells")
     uid: UUID | None = await tx.value(_HOLD_BY_KEY, org=org, id=page)
     return uid
-
-
-async def select_status_pages_of(tx: Tx, org: int) -> list[PageRow]:
-    """By slug."""
-    return await tx.structs(PageRow, _OF_ORG, org=org)
 
 
 async def count_status_pages(tx: Tx, org: int) -> int:

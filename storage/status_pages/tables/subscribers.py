@@ -7,25 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
-from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rules.subscription import BOUNCES_MOST, CONFIRM_US, MAIL_PAUSE_US
 
-_COLUMNS: Final = """
-s.org, s.id, s.uid, s.page, g.uid, g.slug, g.title, g.visibility, n.domain, g.token_sealed, p.id,
-s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_sealed, s.created_at
-"""
-_FROM: Final = """
-from subscribers s join status_pages g on g.org = s.org and g.id = s.page
-  left join projects p on p.org = g.org and p.id = g.project
-  left join status_page_domains n on n.org = g.org and n.page = g.id
-"""
-_BY_KEY: Final = f"""
-select {_COLUMNS} {_FROM}
-  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on s.org = t.org and s.id = t.id
-"""
 # Whoever wrote to an address lately writes nothing; the statement decides for all who ask at once.
 _MAY_WRITE: Final = f"""
 insert into subscription_askings (address_hash, asked_at) values (%(hashed)s, at(%(now)s))
@@ -74,37 +58,6 @@ delete from subscribers where confirmed_at is null and asked_at <= at(%(now)s - 
 _DROP_ASKINGS: Final = f"""
 delete from subscription_askings where asked_at <= at(%(now)s - {MAIL_PAUSE_US})
 """
-
-
-class SubscriberRow(msgspec.Struct, frozen=True):
-    """With what is told of the page in each mail; `project` is the page's."""
-
-    org: int
-    id: int
-    uid: UUID
-    page: int
-    page_uid: UUID
-    page_slug: str
-    page_title: str
-    page_visibility: str
-    page_domain: str | None
-    page_token_sealed: bytes | None
-    project: int | None
-    kind: str
-    address: str
-    confirmed_at: Instant | None
-    bounces: int
-    suspended_at: Instant | None
-    token_sealed: bytes
-    created_at: Instant
-
-
-async def select_subscribers_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[SubscriberRow]:
-    """Those that are still there."""
-    if not keys:
-        return []
-    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
-    return await tx.structs(SubscriberRow, _BY_KEY, orgs=orgs, ids=ids)
 
 
 async def may_write_to(tx: Tx, address_hash: bytes) -> bool:

@@ -15,7 +15,9 @@ from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import status_page_components
 from ..queries.status_page_components import Binding, select_component_facts
+from ..rows import Bound, ComponentRow, PageRow
 from ..rules.status_page import (
     Audience,
     Component,
@@ -30,8 +32,6 @@ from ..rules.status_page import (
 from ..rules.status_page_edit import Target, conversion_fault, conversion_notes
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
-from ..tables.status_page_components import Bound, ComponentRow
-from ..tables.status_pages import PageRow
 from .edit_components import component_target, find_component, written
 from .edit_pages import demand_page, find_page, hold_page
 from .lock_bindings import find_bound, hold_bound
@@ -91,7 +91,7 @@ async def _facts_with(
     tx: Tx, page: PageRow, row: ComponentRow, bound: Bound
 ) -> tuple[Sequence[ComponentFacts], ComponentFacts]:
     """Of the page's components as they are, and of the one as it would be, in one look."""
-    rows = await status_components.select_components_of(tx, page.org, page.id)
+    rows = await status_page_components.select_components_of(tx, page.org, page.id)
     bindings = [_binding(each, each.bound) for each in rows]
     *facts, proposed = await select_component_facts(tx, page.org, [*bindings, _binding(row, bound)])
     return facts, proposed

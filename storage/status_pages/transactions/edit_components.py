@@ -9,6 +9,8 @@ from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..queries import status_page_components
+from ..rows import ComponentRow, PageRow
 from ..rules.status_page import COMPONENTS_MOST, Source
 from ..rules.status_page_edit import (
     ComponentDraft,
@@ -20,8 +22,6 @@ from ..rules.status_page_edit import (
 )
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
-from ..tables.status_page_components import ComponentRow
-from ..tables.status_pages import PageRow
 from .edit_pages import find_page, hold_page
 from .lock_bindings import hold_bound
 
@@ -38,7 +38,7 @@ async def create_component(
         raise Refused("invalid", *source)
     bound = await hold_bound(tx, found, draft.target)
     home = await hold_page(tx, found)
-    others = await status_components.select_components_of(tx, home.org, home.id)
+    others = await status_page_components.select_components_of(tx, home.org, home.id)
     if len(others) >= COMPONENTS_MOST:
         raise Refused("component_quota")
     position = draft.position
@@ -95,7 +95,7 @@ async def move_component(tx: Tx, principal: Principal, component: UUID, by: int)
     """Past so many others of its page, to the front where that is below nought; at the end of the
     page it stays. Refused not_found, forbidden."""
     home, row = await hold_component(tx, principal, component)
-    rows = await status_components.select_components_of(tx, home.org, home.id)
+    rows = await status_page_components.select_components_of(tx, home.org, home.id)
     before = [one.position for one in rows]
     at = next(n for n, one in enumerate(rows) if one.id == row.id)
     after = moved_positions(before, at, by)
@@ -127,14 +127,14 @@ async def hold_component(
 
 
 async def find_component(tx: Tx, component: UUID) -> ComponentRow:
-    row = await status_components.select_component(tx, component)
+    row = await status_page_components.select_component(tx, component)
     if row is None:
         raise Refused(NOT_FOUND)
     return row
 
 
 async def written(tx: Tx, component: UUID) -> ComponentRow:
-    row = await status_components.select_component(tx, component)
+    row = await status_page_components.select_component(tx, component)
     assert row is not None, "its page is held"
     return row
 

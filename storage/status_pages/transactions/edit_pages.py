@@ -9,8 +9,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...accounts.queries import projects as projects_queries
 from ...accounts.rules.access import Action, Need, Principal, Scope
-from ...accounts.tables import projects
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...accounts.transactions.authorize_tenant_write import expect, project_of
@@ -19,10 +19,12 @@ from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...engine.keyring import CannotOpen, Keyring, Place
 from ...engine.pools import Tx
 from ...incidents.rules.incident import title_fault
+from ..queries import status_pages as status_pages_queries
+from ..rows import PageRow
 from ..rules.status_page import Visibility
 from ..rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST, PageDraft, page_faults
 from ..tables import status_pages
-from ..tables.status_pages import PageRow, Token
+from ..tables.status_pages import Token
 
 EDIT = Action(Need.ORG_ADMIN)
 
@@ -34,7 +36,7 @@ async def create_page(
     # One at a time in an organization, so that the quota is one.
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
-    home = await projects.select_organization(tx, organization)
+    home = await projects_queries.select_organization(tx, organization)
     assert home is not None, "it is locked"
     demand(principal, EDIT, Scope(home.id))
     for field, fault in page_faults(draft):
@@ -98,7 +100,7 @@ async def delete_page(tx: Tx, principal: Principal, page: UUID) -> None:
 
 async def demand_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
     """The page, if the principal may edit it. Refused not_found, forbidden."""
-    row = await status_pages.select_status_page(tx, page)
+    row = await status_pages_queries.select_status_page(tx, page)
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, EDIT, Scope(row.org, row.project))
@@ -124,7 +126,7 @@ async def hold_page(tx: Tx, found: PageRow) -> PageRow:
 
 
 async def written(tx: Tx, page: UUID) -> PageRow:
-    row = await status_pages.select_status_page(tx, page)
+    row = await status_pages_queries.select_status_page(tx, page)
     assert row is not None, "it is held, or new"
     return row
 

@@ -9,14 +9,14 @@ from uuid import UUID
 import msgspec
 
 from ...engine.pools import Tx
-from ...notifications.rules.notification import BadPayload, Topic
+from ...notifications.rules.notification import NOTICE_EVENT, BadPayload, Topic
 from ...notifications.tables import outbox
 from ...notifications.tables import outbox_deliveries as deliveries
 from ...notifications.tables.outbox_deliveries import Leased
 from ..queries.status_page_incidents import select_page_incident
 from ..queries.status_pages import about_of, select_bindings, select_frame, select_page
 from ..rules.status_page import Visibility
-from ..rules.subscription import NOTICE_EVENT, TOLD_AT_ONCE, Notice, concerned, notice_of, wants
+from ..rules.subscription import TOLD_AT_ONCE, Notice, concerned, notice_of, wants
 from ..tables import status_pages
 
 

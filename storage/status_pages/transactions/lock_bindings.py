@@ -9,14 +9,14 @@ from uuid import UUID
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...monitors.queries import monitors as monitors_queries
+from ...monitors.rows import MonitorRow
 from ...monitors.tables import monitors
-from ...monitors.tables.monitors import MonitorRow
+from ...services.rows import ServiceRow
 from ...services.tables import services
-from ...services.tables.services import ServiceRow
+from ..rows import Bound, PageRow
 from ..rules.status_page import Source
 from ..rules.status_page_edit import Target
-from ..tables.status_page_components import Bound
-from ..tables.status_pages import PageRow
 
 BINDING_NOT_FOUND: Final = "binding not found"
 
@@ -46,7 +46,7 @@ async def hold_bound(tx: Tx, page: PageRow, target: Target) -> Bound:
 
 
 async def _monitor_of(tx: Tx, page: PageRow, uid: UUID) -> MonitorRow:
-    row = await monitors.select_monitor(tx, uid)
+    row = await monitors_queries.select_monitor(tx, uid)
     if row is None or not _is_in_reach(page, row.org, row.project):
         raise Refused(BINDING_NOT_FOUND)
     return row

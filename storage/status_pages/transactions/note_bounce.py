@@ -1,8 +1,8 @@
 """An address that refuses for good is counted, and after too many refusals left alone."""
 
 from ...engine.pools import Tx
+from ...notifications.queries.delivery_addresses import SubscriberRow
 from ..tables import subscribers
-from ..tables.subscribers import SubscriberRow
 
 
 async def note_bounce(tx: Tx, subscriber: SubscriberRow) -> bool:

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
+from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Action, Need, Principal
-from ...accounts.tables.audit_entries import INSTANCE
 from ...accounts.tables.instance_settings import put_setting
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused

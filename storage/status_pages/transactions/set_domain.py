@@ -6,9 +6,10 @@ from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ..rows import PageRow
 from ..rules.status_page_edit import domain_fault
 from ..tables import status_page_domains as page_domains
-from ..tables.status_pages import PageRow, raise_generation
+from ..tables.status_pages import raise_generation
 from .edit_pages import find_page, hold_page, page_target, written
 
 

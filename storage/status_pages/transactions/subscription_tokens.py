@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from ...engine.keyring import Keyring, Place
-from ..tables.subscribers import SubscriberRow
+from ...notifications.queries.delivery_addresses import SubscriberRow
 from .edit_pages import page_place
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from leadline.probes.check.check import make_check, target_host, validate
 from leadline.probes.check.monitor_spec import Fault, MonitorType
+from leadline.probes.check.registry import FILES, spec_of
 from leadline.probes.check.target import BadTarget, read_url, redirected
-from leadline.probes.kinds import FILES, spec_of
 
 URL = "https://api.example.com/health"
 

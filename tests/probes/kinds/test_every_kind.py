@@ -14,8 +14,8 @@ import trio
 import trustme
 
 from leadline.probes.check.check import validate
+from leadline.probes.check.registry import FILES, spec_of
 from leadline.probes.check.result import FailureClass, Outcome
-from leadline.probes.kinds import FILES, spec_of
 from tests.support.peers.kind_forms import (
     BODY,
     CONDITION,

@@ -14,8 +14,8 @@ import trustme
 
 from leadline.probes.check.check import validate
 from leadline.probes.check.monitor_spec import FieldType
+from leadline.probes.check.registry import FILES, spec_of
 from leadline.probes.check.result import FailureClass, Outcome, UnknownReason
-from leadline.probes.kinds import FILES, spec_of
 from leadline.probes.net import asyncio_thread
 from tests.support.peers.kind_forms import FORMS, HOST, leaving, playing, run_form
 from tests.support.peers.servers import Names, Prober

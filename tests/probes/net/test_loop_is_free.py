@@ -177,9 +177,9 @@ def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
 LEAVING = f"""
 import atexit
 # Registered first, so that it is called last.
-atexit.register(lambda: print(len(judge._under_way)))
+atexit.register(lambda: print(len(condition_worker._under_way)))
 import trio
-from leadline.probes import judge
+from leadline.probes.kinds import condition_worker
 from leadline.probes.check.condition import parse
 from leadline.probes.check.condition_evaluation import Facts
 from leadline.probes.kinds.condition_worker import judged

@@ -23,7 +23,8 @@ from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
 from leadline.http.wire.agent_credential import configured_agents
-from leadline.http.wire.app_context import Context, Options
+from leadline.http.wire.app_context import Context
+from leadline.http.wire.options import Options
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
 from leadline.probes.senders import Means
@@ -40,9 +41,9 @@ from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_f
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Pool, Tx, open_pool
+from leadline.storage.gate.queries.gate_policies import select_governing
 from leadline.storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
-from leadline.storage.gate.tables.gate_policies import select_governing
 from leadline.storage.gate.transactions.edit_gate_overrides import (
     create_override as create_gate_override,
 )
@@ -57,12 +58,13 @@ from leadline.storage.incidents.transactions.edit_incidents import (
 from leadline.storage.maintenance.rules import Recurrence
 from leadline.storage.maintenance.transactions.extend_series import SeriesPlan, begin_series
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.transactions.attach_channel import attach_channel
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 from leadline.storage.notifications.rules.notification import Page, Topic
-from leadline.storage.notifications.transactions.edit_channels import attach_channel, create_channel
+from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
 from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
 from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_project

@@ -10,11 +10,11 @@ from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.http.auth.passwords import Passwords
 from leadline.http.wire.agent_credential import configured_agents
-from leadline.http.wire.app_context import Options
+from leadline.http.wire.options import Options
 from leadline.probes.jobs.agent_protocol import Generation, window_job_id
 from leadline.storage.core.instant import SECOND, Instant, from_text, to_text
 from leadline.storage.engine.pools import open_pool
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api

@@ -3,7 +3,7 @@
 from typing import Any
 
 from leadline.storage.core.instant import DAY, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.serving import told

@@ -10,7 +10,7 @@ from leadline.storage.changes.transactions import Recorded, record_change
 from leadline.storage.core.instant import DAY, MILLISECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Pool
-from leadline.storage.services.tables.services import ServiceRow
+from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from tests.support.worlds.world import World
 

@@ -9,8 +9,9 @@ from uuid_utils.compat import uuid7
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.engine.pools import Tx
 from leadline.storage.objectives.transactions.set_service_objective import put_target
+from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.rules.service_health import Durations
-from leadline.storage.services.tables.services import ServiceRow, select_service
+from leadline.storage.services.tables.services import select_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.support.app.cast import Api

@@ -19,11 +19,12 @@ from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import Sealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
-from leadline.storage.monitors.transactions.edit_monitor import delete_monitor, edit_monitor
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rules.incoming_result import Fate
 from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.support.worlds.world import REGIONS, START, World
 
 TICK = SECOND // 2

@@ -14,11 +14,12 @@ from leadline.daemon.loops.alert_processor import Watcher
 from leadline.daemon.loops.service_evaluator import Evaluator
 from leadline.storage.alerting.tables import service_alertings
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.monitors.tables.monitors import MonitorRow
-from leadline.storage.notifications.tables.channels import select_channel
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.notifications.queries.channels import select_channel
 from leadline.storage.services.rules.epoch import Revision
 from leadline.storage.services.rules.service_health import Policies
 from leadline.storage.services.tables import service_revisions as declarations
+from leadline.storage.services.tables import services
 from tests.support.worlds.world import World, small_world
 
 from ...alerting.test_alert_processor_loop import Story
@@ -119,7 +120,7 @@ class Speaking(Story):
                 now=self.world.now,
             )
             made = Service(self.world.org, key, uid)
-            await service_alertings.insert_alerting(tx, made.key)
+            await services.insert_alerting(tx, made.key)
         if revised:
             await self.revise(made, members, policies)
         await self.speaks(made, **speaking)

@@ -15,15 +15,16 @@ from leadline.daemon.runtime.loop_runner import keep_going
 from leadline.probes.senders.send_result import Means
 from leadline.storage.accounts.rules.access import Kind as PrincipalKind
 from leadline.storage.accounts.rules.access import Membership, Principal, Role
+from leadline.storage.incidents.rows import IncidentRow
 from leadline.storage.incidents.rules.incident import Impact, Source, Status
-from leadline.storage.incidents.tables.incidents import IncidentRow, lock_incident
+from leadline.storage.incidents.tables.incidents import lock_incident
 from leadline.storage.incidents.transactions.write_incident import (
     Entry,
     Opening,
     open_incident,
     write_entry,
 )
-from leadline.storage.monitors.tables.monitors import MonitorRow
+from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.status_pages.queries.status_pages import select_page
 from leadline.storage.status_pages.rules.status_page import Visibility
 from leadline.storage.status_pages.rules.status_page_edit import ComponentDraft, PageDraft, Target

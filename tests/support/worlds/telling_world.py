@@ -8,9 +8,8 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
 from leadline.storage.engine.pools import Tx
+from leadline.storage.notifications.rows import ChannelRow, WebhookRow
 from leadline.storage.notifications.rules.notification import Page, Topic
-from leadline.storage.notifications.tables.channels import ChannelRow
-from leadline.storage.notifications.tables.webhooks import WebhookRow
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
 from leadline.storage.notifications.transactions.enqueue_notifications import (

@@ -1,0 +1,95 @@
+"""Screens of alerting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...storage.alerting.queries.service_alertings import select_alerting
+from ...storage.alerting.rules.alert_episode import CONFIRM_MOST
+from ...storage.alerting.transactions.edit_alerting import (
+    RENOTIFY_LEAST,
+    RENOTIFY_MOST,
+    AlertingEdit,
+    edit_alerting,
+)
+from ...storage.core.refusal import Refused
+from ...storage.oncall.queries.escalation_policies import select_policies_of
+from ...storage.oncall.rows import PolicyRow
+from ...storage.services.queries.services import select_service
+from ...storage.services.rows import ServiceRow
+from ...storage.services.transactions.set_paging_target import put_escalation_policy
+from ..ui.form_inputs import NONE, Fault, fault_of, first, typed_of, whole
+from ..ui.page_layout import Frame, frame_of
+from ..ui.render import page, redirect
+from ..wire.errors import Problem
+from ..wire.route import Ask, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    frame: Frame
+    row: ServiceRow
+    policies: Sequence[PolicyRow]
+    typed: Mapping[str, str]
+
+
+async def show_alerting(ask: Ask) -> Reply:
+    voice = await _voice(ask)
+    return _alerting(voice, voice.typed)
+
+
+async def send_alerting(ask: Ask) -> Reply:
+    voice = await _voice(ask)
+    row = voice.row
+    try:
+        edit = AlertingEdit(
+            owns_paging="owns" in ask.form,
+            page_on=frozenset(one for one in ("down", "degraded") if one in ask.form),
+            page_on_unknown="unknown" in ask.form,
+            confirm_evaluations=whole("confirm_evaluations", first(ask, "confirm")),
+            renotify_seconds=whole("renotify_seconds", first(ask, "renotify") or "0"),
+        )
+        async with ask.context.pool.transaction("console_edit_alerting") as tx:
+            await edit_alerting(tx, ask.who, row.project_uid, row.uid, edit)
+            await put_escalation_policy(tx, ask.who, row.project_uid, row.uid, first(ask, "policy"))
+    except Refused as refused:
+        return _alerting(voice, typed_of(ask), fault_of(refused))
+    return redirect(f"/services/{row.uid}")
+
+
+async def _voice(ask: Ask) -> Voice:
+    async with ask.context.pool.transaction("console_alerting", read_only=True) as tx:
+        row = await select_service(tx, ask.ids["serviceID"])
+        if row is None:
+            raise Problem("not_found")
+        frame = await frame_of(ask, tx)
+        policies = await select_policies_of(tx, row.org, row.project)
+        alerting = await select_alerting(tx, row.key)
+    typed = {"confirm": "2", "renotify": "0", "down": "on"}
+    if alerting is not None:
+        typed = {
+            "confirm": str(alerting.confirm_evaluations),
+            "renotify": str(alerting.renotify_seconds),
+            **dict.fromkeys(alerting.page_on, "on"),
+        }
+        if alerting.owns_paging:
+            typed["owns"] = "on"
+        if alerting.page_on_unknown:
+            typed["unknown"] = "on"
+    typed["policy"] = str(row.escalation_policy_uid or "")
+    return Voice(frame, row, policies, typed)
+
+
+def _alerting(voice: Voice, typed: Mapping[str, str], fault: Fault = NONE) -> Reply:
+    return page(
+        "alerting/console.html",
+        status=400 if fault.text else 200,
+        frame=voice.frame,
+        row=voice.row,
+        policies=voice.policies,
+        ticked={name for name in ("owns", "down", "degraded", "unknown") if name in typed},
+        typed={name: typed.get(name, "") for name in ("confirm", "renotify", "policy")},
+        confirm_most=CONFIRM_MOST,
+        renotify_least=RENOTIFY_LEAST,
+        renotify_most=RENOTIFY_MOST,
+        fault=fault,
+    )

@@ -1,0 +1,39 @@
+"""JSON bodies of home."""
+
+from typing import Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from ..wire.schema import Shape
+
+
+class BuildInfo(Shape, frozen=True, kw_only=True):
+    version: str
+    commit: str | UnsetType = UNSET
+    python_version: str
+
+
+class SearchHit(Shape, frozen=True, kw_only=True):
+    type: Literal["monitor", "project", "incident"]
+    id: UUID
+    org_id: UUID
+    project_id: UUID | UnsetType = UNSET
+    label: str
+    sub: str
+
+
+class SearchResult(Shape, frozen=True, kw_only=True):
+    query: str
+    hits: list[SearchHit]
+
+
+class Region(Shape, frozen=True, kw_only=True):
+    """`live`: something that probes there was heard of just now."""
+
+    name: str
+    live: bool
+
+
+class Regions(Shape, frozen=True, kw_only=True):
+    regions: list[Region]

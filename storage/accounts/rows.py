@@ -1,0 +1,100 @@
+"""Row structs of accounts that other features or layers use, and their constants."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import MINUTE, Instant
+
+INSTANCE = 0
+
+
+FLOW_US: Final = 10 * MINUTE
+
+
+class FlowRow(msgspec.Struct, frozen=True):
+    """`redirect` is a path of ours; `link_user` whose identity it is to become."""
+
+    issuer: str
+    nonce: str
+    verifier: str
+    redirect: str
+    link_user: int | None
+
+
+class ProjectRow(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    org_uid: UUID
+    slug: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+
+
+class OrganizationRow(msgspec.Struct, frozen=True):
+    id: int
+    uid: UUID
+    slug: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    uid: UUID
+    user_id: int
+    created_at: Instant
+    last_seen_at: Instant
+    expires_at: Instant
+    client: str = ""
+
+
+class TokenRow(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    org_uid: UUID
+    project: int | None
+    project_uid: UUID | None
+    name: str
+    role: str
+    actions: list[str] | None
+    creator_uid: UUID | None
+    creator_email: str | None
+    created_at: Instant
+    last_used_at: Instant | None
+
+
+class UserRow(msgspec.Struct, frozen=True):
+    id: int
+    uid: UUID
+    email: str
+    display_name: str
+    is_global_admin: bool
+    password: str | None
+    created_at: Instant
+    updated_at: Instant
+    last_active_at: Instant | None
+    email_verified: bool
+    oidc_sub: str | None
+
+
+class MembershipRow(msgspec.Struct, frozen=True):
+    """With the names and ids of those it ties together."""
+
+    org: int
+    id: int
+    uid: UUID
+    org_uid: UUID
+    user_id: int
+    user_uid: UUID
+    project: int | None
+    project_uid: UUID | None
+    role: str
+    created_at: Instant
+    email: str
+    display_name: str
+    last_active_at: Instant | None

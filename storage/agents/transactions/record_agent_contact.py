@@ -1,0 +1,27 @@
+"""Transactions of agents: record agent contact."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...core.key import Key
+from ...engine.pools import Tx
+from ...monitors.rows import Trouble
+from ...monitors.tables import probe_errors
+from ..rows import AgentRow
+from ..tables import agents
+
+
+async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) -> AgentRow:
+    """Notes that it was heard just now; what is known of it. Of one credential in one region so
+    many are told apart, and those beyond are one."""
+    return await agents.hear(tx, credential, region, instance, name)
+
+
+async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int) -> None:
+    """What a heartbeat declares."""
+    await agents.tell(tx, holder, version, kinds, carrier)
+
+
+async def note_troubles(tx: Tx, found: Mapping[Key, tuple[Trouble, Instant]]) -> None:
+    await probe_errors.note_troubles(tx, found)

@@ -1,0 +1,46 @@
+"""Row structs of alerting that other features or layers use, and their constants."""
+
+from typing import Final
+
+import msgspec
+
+from ..core.instant import Instant
+from ..core.key import Key
+
+# An evaluation that went well says for so long that the service can speak.
+LEASE_SECONDS: Final = 90
+
+
+class AlertingRow(msgspec.Struct, frozen=True):
+    """Leases are told with whether they hold."""
+
+    org: int
+    service: int
+    owns_paging: bool
+    page_on: list[str]
+    page_on_unknown: bool
+    confirm_evaluations: int
+    renotify_seconds: int
+    generation: int
+    edited_at: Instant
+    live_evaluated_at: Instant | None
+    live_generation: int | None
+    live_revision: int | None
+    live_state: str | None
+    live_streak: int
+    live_since: Instant | None
+    live_reason: str | None
+    live_error: str | None
+    live_lease_until: Instant | None
+    live_lease_holds: bool
+    due_at: Instant
+    burn_evaluated_at: Instant | None
+    burn_generation: int | None
+    burn_reason: str | None
+    burn_error: str | None
+    burn_lease_until: Instant | None
+    burn_lease_holds: bool
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.service

@@ -1,0 +1,39 @@
+"""Row structs of bundles that other features or layers use, and their constants."""
+
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import Instant
+
+
+class FileRow(msgspec.Struct, frozen=True):
+    """`organization` and `project_slug` are those that the file names; `project` is where it was
+    applied last."""
+
+    provider: str
+    path: str
+    organization: str
+    project_slug: str
+    project: UUID | None
+    digest: bytes
+    generation: int
+    # A word of Status, as the database has it.
+    status: str
+    last_error: str
+    looked_at: Instant
+    applied_at: Instant | None
+
+
+class ProviderRow(msgspec.Struct, frozen=True):
+    """`is_held` while a process watches its directory."""
+
+    provider: str
+    scope: str
+    is_held: bool
+    last_scan: Instant | None
+    last_success: Instant | None
+    last_error: str
+    managed_monitors: int
+    orphaned_monitors: int
+    bundle_errors: int

@@ -1,0 +1,40 @@
+"""Reads of changes."""
+
+from collections.abc import Collection
+from typing import Any
+
+from msgspec import structs
+
+from ...core.key import Key
+from ...engine.pools import Tx
+from ..rows import ChangeRow, PhaseRow
+from ..rules.change import Phase
+from ..tables import _ONE, _identity, change_row
+
+_PHASE = """
+p.org, p.change, p.uid, p.phase, p.occurred_at, p.ref, p.url, p.decision, p.actor_label,
+p.actor_user, p.via_token, p.recorded_at
+"""
+
+_PHASES = f"""
+select {_PHASE} from change_phases p
+where p.org = %(org)s and p.change = any(%(changes)s::bigint[])
+order by p.change, p.phase <> 'started'
+"""
+
+
+async def select_change(tx: Tx, service: Key, source: str, external_id: str) -> ChangeRow | None:
+    return await tx.one(change_row, _ONE, **_identity(service, source, external_id))
+
+
+async def select_phases(tx: Tx, org: int, changes: Collection[int]) -> dict[int, list[PhaseRow]]:
+    """Of each change in their order: what began it, what ended it."""
+    found: dict[int, list[PhaseRow]] = {change: [] for change in changes}
+    for row in await tx.structs(_phase_row, _PHASES, org=org, changes=list(changes)):
+        found[row.change].append(row)
+    return found
+
+
+def _phase_row(*columns: Any) -> PhaseRow:
+    row = PhaseRow(*columns)
+    return structs.replace(row, phase=Phase(row.phase))

@@ -1,0 +1,48 @@
+"""Row structs of changes that other features or layers use, and their constants."""
+
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import Instant
+from .rules.change import Kind, Known, Phase
+
+
+class ChangeRow(msgspec.Struct, frozen=True):
+    """`started_at` is the instant of the phase that began it, else of the one that ended it."""
+
+    org: int
+    id: int
+    service: int
+    source: str
+    external_id: str
+    kind: Kind
+    started_at: Instant
+    latest_at: Instant
+
+
+class PhaseRow(msgspec.Struct, frozen=True):
+    """`actor_user` is None where no person is known; who it was stands in the label."""
+
+    org: int
+    change: int
+    uid: UUID
+    phase: Phase
+    occurred_at: Instant
+    ref: str
+    url: str
+    decision: UUID | None
+    actor_label: str
+    actor_user: UUID | None
+    via_token: bool
+    recorded_at: Instant
+
+    @property
+    def known(self) -> Known:
+        return Known(
+            phase=self.phase,
+            occurred_at=self.occurred_at,
+            ref=self.ref,
+            url=self.url,
+            decision=self.decision,
+        )

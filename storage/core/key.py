@@ -1,0 +1,3 @@
+"""The key of a row: project and number."""
+
+Key = tuple[int, int]

@@ -1,0 +1,66 @@
+"""Reads of gate overrides."""
+
+from typing import Any
+from uuid import UUID
+
+from msgspec import structs
+
+from ...core.key import Key
+from ...engine.pools import Tx
+from ..rows import OverrideRow
+from ..rules.gate_override import Ended
+from ..rules.gate_policy import Source
+from ..tables.gate_overrides import LISTED_MOST
+
+_COLUMNS = """
+o.org, o.id, o.uid, o.service, o.policy_source, o.policy_revision, o.reason, o.created_at,
+o.expires_at, o.actor_label, o.actor_user, o.via_token, o.revoked_at, o.revoked_reason,
+o.revoked_by_label, o.revoked_by_user, o.revoked_via_token
+"""
+
+_OF_SERVICE = f"""
+select {_COLUMNS} from gate_overrides o where o.org = %(org)s and o.service = %(service)s
+order by o.id desc limit %(most)s
+"""
+
+_STANDING = f"""
+select {_COLUMNS} from gate_overrides o
+where o.org = %(org)s and o.service = %(service)s and o.policy_source = %(source)s
+  and o.policy_revision = %(revision)s and o.revoked_at is null and o.expires_at > at(%(now)s)
+order by o.id desc
+"""
+
+_BY_UID = f"""
+select {_COLUMNS} from gate_overrides o
+where o.org = %(org)s and o.service = %(service)s and o.uid = %(uid)s
+"""
+
+
+async def select_overrides(tx: Tx, service: Key) -> list[OverrideRow]:
+    """The newest first."""
+    return await tx.structs(_row, _OF_SERVICE, org=service[0], service=service[1], most=LISTED_MOST)
+
+
+async def select_override(tx: Tx, service: Key, uid: UUID) -> OverrideRow | None:
+    return await tx.one(_row, _BY_UID, org=service[0], service=service[1], uid=uid)
+
+
+async def select_standing(
+    tx: Tx, service: Key, source: Source, revision: int
+) -> OverrideRow | None:
+    """What lets through what that revision blocks, just now."""
+    return await tx.one(
+        _row,
+        _STANDING,
+        org=service[0],
+        service=service[1],
+        source=source,
+        revision=revision,
+        now=tx.now,
+    )
+
+
+def _row(*columns: Any) -> OverrideRow:
+    row = OverrideRow(*columns)
+    ended = None if row.revoked_reason is None else Ended(row.revoked_reason)
+    return structs.replace(row, policy_source=Source(row.policy_source), revoked_reason=ended)

@@ -1,0 +1,26 @@
+"""Reads of gate policies."""
+
+from ...engine.pools import Tx
+from ..rows import PolicyRow
+from ..tables.gate_policies import _COLUMNS, _FROM, _row
+
+# Of the service and of its project: who governs is the first of them.
+_GOVERNING = f"""
+select {_COLUMNS} {_FROM} and (g.service = %(service)s or g.service is null) and g.ended_at is null
+order by g.service nulls last
+"""
+
+_OWN = f"""
+select {_COLUMNS} {_FROM} and g.service is not distinct from %(service)s::int
+  and g.ended_at is null
+"""
+
+
+async def select_governing(tx: Tx, org: int, project: int, service: int) -> PolicyRow | None:
+    """The policy of a service, else its project's."""
+    return await tx.one(_row, _GOVERNING, org=org, project=project, service=service)
+
+
+async def select_policy(tx: Tx, org: int, project: int, service: int | None) -> PolicyRow | None:
+    """The policy of a service itself; with None the project's own."""
+    return await tx.one(_row, _OWN, org=org, project=project, service=service)

@@ -1,0 +1,105 @@
+"""Row structs of gate that other features or layers use, and their constants."""
+
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import LATEST, Instant
+from .rules.gate import Action, State
+from .rules.gate_evidence import Evidence, ReasonSaid
+from .rules.gate_override import Ended
+from .rules.gate_policy import Document, Governing, Source
+
+
+class DecisionRow(msgspec.Struct, frozen=True):
+    """`service_uid` is None where the service is no more; `schema_version` is the policy's, 1 where
+    there was none."""
+
+    org: int
+    project: int
+    service: int
+    uid: UUID
+    evaluated_at: Instant
+    service_uid: UUID | None
+    service_slug: str
+    service_name: str
+    state: State
+    action: Action | None
+    unoverridden_action: Action | None
+    reasons: tuple[ReasonSaid, ...]
+    policy_revision: int | None
+    override_uid: UUID | None
+    actor_label: str
+    actor_user: UUID | None
+    via_token: bool
+    schema_version: int
+
+
+class Before(msgspec.Struct, frozen=True):
+    """Where a list goes on: after this one, as newer ones come first."""
+
+    at: Instant
+    uid: UUID
+
+
+class DecisionSeen(msgspec.Struct, frozen=True):
+    uid: UUID
+    evaluated_at: Instant
+    state: State
+    evidence: Evidence
+
+
+class OverrideRow(msgspec.Struct, frozen=True):
+    """Four columns say who ended it, and why; all are None while nobody has."""
+
+    org: int
+    id: int
+    uid: UUID
+    service: int
+    policy_source: Source
+    policy_revision: int
+    reason: str
+    created_at: Instant
+    expires_at: Instant
+    actor_label: str
+    actor_user: UUID | None
+    via_token: bool
+    revoked_at: Instant | None
+    revoked_reason: Ended | None
+    revoked_by_label: str | None
+    revoked_by_user: UUID | None
+    revoked_via_token: bool | None
+
+
+class PolicyRow(msgspec.Struct, frozen=True):
+    """A revision. `service` is None of a project's own policy."""
+
+    org: int
+    id: int
+    project: int
+    project_uid: UUID
+    service: int | None
+    service_uid: UUID | None
+    revision: int
+    document: Document
+    began_at: Instant
+    ended_at: Instant | None
+    author_label: str
+
+    @property
+    def source(self) -> Source:
+        return Source.PROJECT if self.service is None else Source.SERVICE
+
+    @property
+    def owner(self) -> UUID:
+        return self.service_uid or self.project_uid
+
+    @property
+    def until(self) -> Instant:
+        return LATEST if self.ended_at is None else self.ended_at
+
+    @property
+    def governing(self) -> Governing:
+        return Governing(
+            source=self.source, owner=self.owner, revision=self.revision, document=self.document
+        )

@@ -1,0 +1,14 @@
+"""Reads of incident updates."""
+
+from ...engine.pools import Tx
+from ..rows import UpdateRow
+from ..tables.incident_updates import _COLUMNS
+
+_OF = f"""
+select {_COLUMNS} from incident_updates where org = %(org)s and incident = %(incident)s order by seq
+"""
+
+
+async def select_updates(tx: Tx, org: int, incident: int) -> list[UpdateRow]:
+    """In the order in which they were written."""
+    return await tx.structs(UpdateRow, _OF, org=org, incident=incident)

@@ -1,0 +1,24 @@
+"""Reads of maintenances."""
+
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ..rows import MaintenanceRow
+from ..tables.maintenances import _BY_UID, _COLUMNS, _FROM
+
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM}
+where x.org = %(org)s and x.project = %(project)s and x.archived_at is null
+  -- Of a monitor that is gone it would read as if it were of the whole project.
+  and (x.monitor is null or m.id is not null)
+order by x.starts_at desc, x.id desc limit %(most)s
+"""
+
+
+async def select_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
+    return await tx.one(MaintenanceRow, _BY_UID, uid=uid)
+
+
+async def select_maintenances_of(tx: Tx, org: int, project: int, most: int) -> list[MaintenanceRow]:
+    """The latest first."""
+    return await tx.structs(MaintenanceRow, _OF_PROJECT, org=org, project=project, most=most)

@@ -1,0 +1,19 @@
+"""Reads of probe errors."""
+
+from collections.abc import Sequence
+
+from ...core.key import Key
+from ...engine.pools import Tx
+from ..rows import TroubleRow
+
+_OF = """
+select org, monitor, reason, at from probe_troubles
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, TroubleRow]:
+    rows = await tx.structs(
+        TroubleRow, _OF, orgs=[key[0] for key in keys], monitors=[key[1] for key in keys]
+    )
+    return {(row.org, row.monitor): row for row in rows}

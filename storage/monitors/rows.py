@@ -1,0 +1,72 @@
+"""Row structs of monitors that other features or layers use, and their constants."""
+
+from enum import StrEnum
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import Instant
+
+
+class MonitorRow(msgspec.Struct, frozen=True):
+    """A monitor with the names of where it stands. `config` is JSON text without its secrets."""
+
+    org: int
+    id: int
+    uid: UUID
+    project_uid: UUID
+    project: int
+    shard: int
+    region: str
+    slug: str
+    name: str
+    description: str
+    type: str
+    target: str
+    method: str
+    interval_seconds: int
+    timeout_seconds: int
+    retries: int
+    failure_threshold: int
+    confirm_interval_seconds: int
+    renotify_seconds: int
+    grace_seconds: int
+    conditions: list[str]
+    tags: list[str]
+    depends_on: list[int]
+    config: str
+    config_sealed: bytes | None
+    enabled: bool
+    auto_incident: bool
+    push_token_hash: bytes | None
+    push_token_sealed: bytes | None
+    revision: int
+    created_at: Instant
+    updated_at: Instant
+    # The ladder that an incident of it climbs, by its key.
+    escalation_policy: int | None = None
+    # The provider whose files it comes from, what they call it and the file's path; empty where
+    # people edit it. `orphaned_at` is since when the files no longer name it.
+    managed_by: str = ""
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
+    # The service that stands in its place, and since when it is retired for it.
+    superseded_by: int | None = None
+    superseded_by_uid: UUID | None = None
+    retired_at: Instant | None = None
+
+
+class Trouble(StrEnum):
+    """What keeps a check from being made of a monitor; the words are those of the wire."""
+
+    CARRIER_TOO_OLD = "carrier_too_old"
+    MISSING_REFERENCE = "missing_reference"
+    DECRYPT_FAILED = "decrypt_failed"
+
+
+class TroubleRow(msgspec.Struct, frozen=True):
+    org: int
+    monitor: int
+    reason: str
+    at: Instant

@@ -1,0 +1,28 @@
+"""Transactions of monitors: lock monitor."""
+
+from uuid import UUID
+
+from ...accounts.rules.access import Action, Principal, Scope
+from ...accounts.transactions.authorize import NOT_FOUND, demand, is_managed
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ..rows import MonitorRow
+from ..tables.monitors import lock_monitor
+
+
+async def demand_monitor(
+    tx: Tx, principal: Principal, action: Action, monitor: UUID, region: str = ""
+) -> MonitorRow:
+    """The monitor, locked for writing, if the principal may do this to it; `region` is one that
+    it may be moved to."""
+    row = await lock_monitor(tx, monitor, region)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, action, Scope(row.org, row.project))
+    return row
+
+
+def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
+    """Refused managed_by_file: an edit of what a file says would be undone by the file."""
+    if is_managed(principal, row.managed_by, row.orphaned_at):
+        raise Refused("managed_by_file")

@@ -1,0 +1,22 @@
+"""Transactions of monitors: run check test."""
+
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+from ..tables import check_tests
+
+
+async def delete_trial(tx: Tx, uid: UUID) -> None:
+    await check_tests.delete_trial(tx, uid)
+
+
+async def insert_trial(
+    tx: Tx, uid: UUID, region: str, document: str | None, sealed: bytes | None, until: Instant
+) -> None:
+    await check_tests.insert_trial(tx, uid, region, document, sealed, until)
+
+
+async def take_answer(tx: Tx, uid: UUID) -> str | None:
+    """The answer, which is gone with that; None while there is none."""
+    return await check_tests.take_answer(tx, uid)

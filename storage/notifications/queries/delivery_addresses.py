@@ -1,0 +1,57 @@
+"""Reads of delivery addresses."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ...core.instant import Instant
+from ...engine.pools import Tx
+
+_COLUMNS: Final = """
+s.org, s.id, s.uid, s.page, g.uid, g.slug, g.title, g.visibility, n.domain, g.token_sealed, p.id,
+s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_sealed, s.created_at
+"""
+
+_FROM: Final = """
+from subscribers s join status_pages g on g.org = s.org and g.id = s.page
+  left join projects p on p.org = g.org and p.id = g.project
+  left join status_page_domains n on n.org = g.org and n.page = g.id
+"""
+
+_BY_KEY: Final = f"""
+select {_COLUMNS} {_FROM}
+  join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on s.org = t.org and s.id = t.id
+"""
+
+
+class SubscriberRow(msgspec.Struct, frozen=True):
+    """With what is told of the page in each mail; `project` is the page's."""
+
+    org: int
+    id: int
+    uid: UUID
+    page: int
+    page_uid: UUID
+    page_slug: str
+    page_title: str
+    page_visibility: str
+    page_domain: str | None
+    page_token_sealed: bytes | None
+    project: int | None
+    kind: str
+    address: str
+    confirmed_at: Instant | None
+    bounces: int
+    suspended_at: Instant | None
+    token_sealed: bytes
+    created_at: Instant
+
+
+async def select_subscribers_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[SubscriberRow]:
+    """Those that are still there."""
+    if not keys:
+        return []
+    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
+    return await tx.structs(SubscriberRow, _BY_KEY, orgs=orgs, ids=ids)

@@ -1,0 +1,40 @@
+"""Reads of escalation policies."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from ...engine.pools import Tx
+from ..rows import PolicyRow, TargetRow
+from ..tables.escalation_policies import _BY_UID, _COLUMNS, _FROM
+
+_OF_PROJECT = f"""
+select {_COLUMNS} {_FROM} where e.org = %(org)s and e.project = %(project)s order by e.id
+"""
+
+_TARGETS = """
+select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid), coalesce(c.name, s.name)
+from escalation_targets t
+  left join notification_channels c on c.org = t.org and c.id = t.channel
+  left join oncall_schedules s on s.org = t.org and s.id = t.schedule
+where t.org = %(org)s and t.policy = any(%(policies)s::int[])
+order by t.policy, t.step, t.place
+"""
+
+_UIDS = "select id, uid from escalation_policies where org = %(org)s and id = any(%(ids)s::int[])"
+
+
+async def select_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
+    return await tx.one(PolicyRow, _BY_UID, uid=uid)
+
+
+async def select_policies_of(tx: Tx, org: int, project: int) -> list[PolicyRow]:
+    return await tx.structs(PolicyRow, _OF_PROJECT, org=org, project=project)
+
+
+async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[TargetRow]:
+    """Of each policy its steps in order, and of each step its targets in order."""
+    return await tx.structs(TargetRow, _TARGETS, org=org, policies=sorted(policies))
+
+
+async def select_policy_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
+    return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))

@@ -1,0 +1,85 @@
+"""Row structs of oncall that other features or layers use, and their constants."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import SECOND, Instant
+from .rules.oncall_schedule import Override, Roster
+
+
+class PolicyRow(msgspec.Struct, frozen=True):
+    """`after_seconds` has one entry a step."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    name: str
+    repeat_last: bool
+    after_seconds: list[int]
+    created_at: Instant
+    updated_at: Instant
+
+
+class TargetRow(msgspec.Struct, frozen=True):
+    """Of `channel` and `schedule` one is None; `uid` and `name` are those of the other."""
+
+    policy: int
+    step: int
+    channel: int | None
+    schedule: int | None
+    uid: UUID
+    name: str
+
+
+class ScheduleRow(msgspec.Struct, frozen=True):
+    """`timezone` empty counts elapsed time; `has_calendar`: a token was asked for."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    name: str
+    anchor_at: Instant
+    shift_seconds: int
+    timezone: str
+    has_calendar: bool
+    created_at: Instant
+    updated_at: Instant
+
+    def roster(self, participants: Sequence[int]) -> Roster:
+        """As the rule reads it, with the keys of who takes turns."""
+        return Roster(
+            self.anchor_at, self.shift_seconds * SECOND, tuple(participants), self.timezone
+        )
+
+
+class ParticipantRow(msgspec.Struct, frozen=True):
+    schedule: int
+    channel: int
+    uid: UUID
+    name: str
+    enabled: bool
+
+
+class OverrideRow(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    schedule: int
+    schedule_uid: UUID
+    project: int
+    channel: int
+    channel_uid: UUID
+    channel_name: str
+    starts_at: Instant
+    ends_at: Instant
+    created_at: Instant
+
+    @property
+    def as_rule(self) -> Override:
+        return Override(self.id, self.channel, self.starts_at, self.ends_at)

@@ -1,0 +1,51 @@
+"""Transactions of retirement: delete monitor."""
+
+from uuid import UUID
+
+from ...accounts.rules.access import Principal
+from ...accounts.transactions.authorize import audit
+from ...core.refusal import Refused
+from ...engine.pools import Tx
+from ...monitors.rows import MonitorRow
+from ...monitors.tables import compositions, monitors
+from ...monitors.transactions.edit_monitor import _EDIT
+from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
+from ...monitors.transactions.monitor_audit import target_of
+from ...scheduling.tables import shards as schedules
+from ...scheduling.tables import work_queues as queues
+from ...services.queries import service_revisions
+from ...services.rules.epoch import counts_on
+from ...services.tables import service_revisions as declarations
+from .end_outage_of_deleted import end_with_monitor
+
+
+async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+    """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
+    is made of it, or where a service is declared of it."""
+    await compositions.hold_compositions_around(tx, monitor)
+    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    expect_unmanaged_monitor(principal, row)
+    await expect_unused(tx, row)
+    await compositions.depart(tx, (row.org, row.id), tx.now)
+    await queues.drop_jobs_of(tx, [(row.org, row.id)])
+    await schedules.raise_generation(tx, row.shard)
+    await end_with_monitor(tx, row)
+    await monitors.delete_monitor(tx, row.org, row.id)
+    await audit(tx, principal, row.org, "monitor.delete", target_of(row))
+    return row
+
+
+async def expect_unused(tx: Tx, row: MonitorRow) -> None:
+    """Refused in_use where something counts on it: a monitor that depends on it, a composite, a
+    service whose declaration is in force or to come. The project's compositions are held."""
+    edges = await monitors.select_dependencies(tx, row.org, row.project)
+    if any(row.id in wanted for wanted in edges.values()):
+        raise Refused("in_use")
+    parent = await compositions.select_parent_slug(tx, (row.org, row.id))
+    if parent is not None:
+        raise Refused("in_use", "children", f"it is part of {parent}")
+    # Whoever declares holds the project too.
+    declaring = await declarations.select_declaring(tx, row.org, [row.id])
+    for revisions in (await service_revisions.select_revisions(tx, declaring)).values():
+        if counts_on(revisions, tx.now, row.id):
+            raise Refused("in_use")

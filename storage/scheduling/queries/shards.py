@@ -1,0 +1,45 @@
+"""Reads of shards."""
+
+from collections.abc import Sequence
+
+from ...core.instant import Instant
+from ...core.time_span import Span, merged
+from ...engine.pools import Tx
+from ..tables.shards import Shard
+
+_SHARDS = """
+select id, org, region, reserved_through, generation, sealed_through, finished_through,
+  figured_through
+from shards where region = any(%(regions)s) or %(all)s order by id
+"""
+
+_MAINTENANCES = """
+select m.id, x.starts_at, least(x.ends_at, coalesce(x.cancel_effective_at, x.ends_at))
+from maintenances x join known_monitors m on m.org = x.org and m.project = x.project
+  and (x.monitor is null or x.monitor = m.id)
+where (m.shard = %(shard)s or m.id = any(%(monitors)s)) and x.archived_at is null
+  and x.ends_at > at(%(after)s) and x.id <> %(apart_from)s
+"""
+
+
+async def select_shards(tx: Tx, regions: Sequence[str] | None = None) -> list[Shard]:
+    return await tx.structs(Shard, _SHARDS, regions=list(regions or ()), all=regions is None)
+
+
+async def select_maintenances(
+    tx: Tx,
+    after: Instant,
+    *,
+    shard: int = 0,
+    monitors: Sequence[int] = (),
+    apart_from: int = 0,
+) -> dict[int, list[Span]]:
+    """What ends after an instant, by monitor and merged; a project's stands at each of its own.
+    `apart_from` is one that is left out."""
+    rows = await tx.rows(
+        _MAINTENANCES, shard=shard, monitors=list(monitors), after=after, apart_from=apart_from
+    )
+    found: dict[int, list[Span]] = {}
+    for monitor, starts, ends in rows:
+        found.setdefault(monitor, []).append(Span(starts, ends))
+    return {monitor: merged(spans) for monitor, spans in found.items()}

@@ -1,0 +1,90 @@
+"""Reads of service revisions."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from ...core.instant import Instant
+from ...core.key import Key
+from ...engine.pools import Tx
+from ..rows import EpochRow, Noted
+from ..rules.epoch import Revision
+from ..rules.service_health import MissingData, Mode, Policies, RegionMode
+from ..tables import service_revisions as service_revisions_table
+
+_SELECT = """
+select r.org, r.service, r.revision, r.uid, r.effective_at, r.governs_from, r.monitors, r.sli,
+  r.mode, r.healthy_min, r.degraded_min, r.region_mode, r.healthy_min_regions,
+  r.degraded_min_regions, r.missing_data, r.active_multiplier, r.active_floor_us
+from service_revisions r
+"""
+
+_OF_SERVICES = f"""
+{_SELECT} join unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
+  on k.org = r.org and k.service = r.service
+order by r.org, r.service, r.revision
+"""
+
+_NOTED = """
+select r.revision, r.created_at, u.uid, r.created_by_label
+from service_revisions r left join users u on u.id = r.created_by
+where r.org = %(org)s and r.service = %(service)s order by r.revision
+"""
+
+
+async def select_revisions(tx: Tx, services: Iterable[Key]) -> dict[Key, list[Revision]]:
+    """All of each, in the order of their numbers."""
+    keys = list(services)
+    rows = await tx.rows(_OF_SERVICES, orgs=[k[0] for k in keys], services=[k[1] for k in keys])
+    found: dict[Key, list[Revision]] = {key: [] for key in keys}
+    for org, service, *rest in rows:
+        found[org, service].append(_revision(*rest))
+    return found
+
+
+async def select_noted(tx: Tx, key: Key) -> list[Noted]:
+    return await tx.structs(Noted, _NOTED, org=key[0], service=key[1])
+
+
+def _revision(
+    revision: int,
+    uid: UUID,
+    effective_at: Instant,
+    governs_from: Instant,
+    monitors: list[int],
+    sli: list[int],
+    mode: str,
+    healthy_min: int,
+    degraded_min: int,
+    region_mode: str,
+    healthy_min_regions: int,
+    degraded_min_regions: int,
+    missing_data: str,
+    active_multiplier: int,
+    active_floor_us: int,
+) -> Revision:
+    policies = Policies(
+        mode=Mode(mode),
+        healthy_min=healthy_min,
+        degraded_min=degraded_min,
+        region_mode=RegionMode(region_mode),
+        healthy_min_regions=healthy_min_regions,
+        degraded_min_regions=degraded_min_regions,
+        missing_data=MissingData(missing_data),
+        active_multiplier=active_multiplier,
+        active_floor_us=active_floor_us,
+    )
+    return Revision(
+        revision=revision,
+        uid=uid,
+        effective_at=effective_at,
+        governs_from=governs_from,
+        monitors=tuple(monitors),
+        sli=tuple(sli),
+        policies=policies,
+    )
+
+
+async def select_epochs(tx: Tx, services: Iterable[Key]) -> dict[Key, list[EpochRow]]:
+    """Those that are written down, in the order of their time: an edit that was long on its way has
+    its epoch numbered after a later one's."""
+    return await service_revisions_table.select_epochs(tx, services)

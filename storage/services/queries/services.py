@@ -1,0 +1,27 @@
+"""Reads of services."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ...core.key import Key
+from ...engine.pools import Tx
+from ..rows import ServiceRow
+from ..tables import services as services_table
+from ..tables.services import COLUMNS, FROM
+
+_OF_PROJECT = f"""
+select {COLUMNS} {FROM} where s.org = %(org)s and s.project = %(project)s order by s.slug
+"""
+
+
+async def select_services_of_project(tx: Tx, org: int, project: int) -> list[ServiceRow]:
+    """By slug."""
+    return await tx.structs(ServiceRow, _OF_PROJECT, org=org, project=project)
+
+
+async def select_service(tx: Tx, uid: UUID) -> ServiceRow | None:
+    return await services_table.select_service(tx, uid)
+
+
+async def select_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, ServiceRow]:
+    return await services_table.select_services(tx, keys)

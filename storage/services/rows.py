@@ -1,0 +1,59 @@
+"""Row structs of services that other features or layers use, and their constants."""
+
+from uuid import UUID
+
+import msgspec
+
+from ..core.instant import Instant
+from ..core.key import Key
+
+
+class EpochRow(msgspec.Struct, frozen=True):
+    org: int
+    service: int
+    seq: int
+    uid: UUID
+    revision: int
+    effective_at: Instant
+    snapshot_hash: str
+    members: int
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """Who declared a revision, and when. The label is empty where nobody did."""
+
+    revision: int
+    created_at: Instant
+    author: UUID | None
+    label: str
+
+
+class ServiceRow(msgspec.Struct, frozen=True):
+    """A whole service as it stands; keys of what it refers to stand beside their ids."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    slug: str
+    name: str
+    description: str
+    escalation_policy: int | None
+    escalation_policy_uid: UUID | None
+    oncall_schedule: int | None
+    oncall_schedule_uid: UUID | None
+    managed_by: str
+    materialization_start: Instant | None
+    sealed_through: Instant | None
+    backfill_from: Instant | None
+    created_at: Instant
+    updated_at: Instant
+    # As of a monitor.
+    bundle_uid: str | None = None
+    bundle_path: str = ""
+    orphaned_at: Instant | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.org, self.id

@@ -1,0 +1,50 @@
+"""Transactions of services: repair figures."""
+
+from ...core.instant import DAY, HOUR, Instant
+from ...core.key import Key
+from ...core.time_span import Span
+from ...engine.pools import Tx
+from ...figures import tables as figures
+from ...figures.tables import DueRestatement
+from ...figures.transactions import _put_hours
+from ...monitors.tables import compositions
+from ..tables import service_revisions as declarations
+from ..tables import services
+from .seal_services import restate_services
+
+
+async def restate(tx: Tx, item: DueRestatement) -> None:
+    """Makes the figures of a range again, all levels in this transaction, with those of every
+    composite and of every service that the monitor was part of in its hours.
+
+    Held against a roll-up in progress: what that has written already is made again, and what it has
+    not begun yet will be made from all that is known now. What else was learnt late of the same
+    hours is made good with it: after a long absence that is much, and each time costs as much.
+    """
+    key = (item.org, item.monitor)
+    start = Instant(item.from_at - item.from_at % HOUR)
+    whole = Instant(item.to_at + (-item.to_at) % HOUR)
+    above = await compositions.select_above(tx, item.org, [item.monitor], Span(start, whole))
+    part = [monitor for _, monitor in (key, *above)]
+    told = await services.lock_services(tx, await declarations.select_declaring(tx, item.org, part))
+    types = await figures.lock_types(tx, sorted([key, *above]))
+    await figures.delete_covered_restatements(tx, key, start, whole)
+    by_figured: dict[Instant, dict[Key, str]] = {}
+    for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
+        by_figured.setdefault(figured, {})[one] = types[one]
+    for figured, group in by_figured.items():
+        end = min(whole, figured)
+        if start < end:
+            await _restate(tx, group, start, end, figured)
+    await restate_services(tx, told, Span(start, whole))
+    await figures.delete_restatement(tx, item.org, item.id)
+
+
+async def _restate(
+    tx: Tx, types: dict[Key, str], start: Instant, end: Instant, figured: Instant
+) -> None:
+    await _put_hours(tx, types, start, end)
+    day = Instant(start - start % DAY)
+    while Instant(day + DAY) <= figured and day < end:
+        await figures.put_days(tx, list(types), day)
+        day = Instant(day + DAY)

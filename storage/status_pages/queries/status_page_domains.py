@@ -1,0 +1,16 @@
+"""Reads of status page domains."""
+
+from typing import Final
+
+from ...engine.pools import Tx
+
+_LISTED: Final = """
+select n.domain, g.slug from status_page_domains n
+  join status_pages g on g.org = n.org and g.id = n.page
+where g.visibility = 'listed'
+"""
+
+
+async def select_domains(tx: Tx) -> dict[str, str]:
+    """Each name with the slug of its page, where anybody may read that."""
+    return dict(await tx.rows(_LISTED))
