@@ -1,1 +1,1 @@
-"""Configuration: its schema, loading, roles, HTTP options, egress and logs."""
+"""Configuration: its schema, loading, roles, egress and logs."""

@@ -28,7 +28,7 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.incidents.tables import incident_escalations as ladders
 from ...storage.incidents.transactions.escalate_incident import climb_due_ladder
-from ..runtime.loop_runner import Wake
+from ..runtime.wake_event import Wake
 
 log = logging.getLogger("leadline.alert_processor")
 

@@ -13,7 +13,7 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.connect import listening
 from ...storage.engine.edit_notify import tell_edited
 from ...storage.engine.pools import Pool
-from ..runtime.loop_runner import Wake
+from ..runtime.wake_event import Wake
 
 PAUSE_SECONDS: Final = 5.0
 

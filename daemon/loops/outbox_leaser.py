@@ -35,7 +35,7 @@ from ...storage.notifications.tables.outbox_deliveries import (
 )
 from ...storage.notifications.transactions.lease_deliveries import Claim, Delivery, lease_deliveries
 from ...storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
-from ..runtime.loop_runner import Wake
+from ..runtime.wake_event import Wake
 from .delivery_sender import carry, kind_of
 from .subscriber_sender import note_end, pass_on_all
 

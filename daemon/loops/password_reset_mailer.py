@@ -26,7 +26,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Tx
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
-from ..runtime.loop_runner import Wake
+from ..runtime.wake_event import Wake
 
 log = logging.getLogger("leadline.password_reset_mailer")
 

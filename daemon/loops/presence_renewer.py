@@ -16,7 +16,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
 from ...storage.scheduling.tables import presences
-from ..runtime.loop_runner import Wake
+from ..runtime.wake_event import Wake
 
 log = logging.getLogger("leadline.presence_renewer")
 

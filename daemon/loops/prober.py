@@ -29,7 +29,7 @@ from ...storage.scheduling.rules.run_batch import Slice
 from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.scheduling.tables import work_queues as queues
 from ...storage.scheduling.tables.work_queues import LeasedJob, LeasedSlice
-from ..runtime.loop_runner import Wake
+from ..runtime.wake_event import Wake
 from .check_cache import Catalogue, Entry
 from .check_test_worker import Trials
 from .result_recorder import Recorder

@@ -75,10 +75,11 @@ from ..loops import (
 )
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
-from ..runtime.loop_runner import Wake, keep_going
 from ..runtime.sd_notify import keep_alive, notify
 from ..runtime.supervisor import Beats, Supervisor
+from ..runtime.wake_event import Wake
 from .first_start import Founder, found, load_keyring
+from .loop_runner import keep_going
 from .metrics import Metrics
 from .startup_message import say_ready
 from .wiring import House, Pools, build, context_of, make_clock

@@ -28,14 +28,6 @@ from ...storage.results.event_bus import Bus
 from ...storage.scheduling.tables import presences
 from ..config.config_schema import Settings
 from ..config.egress_setup import way_out
-from ..config.http_options import (
-    gate_bounds,
-    mail_of,
-    options_of,
-    record_bounds,
-    regions_of,
-    reserved_regions,
-)
 from ..config.roles import PARTS, Part, Role
 from ..loops.alert_processor import Watcher
 from ..loops.cache_invalidator import Edits
@@ -59,6 +51,14 @@ from ..loops.schedule_ticker import Ticker
 from ..loops.service_evaluator import Evaluator
 from ..loops.service_sealer import ServiceSealer
 from ..runtime import limits
+from .http_options import (
+    gate_bounds,
+    mail_of,
+    options_of,
+    record_bounds,
+    regions_of,
+    reserved_regions,
+)
 
 
 @dataclass(slots=True)

@@ -1,32 +1,24 @@
-"""Reads of oncall uses."""
+"""What uses an escalation policy or an on-call schedule: neither may be deleted then."""
 
 from ...engine.pools import Tx
 
-_IS_NAMED = """
-select exists (select from monitors where org = %(org)s and escalation_policy = %(id)s)
+_POLICY_IS_USED = """
+select exists (select from monitors where org = %(org)s and escalation_policy = %(key)s)
+  or exists (select from services where org = %(org)s and escalation_policy = %(key)s)
 """
-
-_NAMES_SCHEDULE = """
+_SCHEDULE_IS_USED = """
 select exists (select from escalation_targets where org = %(org)s and schedule = %(key)s)
+  or exists (select from services where org = %(org)s and oncall_schedule = %(key)s)
 """
 
 
-async def is_named_by_monitor(tx: Tx, org: int, policy: int) -> bool:
-    found: bool = await tx.value(_IS_NAMED, org=org, id=policy)
+async def is_policy_used(tx: Tx, org: int, policy: int) -> bool:
+    """Whether a monitor or a service names the escalation policy."""
+    found: bool = await tx.value(_POLICY_IS_USED, org=org, key=policy)
     return found
 
 
-async def names_schedule(tx: Tx, org: int, schedule: int) -> bool:
-    found: bool = await tx.value(_NAMES_SCHEDULE, org=org, key=schedule)
-    return found
-
-
-_NAMES_POLICY = """
-select exists (select from services where org = %(org)s and escalation_policy = %(key)s)
-"""
-
-
-async def names_policy(tx: Tx, org: int, policy: int) -> bool:
-    """Whether any service is paged by the ladder."""
-    found: bool = await tx.value(_NAMES_POLICY, org=org, key=policy)
+async def is_schedule_used(tx: Tx, org: int, schedule: int) -> bool:
+    """Whether an escalation policy or a service names the on-call schedule."""
+    found: bool = await tx.value(_SCHEDULE_IS_USED, org=org, key=schedule)
     return found

@@ -76,9 +76,7 @@ async def replace_policy(
 async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
     """Refused not_found, forbidden, and in_use where a monitor or a service names it."""
     row = await _lock(tx, principal, policy)
-    if await oncall_uses.is_named_by_monitor(tx, row.org, row.id):
-        raise Refused("in_use")
-    if await oncall_uses.names_policy(tx, row.org, row.id):
+    if await oncall_uses.is_policy_used(tx, row.org, row.id):
         raise Refused("in_use")
     await policies.delete_policy(tx, row)
     await audit(tx, principal, row.org, "escalation_policy.delete", _target(row))

@@ -16,7 +16,6 @@ from ...core.instant import SECOND, Instant
 from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...services.tables import services
 from ..queries import oncall_schedules, oncall_uses
 from ..rows import ScheduleRow
 from ..rules.escalation import TargetKind
@@ -76,9 +75,7 @@ async def delete_schedule(tx: Tx, principal: Principal, schedule: UUID) -> None:
     """Its overrides go with it. Refused not_found, forbidden, and in_use where a ladder or a
     service names it."""
     row = await lock_for_edit(tx, principal, schedule)
-    if await oncall_uses.names_schedule(tx, row.org, row.id):
-        raise Refused("in_use")
-    if await services.names_schedule(tx, row.org, row.id):
+    if await oncall_uses.is_schedule_used(tx, row.org, row.id):
         raise Refused("in_use")
     await oncall.delete_schedule(tx, row)
     await audit(tx, principal, row.org, "oncall_schedule.delete", target_of(row))

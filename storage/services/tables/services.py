@@ -54,9 +54,6 @@ update services set materialization_start = at(%(start)s), sealed_through = at(%
 where org = %(org)s and id = %(service)s
 """
 _DELETE = "delete from services where org = %(org)s and id = %(service)s"
-_NAMES_SCHEDULE = """
-select exists (select from services where org = %(org)s and oncall_schedule = %(key)s)
-"""
 _BY_KEYS = f"""
 select {COLUMNS} {FROM}
 where (s.org, s.id) in (select * from unnest(%(orgs)s::int[], %(services)s::int[]))
@@ -188,11 +185,6 @@ async def begin_time(tx: Tx, key: Key, start: Instant, backfill_from: Instant | 
 async def delete_service(tx: Tx, key: Key) -> None:
     """What was declared and aimed at, its edges and episodes go with it."""
     await tx.execute(_DELETE, org=key[0], service=key[1])
-
-
-async def names_schedule(tx: Tx, org: int, schedule: int) -> bool:
-    found: bool = await tx.value(_NAMES_SCHEDULE, org=org, key=schedule)
-    return found
 
 
 _INSERT_SERVICE_ALERTINGS = """

@@ -11,7 +11,7 @@ import msgspec
 import trio
 
 from leadline.daemon.loops.outbox_leaser import Leaser
-from leadline.daemon.runtime.loop_runner import keep_going
+from leadline.daemon.process.loop_runner import keep_going
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.senders import Means

@@ -11,7 +11,7 @@ from uuid import UUID
 import trio
 
 from leadline.daemon.loops.outbox_leaser import Leaser
-from leadline.daemon.runtime.loop_runner import keep_going
+from leadline.daemon.process.loop_runner import keep_going
 from leadline.probes.senders.send_result import Means
 from leadline.storage.accounts.rules.access import Kind as PrincipalKind
 from leadline.storage.accounts.rules.access import Membership, Principal, Role

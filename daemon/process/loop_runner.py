@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ...storage.core.refusal import Unavailable
-from .wake_event import Wake
-
-__all__ = ["Wake", "keep_going"]
+from ..runtime.wake_event import Wake
 
 log = logging.getLogger("leadline.loop_runner")
 

@@ -6,7 +6,7 @@ from ...http.wire.admission_control import Bounds
 from ...http.wire.agent_credential import configured_agents
 from ...http.wire.options import Options
 from ...probes.senders.mail_settings import MailSettings
-from .config_schema import Change, Gate, Pull, Settings, sign_on_of
+from ..config.config_schema import Change, Gate, Pull, Settings, sign_on_of
 
 
 def gate_bounds(gate: Gate) -> Bounds:
