@@ -22,7 +22,8 @@ from ...storage.core.instant import Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import CannotOpen, Keyring
 from ...storage.engine.pools import Pool
-from ...storage.monitors.tables.check_tests import Trial, answer_trial, lease_trials
+from ...storage.monitors.rows import Trial
+from ...storage.monitors.tables.check_tests import answer_trial, lease_trials
 from ...storage.monitors.transactions.check_test_document import TrialDocument, open_document
 
 log = logging.getLogger("leadline.check_test_worker")

@@ -8,7 +8,7 @@ from typing import Final
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.figures import tables as figures
-from ...storage.figures.tables import DueRestatement
+from ...storage.figures.rows import DueRestatement
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.services.transactions.repair_figures import restate
 

@@ -11,7 +11,7 @@ from ...storage.figures.transactions import chunks, roll_up_hour, watermark_of_s
 from ...storage.results.tables import sealing as seals
 from ...storage.results.transactions.seal_windows import seal_windows
 from ...storage.scheduling.queries import shards as shards_queries
-from ...storage.scheduling.tables.shards import Shard
+from ...storage.scheduling.rows import Shard
 
 log = logging.getLogger("leadline.monitor_sealer")
 

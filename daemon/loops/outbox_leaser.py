@@ -18,6 +18,7 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
+from ...storage.notifications.rows import Backlog
 from ...storage.notifications.rules.delivery_retry import (
     LEASE_LOST,
     LEASE_US,
@@ -28,11 +29,7 @@ from ...storage.notifications.rules.delivery_retry import (
     Status,
     rooms_beside,
 )
-from ...storage.notifications.tables.outbox_deliveries import (
-    Backlog,
-    is_delivery_due,
-    select_backlog,
-)
+from ...storage.notifications.tables.outbox_deliveries import is_delivery_due, select_backlog
 from ...storage.notifications.transactions.lease_deliveries import Claim, Delivery, lease_deliveries
 from ...storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
 from ..runtime.wake_event import Wake

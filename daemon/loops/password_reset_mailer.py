@@ -14,13 +14,9 @@ from uuid_utils.compat import uuid7
 
 from ...probes.senders import Means, NotDelivered
 from ...probes.senders.subscriber_mail import Letter, send_letter
+from ...storage.accounts.rows import ResetRequest
 from ...storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
-from ...storage.accounts.tables.password_resets import (
-    ResetRequest,
-    drop_request,
-    lease_requests,
-    put_off_request,
-)
+from ...storage.accounts.tables.password_resets import drop_request, lease_requests, put_off_request
 from ...storage.accounts.transactions.reset_password_by_mail import begin_reset
 from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.keyring import Keyring

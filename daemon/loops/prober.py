@@ -25,10 +25,10 @@ from ...storage.monitors.rows import Trouble
 from ...storage.monitors.tables.probe_errors import note_troubles
 from ...storage.results.rules.incoming_result import Arrival, Fate, Recorded
 from ...storage.scheduling.queries import shards
+from ...storage.scheduling.rows import LeasedJob, LeasedSlice
 from ...storage.scheduling.rules.run_batch import Slice
 from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.scheduling.tables import work_queues as queues
-from ...storage.scheduling.tables.work_queues import LeasedJob, LeasedSlice
 from ..runtime.wake_event import Wake
 from .check_cache import Catalogue, Entry
 from .check_test_worker import Trials

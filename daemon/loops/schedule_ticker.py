@@ -17,12 +17,12 @@ from ...storage.maintenance.tables.maintenances import is_any_over
 from ...storage.maintenance.transactions.recheck_after import resume_after
 from ...storage.monitors.rules.monitor import MonitorType, manner_of
 from ...storage.scheduling.queries import shards as shards_queries
+from ...storage.scheduling.rows import Shard
 from ...storage.scheduling.rules.due_queue import Timetable
 from ...storage.scheduling.rules.maintenance_window import withholds
 from ...storage.scheduling.rules.run_batch import DueWindow, Slice
 from ...storage.scheduling.rules.run_schedule import Manner, Term, Window
 from ...storage.scheduling.tables import shards as schedules
-from ...storage.scheduling.tables.shards import Shard
 from ...storage.scheduling.transactions.reserve_windows import reserve_windows, step_end
 
 log = logging.getLogger("leadline.schedule_ticker")

@@ -26,9 +26,9 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.notifications.queries.delivery_addresses import SubscriberRow
+from ...storage.notifications.rows import Leased
 from ...storage.notifications.rules.delivery_retry import Outcome
 from ...storage.notifications.rules.notification import BadPayload
-from ...storage.notifications.tables.outbox_deliveries import Leased
 from ...storage.notifications.transactions.lease_deliveries import Delivery
 from ...storage.status_pages.rules.status_page import Visibility
 from ...storage.status_pages.rules.subscription import CONFIRM_EVENT, Kind, Notice

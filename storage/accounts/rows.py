@@ -98,3 +98,18 @@ class MembershipRow(msgspec.Struct, frozen=True):
     email: str
     display_name: str
     last_active_at: Instant | None
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """`value` is JSON text, `secret_sealed` bound to `uid`."""
+
+    uid: UUID
+    value: str
+    secret_sealed: bytes | None
+
+
+class ResetRequest(msgspec.Struct, frozen=True):
+    """`attempts` counts this one."""
+
+    address: str
+    attempts: int

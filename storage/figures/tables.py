@@ -7,6 +7,7 @@ import msgspec
 from ..core.instant import Instant
 from ..core.key import Key
 from ..engine.pools import LockRank, Tx
+from .rows import DueRestatement
 
 _RESULTS = """
 select org, monitor, ts, up, msg from heartbeats
@@ -107,16 +108,6 @@ class Bucket(msgspec.Struct, frozen=True):
     excluded_us: int
     up: int
     total: int
-
-
-class DueRestatement(msgspec.Struct, frozen=True):
-    org: int
-    id: int
-    shard: int
-    monitor: int
-    from_at: Instant
-    to_at: Instant
-    attempts: int
 
 
 Sample = tuple[Instant, bool, bool]

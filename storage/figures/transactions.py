@@ -10,8 +10,8 @@ from ..core.instant import DAY, HOUR, SECOND, Instant
 from ..core.key import Key
 from ..engine.pools import Tx
 from ..results.tables import sealing as seals
+from ..scheduling.rows import Shard
 from ..scheduling.rules.run_schedule import LATE_ARRIVAL_US
-from ..scheduling.tables.shards import Shard
 from . import tables as figures
 from .queries.monitor_time import measure
 from .tables import Bucket

@@ -70,3 +70,23 @@ class TroubleRow(msgspec.Struct, frozen=True):
     monitor: int
     reason: str
     at: Instant
+
+
+class Trial(msgspec.Struct, frozen=True):
+    uid: UUID
+    document: str | None
+    document_sealed: bytes | None
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A monitor by all it may be referred to."""
+
+    id: int
+    uid: UUID
+    slug: str
+    type: str
+    shard: int
+    managed_by: str
+    bundle_uid: str | None
+    bundle_path: str
+    orphaned_at: Instant | None

@@ -36,3 +36,35 @@ class WebhookRow(msgspec.Struct, frozen=True):
     creator_uid: UUID | None
     creator_email: str | None
     created_at: Instant
+
+
+class Leased(msgspec.Struct, frozen=True):
+    """An event in hand, for a channel, a webhook, a page's subscribers or one of them. `payload` is
+    JSON text; `told_through` the last of a page's subscribers for whom a row was written; `thread`
+    what its conversation's first is called by the service, empty where it is not known."""
+
+    org: int
+    id: int
+    uid: UUID
+    destination: int
+    channel: int | None
+    webhook: int | None
+    page: int | None
+    subscriber: int | None
+    project: int | None
+    conversation: UUID
+    event: str
+    payload: str
+    attempts: int
+    told_through: int
+    thread: str
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """`failing` counts destinations; `oldest_us` is how long that has been due which nothing but us
+    keeps from going, 0 where there is nothing."""
+
+    pending: int
+    dead: int
+    failing: int
+    oldest_us: int

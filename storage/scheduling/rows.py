@@ -5,6 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
+from .rules.run_schedule import Term
 
 
 class PresenceRow(msgspec.Struct, frozen=True):
@@ -16,3 +17,82 @@ class PresenceRow(msgspec.Struct, frozen=True):
     version: str
     from_at: Instant
     through_at: Instant
+
+
+class Shard(msgspec.Struct, frozen=True):
+    id: int
+    org: int
+    region: str
+    reserved_through: Instant
+    generation: int
+    sealed_through: Instant
+    finished_through: Instant
+    figured_through: Instant
+
+
+class NewTerm(msgspec.Struct, frozen=True):
+    """A term as it is written; it begins no earlier than `from_at`."""
+
+    org: int
+    monitor: int
+    from_at: Instant
+    shard: int
+    anchor: Instant
+    interval_seconds: int
+    timeout_seconds: int
+    grace_seconds: int
+    enabled: bool
+
+    @classmethod
+    def of(cls, key: tuple[int, int], term: Term, from_at: Instant) -> "NewTerm":
+        return cls(
+            *key,
+            from_at,
+            term.shard,
+            term.anchor,
+            term.interval_us // 1_000_000,
+            term.timeout_us // 1_000_000,
+            term.grace_us // 1_000_000,
+            term.enabled,
+        )
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    uid: UUID
+    org: int
+    monitor: int
+    shard: int
+    reason: str
+    due: Instant
+    claim_until: Instant
+
+
+class LeasedSlice(msgspec.Struct, frozen=True):
+    id: int
+    shard: int
+    orgs: list[int]
+    monitors: list[int]
+    dues: list[Instant]
+    claim_untils: list[Instant]
+
+
+class OpenSlice(msgspec.Struct, frozen=True):
+    """Windows, the lists side by side, of which some may still be claimed."""
+
+    id: int
+    shard: int
+    orgs: list[int]
+    monitors: list[int]
+    dues: list[Instant]
+    seals: list[Instant]
+    claim_untils: list[Instant]
+
+
+class LeasedJob(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    uid: UUID
+    shard: int
+    monitor: int
+    reason: str
+    due_at: Instant

@@ -18,10 +18,10 @@ from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.queries import shards as shards_queries
+from leadline.storage.scheduling.rows import OpenSlice
 from leadline.storage.scheduling.rules.run_schedule import claimable_until
 from leadline.storage.scheduling.tables import presences
 from leadline.storage.scheduling.tables import work_queues as queues
-from leadline.storage.scheduling.tables.work_queues import OpenSlice
 from leadline.storage.scheduling.transactions.split_batch import parted
 from tests.support.worlds.world import World
 

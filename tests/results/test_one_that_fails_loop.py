@@ -17,8 +17,8 @@ from leadline.storage.core.key import Key
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rows import Restatement
 from leadline.storage.results.tables import results
-from leadline.storage.results.tables.results import Restatement
 from leadline.storage.results.transactions.record_missed_pushes import judge_silence
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service

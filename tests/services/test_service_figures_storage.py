@@ -32,7 +32,8 @@ from leadline.storage.maintenance.transactions.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
-from leadline.storage.results.tables.results import Restatement, insert_restatements
+from leadline.storage.results.rows import Restatement
+from leadline.storage.results.tables.results import insert_restatements
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.queries.service_reports import (
     select_burns,

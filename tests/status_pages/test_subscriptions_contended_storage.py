@@ -9,8 +9,8 @@ import trio
 
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Conflicted, Tx
+from leadline.storage.notifications.rows import Leased
 from leadline.storage.notifications.rules.delivery_retry import ROOMS, Outcome
-from leadline.storage.notifications.tables.outbox_deliveries import Leased
 from leadline.storage.notifications.transactions.lease_deliveries import Delivery, lease_deliveries
 from leadline.storage.notifications.transactions.settle_deliveries import settle_deliveries
 from leadline.storage.status_pages.transactions.edit_pages import delete_page

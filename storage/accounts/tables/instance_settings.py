@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-import msgspec
-
 from ...engine.pools import Tx
+from ..rows import SettingRow
 
 _SELECT = "select value::text from settings where name = %(name)s"
 _SELECT_WHOLE = """
@@ -17,14 +16,6 @@ on conflict (name) do update set value = excluded.value, updated_at = excluded.u
 returning uid
 """
 _PUT_SECRET = "update settings set secret_sealed = %(sealed)s where name = %(name)s"
-
-
-class SettingRow(msgspec.Struct, frozen=True):
-    """`value` is JSON text, `secret_sealed` bound to `uid`."""
-
-    uid: UUID
-    value: str
-    secret_sealed: bytes | None
 
 
 async def select_setting(tx: Tx, name: str) -> str | None:

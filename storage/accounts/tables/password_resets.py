@@ -7,6 +7,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import ResetRequest
 from ..rules.password_reset import LEASE_US, TTL_US
 
 # The same work for whatever address.
@@ -47,13 +48,6 @@ returning user_id
 """
 _FORGET: Final = "delete from password_resets where user_id = %(user)s"
 _DROP_EXPIRED: Final = "delete from password_resets where expires_at <= at(%(now)s)"
-
-
-class ResetRequest(msgspec.Struct, frozen=True):
-    """`attempts` counts this one."""
-
-    address: str
-    attempts: int
 
 
 class Recipient(msgspec.Struct, frozen=True):

@@ -9,12 +9,12 @@ import os
 from ...core.refusal import Refused
 from ...core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
 from ...engine.pools import Tx
-from ..rows import INSTANCE
+from ..rows import INSTANCE, ResetRequest
 from ..rules.access import Kind, Principal
 from ..rules.password_reset import is_passed_over
 from ..tables import password_resets, sessions, users
 from ..tables import password_resets as password_resets_table
-from ..tables.password_resets import Recipient, ResetRequest
+from ..tables.password_resets import Recipient
 from .authorize import audit
 
 NOT_GOOD = "is not good any more, or never was"

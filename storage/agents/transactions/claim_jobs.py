@@ -24,8 +24,9 @@ from ...monitors.queries.check_definitions import (
 from ...monitors.rows import Trouble
 from ...monitors.tables.probe_errors import note_troubles
 from ...scheduling.queries.region_workers import has_worker
+from ...scheduling.rows import OpenSlice
 from ...scheduling.tables import work_queues as queues
-from ...scheduling.tables.work_queues import LEASE_GRACE_SECONDS, OpenSlice
+from ...scheduling.tables.work_queues import LEASE_GRACE_SECONDS
 from ...scheduling.transactions.claim_canary_runs import take_runs
 from ...scheduling.transactions.split_batch import parted
 from ..rows import AgentRow

@@ -15,8 +15,9 @@ from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
+from ...monitors.rows import Named
 from ...monitors.rules.monitor_defaults import MonitorDefaults
-from ...monitors.tables.monitors import Named, select_names
+from ...monitors.tables.monitors import select_names
 from ...oncall.queries.escalation_policies import select_policies_of
 from ...oncall.queries.oncall_schedules import select_schedules_of
 from ...services.queries.services import select_services_of_project

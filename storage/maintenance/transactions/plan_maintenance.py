@@ -21,8 +21,8 @@ from ...core.time_span import Span, by_day
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import Supposing
 from ...monitors.tables import compositions, monitors
+from ...results.rows import Restatement
 from ...results.tables import results
-from ...results.tables.results import Restatement
 from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
 from ...scheduling.tables import shards as schedules

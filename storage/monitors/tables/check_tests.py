@@ -4,11 +4,10 @@ once it is answered or nobody waits any more."""
 from collections.abc import Sequence
 from uuid import UUID
 
-import msgspec
-
 from ...core.instant import Instant
 from ...engine.keyring import Place
 from ...engine.pools import Tx
+from ..rows import Trial
 
 _INSERT = """
 insert into trials (uid, region, document, document_sealed, created_at, claim_until)
@@ -27,12 +26,6 @@ _TAKE_ANSWER = (
 )
 _DELETE = "delete from trials where uid = %(uid)s"
 _DROP = "delete from trials where claim_until < at(%(before)s)"
-
-
-class Trial(msgspec.Struct, frozen=True):
-    uid: UUID
-    document: str | None
-    document_sealed: bytes | None
 
 
 def place_of(trial: UUID) -> Place:

@@ -4,11 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
-from ..rows import MonitorRow
+from ..rows import MonitorRow, Named
 
 COLUMNS = """
 m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
@@ -136,20 +134,6 @@ _SLUGS = "select slug from monitors where org = %(org)s and project = %(project)
 _DEPENDENCIES = """
 select id, depends_on from monitors where org = %(org)s and project = %(project)s
 """
-
-
-class Named(msgspec.Struct, frozen=True):
-    """A monitor by all it may be referred to."""
-
-    id: int
-    uid: UUID
-    slug: str
-    type: str
-    shard: int
-    managed_by: str
-    bundle_uid: str | None
-    bundle_path: str
-    orphaned_at: Instant | None
 
 
 async def select_monitors_by_key(

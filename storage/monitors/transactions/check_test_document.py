@@ -6,7 +6,8 @@ from uuid import UUID
 import msgspec
 
 from ...engine.keyring import Keyring
-from ..tables.check_tests import Trial, place_of
+from ..rows import Trial
+from ..tables.check_tests import place_of
 from .config_secrets import split
 from .monitor_draft import MonitorDraft
 

@@ -16,11 +16,10 @@ from ...accounts.transactions.authorize import audit_many
 from ...core.instant import SECOND, Instant
 from ...core.key import Key
 from ...engine.pools import Tx
+from ...scheduling.rows import NewJob, NewTerm
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
-from ...scheduling.tables.shards import NewTerm
-from ...scheduling.tables.work_queues import NewJob
 from ..tables import monitors
 
 # An extra run that nobody took up by then says nothing any more.

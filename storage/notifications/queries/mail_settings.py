@@ -12,7 +12,8 @@ import msgspec
 from ....probes.senders import Means
 from ....probes.senders.mail_settings import MailSettings
 from ....probes.senders.send_result import Mail
-from ...accounts.tables.instance_settings import SettingRow, select_whole_setting
+from ...accounts.rows import SettingRow
+from ...accounts.tables.instance_settings import select_whole_setting
 from ...engine.keyring import CannotOpen, Keyring, Place
 from ...engine.pools import Tx
 

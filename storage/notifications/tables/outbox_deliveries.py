@@ -15,6 +15,7 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import LockRank, Tx
+from ..rows import Backlog, Leased
 from ..rules.delivery_retry import (
     DESTINATION_HELD_MOST,
     FAILING_HELD_MOST,
@@ -213,28 +214,6 @@ where d.org = t.org and d.id = t.id
 """
 
 
-class Leased(msgspec.Struct, frozen=True):
-    """An event in hand, for a channel, a webhook, a page's subscribers or one of them. `payload` is
-    JSON text; `told_through` the last of a page's subscribers for whom a row was written; `thread`
-    what its conversation's first is called by the service, empty where it is not known."""
-
-    org: int
-    id: int
-    uid: UUID
-    destination: int
-    channel: int | None
-    webhook: int | None
-    page: int | None
-    subscriber: int | None
-    project: int | None
-    conversation: UUID
-    event: str
-    payload: str
-    attempts: int
-    told_through: int
-    thread: str
-
-
 class Due(msgspec.Struct, frozen=True):
     org: int
     id: int
@@ -427,16 +406,6 @@ async def drop_delivered(tx: Tx, before: Instant, most: int) -> int:
 async def drop_conversations(tx: Tx, before: Instant) -> int:
     """Those begun before of which nothing is kept and nothing more is to come."""
     return await tx.execute(_DROP_CONVERSATIONS, before=before)
-
-
-class Backlog(msgspec.Struct, frozen=True):
-    """`failing` counts destinations; `oldest_us` is how long that has been due which nothing but us
-    keeps from going, 0 where there is nothing."""
-
-    pending: int
-    dead: int
-    failing: int
-    oldest_us: int
 
 
 _BACKLOG = f"""

@@ -10,11 +10,10 @@ from ...core.key import Key
 from ...engine.pools import Tx
 from ..queries import delivery_addresses
 from ..queries.delivery_addresses import SubscriberRow
-from ..rows import ChannelRow, WebhookRow
+from ..rows import ChannelRow, Leased, WebhookRow
 from ..rules.delivery_retry import LEASE_LOST, Rooms, allot, is_lost
 from ..tables import channels, webhooks
 from ..tables import outbox_deliveries as deliveries
-from ..tables.outbox_deliveries import Leased
 
 
 @dataclass(frozen=True, slots=True, eq=False)

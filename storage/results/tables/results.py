@@ -16,6 +16,7 @@ from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import LockRank, Tx
 from ...monitors.rules.monitor_state import Flip
+from ..rows import Restatement
 from ..rules.incoming_result import Arrival
 
 _ITEM = """
@@ -182,17 +183,6 @@ class LockedState(msgspec.Struct, frozen=True):
     project_uid: UUID
     revision: int
     updated_at: Instant
-
-
-class Restatement(msgspec.Struct, frozen=True):
-    """A stretch whose figures were made before something about it was known."""
-
-    org: int
-    shard: int
-    monitor: int
-    from_at: Instant
-    to_at: Instant
-    reason: str = "late_result"
 
 
 class StateWrite(msgspec.Struct, frozen=True):

@@ -9,9 +9,9 @@ from ...monitors.rules.monitor_state import hold_us
 from ...scheduling.rules.run_schedule import Term
 from ...scheduling.tables import shards as schedules
 from ..queries import longest_freshness
+from ..rows import Restatement
 from ..rules.incoming_result import Arrival
 from ..tables import results
-from ..tables.results import Restatement
 
 
 def passed(arrivals: Iterable[Arrival], fences: Mapping[int, Instant]) -> list[Arrival]:

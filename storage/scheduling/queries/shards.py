@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...core.instant import Instant
 from ...core.time_span import Span, merged
 from ...engine.pools import Tx
-from ..tables.shards import Shard
+from ..rows import Shard
 
 _SHARDS = """
 select id, org, region, reserved_through, generation, sealed_through, finished_through,

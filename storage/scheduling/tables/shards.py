@@ -11,6 +11,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import NewTerm, Shard
 from ..rules.run_batch import Slice, Spared
 from ..rules.run_schedule import Term
 
@@ -110,44 +111,6 @@ sliced as (
   returning id, first_due, orgs, monitors)
 select (select count(*) from moved), coalesce((select array_agg(id order by id) from sliced), '{}')
 """
-
-
-class Shard(msgspec.Struct, frozen=True):
-    id: int
-    org: int
-    region: str
-    reserved_through: Instant
-    generation: int
-    sealed_through: Instant
-    finished_through: Instant
-    figured_through: Instant
-
-
-class NewTerm(msgspec.Struct, frozen=True):
-    """A term as it is written; it begins no earlier than `from_at`."""
-
-    org: int
-    monitor: int
-    from_at: Instant
-    shard: int
-    anchor: Instant
-    interval_seconds: int
-    timeout_seconds: int
-    grace_seconds: int
-    enabled: bool
-
-    @classmethod
-    def of(cls, key: tuple[int, int], term: Term, from_at: Instant) -> "NewTerm":
-        return cls(
-            *key,
-            from_at,
-            term.shard,
-            term.anchor,
-            term.interval_us // 1_000_000,
-            term.timeout_us // 1_000_000,
-            term.grace_us // 1_000_000,
-            term.enabled,
-        )
 
 
 async def found_shard(tx: Tx, org: int, region: str, now: Instant) -> int:

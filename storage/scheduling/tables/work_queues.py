@@ -13,6 +13,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
+from ..rows import LeasedJob, LeasedSlice, NewJob, OpenSlice
 
 # What stands under a process's own name without being in its hands is taken up again after this.
 AGAIN_AFTER_SECONDS = 5
@@ -177,47 +178,6 @@ _DROP_JOBS_OF = """
 delete from jobs where (org, monitor) in (
   select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
-
-
-class NewJob(msgspec.Struct, frozen=True):
-    uid: UUID
-    org: int
-    monitor: int
-    shard: int
-    reason: str
-    due: Instant
-    claim_until: Instant
-
-
-class LeasedSlice(msgspec.Struct, frozen=True):
-    id: int
-    shard: int
-    orgs: list[int]
-    monitors: list[int]
-    dues: list[Instant]
-    claim_untils: list[Instant]
-
-
-class OpenSlice(msgspec.Struct, frozen=True):
-    """Windows, the lists side by side, of which some may still be claimed."""
-
-    id: int
-    shard: int
-    orgs: list[int]
-    monitors: list[int]
-    dues: list[Instant]
-    seals: list[Instant]
-    claim_untils: list[Instant]
-
-
-class LeasedJob(msgspec.Struct, frozen=True):
-    org: int
-    id: int
-    uid: UUID
-    shard: int
-    monitor: int
-    reason: str
-    due_at: Instant
 
 
 async def lease_slices(

@@ -9,11 +9,11 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
+from ..rows import OpenSlice
 from ..rules.run_batch import CANARY
 from ..rules.run_schedule import CLAIMABLE_US
 from ..tables import canary_runs
 from ..tables import work_queues as queues
-from ..tables.work_queues import OpenSlice
 from .split_batch import parted
 
 # Slices looked through at a time, and how often: those that cannot be taken stand before others.

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from ...core.instant import MINUTE, Instant
 from ...engine.pools import Tx
+from ..rows import Shard
 from ..rules.run_batch import DueWindow, Slice, cut
 from ..tables import shards as schedules
-from ..tables.shards import Shard
 
 # One statement moves at most this much of a schedule: after an outage it takes several.
 STEP_US = MINUTE

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from ..tables.work_queues import OpenSlice
+from ..rows import OpenSlice
 
 
 def parted(item: OpenSlice, positions: Collection[int]) -> tuple[OpenSlice, OpenSlice | None]:

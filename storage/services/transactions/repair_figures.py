@@ -5,7 +5,7 @@ from ...core.key import Key
 from ...core.time_span import Span
 from ...engine.pools import Tx
 from ...figures import tables as figures
-from ...figures.tables import DueRestatement
+from ...figures.rows import DueRestatement
 from ...figures.transactions import _put_hours
 from ...monitors.tables import compositions
 from ..tables import service_revisions as declarations

@@ -9,10 +9,10 @@ from uuid import UUID
 import msgspec
 
 from ...engine.pools import Tx
+from ...notifications.rows import Leased
 from ...notifications.rules.notification import NOTICE_EVENT, BadPayload, Topic
 from ...notifications.tables import outbox
 from ...notifications.tables import outbox_deliveries as deliveries
-from ...notifications.tables.outbox_deliveries import Leased
 from ..queries.status_page_incidents import select_page_incident
 from ..queries.status_pages import about_of, select_bindings, select_frame, select_page
 from ..rules.status_page import Visibility
