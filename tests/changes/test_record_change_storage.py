@@ -146,9 +146,9 @@ _RECORDS = st.lists(
 @settings(max_examples=examples(75))
 @given(records=_RECORDS)
 async def test_whatever_is_said_at_once_leaves_changes_and_each_hears_what_became_of_its_word(
-    databases: Databases, template: str, records: list[Record]
+    databases: Databases, world_template: str, records: list[Record]
 ) -> None:
-    dsn = databases.lend(template)
+    dsn = databases.lend(world_template)
     async with small_world(dsn) as world:
         service = await make_service(world, "shop")
         told: list[tuple[Record, Recorded]] = []

@@ -32,10 +32,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 async def names(nursery: trio.Nursery) -> Names:
     """A nameserver on a port of its own, by UDP and TCP."""
     names = Names()
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    names.port = listeners[0].socket.getsockname()[1]
-    sock = trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM)
-    await sock.bind(("127.0.0.1", names.port))
+    while True:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        names.port = listeners[0].socket.getsockname()[1]
+        sock = trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM)
+        try:
+            await sock.bind(("127.0.0.1", names.port))
+            break
+        except OSError:
+            # Another test has this port for UDP.
+            sock.close()
+            await listeners[0].aclose()
 
     async def by_udp() -> None:
         with sock:

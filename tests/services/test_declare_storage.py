@@ -187,9 +187,9 @@ _RULES = st.lists(
 @given(_RULES, st.lists(_RULES, min_size=1, max_size=4))
 @settings(max_examples=examples(75), deadline=None)
 async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
-    databases: Databases, template: str, first: list[Rule], edits: list[list[Rule]]
+    databases: Databases, world_template: str, first: list[Rule], edits: list[list[Rule]]
 ) -> None:
-    dsn = databases.lend(template)
+    dsn = databases.lend(world_template)
     try:
         async with small_world(dsn) as world:
             service = await make(world)

@@ -59,10 +59,10 @@ _EDITS = st.lists(
 @settings(max_examples=examples(100))
 @given(edits=_EDITS)
 async def test_the_graph_of_every_instant_is_what_was_put_last_by_then(
-    databases: Databases, template: str, edits: list[tuple[int, set[int]]]
+    databases: Databases, world_template: str, edits: list[tuple[int, set[int]]]
 ) -> None:
     """Several edits of one instant are one: the last."""
-    dsn = databases.lend(template)
+    dsn = databases.lend(world_template)
     async with small_world(dsn) as world:
         keys = [await make(world, f"s{number}") for number in range(_SERVICES)]
         history: dict[int, set[int]] = {}
