@@ -65,7 +65,9 @@ def depends(graph: dict[int, set[int]], service: int, upstream: int) -> bool:
 @settings(max_examples=examples(100))
 @given(story=_STORY)
 async def test_both_ends_tell_the_same_and_what_a_walk_tells(
-    databases: Databases, world_template: str, story: Sequence[tuple[int, tuple[str, int, set[int]]]]
+    databases: Databases,
+    world_template: str,
+    story: Sequence[tuple[int, tuple[str, int, set[int]]]],
 ) -> None:
     dsn = databases.lend(world_template)
     async with small_world(dsn) as world:
