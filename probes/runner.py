@@ -12,23 +12,23 @@ from time import monotonic
 import trio
 
 from .check.check import Check
-from .check.condition_evaluation import Facts
-from .check.failure import Failed, Unobtainable
-from .check.loop_lag import Lag
-from .check.observation import Seen
+from .check.condition_evaluation import ProbeValues
+from .check.failure import LocalFailure, TargetFailure
+from .check.loop_lag import LoopLag
+from .check.observation import Observation
 from .check.phase_timer import Stopwatch, overdue
 from .check.result import (
     NETWORK_CLASSES,
     FailureClass,
-    Outcome,
     Phases,
     Result,
+    RunOutcome,
     UnknownReason,
     message,
 )
 from .kinds.condition_worker import hold, judged
-from .net.egress import Reach
-from .probe_kind import Kind, kind_of
+from .net.egress import Egress
+from .probe_kind import ProbeKind, kind_of
 
 # A run during which the loop stood still for longer says nothing about its target.
 STALL_US_MOST = 1_000_000
@@ -62,13 +62,13 @@ class _End:
         return self.failure is None and self.unknown is None
 
 
-async def run(check: Check, reach: Reach, now: Callable[[], int]) -> Result:
+async def run(check: Check, reach: Egress, now: Callable[[], int]) -> Result:
     """Probes once, with the check's retries, within its timeout. `now` gives µs since the epoch.
 
     Raises nothing but cancellation. `reach.lag.watch` must be running.
     """
     started_at = now()
-    began_us = Lag.now_us()
+    began_us = LoopLag.now_us()
     kind = kind_of(check.type)
     if kind is None:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
@@ -84,13 +84,13 @@ async def run(check: Check, reach: Reach, now: Callable[[], int]) -> Result:
     return _result(check, started_at, end, lagged=stalled_us > LAGGED_US)
 
 
-async def _offline(reach: Reach) -> bool:
+async def _offline(reach: Egress) -> bool:
     if reach.connectivity is None:
         return False
     return not await reach.connectivity.online(since=monotonic())
 
 
-async def _attempts(kind: Kind, check: Check, reach: Reach, now: Callable[[], int]) -> _End:
+async def _attempts(kind: ProbeKind, check: Check, reach: Egress, now: Callable[[], int]) -> _End:
     """Attempts until one is up; the last counts. A deadline met between two ends with the first."""
     end: _End | None = None
     watch = Stopwatch()
@@ -110,7 +110,7 @@ async def _attempts(kind: Kind, check: Check, reach: Reach, now: Callable[[], in
 
 
 async def _attempt(
-    kind: Kind, check: Check, reach: Reach, watch: Stopwatch, now: Callable[[], int]
+    kind: ProbeKind, check: Check, reach: Egress, watch: Stopwatch, now: Callable[[], int]
 ) -> _End:
     try:
         seen = await kind.probe(check, reach, watch)
@@ -123,9 +123,9 @@ async def _attempt(
             return _End(phases, seen.code, _verdict(seen))
         seen.facts.response_time_ms = phases.total_us // 1_000
         return _End(phases, seen.code, await _judge(check, seen.facts, reach))
-    except Failed as failed:
+    except TargetFailure as failed:
         return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
-    except Unobtainable as trouble:
+    except LocalFailure as trouble:
         return _End(watch.read(), unknown=trouble.reason)
     except Exception as error:
         return _End(watch.read(), unknown=UnknownReason.PROBE_BUG, bug=_place_of(error))
@@ -133,12 +133,12 @@ async def _attempt(
 
 def _timed_out(check: Check, watch: Stopwatch) -> _End:
     late, phases = overdue(watch), watch.read()
-    if isinstance(late, Unobtainable):
+    if isinstance(late, LocalFailure):
         return _End(phases, unknown=late.reason)
     return _unless_wanted(check, _End(phases, failure=late.failure))
 
 
-def _verdict(seen: Seen) -> FailureClass | None:
+def _verdict(seen: Observation) -> FailureClass | None:
     """The kind's own, for a check without conditions."""
     left_us, least_us = seen.facts.cert_expiry_us, seen.cert_left_us_least
     if left_us is not None and least_us is not None and left_us < least_us:
@@ -146,7 +146,7 @@ def _verdict(seen: Seen) -> FailureClass | None:
     return seen.failure
 
 
-async def _judge(check: Check, facts: Facts, reach: Reach) -> FailureClass | None:
+async def _judge(check: Check, facts: ProbeValues, reach: Egress) -> FailureClass | None:
     held = await judged(check.conditions, facts, reach)
     if facts.exhausted:
         return FailureClass.RESPONSE_TOO_LARGE
@@ -157,7 +157,7 @@ def _unless_wanted(check: Check, end: _End) -> _End:
     """`[CONNECTED] == false` holds where no connection could be made."""
     if end.failure in _UNCONNECTED and check.wants("CONNECTED"):
         response_time_ms = end.phases.total_us // 1_000
-        facts = Facts(connected=False, response_time_ms=response_time_ms)
+        facts = ProbeValues(connected=False, response_time_ms=response_time_ms)
         if end.phases.connect_us is None and hold(check.conditions, facts):
             end.failure = None
     return end
@@ -166,12 +166,12 @@ def _unless_wanted(check: Check, end: _End) -> _End:
 def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result:
     place = end.place or check.host
     if end.up:
-        outcome, said = Outcome.UP, ""
+        outcome, said = RunOutcome.UP, ""
     elif end.unknown is not None:
-        outcome, said = Outcome.UNKNOWN, message(FailureClass.PROBE_ERROR, place)
+        outcome, said = RunOutcome.UNKNOWN, message(FailureClass.PROBE_ERROR, place)
     else:
         assert end.failure is not None
-        outcome, said = Outcome.DOWN, message(end.failure, place)
+        outcome, said = RunOutcome.DOWN, message(end.failure, place)
     return Result(
         started_at=started_at,
         outcome=outcome,

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
 from leadline.storage.core.instant import Instant
-from leadline.storage.engine.embedded_layout import Place, environment, make_place
+from leadline.storage.engine.embedded_layout import EmbeddedLayout, environment, make_place
 from leadline.storage.engine.migrate import migrate
 from leadline.storage.engine.pools import Pool, open_pool
 from tests.support.processes.chromium import executable
@@ -211,7 +211,7 @@ def server_dsn() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _await_ready(place: Place, process: "subprocess.Popen[bytes]") -> None:
+def _await_ready(place: EmbeddedLayout, process: "subprocess.Popen[bytes]") -> None:
     pid_file = place.cluster / "postmaster.pid"
     while not (pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")):
         assert process.poll() is None, place.log.read_text()

@@ -8,9 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from ...probes.check.failure import Unobtainable
+from ...probes.check.failure import LocalFailure
 from ...probes.check.target import BadTarget, Url, read_url
-from ...probes.net.tls_contexts import HTTP_ALPN, Contexts
+from ...probes.net.tls_contexts import HTTP_ALPN, TlsContexts
 from ..config.config_schema import Settings
 
 CA_FILE: Final = "LEADLINE_CA_FILE"
@@ -18,17 +18,17 @@ _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AgentConfig:
     """`contexts` believes who vouches for the server, and holds what its TLS takes."""
 
     server: Url
-    contexts: Contexts
+    contexts: TlsContexts
     token: str = field(repr=False)
     region: str
     folder: Path
 
 
-class BadPlace(Exception):
+class BadAgentConfig(Exception):
     """A line for each fault."""
 
     def __init__(self, faults: list[str]) -> None:
@@ -36,8 +36,8 @@ class BadPlace(Exception):
         self.faults = faults
 
 
-def read_place(settings: Settings, environ: Mapping[str, str], folder: Path) -> Place:
-    """From what is configured and LEADLINE_CA_FILE; BadPlace with all faults."""
+def read_place(settings: Settings, environ: Mapping[str, str], folder: Path) -> AgentConfig:
+    """From what is configured and LEADLINE_CA_FILE; BadAgentConfig with all faults."""
     faults: list[str] = []
     server = _server(settings.pull.server_url, faults)
     token = settings.pull.token
@@ -49,9 +49,9 @@ def read_place(settings: Settings, environ: Mapping[str, str], folder: Path) -> 
         faults.append("prober.regions: an agent stands in exactly one region")
     contexts = _contexts(environ.get(CA_FILE, ""), server, faults)
     if faults:
-        raise BadPlace(faults)
+        raise BadAgentConfig(faults)
     assert server is not None, "without one there is a fault"
-    return Place(server, contexts, token, settings.prober.regions[0], folder)
+    return AgentConfig(server, contexts, token, settings.prober.regions[0], folder)
 
 
 def _server(text: str, faults: list[str]) -> Url | None:
@@ -82,14 +82,14 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _contexts(authorities: str, server: Url | None, faults: list[str]) -> Contexts:
+def _contexts(authorities: str, server: Url | None, faults: list[str]) -> TlsContexts:
     """Of that file alone where one is named, else of the authorities of this host."""
-    contexts = Contexts(Path(authorities) if authorities else None, alone=True)
+    contexts = TlsContexts(Path(authorities) if authorities else None, alone=True)
     if server is None or server.scheme != "https":
         return contexts
     try:
         contexts.context(verify=True, alpn=HTTP_ALPN)
-    except Unobtainable:
+    except LocalFailure:
         faults.append(f"{CA_FILE}: this host holds no certificate authorities: name a file of them")
     except (OSError, ValueError):
         faults.append(f"{CA_FILE}: no certificate can be read from it")

@@ -16,25 +16,25 @@ from uuid import uuid4
 import trio
 
 from ...probes.jobs.agent_protocol import CAPABILITY
-from ...probes.net.egress import Reach, make_reach
-from ...probes.net.egress_policy import Policy
+from ...probes.net.egress import Egress, make_reach
+from ...probes.net.egress_policy import EgressPolicy
 from ...probes.net.system_resolver import SystemNames
 from ...probes.probe_kind import kind_of
 from ..config.config_schema import Settings
-from ..config.egress_setup import way_out
+from ..config.egress_setup import make_egress
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
 from ..runtime.sd_notify import keep_alive, notify
-from ..runtime.supervisor import Beats, Supervisor
-from .agent_config import Place
-from .connection_state import Link
-from .counters import Counts
-from .job_runner import Runs
-from .offline_schedule import Known
+from ..runtime.supervisor import LoopHeartbeats, Supervisor
+from .agent_config import AgentConfig
+from .connection_state import ConnectionTracker
+from .counters import AgentCounters
+from .job_runner import JobRunner
+from .offline_schedule import OfflineSchedule
 from .puller import CLAIM_WAIT_SECONDS, HEARTBEAT_PAUSE_SECONDS, REFUSED_SECONDS, Puller
-from .result_uploader import Sender
-from .ring_buffer import Ring, open_ring
-from .server_client import CLAIM_SECONDS_MORE, HEARTBEAT_SECONDS, REPORT_SECONDS, Server
+from .result_uploader import ResultUploader
+from .ring_buffer import RingBuffer, open_ring
+from .server_client import CLAIM_SECONDS_MORE, HEARTBEAT_SECONDS, REPORT_SECONDS, ServerClient
 from .server_clock import ServerClock
 
 log = logging.getLogger("leadline.agent")
@@ -48,17 +48,17 @@ class Agent:
     """The parts of one agent."""
 
     region: str
-    reach: Reach
-    ring: Ring
-    known: Known
+    reach: Egress
+    ring: RingBuffer
+    known: OfflineSchedule
     clock: ServerClock
-    runs: Runs
-    sender: Sender
+    runs: JobRunner
+    sender: ResultUploader
     puller: Puller
-    counts: Counts
+    counts: AgentCounters
 
 
-async def run_agent(settings: Settings, place: Place) -> None:
+async def run_agent(settings: Settings, place: AgentConfig) -> None:
     """Runs until SIGTERM or SIGINT. RingInUse or OSError where the ring cannot be had."""
     stopping = trio.Event()
     async with trio.open_nursery() as watching:
@@ -88,23 +88,30 @@ def workflow_kinds() -> list[str]:
     return [token for kind, token in CAPABILITY.items() if kind_of(kind) is not None]
 
 
-def build(settings: Settings, place: Place, ring: Ring, clock: ServerClock | None = None) -> Agent:
+def build(
+    settings: Settings, place: AgentConfig, ring: RingBuffer, clock: ServerClock | None = None
+) -> Agent:
     """Nothing of it runs yet."""
-    clock, link, known, counts = clock or ServerClock(), Link(), Known(), Counts()
-    reach = way_out(settings, f"leadline/{version()}")
+    clock, link, known, counts = (
+        clock or ServerClock(),
+        ConnectionTracker(),
+        OfflineSchedule(),
+        AgentCounters(),
+    )
+    reach = make_egress(settings, f"leadline/{version()}")
     permits = limits.probing(settings.prober.concurrency)
-    runs = Runs(reach, clock, permits, known, ring, counts)
-    server = Server(_to_server(place), place, str(uuid4()), workflow_kinds())
+    runs = JobRunner(reach, clock, permits, known, ring, counts)
+    server = ServerClient(_to_server(place), place, str(uuid4()), workflow_kinds())
     puller = Puller(server, place.token, version(), clock, link, known, runs, ring, counts)
-    sender = Sender(server, ring, clock, counts, puller.standing, puller.greet)
+    sender = ResultUploader(server, ring, clock, counts, puller.standing, puller.greet)
     puller.on_back = sender.hurry.set
     return Agent(place.region, reach, ring, known, clock, runs, sender, puller, counts)
 
 
-def _to_server(place: Place) -> Reach:
+def _to_server(place: AgentConfig) -> Egress:
     """The operator names the server, so that it may stand anywhere, by this host's own names."""
     return make_reach(
-        Policy(allow_private=True),
+        EgressPolicy(allow_private=True),
         resolver=SystemNames(),
         contexts=place.contexts,
         user_agent=f"leadline/{version()} (agent)",
@@ -113,7 +120,7 @@ def _to_server(place: Place) -> Reach:
 
 async def run_parts(agent: Agent, stopping: trio.Event) -> None:
     """Until `stopping` is set, and then until all has ended in order."""
-    beats, supervisor = Beats(), Supervisor()
+    beats, supervisor = LoopHeartbeats(), Supervisor()
     async with trio.open_nursery() as ground:
         await ground.start(agent.reach.lag.watch)
         ground.start_soon(supervisor.keep, "ring", agent.ring.run)
@@ -132,7 +139,7 @@ async def run_parts(agent: Agent, stopping: trio.Event) -> None:
 
 
 async def _ask_until(
-    agent: Agent, beats: Beats, supervisor: Supervisor, stopping: trio.Event
+    agent: Agent, beats: LoopHeartbeats, supervisor: Supervisor, stopping: trio.Event
 ) -> None:
     async with trio.open_nursery() as asking:
         touch = HEARTBEAT_SECONDS + max(HEARTBEAT_PAUSE_SECONDS, REFUSED_SECONDS)
@@ -153,7 +160,7 @@ async def _ask_until(
 def _keep(
     nursery: trio.Nursery,
     supervisor: Supervisor,
-    beats: Beats,
+    beats: LoopHeartbeats,
     name: str,
     loop: Callable[[Callable[[], None]], Awaitable[None]],
     seconds: float,

@@ -22,7 +22,7 @@ class Question(StrEnum):
     CLAIM = "claim"
 
 
-class Standing(StrEnum):
+class ConnectionState(StrEnum):
     """How we stand with the server."""
 
     NEW = "new"  # it has not answered yet
@@ -31,7 +31,7 @@ class Standing(StrEnum):
     REFUSED = "refused"  # it does not know the token, or not for this region
 
 
-class Link:
+class ConnectionTracker:
     """`at` is µs of one running count; it counts on while the machine sleeps."""
 
     def __init__(self) -> None:
@@ -55,15 +55,15 @@ class Link:
         """Whether the last one was not answered."""
         return self._failures[question] > 0
 
-    def standing(self, at: int) -> Standing:
+    def standing(self, at: int) -> ConnectionState:
         if self._is_refused:
-            return Standing.REFUSED
+            return ConnectionState.REFUSED
         if self._answered_at is None:
-            return Standing.NEW
+            return ConnectionState.NEW
         silent = at - self._answered_at >= SILENT_US
         if silent or max(self._failures.values()) >= FAILURES:
-            return Standing.CUT_OFF
-        return Standing.CONNECTED
+            return ConnectionState.CUT_OFF
+        return ConnectionState.CONNECTED
 
     def silent_us(self, at: int) -> int:
         """Since the last answer; 0 where there was none."""

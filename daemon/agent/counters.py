@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(slots=True)
-class Counts:
+class AgentCounters:
     """Since the process began. What is dropped, refused or unknown is counted by its reason."""
 
     up: int = 0

@@ -16,7 +16,7 @@ from ...probes.check.check import CANARY_TIMEOUT_SECONDS_MOST, INTERVAL_SECONDS,
 from ...probes.check.condition import BadCondition
 from ...probes.jobs.agent_protocol import Generation, Job, run_key, window_job_id
 from ...probes.jobs.envelope import BadEnvelope, Contents, open_envelope
-from .offline_schedule import Definition
+from .offline_schedule import KnownCheck
 
 SECOND: Final = 1_000_000
 # What this version understands.
@@ -35,13 +35,13 @@ class RefusedJob(Exception):
 
 
 @dataclass(order=True, frozen=True, slots=True)
-class Task:
+class AgentJob:
     """One run to be made, ordered by when it is due. Instants are µs by the server's time."""
 
     due: int
     number: int
     job_id: UUID = field(compare=False)
-    definition: Definition = field(compare=False)
+    definition: KnownCheck = field(compare=False)
     # It is not begun any more from here on.
     begin_until: int = field(compare=False)
     # Until then the server waits for the result; 0 where it did not ask for it.
@@ -59,13 +59,13 @@ def moment(instant: int) -> datetime:
     return _EPOCH + instant * _MICROSECOND
 
 
-def read_task(raw: Mapping[str, Any], token: str, number: int) -> Task:
+def read_task(raw: Mapping[str, Any], token: str, number: int) -> AgentJob:
     """A job that was claimed; RefusedJob where it cannot or must not be run. `number` tells apart
     what is due at the same instant."""
     job = _read(raw)
     if not 1 <= job.carrier <= CARRIER:
         raise RefusedJob("carrier_unknown", f"carrier {job.carrier} is not known to this version")
-    definition = Definition(
+    definition = KnownCheck(
         monitor=job.monitor_id,
         revision=job.revision,
         anchor=micros(job.anchor),
@@ -78,12 +78,12 @@ def read_task(raw: Mapping[str, Any], token: str, number: int) -> Task:
     begin_until = lease_until
     if is_window:
         begin_until = min(lease_until, definition.claimable_until(due))
-    return Task(due, number, job.job_id, definition, begin_until, lease_until, is_window)
+    return AgentJob(due, number, job.job_id, definition, begin_until, lease_until, is_window)
 
 
-def own_task(definition: Definition, due: int, number: int) -> Task:
+def own_task(definition: KnownCheck, due: int, number: int) -> AgentJob:
     """A window that the agent runs without having been asked, under the id that it would have."""
-    return Task(
+    return AgentJob(
         due,
         number,
         window_job_id(definition.monitor, due, definition.revision),

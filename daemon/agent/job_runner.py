@@ -14,15 +14,15 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ...probes.check.result import MESSAGE_LONGEST, Outcome, Result, UnknownReason
+from ...probes.check.result import MESSAGE_LONGEST, Result, RunOutcome, UnknownReason
 from ...probes.jobs.agent_protocol import AgentResult
-from ...probes.net.egress import Reach
+from ...probes.net.egress import Egress
 from ...probes.runner import run
-from ..runtime.wake_event import Wake
-from .counters import Counts
-from .job_parser import Task, moment
-from .offline_schedule import Known
-from .ring_buffer import Ring
+from ..runtime.wake_event import WakeEvent
+from .counters import AgentCounters
+from .job_parser import AgentJob, moment
+from .offline_schedule import OfflineSchedule
+from .ring_buffer import RingBuffer
 from .server_clock import ServerClock
 
 log = logging.getLogger("leadline.agent.job_runner")
@@ -34,17 +34,17 @@ LATENCY_MS_MOST: Final = 86_400_000
 CODE_MOST: Final = 2**31 - 1
 
 
-class Runs:
+class JobRunner:
     """Tasks wait in the order in which they are due, each for its instant and a permit."""
 
     def __init__(
         self,
-        reach: Reach,
+        reach: Egress,
         clock: ServerClock,
         permits: trio.CapacityLimiter,
-        known: Known,
-        ring: Ring,
-        counts: Counts,
+        known: OfflineSchedule,
+        ring: RingBuffer,
+        counts: AgentCounters,
     ) -> None:
         self._reach = reach
         self._clock = clock
@@ -52,17 +52,17 @@ class Runs:
         self._known = known
         self._ring = ring
         self._counts = counts
-        self._waiting: list[Task] = []
-        self._news = Wake()
+        self._waiting: list[AgentJob] = []
+        self._news = WakeEvent()
         self._is_closed = False
         # Set whenever a permit is given back.
-        self.freed = Wake()
+        self.freed = WakeEvent()
 
     def room(self) -> int:
         """How many more can be begun as soon as they are due."""
         return int(self._permits.available_tokens) - len(self._waiting)
 
-    def put(self, task: Task) -> None:
+    def put(self, task: AgentJob) -> None:
         heappush(self._waiting, task)
         self._news.set()
 
@@ -115,7 +115,7 @@ class Runs:
             return
         nursery.start_soon(self._run, task, permit)
 
-    async def _run(self, task: Task, permit: object) -> None:
+    async def _run(self, task: AgentJob, permit: object) -> None:
         era = self._clock.era
         try:
             result = await self._probe(task)
@@ -125,7 +125,7 @@ class Runs:
                 result = await self._probe(task)
         finally:
             self._release(permit)
-        if result.outcome is Outcome.UNKNOWN:
+        if result.outcome is RunOutcome.UNKNOWN:
             self._note_unknown(task, result)
         elif self._clock.era != era:
             # By neither the old time nor the new one can it be said when this was seen.
@@ -135,26 +135,26 @@ class Runs:
             self._ring.keep(encoded(task, result), task.lease_until)
             self._count(task, result)
 
-    async def _probe(self, task: Task) -> Result:
+    async def _probe(self, task: AgentJob) -> Result:
         return await run(task.definition.check, self._reach, self._clock.now)
 
     def _release(self, permit: object) -> None:
         self._permits.release_on_behalf_of(permit)
         self.freed.set()
 
-    def _give_back(self, task: Task) -> None:
+    def _give_back(self, task: AgentJob) -> None:
         if task.is_window:
             self._known.give_back(task.definition.monitor, task.due)
 
-    def _count(self, task: Task, result: Result) -> None:
-        if result.outcome is Outcome.UP:
+    def _count(self, task: AgentJob, result: Result) -> None:
+        if result.outcome is RunOutcome.UP:
             self._counts.up += 1
         else:
             self._counts.down += 1
         if not task.lease_until:
             self._counts.alone += 1
 
-    def _note_unknown(self, task: Task, result: Result) -> None:
+    def _note_unknown(self, task: AgentJob, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._counts.unknown[reason] += 1
         self._give_back(task)
@@ -165,7 +165,7 @@ class Runs:
             log.warning("a run could not be made", extra=extra)
 
 
-def encoded(task: Task, result: Result) -> bytes:
+def encoded(task: AgentJob, result: Result) -> bytes:
     """The result as it is sent. A run never begins before it is due; the clock may have been moved
     by as little as an answer moves it."""
     code = result.code
@@ -175,7 +175,7 @@ def encoded(task: Task, result: Result) -> bytes:
             monitor_id=task.definition.monitor,
             due_at=moment(task.due),
             ts=moment(max(result.started_at, task.due)),
-            up=result.outcome is Outcome.UP,
+            up=result.outcome is RunOutcome.UP,
             latency_ms=min(max(result.latency_ms, 0), LATENCY_MS_MOST),
             code=UNSET if code is None or abs(code) > CODE_MOST else code,
             msg=result.msg[:MESSAGE_LONGEST],

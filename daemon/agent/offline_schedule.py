@@ -22,7 +22,7 @@ UNSEEN_US_LEAST: Final = 600_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class KnownCheck:
     """What is run of a monitor, and when: at `anchor + k * interval`. Spans are µs."""
 
     monitor: UUID
@@ -42,7 +42,7 @@ class Definition:
 
 @dataclass(slots=True)
 class _Known:
-    definition: Definition
+    definition: KnownCheck
     seen_at: int
     # The newest window that was taken, given to us or our own.
     through: int
@@ -50,7 +50,7 @@ class _Known:
     taken: dict[int, int] = field(default_factory=dict)
 
 
-class Known:
+class OfflineSchedule:
     """Windows are keyed by monitor and due instant: each is run once, whoever says that it is."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Known:
     def __len__(self) -> int:
         return len(self._monitors)
 
-    def learn(self, definition: Definition) -> None:
+    def learn(self, definition: KnownCheck) -> None:
         """A job of this monitor came. A canary is never run without the server's word."""
         if definition.check.type in CAPABILITY:
             return
@@ -77,7 +77,7 @@ class Known:
         if definition.revision >= known.definition.revision:
             known.definition = definition
 
-    def take(self, definition: Definition, due: int, now: int) -> bool:
+    def take(self, definition: KnownCheck, due: int, now: int) -> bool:
         """Whether a window that the server gave us is to be run: not where it is in hand, or was
         run, by the same definition."""
         known = self._monitors.get(definition.monitor)
@@ -94,7 +94,7 @@ class Known:
         if known is not None:
             known.taken.pop(due, None)
 
-    def take_due(self, now: int) -> list[tuple[Definition, int]]:
+    def take_due(self, now: int) -> list[tuple[KnownCheck, int]]:
         """The windows to be run without the server, each with its due instant; told once."""
         found = []
         for known in self._monitors.values():

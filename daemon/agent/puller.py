@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import trio
 
-from ...probes.check.loop_lag import Lag
+from ...probes.check.loop_lag import LoopLag
 from ...probes.jobs.agent_protocol import JOBS_MOST
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 from .backoff import Backoff
-from .connection_state import ALONE_US_MOST, Link, Question, Standing
-from .counters import Counts
-from .job_parser import CARRIER, RefusedJob, Task, micros, own_task, read_task
-from .job_runner import Runs
-from .offline_schedule import Known
-from .ring_buffer import Ring
-from .server_client import NoAnswer, Refused, Server, TooLarge
-from .server_clock import Heard, ServerClock
+from .connection_state import ALONE_US_MOST, ConnectionState, ConnectionTracker, Question
+from .counters import AgentCounters
+from .job_parser import CARRIER, AgentJob, RefusedJob, micros, own_task, read_task
+from .job_runner import JobRunner
+from .offline_schedule import OfflineSchedule
+from .ring_buffer import RingBuffer
+from .server_client import NoAnswer, RequestRefused, ResponseTooLarge, ServerClient
+from .server_clock import ServerClock, TimeReading
 
 log = logging.getLogger("leadline.agent.puller")
 
@@ -43,16 +43,16 @@ class Puller:
 
     def __init__(
         self,
-        server: Server,
+        server: ServerClient,
         token: str,
         version: str,
         clock: ServerClock,
-        link: Link,
-        known: Known,
-        runs: Runs,
-        ring: Ring,
-        counts: Counts,
-        count_us: Callable[[], int] = Lag.now_us,
+        link: ConnectionTracker,
+        known: OfflineSchedule,
+        runs: JobRunner,
+        ring: RingBuffer,
+        counts: AgentCounters,
+        count_us: Callable[[], int] = LoopLag.now_us,
     ) -> None:
         self._server = server
         self._token = token
@@ -71,9 +71,9 @@ class Puller:
         # Results up to this number were seen while the server's time was as we carried it.
         self._sure_through = ring.last
         self._heard_at = 0
-        self._told = Standing.NEW
+        self._told = ConnectionState.NEW
         self._claiming = trio.CancelScope()
-        self._claim_soon = Wake()
+        self._claim_soon = WakeEvent()
         self.on_back: Callable[[], None] = lambda: None
 
     # -- the heartbeat
@@ -84,7 +84,7 @@ class Puller:
             if await self.greet():
                 backoff.reset()
                 pause = DOUBT_SECONDS if self._clock.is_doubted else HEARTBEAT_PAUSE_SECONDS
-            elif self.standing() is Standing.REFUSED:
+            elif self.standing() is ConnectionState.REFUSED:
                 pause = REFUSED_SECONDS
             else:
                 pause = min(backoff.seconds(), HEARTBEAT_PAUSE_SECONDS)
@@ -96,14 +96,14 @@ class Puller:
         before, asked_at = self.standing(), self._clock.count()
         try:
             heard = await self._server.heartbeat(CARRIER, self._version)
-        except (NoAnswer, Refused) as error:
+        except (NoAnswer, RequestRefused) as error:
             self._failed(Question.HEARTBEAT, error)
             return False
         answered_at = self._clock.count()
         self._hear(self._clock.hear(micros(heard.now), asked_at, answered_at))
         now = self._count_us()
         self._link.answered(Question.HEARTBEAT, now)
-        if before is Standing.CONNECTED:
+        if before is ConnectionState.CONNECTED:
             self._known.pass_connected(now - self._heard_at)
         else:
             # One that was asked before the line was cut may wait on it for ever.
@@ -113,11 +113,11 @@ class Puller:
         self._heard_at = now
         return True
 
-    def _hear(self, heard: Heard) -> None:
-        if heard is Heard.DOUBTED:
+    def _hear(self, heard: TimeReading) -> None:
+        if heard is TimeReading.DOUBTED:
             log.warning("the server's time is not the one that was carried; results wait")
             return
-        if heard is Heard.LEAPT:
+        if heard is TimeReading.LEAPT:
             dropped = self._ring.drop_after(self._sure_through)
             self._counts.dropped["clock"] += dropped
             # Instants of the old era mean nothing any more, those of windows included.
@@ -139,7 +139,7 @@ class Puller:
         """Takes jobs; how many seconds to wait before asking again."""
         if not self._clock.is_set or self._clock.is_doubted:
             return WAITING_SECONDS
-        if self.standing() is Standing.REFUSED:
+        if self.standing() is ConnectionState.REFUSED:
             return REFUSED_SECONDS
         most = min(self._most, self._runs.room())
         if most <= 0:
@@ -150,12 +150,14 @@ class Puller:
         try:
             with trio.CancelScope() as self._claiming:
                 raws = await self._server.claim(most, wait)
-        except (NoAnswer, Refused) as error:
-            if isinstance(error, TooLarge):
+        except (NoAnswer, RequestRefused) as error:
+            if isinstance(error, ResponseTooLarge):
                 self._most = max(most // 2, 1)
             self._failed(Question.CLAIM, error)
             return (
-                REFUSED_SECONDS if self.standing() is Standing.REFUSED else self._backoff.seconds()
+                REFUSED_SECONDS
+                if self.standing() is ConnectionState.REFUSED
+                else self._backoff.seconds()
             )
         if self._claiming.cancelled_caught:
             return 0.0
@@ -183,7 +185,7 @@ class Puller:
         else:
             self._counts.refused["in_hand"] += 1
 
-    def _is_new(self, task: Task) -> bool:
+    def _is_new(self, task: AgentJob) -> bool:
         if not task.is_window:
             return True
         return self._known.take(task.definition, task.due, self._clock.now())
@@ -199,7 +201,7 @@ class Puller:
     def look_once(self) -> float:
         """Takes up what is due without the server; how many seconds until there can be more."""
         standing = self._tell_standing()
-        if standing is not Standing.CUT_OFF or not self._clock.is_set:
+        if standing is not ConnectionState.CUT_OFF or not self._clock.is_set:
             return WAITING_SECONDS / 2
         if self._link.silent_us(self._count_us()) > ALONE_US_MOST:
             if self._known.forget_all():
@@ -212,10 +214,10 @@ class Puller:
         left = WAITING_SECONDS if next_due is None else (next_due - self._clock.now()) / 1e6
         return min(max(left, PACE_SECONDS), WAITING_SECONDS)
 
-    def _tell_standing(self) -> Standing:
+    def _tell_standing(self) -> ConnectionState:
         standing = self.standing()
         if standing is not self._told:
-            level = logging.INFO if standing is Standing.CONNECTED else logging.WARNING
+            level = logging.INFO if standing is ConnectionState.CONNECTED else logging.WARNING
             extra = {"was": self._told.value, "is": standing.value, "results": len(self._ring)}
             log.log(level, "how we stand with the server", extra=extra)
             self._told = standing
@@ -227,17 +229,17 @@ class Puller:
         """Since the server last answered."""
         return self._link.silent_us(self._count_us()) // 1_000_000
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionState:
         return self._link.standing(self._count_us())
 
-    def _failed(self, question: Question, error: NoAnswer | Refused) -> None:
+    def _failed(self, question: Question, error: NoAnswer | RequestRefused) -> None:
         log.debug("a question failed", extra={"question": question.value, "cause": str(error)})
-        if isinstance(error, Refused) and error.status in _UNWELCOME:
+        if isinstance(error, RequestRefused) and error.status in _UNWELCOME:
             self._link.refused()
             forgotten = self._known.forget_all() + self._runs.clear()
-            if forgotten or self._told is not Standing.REFUSED:
+            if forgotten or self._told is not ConnectionState.REFUSED:
                 log.error("the server refuses us", extra={"cause": str(error)})
-                self._told = Standing.REFUSED
+                self._told = ConnectionState.REFUSED
             return
         self._link.failed(question)
 

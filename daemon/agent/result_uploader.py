@@ -15,12 +15,12 @@ import msgspec
 import trio
 
 from ...probes.jobs.agent_protocol import RESULTS_MOST
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 from .backoff import Backoff
-from .connection_state import Standing
-from .counters import Counts
-from .ring_buffer import Ring, Row
-from .server_client import NoAnswer, Refused, Route, Server
+from .connection_state import ConnectionState
+from .counters import AgentCounters
+from .ring_buffer import BufferedResult, RingBuffer
+from .server_client import AgentEndpoint, NoAnswer, RequestRefused, ServerClient
 from .server_clock import ServerClock
 
 log = logging.getLogger("leadline.agent.result_uploader")
@@ -36,16 +36,16 @@ class _Named(msgspec.Struct, frozen=True):
     monitor_id: UUID
 
 
-class Sender:
+class ResultUploader:
     """`welcome` asks the server whether it knows us, and is False where it says no or nothing."""
 
     def __init__(
         self,
-        server: Server,
-        ring: Ring,
+        server: ServerClient,
+        ring: RingBuffer,
         clock: ServerClock,
-        counts: Counts,
-        standing: Callable[[], Standing],
+        counts: AgentCounters,
+        standing: Callable[[], ConnectionState],
         welcome: Callable[[], Awaitable[bool]],
     ) -> None:
         self._server = server
@@ -57,7 +57,7 @@ class Sender:
         self._most = RESULTS_MOST
         self._backoff = Backoff()
         # Ends a pause after trouble: the server is back.
-        self.hurry = Wake()
+        self.hurry = WakeEvent()
 
     async def run(self, beat: Callable[[], None]) -> None:
         """Sends until cancelled; `beat` after each look."""
@@ -82,7 +82,7 @@ class Sender:
         except NoAnswer as error:
             log.debug("results wait", extra={"cause": str(error)})
             return self._backoff.seconds()
-        except Refused as error:
+        except RequestRefused as error:
             return await self._refused(rows, error)
         self._ring.drop(rows)
         self._backoff.reset()
@@ -96,16 +96,16 @@ class Sender:
         """While the server's time is in doubt, nobody can say when these were seen."""
         if not self._clock.is_set or self._clock.is_doubted:
             return False
-        return self._standing() is not Standing.REFUSED
+        return self._standing() is not ConnectionState.REFUSED
 
-    def _batch(self) -> tuple[list[Row], Route]:
+    def _batch(self) -> tuple[list[BufferedResult], AgentEndpoint]:
         """The oldest, as far as they go the same way."""
         rows, now = self._ring.oldest(self._most), self._clock.now()
         waited_for = rows[0].lease_until > now
         alike = takewhile(lambda row: (row.lease_until > now) is waited_for, rows)
-        return list(alike), Route.RESULTS if waited_for else Route.BACKFILL
+        return list(alike), AgentEndpoint.RESULTS if waited_for else AgentEndpoint.BACKFILL
 
-    async def _refused(self, rows: list[Row], error: Refused) -> float:
+    async def _refused(self, rows: list[BufferedResult], error: RequestRefused) -> float:
         if error.status == 401:
             return REFUSED_SECONDS
         if len(rows) > 1:
@@ -123,7 +123,7 @@ class Sender:
         return 0.0
 
 
-def _monitor(row: Row) -> str:
+def _monitor(row: BufferedResult) -> str:
     try:
         return str(msgspec.json.decode(row.body, type=_Named).monitor_id)
     except msgspec.DecodeError:

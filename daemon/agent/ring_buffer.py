@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.agent.ring_buffer")
 
@@ -48,7 +48,7 @@ class _Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BufferedResult:
     """`body` is a result as it is sent; the server waits for it until `lease_until`, in µs."""
 
     seq: int
@@ -56,20 +56,20 @@ class Row:
     body: bytes = field(repr=False)
 
 
-class Ring:
+class RingBuffer:
     """Opened by `open_ring`; `run` writes what is kept and dropped, and leaving it the last."""
 
     def __init__(self, path: Path, limiter: trio.CapacityLimiter) -> None:
         self._path = path
         self._limiter = limiter
         self._disk, rows = _open_or_set_aside(path)
-        self._rows: deque[Row] = deque(rows, maxlen=CAPACITY)
+        self._rows: deque[BufferedResult] = deque(rows, maxlen=CAPACITY)
         self._last = self._rows[-1].seq if self._rows else 0
         self._stored = self._last
         self._cuts: list[tuple[int, int]] = []
-        self._unwritten = Wake()
+        self._unwritten = WakeEvent()
         self._writing = trio.Lock()
-        self.news = Wake()
+        self.news = WakeEvent()
         self.is_failing = False
         # Dropped because there was no room; what a smaller version left over counts too.
         self.overflowed = len(rows) - len(self._rows)
@@ -87,15 +87,15 @@ class Ring:
         if len(self._rows) == CAPACITY:
             self.overflowed += 1
         self._last += 1
-        self._rows.append(Row(self._last, lease_until, body))
+        self._rows.append(BufferedResult(self._last, lease_until, body))
         self._unwritten.set()
         self.news.set()
         return self._last
 
-    def oldest(self, most: int) -> list[Row]:
+    def oldest(self, most: int) -> list[BufferedResult]:
         return list(islice(self._rows, most))
 
-    def drop(self, rows: Iterable[Row]) -> None:
+    def drop(self, rows: Iterable[BufferedResult]) -> None:
         """They have been acknowledged, or will never be. The oldest of them lead the ring, unless
         it has overflowed meanwhile."""
         for row in rows:
@@ -143,7 +143,7 @@ class Ring:
             log.info("the ring is written again")
         return True
 
-    async def __aenter__(self) -> "Ring":
+    async def __aenter__(self) -> "RingBuffer":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -167,16 +167,18 @@ class Ring:
             self._stored = 0
 
 
-async def open_ring(folder: Path, limiter: trio.CapacityLimiter) -> Ring:
+async def open_ring(folder: Path, limiter: trio.CapacityLimiter) -> RingBuffer:
     """The ring of a folder, which is made where it is missing. OSError where it cannot be had,
     RingInUse where another process has it."""
     await trio.Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-    ring = await trio.to_thread.run_sync(partial(Ring, folder / FILE, limiter), limiter=limiter)
+    ring = await trio.to_thread.run_sync(
+        partial(RingBuffer, folder / FILE, limiter), limiter=limiter
+    )
     log.info("the ring is open", extra={"path": str(folder / FILE), "results": len(ring)})
     return ring
 
 
-def _open_or_set_aside(path: Path) -> tuple[sqlite3.Connection, list[Row]]:
+def _open_or_set_aside(path: Path) -> tuple[sqlite3.Connection, list[BufferedResult]]:
     try:
         return _open(path)
     except _Unreadable as error:
@@ -189,7 +191,7 @@ def _replace(path: Path, cause: str) -> sqlite3.Connection:
     return _open(path)[0]
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, list[Row]]:
+def _open(path: Path) -> tuple[sqlite3.Connection, list[BufferedResult]]:
     # Held for as long as we run: a second agent in the same folder is told, and harms nothing.
     disk = sqlite3.connect(path, timeout=2, isolation_level=None, check_same_thread=False)
     try:
@@ -207,7 +209,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, list[Row]]:
         disk.execute("commit")
         if disk.execute("pragma quick_check").fetchone() != ("ok",):
             raise _Unreadable("it is damaged")
-        return disk, [Row(*found) for found in disk.execute(_SELECT)]
+        return disk, [BufferedResult(*found) for found in disk.execute(_SELECT)]
     except sqlite3.Error as error:
         disk.close()
         raise _named(error, path) from error
@@ -227,7 +229,7 @@ def _named(error: sqlite3.Error, path: Path) -> Exception:
 
 
 def _write(
-    disk: sqlite3.Connection, rows: list[Row], first: int, cuts: list[tuple[int, int]]
+    disk: sqlite3.Connection, rows: list[BufferedResult], first: int, cuts: list[tuple[int, int]]
 ) -> None:
     """One transaction; sqlite3.Error leaves the file as it was."""
     disk.execute("begin immediate")

@@ -13,12 +13,18 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
-from ...probes.check.failure import Failed, Unobtainable
+from ...probes.check.failure import LocalFailure, TargetFailure
 from ...probes.check.phase_timer import Stopwatch
-from ...probes.jobs.agent_protocol import INSTANCE_HEADER, KINDS_HEADER, Accounted, Heard, Heartbeat
-from ...probes.net.egress import Reach
-from ...probes.net.http_client import Request, Response, fetch
-from .agent_config import Place
+from ...probes.jobs.agent_protocol import (
+    INSTANCE_HEADER,
+    KINDS_HEADER,
+    AgentHeartbeat,
+    AgentHeartbeatResponse,
+    ResultsResponse,
+)
+from ...probes.net.egress import Egress
+from ...probes.net.http_client import HttpRequest, HttpResponse, fetch
+from .agent_config import AgentConfig
 
 HEARTBEAT_SECONDS: Final = 10.0
 # Over what the server was asked to wait: a full answer, over a slow line.
@@ -34,7 +40,7 @@ _REFUSALS: Final = frozenset({400, 401, 403, 413, 422})
 T = TypeVar("T")
 
 
-class Route(StrEnum):
+class AgentEndpoint(StrEnum):
     """Where results go: those that the server waits for, and those that are history."""
 
     RESULTS = "results"
@@ -45,11 +51,11 @@ class NoAnswer(Exception):
     """Nobody knows what the server did; asking again changes nothing twice."""
 
 
-class TooLarge(NoAnswer):
+class ResponseTooLarge(NoAnswer):
     """More than was asked for, or than we hold."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The server said no; `said` is its word, one bounded line."""
 
     def __init__(self, status: int, said: str) -> None:
@@ -62,10 +68,12 @@ class _Claimed(msgspec.Struct, frozen=True):
     jobs: list[dict[str, Any]]
 
 
-class Server:
+class ServerClient:
     """All methods raise NoAnswer and Refused, and nothing else."""
 
-    def __init__(self, reach: Reach, place: Place, instance: str, kinds: Sequence[str]) -> None:
+    def __init__(
+        self, reach: Egress, place: AgentConfig, instance: str, kinds: Sequence[str]
+    ) -> None:
         self._reach = reach
         self._base = place.server
         self._region = place.region
@@ -76,11 +84,11 @@ class Server:
             (INSTANCE_HEADER, instance),
         ]
 
-    async def heartbeat(self, carrier: int, version: str) -> Heard:
+    async def heartbeat(self, carrier: int, version: str) -> AgentHeartbeatResponse:
         """Says that we are there, and hears the server's time."""
-        body = Heartbeat(workflow_kinds=self._kinds, carrier=carrier, version=version)
+        body = AgentHeartbeat(workflow_kinds=self._kinds, carrier=carrier, version=version)
         data = msgspec.json.encode(body)
-        heard = await self._post("heartbeat", data, HEARTBEAT_SECONDS, Heard)
+        heard = await self._post("heartbeat", data, HEARTBEAT_SECONDS, AgentHeartbeatResponse)
         if heard.now.tzinfo is None:
             raise NoAnswer("what answered says a time without a zone")
         return heard
@@ -98,10 +106,10 @@ class Server:
         )
         return _read(data, _Claimed).jobs
 
-    async def report(self, route: Route, bodies: Sequence[bytes]) -> Accounted:
+    async def report(self, route: AgentEndpoint, bodies: Sequence[bytes]) -> ResultsResponse:
         """Hands over results, each as it is spelt in JSON."""
         body = msgspec.json.encode({"results": [msgspec.Raw(body) for body in bodies]})
-        accounted = await self._post(route, body, REPORT_SECONDS, Accounted)
+        accounted = await self._post(route, body, REPORT_SECONDS, ResultsResponse)
         if accounted.accepted + accounted.duplicate + accounted.ignored != len(bodies):
             raise NoAnswer("what answered counts otherwise than a Leadline")
         return accounted
@@ -118,9 +126,9 @@ class Server:
 
     def _request(
         self, method: str, path: str, bytes_most: int, header: tuple[str, str], body: bytes = b""
-    ) -> Request:
+    ) -> HttpRequest:
         base = self._base.path.rstrip("/")
-        return Request(
+        return HttpRequest(
             method=method,
             url=replace(self._base, path=f"{base}/api/v1/agent/{path}"),
             headers=[*self._headers, header],
@@ -129,27 +137,27 @@ class Server:
             body_bytes_most=bytes_most,
         )
 
-    async def _ask(self, request: Request, seconds: float) -> bytes:
+    async def _ask(self, request: HttpRequest, seconds: float) -> bytes:
         try:
             with trio.fail_after(seconds):
                 response = await fetch(self._reach, request, Stopwatch())
         except trio.TooSlowError:
             raise NoAnswer(f"there was no answer within {seconds:g} s") from None
-        except Failed as failed:
+        except TargetFailure as failed:
             raise NoAnswer(str(failed.failure)) from failed
-        except Unobtainable as trouble:
+        except LocalFailure as trouble:
             raise NoAnswer(str(trouble.reason)) from trouble
         return _body(response)
 
 
-def _body(response: Response) -> bytes:
+def _body(response: HttpResponse) -> bytes:
     """Of a success; whatever else there is, is raised."""
     if not response.whole:
-        raise TooLarge("the answer is too large")
+        raise ResponseTooLarge("the answer is too large")
     if response.status == 200:
         return response.body
     if response.status in _REFUSALS:
-        raise Refused(response.status, _said(response.body))
+        raise RequestRefused(response.status, _said(response.body))
     raise NoAnswer(f"the answer was {response.status} {_said(response.body)}".strip())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
-from ...probes.check.loop_lag import Lag
+from ...probes.check.loop_lag import LoopLag
 
 # Further apart than this, an answer and what was carried are not both right. Drift alone would need
 # more than three days for it.
@@ -18,7 +18,7 @@ DOUBT_US: Final = 60_000_000
 DRIFT_PPM: Final = 200
 
 
-class Heard(Enum):
+class TimeReading(Enum):
     """What an answer made of the clock."""
 
     FIRST = auto()
@@ -34,7 +34,7 @@ class NoTimeYet(Exception):
 class ServerClock:
     """Instants are µs since the epoch; `count` gives µs that only run on, asleep or not."""
 
-    def __init__(self, count: Callable[[], int] = Lag.now_us) -> None:
+    def __init__(self, count: Callable[[], int] = LoopLag.now_us) -> None:
         self._count = count
         self._offset = 0
         # Where the offset can be, by all answers of this era; it widens by drift.
@@ -63,21 +63,21 @@ class ServerClock:
             raise NoTimeYet
         return self._count() + self._offset
 
-    def hear(self, said: int, asked_at: int, answered_at: int) -> Heard:
+    def hear(self, said: int, asked_at: int, answered_at: int) -> TimeReading:
         """The server said its time at some instant between those two of `count`."""
         sample = (said - answered_at, said - asked_at)
         if self._heard_at is None:
-            return self._begin(sample, answered_at, Heard.FIRST)
+            return self._begin(sample, answered_at, TimeReading.FIRST)
         if _apart((self._offset, self._offset), sample) <= DOUBT_US:
             self._narrow(sample, answered_at)
-            return Heard.AGREES
+            return TimeReading.AGREES
         if self._doubted is not None and _apart(self._doubted, sample) <= DOUBT_US:
             self.era += 1
-            return self._begin(sample, answered_at, Heard.LEAPT)
+            return self._begin(sample, answered_at, TimeReading.LEAPT)
         self._doubted = sample
-        return Heard.DOUBTED
+        return TimeReading.DOUBTED
 
-    def _begin(self, sample: tuple[int, int], answered_at: int, heard: Heard) -> Heard:
+    def _begin(self, sample: tuple[int, int], answered_at: int, heard: TimeReading) -> TimeReading:
         self._within = sample
         self._offset = sum(sample) // 2
         self._heard_at = answered_at

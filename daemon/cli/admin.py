@@ -9,7 +9,7 @@ import click
 import trio
 
 from ...http.auth.passwords import Passwords, rule_broken
-from ...storage.accounts.rules.access import Kind, Principal
+from ...storage.accounts.rules.access import CredentialKind, Principal
 from ...storage.accounts.transactions.edit_totp import remove_factor
 from ...storage.accounts.transactions.edit_users import create_user as create_person
 from ...storage.accounts.transactions.reset_password import reset_password as give_password
@@ -27,7 +27,7 @@ from .migrate import with_store
 from .options import config_option, fail, first_cause, read_settings
 
 # Whoever may run this on the machine may do anything; the audit log says that it was done here.
-OPERATOR = Principal(Kind.SESSION, is_global_admin=True, label="command line")
+OPERATOR = Principal(CredentialKind.SESSION, is_global_admin=True, label="command line")
 
 
 @click.group("admin")

@@ -17,15 +17,15 @@ import msgspec
 import trio
 
 from ...probes.check.durations import read_duration
-from ...probes.check.failure import Failed, Unobtainable
+from ...probes.check.failure import LocalFailure, TargetFailure
 from ...probes.check.phase_timer import Stopwatch
 from ...probes.check.result import FailureClass, UnknownReason
 from ...probes.check.target import BadTarget, Url, read_url
-from ...probes.net.egress import Reach, make_reach
-from ...probes.net.egress_policy import Policy
-from ...probes.net.http_client import Request, fetch
+from ...probes.net.egress import Egress, make_reach
+from ...probes.net.egress_policy import EgressPolicy
+from ...probes.net.http_client import HttpRequest, fetch
 from ...probes.net.system_resolver import SystemNames
-from ...probes.net.tls_contexts import Contexts
+from ...probes.net.tls_contexts import TlsContexts
 from .safe_text import shown
 
 # A list of a thousand services is half of it.
@@ -56,7 +56,7 @@ _TROUBLES: Final = {
 T = TypeVar("T")
 
 
-class Unanswered(Exception):
+class NoResponse(Exception):
     """Nobody knows what Leadline would say; the text says why and may be printed."""
 
 
@@ -69,7 +69,7 @@ def read_json(body: bytes, shape: type[T]) -> T | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """What came back, whatever its status."""
 
     status: int
@@ -84,41 +84,41 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ApiServer:
     """Where Leadline is, and what is shown to it."""
 
     base: Url
     token: str = field(repr=False)
     authorities: Path | None
 
-    def client(self) -> "Client":
-        contexts = Contexts(self.authorities, alone=True)
+    def client(self) -> "ApiClient":
+        contexts = TlsContexts(self.authorities, alone=True)
         version = metadata.version("leadline")
         reach = make_reach(
-            Policy(allow_private=True),
+            EgressPolicy(allow_private=True),
             resolver=SystemNames(),
             contexts=contexts,
             user_agent=f"leadline/{version} (command line)",
         )
-        return Client(self, reach)
+        return ApiClient(self, reach)
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ApiClient:
     """One conversation with a server; each call is one request."""
 
-    server: Server
-    reach: Reach
+    server: ApiServer
+    reach: Egress
 
-    async def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """The answer to a path under /api/v1; `Unanswered` where there is none."""
+    async def ask(self, method: str, path: str, body: object = None) -> ApiResponse:
+        """The answer to a path under /api/v1; `NoResponse` where there is none."""
         base = self.server.base
         headers = [("authorization", f"Bearer {self.server.token}"), ("accept", "application/json")]
         data = b""
         if method == "POST":
             data = msgspec.json.encode(body)
             headers.append(("content-type", "application/json"))
-        request = Request(
+        request = HttpRequest(
             method=method,
             url=replace(base, path=f"{base.path.rstrip('/')}/api/v1{path}"),
             headers=headers,
@@ -128,34 +128,34 @@ class Client:
         )
         try:
             response = await fetch(self.reach, request, Stopwatch())
-        except Failed as failed:
-            raise Unanswered(self._said(_why_failed(failed))) from failed
-        except Unobtainable as failure:
+        except TargetFailure as failed:
+            raise NoResponse(self._said(_why_failed(failed))) from failed
+        except LocalFailure as failure:
             why = _TROUBLES.get(failure.reason, failure.reason.value)
-            raise Unanswered(self._said(why)) from failure
+            raise NoResponse(self._said(why)) from failure
         if not response.whole:
-            raise Unanswered(self._said(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
-        return Answer(response.status, response.body, response.headers)
+            raise NoResponse(self._said(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
+        return ApiResponse(response.status, response.body, response.headers)
 
     async def listed(self, path: str) -> list[dict[str, Any]]:
         """A list that slugs are looked up in."""
         answer = await self.ask("GET", path)
         if answer.status == 403:
-            raise Unanswered(
+            raise NoResponse(
                 "the token may not look up slugs: give the ids of the project and the service"
             )
         if answer.status != 200:
-            raise Unanswered(refusal(answer))
+            raise NoResponse(refusal(answer))
         found = read_json(answer.body, list[dict[str, Any]])
         if found is None:
-            raise Unanswered("what answered a look-up of slugs is no Leadline")
+            raise NoResponse("what answered a look-up of slugs is no Leadline")
         return found
 
     def _said(self, why: str) -> str:
         return f"{self.server.base.authority} cannot be asked: {why}"
 
 
-def _why_failed(failed: Failed) -> str:
+def _why_failed(failed: TargetFailure) -> str:
     why = _FAILURES.get(failed.failure, failed.failure.value)
     error: BaseException | None = failed
     while error is not None:
@@ -175,10 +175,10 @@ def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
     try:
         return trio.run(bounded)
     except trio.TooSlowError as error:
-        raise Unanswered(f"there was no answer within {seconds:g} s") from error
+        raise NoResponse(f"there was no answer within {seconds:g} s") from error
 
 
-def refusal(answer: Answer) -> str:
+def refusal(answer: ApiResponse) -> str:
     """What an answer that is no success says, with what can be done about it."""
     if 300 <= answer.status < 400:
         place = shown(answer.headers.get("location", ""), 200)
@@ -199,9 +199,9 @@ def refusal(answer: Answer) -> str:
     return said
 
 
-def read_server(environ: Mapping[str, str]) -> Server:
+def read_server(environ: Mapping[str, str]) -> ApiServer:
     """From LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE; a fault of them is a wrong call."""
-    return Server(
+    return ApiServer(
         base=_base(environ.get("LEADLINE_URL", "")),
         token=_token(environ.get("LEADLINE_TOKEN", "")),
         authorities=_authorities(environ.get("LEADLINE_CA_FILE", "")),
@@ -241,7 +241,7 @@ def _authorities(text: str) -> Path | None:
     return Path(text)
 
 
-class Seconds(click.ParamType[float]):
+class DurationParam(click.ParamType[float]):
     """A bounded duration such as 10s or 1m."""
 
     name = "duration"
@@ -258,7 +258,7 @@ class Seconds(click.ParamType[float]):
 timeout_option = click.option(
     "--timeout",
     "timeout_seconds",
-    type=Seconds(),
+    type=DurationParam(),
     default="10s",
     show_default=True,
     help="For everything together, from 1s to 5m.",

@@ -15,10 +15,18 @@ from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write
 from ...storage.core.refusal import Refused
 from ..importers import read_of
 from ..importers.import_result import CannotImport
-from .api_client import Client, Unanswered, read_json, read_server, refusal, timeout_option, within
+from .api_client import (
+    ApiClient,
+    NoResponse,
+    read_json,
+    read_server,
+    refusal,
+    timeout_option,
+    within,
+)
 from .options import fail, print_out
 from .safe_text import shown, shown_json
-from .service_lookup import PlaceName, find_project
+from .service_lookup import ResourceParam, find_project
 
 CHANGES: Final = 3
 _SIGNS: Final = {
@@ -29,21 +37,21 @@ _SIGNS: Final = {
 _VALUE_LONGEST: Final = 200
 
 
-class FieldChange(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+class PlannedFieldChange(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     name: str
     from_: Any = msgspec.UNSET
     to: Any = msgspec.UNSET
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     uid: str
     action: str
-    fields: list[FieldChange] = []
+    fields: list[PlannedFieldChange] = []
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    changes: list[Change]
+class PlanOutput(msgspec.Struct, frozen=True, kw_only=True):
+    changes: list[PlannedChange]
     applied: bool
 
 
@@ -115,8 +123,8 @@ def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
 
 
 @command.command("export")
-@click.option("--organization", type=PlaceName(), help="Its organization, by id or slug.")
-@click.option("--project", type=PlaceName(), required=True, help="By its id or its slug.")
+@click.option("--organization", type=ResourceParam(), help="Its organization, by id or slug.")
+@click.option("--project", type=ResourceParam(), required=True, help="By its id or its slug.")
 @timeout_option
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
     """Print a project's monitors and services as a bundle.
@@ -136,12 +144,12 @@ def export(organization: str | None, project: str, timeout_seconds: float) -> No
         answer = await client.ask("GET", f"/projects/{where}/bundle")
         found = read_json(answer.body, dict[str, Any])
         if answer.status != 200 or found is None:
-            raise Unanswered(refusal(answer))
+            raise NoResponse(refusal(answer))
         return found
 
     try:
         document = within(timeout_seconds, ask)
-    except Unanswered as error:
+    except NoResponse as error:
         raise fail(str(error)) from error
     print_out(write_text(document).encode())
 
@@ -208,7 +216,7 @@ def import_(kind: str, path: Path, organization: str, project: str, modules: Pat
     click.echo(f"{len(found.monitors)} carried over, {left_out} left out", err=True)
 
 
-def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[Plan, bytes]:
+def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[PlanOutput, bytes]:
     """Exits by itself where there is no answer, or the bundle is wrong."""
     try:
         text, document, bundle = _read(path)
@@ -217,7 +225,7 @@ def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[Plan, bytes]:
     except _Wrong as error:
         click.echo(f"leadline: {path}: {error}", err=True)
         raise SystemExit(2) from error
-    except Unanswered as error:
+    except NoResponse as error:
         raise fail(str(error)) from error
 
 
@@ -237,20 +245,20 @@ def _read(path: Path) -> tuple[Text, dict[str, Any], Bundle]:
 
 
 async def _send(
-    client: Client, verb: str, text: Text, document: dict[str, Any], bundle: Bundle
-) -> tuple[Plan, bytes]:
+    client: ApiClient, verb: str, text: Text, document: dict[str, Any], bundle: Bundle
+) -> tuple[PlanOutput, bytes]:
     where: UUID = await find_project(client, bundle.project, bundle.organization)
     answer = await client.ask("POST", f"/projects/{where}/bundle/{verb}", document)
     if answer.status in (400, 409) and answer.error is not None:
         field = answer.error.partition(": ")[0]
         raise _Wrong(f"{text.place_of(field)}: {answer.error}")
-    found = read_json(answer.body, Plan)
+    found = read_json(answer.body, PlanOutput)
     if answer.status != 200 or found is None or found.applied is not (verb == "apply"):
-        raise Unanswered(refusal(answer))
+        raise NoResponse(refusal(answer))
     return found, answer.body
 
 
-def _tell(found: tuple[Plan, bytes], as_json: bool) -> None:
+def _tell(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
     plan_, data = found
     if as_json:
         print_out(shown_json(data))
@@ -269,7 +277,7 @@ def _tell(found: tuple[Plan, bytes], as_json: bool) -> None:
     click.echo(f"{done}: " + ", ".join(f"{count[act]} {said}" for act, said in words.items()))
 
 
-def _told(change: Change) -> str:
+def _told(change: PlannedChange) -> str:
     sign, colour = _SIGNS.get(change.action, ("=", "white"))
     lines = [click.style(f"{sign} {change.kind} {shown(change.uid, 64)}", fg=colour)]
     if change.action != "create":
@@ -277,7 +285,7 @@ def _told(change: Change) -> str:
     return "\n".join(lines)
 
 
-def _of_field(field: FieldChange) -> str:
+def _of_field(field: PlannedFieldChange) -> str:
     name = shown(field.name, 100)
     if field.to is msgspec.UNSET:
         return f"{name}: {_value(field.from_)} is left out"

@@ -10,9 +10,9 @@ import msgspec
 
 from ...storage.core.instant import from_text
 from .api_client import (
-    Answer,
-    Client,
-    Unanswered,
+    ApiClient,
+    ApiResponse,
+    NoResponse,
     read_json,
     read_server,
     refusal,
@@ -21,7 +21,7 @@ from .api_client import (
 )
 from .options import print_out
 from .safe_text import shown, shown_json
-from .service_lookup import NoSuchPlace, Place, find_place, project_option, service_option
+from .service_lookup import ResourceNotFound, ServiceRef, find_place, project_option, service_option
 
 KINDS: Final = ("deploy", "rollback", "flag")
 PHASES: Final = ("started", "succeeded", "failed", "cancelled")
@@ -36,11 +36,11 @@ class RefusedChange(Exception):
     """Leadline answered, and did not record it."""
 
 
-class NotAsked(Exception):
+class RecordOutcomeUnknown(Exception):
     """It is not recorded, as it was not asked for, or whoever asked was turned away."""
 
 
-class ChangeRow(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A phase as it is kept; what else it says is passed over."""
 
     id: UUID
@@ -52,12 +52,12 @@ class ChangeRow(msgspec.Struct, frozen=True, kw_only=True):
     occurred_at: str
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class RecordResponse(msgspec.Struct, frozen=True, kw_only=True):
     replayed: bool
-    change: ChangeRow
+    change: PrintedChange
 
 
-class Words(click.ParamType[str]):
+class TextParam(click.ParamType[str]):
     """Text that can be sent; a `name` is never blank."""
 
     name = "text"
@@ -102,18 +102,18 @@ def command() -> None:
 @click.option("--phase", type=click.Choice(PHASES), required=True, help="How far it is.")
 @click.option(
     "--source",
-    type=Words(is_name=True),
+    type=TextParam(is_name=True),
     required=True,
     help="Which system makes the change, such as github.",
 )
 @click.option(
     "--external-id",
-    type=Words(is_name=True),
+    type=TextParam(is_name=True),
     required=True,
     help="What that system calls it, such as a run's id.",
 )
-@click.option("--ref", type=Words(), default="", help="What is released: a tag, a commit.")
-@click.option("--url", type=Words(), default="", help="Where people read of it, by https.")
+@click.option("--ref", type=TextParam(), default="", help="What is released: a tag, a commit.")
+@click.option("--url", type=TextParam(), default="", help="Where people read of it, by https.")
 @click.option("--decision", type=click.UUID, help="The gate's decision that let it through.")
 @click.option("--occurred-at", type=InstantText(), help="When it happened.  [default: now]")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as the server gave it.")
@@ -139,13 +139,13 @@ def record(project: str, service: str, as_json: bool, timeout_seconds: float, **
     body = _body(given)
     try:
         recorded, data = within(timeout_seconds, lambda: _ask(client, project, service, body))
-    except (RefusedChange, NoSuchPlace) as error:
+    except (RefusedChange, ResourceNotFound) as error:
         click.echo(f"leadline: refused: {error}", err=True)
         raise SystemExit(REFUSED) from error
-    except NotAsked as error:
+    except RecordOutcomeUnknown as error:
         click.echo(f"leadline: not recorded: {error}", err=True)
         raise SystemExit(UNANSWERED) from error
-    except Unanswered as error:
+    except NoResponse as error:
         click.echo(f"leadline: it is not known whether it was recorded: {error}", err=True)
         raise SystemExit(UNANSWERED) from error
     print_out(shown_json(data) if as_json else _told(recorded).encode())
@@ -159,39 +159,39 @@ def _body(given: dict[str, Any]) -> dict[str, str]:
 
 
 async def _ask(
-    client: Client, project: str, service: str, body: dict[str, str]
-) -> tuple[Recorded, bytes]:
+    client: ApiClient, project: str, service: str, body: dict[str, str]
+) -> tuple[RecordResponse, bytes]:
     try:
         place = await find_place(client, project, service)
-    except NoSuchPlace:
+    except ResourceNotFound:
         raise
-    except Unanswered as error:
-        raise NotAsked(str(error)) from error
+    except NoResponse as error:
+        raise RecordOutcomeUnknown(str(error)) from error
     answer = await client.ask("POST", f"{place.path}/changes", body)
     if answer.status in _REFUSALS and answer.error is not None:
         raise RefusedChange(refusal(answer))
     if answer.status in _TURNED_AWAY or 300 <= answer.status < 400:
-        raise NotAsked(refusal(answer))
+        raise RecordOutcomeUnknown(refusal(answer))
     if answer.status not in (200, 201):
-        raise Unanswered(refusal(answer))
+        raise NoResponse(refusal(answer))
     return _read(answer, place, body), answer.body
 
 
-def _read(answer: Answer, place: Place, body: dict[str, str]) -> Recorded:
+def _read(answer: ApiResponse, place: ServiceRef, body: dict[str, str]) -> RecordResponse:
     """Only what says that this very phase is kept counts."""
-    recorded = read_json(answer.body, Recorded)
+    recorded = read_json(answer.body, RecordResponse)
     if recorded is None:
-        raise Unanswered("what the server answered is no record of a change")
+        raise NoResponse("what the server answered is no record of a change")
     change = recorded.change
     kept = (change.service_id, change.kind, change.phase)
     if kept != (place.service, body["kind"], body["phase"]):
-        raise Unanswered("what the server answered is the record of something else")
+        raise NoResponse("what the server answered is the record of something else")
     if recorded.replayed != (answer.status == 200):
-        raise Unanswered("what the server answered contradicts itself")
+        raise NoResponse("what the server answered contradicts itself")
     return recorded
 
 
-def _told(recorded: Recorded) -> str:
+def _told(recorded: RecordResponse) -> str:
     change = recorded.change
     word = "Recorded before" if recorded.replayed else "Recorded"
     named = f"{shown(change.external_id, 128)} of {shown(change.source, 64)}"

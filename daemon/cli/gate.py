@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from . import gate_ci_formats as gate_formats
-from .api_client import Client, Unanswered, read_server, refusal, timeout_option, within
+from .api_client import ApiClient, NoResponse, read_server, refusal, timeout_option, within
 from .gate_ci_formats import Format
-from .gate_response import Decision, NoDecision, read_decision
+from .gate_response import NoDecision, PrintedDecision, read_decision
 from .gate_text import told
 from .options import print_out
 from .safe_text import shown_json
@@ -65,7 +65,7 @@ def check(
     form_asked = None if form is None else Format(form)
     try:
         decision, body = within(timeout_seconds, lambda: _ask(client, project, service))
-    except (Unanswered, NoDecision) as error:
+    except (NoResponse, NoDecision) as error:
         _say_none(form_asked, f"no decision: {error}")
         raise SystemExit(NO_DECISION) from error
     if as_json:
@@ -75,16 +75,16 @@ def check(
     raise SystemExit(decision.exit_status)
 
 
-async def _ask(client: Client, project: str, service: str) -> tuple[Decision, bytes]:
+async def _ask(client: ApiClient, project: str, service: str) -> tuple[PrintedDecision, bytes]:
     """One request that makes a decision, after those that look up what was given by slug."""
     place = await find_place(client, project, service)
     answer = await client.ask("POST", f"{place.path}/gate", {})
     if answer.status != 200:
-        raise Unanswered(refusal(answer))
+        raise NoResponse(refusal(answer))
     return read_decision(answer.body, place.service), answer.body
 
 
-def _say(form: Format | None, decision: Decision) -> None:
+def _say(form: Format | None, decision: PrintedDecision) -> None:
     text = "\n".join(told(decision))
     if form is Format.GITHUB:
         print_out(gate_formats.github(decision).encode())

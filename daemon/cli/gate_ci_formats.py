@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 from xml.etree import ElementTree  # written with, never read with
 
-from ...storage.gate.rules.gate import Action, Clause, State
-from .gate_response import Decision, Reason
+from ...storage.gate.rules.gate import GateAction, GateClause, GateState
+from .gate_response import PrintedDecision, PrintedReason
 from .gate_text import (
     decides,
     footing,
@@ -28,9 +28,9 @@ TITLE: Final = "Release gate"
 NO_ACTION: Final = "NONE"
 
 _COMMANDS: Final = {
-    Action.ALLOW: "notice",
-    Action.WARN: "warning",
-    Action.BLOCK: "error",
+    GateAction.ALLOW: "notice",
+    GateAction.WARN: "warning",
+    GateAction.BLOCK: "error",
     None: "warning",
 }
 _PUNCTUATION: Final = re.compile(r"([!-/:-@\[-`{-~])")
@@ -43,7 +43,7 @@ class Format(StrEnum):
     JUNIT = "junit"
 
 
-def github(decision: Decision) -> str:
+def github(decision: PrintedDecision) -> str:
     """One workflow command, which GitHub shows beside the run."""
     title = f"{TITLE}: {verdict_word(decision)}"
     return github_command(_COMMANDS[decision.action], title, "\n".join(told(decision)))
@@ -59,14 +59,14 @@ def _github_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def github_summary(decision: Decision) -> str:
+def github_summary(decision: PrintedDecision) -> str:
     """Markdown for the page of the run."""
     lines = [f"### {TITLE}: {_markdown(headline(decision))}", ""]
     lines += [f"- {_markdown(line)}" for line in reasons_told(decision)]
     return "\n".join([*lines, "", _markdown(footing(decision)), "", ""])
 
 
-def github_outputs(decision: Decision) -> str:
+def github_outputs(decision: PrintedDecision) -> str:
     """What later steps read of the step: words of our own and an id."""
     return "".join(
         (
@@ -82,7 +82,7 @@ def _markdown(text: str) -> str:
     return _PUNCTUATION.sub(r"\\\1", text)
 
 
-def gitlab(decision: Decision) -> str:
+def gitlab(decision: PrintedDecision) -> str:
     """Variables for the jobs that follow, as `artifacts:reports:dotenv` reads them: words of our
     own and an id, nothing that anybody wrote."""
     return "\n".join(
@@ -94,18 +94,18 @@ def gitlab(decision: Decision) -> str:
     )
 
 
-def junit(decision: Decision) -> str:
+def junit(decision: PrintedDecision) -> str:
     """A test case a clause: failed where the decision blocks for it. One that could not be decided,
     or that was not looked at as there is no policy, is skipped and never passed."""
-    if decision.state is State.NOT_CONFIGURED:
+    if decision.state is GateState.NOT_CONFIGURED:
         case = _case("policy")
         ElementTree.SubElement(case, "skipped", message=headline(decision))
         return _written([case], decision)
-    clauses: list[str] = [*Clause]
+    clauses: list[str] = [*GateClause]
     clauses += [r.clause or r.code for r in decision.reasons if (r.clause or r.code) not in clauses]
     cases = [_case_of(decision, clause) for clause in dict.fromkeys(clauses)]
     failed = any(case.find("failure") is not None for case in cases)
-    if decision.action is Action.BLOCK and not failed:
+    if decision.action is GateAction.BLOCK and not failed:
         cases.append(_blocked(decision))
     return _written(cases, decision)
 
@@ -117,7 +117,7 @@ def junit_error(message: str) -> str:
     return _written([case], None)
 
 
-def _case_of(decision: Decision, clause: str) -> ElementTree.Element:
+def _case_of(decision: PrintedDecision, clause: str) -> ElementTree.Element:
     case = _case(shown(clause, 100))
     reasons = [reason for reason in decision.reasons if (reason.clause or reason.code) == clause]
     heavy = [_line(decision, reason) for reason in reasons if decides(decision, reason)]
@@ -132,14 +132,14 @@ def _case_of(decision: Decision, clause: str) -> ElementTree.Element:
     return case
 
 
-def _blocked(decision: Decision) -> ElementTree.Element:
+def _blocked(decision: PrintedDecision) -> ElementTree.Element:
     """Where no reason of those that are known explains it, it is blocked all the same."""
     case = _case("decision")
     _put(ElementTree.SubElement(case, "failure"), headline(decision))
     return case
 
 
-def _line(decision: Decision, reason: Reason) -> str:
+def _line(decision: PrintedDecision, reason: PrintedReason) -> str:
     return f"{weight(reason)}: {reason_told(decision, reason)}"
 
 
@@ -154,7 +154,7 @@ def _put(element: ElementTree.Element, text: str) -> None:
     element.text = text
 
 
-def _written(cases: list[ElementTree.Element], decision: Decision | None) -> str:
+def _written(cases: list[ElementTree.Element], decision: PrintedDecision | None) -> str:
     """One suite; the order of a case's parts is the schema's."""
     name = _SUITE if decision is None else f"{TITLE} of {named(decision)}"
     suite = ElementTree.Element("testsuite", name=name, tests=str(len(cases)), time="0")

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from ...storage.gate.rules.gate import Action, State
+from ...storage.gate.rules.gate import GateAction, GateState
 from .api_client import read_json
 
 Figure = float | int | str
@@ -17,21 +17,21 @@ Figure = float | int | str
 REASONS_MOST: Final = 200
 
 # What may be done of what was seen, before any override.
-_ACTIONS: Final[dict[State, frozenset[Action | None]]] = {
-    State.ALLOW: frozenset({Action.ALLOW}),
-    State.WARN: frozenset({Action.WARN}),
-    State.BLOCK: frozenset({Action.BLOCK}),
-    State.UNKNOWN: frozenset({Action.WARN, Action.BLOCK}),
-    State.NOT_CONFIGURED: frozenset({None}),
+_ACTIONS: Final[dict[GateState, frozenset[GateAction | None]]] = {
+    GateState.ALLOW: frozenset({GateAction.ALLOW}),
+    GateState.WARN: frozenset({GateAction.WARN}),
+    GateState.BLOCK: frozenset({GateAction.BLOCK}),
+    GateState.UNKNOWN: frozenset({GateAction.WARN, GateAction.BLOCK}),
+    GateState.NOT_CONFIGURED: frozenset({None}),
 }
-_EXIT: Final = {Action.ALLOW: 0, Action.WARN: 0, Action.BLOCK: 2, None: 4}
+_EXIT: Final = {GateAction.ALLOW: 0, GateAction.WARN: 0, GateAction.BLOCK: 2, None: 4}
 
 
 class NoDecision(Exception):
     """What came is no decision; the text says why."""
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedReason(msgspec.Struct, frozen=True, kw_only=True):
     """A clause that matched or could not be decided. A later version may say words that this one
     does not know: they are shown as they are."""
 
@@ -48,13 +48,13 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
         return self.clause is not None and self.code != self.clause
 
 
-class Override(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedOverride(msgspec.Struct, frozen=True, kw_only=True):
     actor_label: str
     reason: str
     expires_at: str
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a decision that is acted on and told; what else it says is passed over."""
 
     decision_id: UUID
@@ -62,12 +62,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     service_id: UUID
     service_slug: str
     service_name: str
-    state: State
-    reasons: Annotated[list[Reason], msgspec.Meta(max_length=REASONS_MOST)]
-    action: Action | None = None
-    unoverridden_action: Action | None = None
+    state: GateState
+    reasons: Annotated[list[PrintedReason], msgspec.Meta(max_length=REASONS_MOST)]
+    action: GateAction | None = None
+    unoverridden_action: GateAction | None = None
     override_id: UUID | None = None
-    override: Override | None = None
+    override: PrintedOverride | None = None
     policy_revision: int | None = None
     policy_source: str | None = None
     unknown_behavior: str | None = None
@@ -75,12 +75,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     max_seal_lag_seconds: int | None = None
 
     @property
-    def intended(self) -> Action | None:
+    def intended(self) -> GateAction | None:
         """What would be done without an override."""
         if self.unoverridden_action is not None:
             return self.unoverridden_action
-        let_through = self.override_id is not None and self.action is Action.ALLOW
-        return Action.BLOCK if let_through and self.state in _BLOCKABLE else self.action
+        let_through = self.override_id is not None and self.action is GateAction.ALLOW
+        return GateAction.BLOCK if let_through and self.state in _BLOCKABLE else self.action
 
     @property
     def is_overridden(self) -> bool:
@@ -91,12 +91,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return _EXIT[self.action]
 
 
-_BLOCKABLE: Final = frozenset({State.BLOCK, State.UNKNOWN})
+_BLOCKABLE: Final = frozenset({GateState.BLOCK, GateState.UNKNOWN})
 
 
-def read_decision(body: bytes, service: UUID) -> Decision:
+def read_decision(body: bytes, service: UUID) -> PrintedDecision:
     """The decision of that service; `NoDecision` where the body is none."""
-    decision = read_json(body, Decision)
+    decision = read_json(body, PrintedDecision)
     if decision is None:
         raise NoDecision("what the server answered is no decision")
     fault = _fault(decision, service)
@@ -105,7 +105,7 @@ def read_decision(body: bytes, service: UUID) -> Decision:
     return decision
 
 
-def _fault(decision: Decision, service: UUID) -> str | None:
+def _fault(decision: PrintedDecision, service: UUID) -> str | None:
     """Why it is no decision of that service; None where it is one."""
     if decision.service_id != service:
         return "it is of another service"
@@ -113,21 +113,21 @@ def _fault(decision: Decision, service: UUID) -> str | None:
     if intended not in _ACTIONS[decision.state]:
         return f"{_said(intended)} does not follow from {decision.state}"
     behavior = decision.unknown_behavior
-    if decision.state is State.UNKNOWN and behavior not in (None, str(intended).lower()):
+    if decision.state is GateState.UNKNOWN and behavior not in (None, str(intended).lower()):
         return f"{intended} is not what the policy does where it is unknown"
     if decision.is_overridden and not _may_override(decision):
         return f"{_said(decision.action)} where {_said(intended)} was due, by no override"
     return None
 
 
-def _may_override(decision: Decision) -> bool:
+def _may_override(decision: PrintedDecision) -> bool:
     """An override lets through what would be blocked, and nothing else."""
     return (
         decision.override_id is not None
-        and decision.intended is Action.BLOCK
-        and decision.action is Action.ALLOW
+        and decision.intended is GateAction.BLOCK
+        and decision.action is GateAction.ALLOW
     )
 
 
-def _said(action: Action | None) -> str:
+def _said(action: GateAction | None) -> str:
     return "no action" if action is None else str(action)

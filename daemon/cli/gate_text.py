@@ -7,12 +7,18 @@ from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from typing import Final
 
-from ...storage.gate.rules.gate import Action, Assignment, Clause, State, Unavailable
-from .gate_response import Decision, Figure, Reason
+from ...storage.gate.rules.gate import (
+    GateAction,
+    GateClause,
+    GateClauseAssignment,
+    GateState,
+    UnavailableReason,
+)
+from .gate_response import Figure, PrintedDecision, PrintedReason
 from .safe_text import shown
 
 
-class Weight(StrEnum):
+class ReasonEffect(StrEnum):
     """What a reason did to the decision."""
 
     BLOCKS = "blocks"
@@ -25,32 +31,34 @@ class Weight(StrEnum):
 _PLACES: Final = Decimal("0.01")
 _LARGEST: Final = 1e15
 _VERDICTS: Final = {
-    Action.ALLOW: "may be released",
-    Action.WARN: "may be released, with a warning",
-    Action.BLOCK: "must not be released",
+    GateAction.ALLOW: "may be released",
+    GateAction.WARN: "may be released, with a warning",
+    GateAction.BLOCK: "must not be released",
     None: "has no policy, so nothing was decided",
 }
 _QUESTIONS: Final[dict[str, str]] = {
-    Clause.BUDGET_EXHAUSTED: "whether the error budget is used up",
-    Clause.BUDGET_CONSUMED: "how much of the error budget is used",
-    Clause.PAGE_BURN_FIRING: "whether a burn rule that pages fires",
-    Clause.TICKET_BURN_FIRING: "whether a burn rule that files a ticket fires",
-    Clause.SERVICE_INCIDENT_OPEN: "whether an incident of the service is open",
+    GateClause.BUDGET_EXHAUSTED: "whether the error budget is used up",
+    GateClause.BUDGET_CONSUMED: "how much of the error budget is used",
+    GateClause.PAGE_BURN_FIRING: "whether a burn rule that pages fires",
+    GateClause.TICKET_BURN_FIRING: "whether a burn rule that files a ticket fires",
+    GateClause.SERVICE_INCIDENT_OPEN: "whether an incident of the service is open",
 }
 _CAUSES: Final[dict[str, str]] = {
-    Unavailable.BUDGET_WITHHELD: "too little was measured to make the figure",
-    Unavailable.SEAL_STALE: "the newest time that figures are made of lies too far back",
-    Unavailable.FACTS_STALE: "what is known of it is out of date",
-    Unavailable.NO_OBJECTIVE: "the service has no objective",
-    Unavailable.WINDOW_TARGET_MISSING: "the service has no objective over this window",
-    Unavailable.NEVER_SEALED: "no figures have been made for this service yet",
-    Unavailable.NEVER_EVALUATED: "no such rule is watched: burn alerts are off, or there is none",
-    Unavailable.NO_GOVERNING_REVISION: "no declaration of the service governs yet",
+    UnavailableReason.BUDGET_WITHHELD: "too little was measured to make the figure",
+    UnavailableReason.SEAL_STALE: "the newest time that figures are made of lies too far back",
+    UnavailableReason.FACTS_STALE: "what is known of it is out of date",
+    UnavailableReason.NO_OBJECTIVE: "the service has no objective",
+    UnavailableReason.WINDOW_TARGET_MISSING: "the service has no objective over this window",
+    UnavailableReason.NEVER_SEALED: "no figures have been made for this service yet",
+    UnavailableReason.NEVER_EVALUATED: (
+        "no such rule is watched: burn alerts are off, or there is none"
+    ),
+    UnavailableReason.NO_GOVERNING_REVISION: "no declaration of the service governs yet",
 }
-_UNWATCHED: Final = (Unavailable.NEVER_EVALUATED, Clause.SERVICE_INCIDENT_OPEN)
+_UNWATCHED: Final = (UnavailableReason.NEVER_EVALUATED, GateClause.SERVICE_INCIDENT_OPEN)
 
 
-def told(decision: Decision) -> list[str]:
+def told(decision: PrintedDecision) -> list[str]:
     """The lines for a person."""
     return [
         headline(decision),
@@ -59,7 +67,7 @@ def told(decision: Decision) -> list[str]:
     ]
 
 
-def headline(decision: Decision) -> str:
+def headline(decision: PrintedDecision) -> str:
     """The verdict and the service."""
     verdict = _VERDICTS[decision.action]
     if decision.is_overridden:
@@ -67,7 +75,7 @@ def headline(decision: Decision) -> str:
     return f"{verdict_word(decision)}: {named(decision)} {verdict}"
 
 
-def verdict_word(decision: Decision) -> str:
+def verdict_word(decision: PrintedDecision) -> str:
     """The action, and beside it what was seen where that is another."""
     if decision.action is None:
         return decision.state.value
@@ -76,12 +84,12 @@ def verdict_word(decision: Decision) -> str:
     return f"{decision.action} ({decision.state})"
 
 
-def named(decision: Decision) -> str:
+def named(decision: PrintedDecision) -> str:
     name, slug = shown(decision.service_name, 120), shown(decision.service_slug, 63)
     return slug if name in ("", slug) else f"{name} ({slug})"
 
 
-def reasons_told(decision: Decision) -> list[str]:
+def reasons_told(decision: PrintedDecision) -> list[str]:
     """Each reason with what it did, and who let it through where somebody did."""
     lines = [f"{weight(reason)}: {reason_told(decision, reason)}" for reason in decision.reasons]
     override = decision.override
@@ -95,7 +103,7 @@ def reasons_told(decision: Decision) -> list[str]:
     return lines
 
 
-def footing(decision: Decision) -> str:
+def footing(decision: PrintedDecision) -> str:
     """Which decision it was, and by which policy."""
     line = f"decision {decision.decision_id} at {shown(decision.evaluated_at, 40)}"
     if decision.policy_revision is None:
@@ -104,27 +112,31 @@ def footing(decision: Decision) -> str:
     return f"{line}, by revision {decision.policy_revision} of the {source or 'gate'} policy"
 
 
-def weight(reason: Reason) -> Weight:
+def weight(reason: PrintedReason) -> ReasonEffect:
     if reason.assignment is None:
-        return Weight.SAID
-    if reason.assignment == Assignment.IGNORE:
-        return Weight.IGNORED
+        return ReasonEffect.SAID
+    if reason.assignment == GateClauseAssignment.IGNORE:
+        return ReasonEffect.IGNORED
     if reason.is_undecided:
-        return Weight.UNKNOWN
-    return Weight.BLOCKS if reason.assignment == Assignment.BLOCK else Weight.WARNS
+        return ReasonEffect.UNKNOWN
+    return (
+        ReasonEffect.BLOCKS
+        if reason.assignment == GateClauseAssignment.BLOCK
+        else ReasonEffect.WARNS
+    )
 
 
-def decides(decision: Decision, reason: Reason) -> bool:
+def decides(decision: PrintedDecision, reason: PrintedReason) -> bool:
     """Whether the decision blocks for this reason; where the state is known, for no unknown one."""
-    if decision.action is not Action.BLOCK:
+    if decision.action is not GateAction.BLOCK:
         return False
-    heavy = Weight.UNKNOWN if decision.state is State.UNKNOWN else Weight.BLOCKS
+    heavy = ReasonEffect.UNKNOWN if decision.state is GateState.UNKNOWN else ReasonEffect.BLOCKS
     return weight(reason) is heavy
 
 
-def reason_told(decision: Decision, reason: Reason) -> str:
+def reason_told(decision: PrintedDecision, reason: PrintedReason) -> str:
     """What was found, or why it could not be."""
-    if reason.code == State.NOT_CONFIGURED.value.lower():
+    if reason.code == GateState.NOT_CONFIGURED.value.lower():
         return "neither the service nor its project has a gate policy"
     if reason.code in _CAUSES:
         asked = _QUESTIONS.get(reason.clause or "", shown(reason.clause or "it", 100))
@@ -136,37 +148,37 @@ def reason_told(decision: Decision, reason: Reason) -> str:
     return f"{shown(reason.code, 100)}{_over(reason)}{value}"
 
 
-def _found(reason: Reason) -> str | None:
+def _found(reason: PrintedReason) -> str | None:
     """A clause that matched, in words; None where this version does not know it."""
     value = None if reason.value is None else _figure(reason.value)
     over = _over(reason)
-    if reason.code == Clause.BUDGET_EXHAUSTED:
+    if reason.code == GateClause.BUDGET_EXHAUSTED:
         used = "" if value is None else f", {value} % of it"
         return f"the error budget{over} is used up{used}"
-    if reason.code == Clause.BUDGET_CONSUMED:
+    if reason.code == GateClause.BUDGET_CONSUMED:
         used = "as much as the policy allows" if value is None else f"{value} %"
         return f"{used} of the error budget{over} is used"
     tail = "" if value is None else f" ({value})"
-    if reason.code == Clause.PAGE_BURN_FIRING:
+    if reason.code == GateClause.PAGE_BURN_FIRING:
         return f"a burn rule that pages fires{over}{tail}"
-    if reason.code == Clause.TICKET_BURN_FIRING:
+    if reason.code == GateClause.TICKET_BURN_FIRING:
         return f"a burn rule that files a ticket fires{over}{tail}"
-    if reason.code == Clause.SERVICE_INCIDENT_OPEN:
+    if reason.code == GateClause.SERVICE_INCIDENT_OPEN:
         return f"an incident of the service is open{tail}"
     return None
 
 
-def _cause(decision: Decision, reason: Reason) -> str:
+def _cause(decision: PrintedDecision, reason: PrintedReason) -> str:
     if (reason.code, reason.clause) == _UNWATCHED:
         return "as the service's alerting is set up, no incident of it would be opened"
     cause = _CAUSES[reason.code]
     lag, most = decision.seal_lag, decision.max_seal_lag_seconds
-    if reason.code == Unavailable.SEAL_STALE and lag is not None and most is not None:
+    if reason.code == UnavailableReason.SEAL_STALE and lag is not None and most is not None:
         return f"{cause}, {lag:.0f} s where the policy allows {most} s"
     return cause
 
 
-def _over(reason: Reason) -> str:
+def _over(reason: PrintedReason) -> str:
     return "" if reason.window is None else f" over {shown(reason.window, 20)}"
 
 

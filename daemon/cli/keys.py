@@ -12,11 +12,11 @@ from rich.progress import Progress
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.embedded_postgres import CannotRun
-from ...storage.engine.keyring import Keyring, Place, new_key_text
+from ...storage.engine.keyring import CipherContext, Keyring, new_key_text
 from ...storage.engine.migrate import CannotMigrate, migrate
 from ...storage.engine.pools import Pool, Tx, open_pool
 from ...storage.monitors.tables.encrypted_columns import count_sealed
-from ...storage.monitors.transactions.rotate_encryption import Pass, Position, seal_anew
+from ...storage.monitors.transactions.rotate_encryption import Pass, Position, reencrypt_all
 from ..config.config_schema import Settings
 from ..config.load import BadConfig, default_data_dir
 from ..process.first_start import load_keyring
@@ -77,9 +77,9 @@ def _told(error: BaseException) -> str:
     return str(error)
 
 
-async def _rotate(settings: Settings) -> list[Place]:
+async def _rotate(settings: Settings) -> list[CipherContext]:
     """What no key opened."""
-    unopened: list[Place] = []
+    unopened: list[CipherContext] = []
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
 
     async def work(dsn: str) -> None:
@@ -92,18 +92,18 @@ async def _rotate(settings: Settings) -> list[Place]:
     return unopened
 
 
-async def _seal_all(pool: Pool, keyring: Keyring) -> list[Place]:
+async def _seal_all(pool: Pool, keyring: Keyring) -> list[CipherContext]:
     if not keyring.can_seal:
         raise Refused("encryption_key_missing")
     async with pool.transaction("count_sealed", read_only=True) as tx:
         total = await count_sealed(tx)
-    unopened: list[Place] = []
+    unopened: list[CipherContext] = []
     resealed = 0
     position: Position | None = Position()
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("encrypting", total=total)
         while position is not None:
-            done = await pool.transact("seal_anew", partial(_seal, keyring, position))
+            done = await pool.transact("reencrypt_all", partial(_seal, keyring, position))
             unopened += done.unopened
             resealed += done.resealed
             position = done.goes_on
@@ -113,4 +113,4 @@ async def _seal_all(pool: Pool, keyring: Keyring) -> list[Place]:
 
 
 async def _seal(keyring: Keyring, position: Position, tx: Tx) -> Pass:
-    return await seal_anew(tx, keyring, position)
+    return await reencrypt_all(tx, keyring, position)

@@ -9,7 +9,7 @@ import trio
 from ..config import load as config
 from ..config import logs
 from ..config.config_schema import Settings
-from ..config.roles import Role
+from ..config.roles import ProcessRole
 from .options import config_option, fail, first_cause, read_settings
 
 
@@ -17,8 +17,8 @@ from .options import config_option, fail, first_cause, read_settings
 @config_option
 @click.option(
     "--role",
-    type=click.Choice([role.value for role in Role]),
-    default=Role.ALL.value,
+    type=click.Choice([role.value for role in ProcessRole]),
+    default=ProcessRole.ALL.value,
     show_default=True,
     help="Which parts this process runs.",
 )
@@ -38,15 +38,15 @@ def command(config_path: Path | None, role: str) -> None:
     settings = read_settings(config_path)
     logs.configure(settings.log)
     try:
-        if role == Role.AGENT.value:
+        if role == ProcessRole.AGENT.value:
             _run_agent(settings)
         else:
-            _run_daemon(settings, Role(role))
+            _run_daemon(settings, ProcessRole(role))
     except* KeyboardInterrupt:
         raise SystemExit(130) from None
 
 
-def _run_daemon(settings: Settings, role: Role) -> None:
+def _run_daemon(settings: Settings, role: ProcessRole) -> None:
     # Imported here, since an agent's box has no use for a store and little memory for one.
     from ...storage.core.refusal import Unavailable
     from ...storage.engine.embedded_postgres import CannotRun
@@ -61,14 +61,14 @@ def _run_daemon(settings: Settings, role: Role) -> None:
 
 def _run_agent(settings: Settings) -> None:
     # Imported here, since no other role needs it.
-    from ..agent.agent_config import BadPlace, read_place
+    from ..agent.agent_config import BadAgentConfig, read_place
     from ..agent.agent_main import run_agent
     from ..agent.ring_buffer import RingInUse
 
     folder = Path(settings.data_dir) if settings.data_dir else config.default_data_dir()
     try:
         place = read_place(settings, os.environ, folder)
-    except BadPlace as error:
+    except BadAgentConfig as error:
         for fault in error.faults:
             click.echo(f"leadline: {fault}", err=True)
         raise SystemExit(2) from error

@@ -10,17 +10,17 @@ from uuid import UUID
 import click
 
 from ...storage.core.slug import is_slug
-from .api_client import Client, Unanswered
+from .api_client import ApiClient, NoResponse
 
 # A token is of one organization; a person's may be of several.
 ORGANIZATIONS_MOST: Final = 50
 
 
-class NoSuchPlace(Unanswered):
+class ResourceNotFound(NoResponse):
     """The server was asked, and a slug names nothing there, or more than one thing."""
 
 
-class PlaceName(click.ParamType[str]):
+class ResourceParam(click.ParamType[str]):
     """An id, else a slug."""
 
     name = "id or slug"
@@ -33,15 +33,15 @@ class PlaceName(click.ParamType[str]):
 
 
 project_option = click.option(
-    "--project", type=PlaceName(), required=True, help="The project, by its id or its slug."
+    "--project", type=ResourceParam(), required=True, help="The project, by its id or its slug."
 )
 service_option = click.option(
-    "--service", type=PlaceName(), required=True, help="The service, by its id or its slug."
+    "--service", type=ResourceParam(), required=True, help="The service, by its id or its slug."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServiceRef:
     """A service of a project."""
 
     project: UUID
@@ -61,36 +61,36 @@ def id_of(text: str) -> UUID | None:
     return found if str(found) == text.lower() else None
 
 
-async def find_place(client: Client, project: str, service: str) -> Place:
-    """Asks for what is no id; `NoSuchPlace`, or `Unanswered`."""
+async def find_place(client: ApiClient, project: str, service: str) -> ServiceRef:
+    """Asks for what is no id; `ResourceNotFound`, or `NoResponse`."""
     project_id = await find_project(client, project)
-    return Place(project_id, id_of(service) or await _service(client, project_id, service))
+    return ServiceRef(project_id, id_of(service) or await _service(client, project_id, service))
 
 
-async def find_project(client: Client, project: str, organization: str | None = None) -> UUID:
-    """By id or slug, of one organization or of all that the token sees. `NoSuchPlace`, or
-    `Unanswered`."""
+async def find_project(client: ApiClient, project: str, organization: str | None = None) -> UUID:
+    """By id or slug, of one organization or of all that the token sees. `ResourceNotFound`, or
+    `NoResponse`."""
     return id_of(project) or await _project(client, project, organization)
 
 
-async def _project(client: Client, slug: str, organization_named: str | None) -> UUID:
+async def _project(client: ApiClient, slug: str, organization_named: str | None) -> UUID:
     organizations = await client.listed("/organizations")
     if organization_named is not None:
         organizations = [
             one for one in organizations if organization_named in (one.get("slug"), one.get("id"))
         ]
     if len(organizations) > ORGANIZATIONS_MOST:
-        raise NoSuchPlace("the token sees too many organizations: give the id of the project")
+        raise ResourceNotFound("the token sees too many organizations: give the id of the project")
     found: list[UUID] = []
     for organization in organizations:
         projects = await client.listed(f"/organizations/{_id(organization)}/projects")
         found += [_id(project) for project in projects if project.get("slug") == slug]
     if len(found) > 1:
-        raise NoSuchPlace(f"several projects are called {slug}: give the id of one")
+        raise ResourceNotFound(f"several projects are called {slug}: give the id of one")
     return _only(found, f"there is no project {slug}, or the token does not see it")
 
 
-async def _service(client: Client, project: UUID, slug: str) -> UUID:
+async def _service(client: ApiClient, project: UUID, slug: str) -> UUID:
     summaries = await client.listed(f"/projects/{project}/services")
     services = [summary.get("service") for summary in summaries]
     found = [_id(s) for s in services if isinstance(s, dict) and s.get("slug") == slug]
@@ -99,12 +99,12 @@ async def _service(client: Client, project: UUID, slug: str) -> UUID:
 
 def _only(found: list[UUID], otherwise: str) -> UUID:
     if len(found) != 1:
-        raise NoSuchPlace(otherwise)
+        raise ResourceNotFound(otherwise)
     return found[0]
 
 
 def _id(listed: dict[str, Any]) -> UUID:
     found = id_of(str(listed.get("id")))
     if found is None:
-        raise Unanswered("what answered a look-up of slugs is no Leadline")
+        raise NoResponse("what answered a look-up of slugs is no Leadline")
     return found

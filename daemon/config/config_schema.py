@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from ...probes.oidc.oidc_settings import SignOn, sign_on_faults
+from ...probes.oidc.oidc_settings import OidcSettings, sign_on_faults
 from ...probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
@@ -28,7 +28,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     pass
 
 
-class Server(Section, frozen=True):
+class ServerConfig(Section, frozen=True):
     listen: str = "127.0.0.1:8080"
     # Health and metrics of a process that serves no API; empty: none.
     ops_listen: str = ""
@@ -68,13 +68,13 @@ class Local(Section, frozen=True):
     login_rate_limit_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
 
 
-class Session(Section, frozen=True):
+class SessionConfig(Section, frozen=True):
     cookie_name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")] = "leadline_session"
     ttl_seconds: Annotated[int, Meta(ge=300, le=31_536_000)] = 604_800
     secure: bool = False
 
 
-class Prober(Section, frozen=True):
+class ProberConfig(Section, frozen=True):
     regions: tuple[RegionName, ...] = ("core",)
     concurrency: Annotated[int, Meta(ge=1, le=2_000)] = 100
     allow_private_ips: bool = True
@@ -105,7 +105,7 @@ class Security(Section, frozen=True):
     admin_password: str = ""
 
 
-class Mail(Section, frozen=True):
+class MailConfig(Section, frozen=True):
     enabled: bool = False
     smtp_host: str = ""
     smtp_port: Port = 587
@@ -141,7 +141,7 @@ class FileProvider(Section, frozen=True):
     project: Annotated[str, Meta(pattern=_PROVIDED)] = ""
 
 
-class Providers(Section, frozen=True):
+class ProvidersConfig(Section, frozen=True):
     file: dict[str, FileProvider] = {}
 
 
@@ -153,7 +153,7 @@ class Gate(Section, frozen=True):
     decision_retention_days: Annotated[int, Meta(ge=1, le=3_650)] = 90
 
 
-class Change(Section, frozen=True):
+class ChangeConfig(Section, frozen=True):
     record_inflight_process: Count = 32
     record_rate_principal_per_minute: Count = 30
     record_rate_process_per_minute: Count = 300
@@ -166,23 +166,23 @@ class Canary(Section, frozen=True):
 
 class Settings(Section, frozen=True):
     data_dir: str = ""
-    server: Server = Server()
+    server: ServerConfig = ServerConfig()
     log: Log = Log()
     database: Database = Database()
     oidc: Oidc = Oidc()
     local: Local = Local()
-    session: Session = Session()
-    prober: Prober = Prober()
+    session: SessionConfig = SessionConfig()
+    prober: ProberConfig = ProberConfig()
     notification_egress: NotificationEgress = NotificationEgress()
     heartbeats: Heartbeats = Heartbeats()
     ledger: Ledger = Ledger()
     outbox: Outbox = Outbox()
     security: Security = Security()
-    mail: Mail = Mail()
+    mail: MailConfig = MailConfig()
     pull: Pull = Pull()
-    providers: Providers = Providers()
+    providers: ProvidersConfig = ProvidersConfig()
     gate: Gate = Gate()
-    change: Change = Change()
+    change: ChangeConfig = ChangeConfig()
     canary: Canary = Canary()
 
     def faults(self) -> list[str]:
@@ -252,7 +252,7 @@ def _key_faults(security: Security) -> list[str]:
     return faults
 
 
-def _provider_faults(providers: Providers) -> list[str]:
+def _provider_faults(providers: ProvidersConfig) -> list[str]:
     found = []
     for name, one in providers.file.items():
         if re.fullmatch(_SLUG, name) is None or name == "api":
@@ -263,7 +263,7 @@ def _provider_faults(providers: Providers) -> list[str]:
     return found
 
 
-def _mail_faults(mail: Mail) -> list[str]:
+def _mail_faults(mail: MailConfig) -> list[str]:
     given = MailSettings(
         enabled=mail.enabled,
         smtp_host=mail.smtp_host,
@@ -275,10 +275,10 @@ def _mail_faults(mail: Mail) -> list[str]:
     return [f"mail.{field}: {rule}" for field, rule in mail_faults(given)]
 
 
-def sign_on_of(oidc: Oidc, server: Server) -> SignOn:
+def sign_on_of(oidc: Oidc, server: ServerConfig) -> OidcSettings:
     """Where no address to come back to is given, it is made of that of this installation."""
     base = server.public_base_url.rstrip("/")
-    return SignOn(
+    return OidcSettings(
         enabled=oidc.enabled,
         issuer=oidc.issuer,
         client_id=oidc.client_id,
@@ -291,7 +291,7 @@ def sign_on_of(oidc: Oidc, server: Server) -> SignOn:
     )
 
 
-def _oidc_faults(oidc: Oidc, server: Server) -> list[str]:
+def _oidc_faults(oidc: Oidc, server: ServerConfig) -> list[str]:
     return [f"oidc.{field}: {rule}" for field, rule in sign_on_faults(sign_on_of(oidc, server))]
 
 

@@ -2,13 +2,13 @@
 
 import ipaddress
 
-from ...probes.net.egress import Reach, make_reach
+from ...probes.net.egress import Egress, make_reach
 from ...probes.net.egress_policy import probe_policy
 from ..runtime import limits
 from .config_schema import Settings, split_address
 
 
-def way_out(settings: Settings, user_agent: str) -> Reach:
+def make_egress(settings: Settings, user_agent: str) -> Egress:
     """Nothing of it runs yet: `lag.watch` must, before a check does."""
     prober = settings.prober
     policy = probe_policy(

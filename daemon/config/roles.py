@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Role(StrEnum):
+class ProcessRole(StrEnum):
     ALL = "all"
     API = "api"
     SCHEDULER = "scheduler"
@@ -11,7 +11,7 @@ class Role(StrEnum):
     AGENT = "agent"
 
 
-class Part(StrEnum):
+class DaemonPart(StrEnum):
     """A child of the supervisor, by the name it is logged and counted under."""
 
     HTTP = "http"
@@ -32,37 +32,39 @@ class Part(StrEnum):
     PROVIDERS = "providers"
 
 
-PARTS: dict[Role, frozenset[Part]] = {
-    Role.ALL: frozenset(set(Part) - {Part.OPS}),
-    Role.API: frozenset(
+PARTS: dict[ProcessRole, frozenset[DaemonPart]] = {
+    ProcessRole.ALL: frozenset(set(DaemonPart) - {DaemonPart.OPS}),
+    ProcessRole.API: frozenset(
         {
-            Part.HTTP,
-            Part.RECORDER,
-            Part.LEASER,
-            Part.WATCHER,
-            Part.EVALUATOR,
-            Part.SURVEYOR,
+            DaemonPart.HTTP,
+            DaemonPart.RECORDER,
+            DaemonPart.LEASER,
+            DaemonPart.WATCHER,
+            DaemonPart.EVALUATOR,
+            DaemonPart.SURVEYOR,
         }
     ),
-    Role.SCHEDULER: frozenset(
+    ProcessRole.SCHEDULER: frozenset(
         {
-            Part.OPS,
-            Part.RECORDER,
-            Part.TICKER,
-            Part.DISPATCHER,
-            Part.LISTENER,
-            Part.SEALER,
-            Part.SERVICE_SEALER,
-            Part.REPAIRER,
-            Part.JANITOR,
-            Part.LEASER,
-            Part.WATCHER,
-            Part.EVALUATOR,
-            Part.SURVEYOR,
-            Part.PROVIDERS,
+            DaemonPart.OPS,
+            DaemonPart.RECORDER,
+            DaemonPart.TICKER,
+            DaemonPart.DISPATCHER,
+            DaemonPart.LISTENER,
+            DaemonPart.SEALER,
+            DaemonPart.SERVICE_SEALER,
+            DaemonPart.REPAIRER,
+            DaemonPart.JANITOR,
+            DaemonPart.LEASER,
+            DaemonPart.WATCHER,
+            DaemonPart.EVALUATOR,
+            DaemonPart.SURVEYOR,
+            DaemonPart.PROVIDERS,
         }
     ),
-    Role.WORKER: frozenset({Part.OPS, Part.RECORDER, Part.PROBER, Part.DISPATCHER}),
+    ProcessRole.WORKER: frozenset(
+        {DaemonPart.OPS, DaemonPart.RECORDER, DaemonPart.PROBER, DaemonPart.DISPATCHER}
+    ),
     # An agent has no store, and so none of these: see agent/service.py.
-    Role.AGENT: frozenset(),
+    ProcessRole.AGENT: frozenset(),
 }

@@ -11,7 +11,7 @@ import yaml
 
 from ...probes.check.durations import read_duration
 from ...probes.check.monitor_spec import is_credential_header
-from .import_result import CannotImport, Found, status_condition
+from .import_result import CannotImport, ImportResult, status_condition
 
 # What the exporter's own example calls its modules.
 _KNOWN: Final[dict[str, dict[str, Any]]] = {
@@ -34,7 +34,7 @@ _UNSEEN: Final = {
 }
 
 
-def read_blackbox(path: Path, modules: Path | None = None) -> Found:
+def read_blackbox(path: Path, modules: Path | None = None) -> ImportResult:
     """Raises CannotImport."""
     document = _yaml(path)
     known = dict(_KNOWN)
@@ -43,7 +43,7 @@ def read_blackbox(path: Path, modules: Path | None = None) -> Found:
         if not isinstance(given, Mapping) or not isinstance(given.get("modules"), Mapping):
             raise CannotImport("is no configuration of the blackbox exporter: it has no modules")
         known |= given["modules"]
-    found = Found()
+    found = ImportResult()
     targets = list(_targets(document))
     if not targets:
         raise CannotImport("names no target that a blackbox exporter probes")
@@ -82,7 +82,7 @@ def _of_groups(
 
 
 def _take(
-    found: Found,
+    found: ImportResult,
     one: tuple[str, Mapping[str, Any], Mapping[str, Any]],
     known: Mapping[str, Any],
 ) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from ...probes.check.durations import read_duration
 from ...probes.check.monitor_spec import is_credential_header
-from .import_result import CannotImport, Found, status_condition
+from .import_result import CannotImport, ImportResult, status_condition
 
 _SCHEMES: Final = {
     "http": "http",
@@ -37,7 +37,7 @@ _TIMEOUT: Final = 10
 _FAILURES: Final = 3
 
 
-def read_gatus(path: Path) -> Found:
+def read_gatus(path: Path) -> ImportResult:
     """Raises CannotImport."""
     try:
         document = yaml.safe_load(path.read_bytes())
@@ -53,7 +53,7 @@ def read_gatus(path: Path) -> Found:
         or not (endpoints or external)
     ):
         raise CannotImport("is no configuration of Gatus: it has no endpoints")
-    found = Found()
+    found = ImportResult()
     found.each(endpoints, lambda one: _take(found, one))
     found.each(external, lambda one: _push(found, one))
     found.general.append("alerting, pages and maintenance windows are not carried over")
@@ -62,7 +62,7 @@ def read_gatus(path: Path) -> Found:
     return found
 
 
-def _take(found: Found, one: Mapping[str, Any]) -> None:
+def _take(found: ImportResult, one: Mapping[str, Any]) -> None:
     name, lost = str(one.get("name") or "unnamed"), list[str]()
     uid = found.name(f"{one.get('group')} {name}" if one.get("group") else name)
     text = str(one.get("url") or "")
@@ -92,7 +92,7 @@ def _take(found: Found, one: Mapping[str, Any]) -> None:
     found.add(uid, entry, lost)
 
 
-def _push(found: Found, one: Mapping[str, Any]) -> None:
+def _push(found: ImportResult, one: Mapping[str, Any]) -> None:
     name = str(one.get("name") or "unnamed")
     heartbeat = one.get("heartbeat") or {}
     entry = {

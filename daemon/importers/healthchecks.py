@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .import_result import CannotImport, Found
+from .import_result import CannotImport, ImportResult
 
 _DAY: Final = 86_400
 _EVERY: Final = (
@@ -20,7 +20,7 @@ _FIXED: Final = (
 )
 
 
-def read_healthchecks(path: Path) -> Found:
+def read_healthchecks(path: Path) -> ImportResult:
     """Raises CannotImport."""
     try:
         document = json.loads(path.read_bytes())
@@ -29,7 +29,7 @@ def read_healthchecks(path: Path) -> Found:
         raise CannotImport("is no list of checks as its API gives it") from error
     if not isinstance(checks, list) or not all(isinstance(one, Mapping) for one in checks):
         raise CannotImport("is no list of checks as its API gives it")
-    found = Found()
+    found = ImportResult()
     found.each(checks, lambda one: _take(found, one))
     found.general.append(
         "integrations are not carried over, and each has a push URL of its own here"
@@ -37,7 +37,7 @@ def read_healthchecks(path: Path) -> Found:
     return found
 
 
-def _take(found: Found, one: Mapping[str, Any]) -> None:
+def _take(found: ImportResult, one: Mapping[str, Any]) -> None:
     name = str(one.get("name") or one.get("slug") or "unnamed")
     lost: list[str] = []
     interval = _interval(one)

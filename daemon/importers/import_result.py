@@ -39,7 +39,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Found:
+class ImportResult:
     monitors: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     general: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ...probes.check.monitor_spec import is_credential_header
 from ...storage.bundles.rules.bundle_diff import in_order
-from .import_result import CannotImport, Found, quoted, status_condition
+from .import_result import CannotImport, ImportResult, quoted, status_condition
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _CAMEL: Final = {
@@ -35,12 +35,12 @@ _DATABASES: Final = {"postgres": "postgres", "mysql": "mysql", "redis": "redis"}
 _PORTS: Final = {"postgres": 5432, "mysql": 3306, "redis": 6379}
 
 
-def read_kuma(path: Path) -> Found:
+def read_kuma(path: Path) -> ImportResult:
     """Raises CannotImport."""
     with path.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     monitors = _of_database(path) if is_database else _of_backup(path)
-    found = Found()
+    found = ImportResult()
     uids: dict[str, str] = {}
 
     def take(one: Mapping[str, Any]) -> None:
@@ -89,7 +89,7 @@ def _of_database(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _take(found: Found, uid: str, name: str, one: Mapping[str, Any]) -> bool:
+def _take(found: ImportResult, uid: str, name: str, one: Mapping[str, Any]) -> bool:
     kind, lost = str(one.get("type")), list[str]()
     if one.get("upsideDown"):
         found.skip(name, "is up while its target is down, which no monitor here is")
@@ -251,7 +251,7 @@ def _database(
 
 
 def _group(
-    found: Found,
+    found: ImportResult,
     uids: Mapping[str, str],
     groups: list[dict[str, Any]],
     monitors: list[dict[str, Any]],

@@ -22,13 +22,13 @@ from ...storage.alerting.queries.monitor_dependencies import (
 )
 from ...storage.alerting.tables import service_episodes as episodes
 from ...storage.alerting.transactions.evaluate_services import end_forgotten_episodes
-from ...storage.alerting.transactions.process_outages import Driven, drive_alerts
+from ...storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.incidents.tables import incident_escalations as ladders
-from ...storage.incidents.transactions.escalate_incident import climb_due_ladder
-from ..runtime.wake_event import Wake
+from ...storage.incidents.transactions.escalate_incident import escalate_if_due
+from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.alert_processor")
 
@@ -48,7 +48,7 @@ Key = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Watched:
+class AlertCounters:
     """Since the process began, for metrics."""
 
     announced: int = 0
@@ -68,7 +68,7 @@ def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
         yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
 
 
-class Watcher:
+class AlertProcessor:
     """`on_told` is called when something waits to be delivered, `on_asked` when a check does.
     `is_steady` says whether this process was there for long enough, without a break, to judge that
     whoever evaluates services is not."""
@@ -89,8 +89,8 @@ class Watcher:
         self._put_off: dict[Key, Instant] = {}
         self._busy: set[Key] = set()
         self._astray_at = Instant(0)
-        self.wake = Wake()
-        self.counts = Watched()
+        self.wake = WakeEvent()
+        self.counts = AlertCounters()
 
     async def pass_once(self) -> int:
         """How many monitors and ladders were looked at."""
@@ -160,11 +160,11 @@ class Watcher:
     async def _drive(self, keys: Sequence[Key]) -> None:
         """What fails is halved until it stands alone: no fault of one is another's silence."""
 
-        async def work(tx: Tx) -> Driven:
-            return await drive_alerts(tx, keys, is_steady=self._is_steady())
+        async def work(tx: Tx) -> OutageCounts:
+            return await process_outages(tx, keys, is_steady=self._is_steady())
 
         try:
-            done = await self._pool.transact("drive_alerts", work)
+            done = await self._pool.transact("process_outages", work)
         except Unavailable:
             raise
         except Exception as error:
@@ -187,7 +187,7 @@ class Watcher:
         if done.asked:
             self._on_asked()
 
-    def _count(self, done: Driven) -> None:
+    def _count(self, done: OutageCounts) -> None:
         self.counts.announced += done.announced
         self.counts.recovered += done.recovered
         self.counts.reminded += done.reminded
@@ -203,9 +203,7 @@ class Watcher:
 
     async def _climb_one(self, incident: UUID) -> int:
         try:
-            return await self._pool.transact(
-                "climb_ladder", lambda tx: climb_due_ladder(tx, incident)
-            )
+            return await self._pool.transact("escalate", lambda tx: escalate_if_due(tx, incident))
         except Unavailable:
             raise
         except Exception as error:
@@ -213,6 +211,6 @@ class Watcher:
                 "a ladder cannot be climbed", extra={"cause": str(error), "incident": incident}
             )
             until = Instant(self._clock() + PUT_OFF_US)
-            async with self._pool.transaction("put_off_ladder") as tx:
-                await ladders.put_off_ladder(tx, incident, until)
+            async with self._pool.transaction("postpone_escalation") as tx:
+                await ladders.postpone_escalation(tx, incident, until)
             return 0

@@ -18,7 +18,7 @@ from ...storage.core.refusal import Refused
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 
-class CannotLook(Exception):
+class DirectoryUnreadable(Exception):
     """The directory cannot be read as a whole; the text says why."""
 
 
@@ -38,7 +38,7 @@ class BundleFile:
 
 
 def look_into(directory: Path, before: Mapping[str, BundleFile]) -> list[BundleFile]:
-    """By name; hidden files are none. Blocks. Raises CannotLook."""
+    """By name; hidden files are none. Blocks. Raises DirectoryUnreadable."""
     try:
         names = sorted(
             path.name
@@ -46,9 +46,9 @@ def look_into(directory: Path, before: Mapping[str, BundleFile]) -> list[BundleF
             if path.suffix in _SUFFIXES and not path.name.startswith(".") and not path.is_dir()
         )
     except OSError as error:
-        raise CannotLook(f"{directory} cannot be read: {error.strerror}") from error
+        raise DirectoryUnreadable(f"{directory} cannot be read: {error.strerror}") from error
     if len(names) > FILES_MOST:
-        raise CannotLook(f"{directory} holds more than {FILES_MOST} bundles")
+        raise DirectoryUnreadable(f"{directory} holds more than {FILES_MOST} bundles")
     return [_look_at(directory, name, before.get(name)) for name in names]
 
 

@@ -13,16 +13,16 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.connect import listening
 from ...storage.engine.edit_notify import tell_edited
 from ...storage.engine.pools import Pool
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 
 PAUSE_SECONDS: Final = 5.0
 
 
-class Edits:
+class CacheInvalidator:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._is_untold = False
-        self.wake = Wake()
+        self.wake = WakeEvent()
 
     def note(self) -> None:
         """This process has taken one."""

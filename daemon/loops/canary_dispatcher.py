@@ -15,21 +15,21 @@ from uuid import UUID
 import trio
 
 from ...probes.check.canary_stages import Stage, StageEnd
-from ...probes.check.result import Outcome
+from ...probes.check.result import RunOutcome
 from ...probes.jobs.agent_protocol import run_key
-from ...probes.net.egress import Reach
+from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.monitors.rows import Trouble
+from ...storage.monitors.rows import ProbeErrorReason
 from ...storage.monitors.tables.probe_errors import note_troubles
-from ...storage.results.rules.incoming_result import Fate
+from ...storage.results.rules.incoming_result import StoreOutcome
 from ...storage.results.transactions.find_refused_canaries import find_refused
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import canary_runs
-from ...storage.scheduling.transactions.claim_canary_runs import TakenRun, take_runs
-from .check_cache import Catalogue, Entry
+from ...storage.scheduling.transactions.claim_canary_runs import ClaimedRun, take_runs
+from .check_cache import CachedCheck, CheckCache
 from .prober import arrival_of
 from .result_recorder import Recorder
 
@@ -37,11 +37,11 @@ log = logging.getLogger("leadline.canary_dispatcher")
 
 PAUSE_SECONDS: Final = 1.0
 LONG_AGO: Final = Instant(0)
-_TROUBLES: Final = frozenset(trouble.value for trouble in Trouble)
+_TROUBLES: Final = frozenset(trouble.value for trouble in ProbeErrorReason)
 
 
 @dataclass(slots=True)
-class Dispatcher:
+class CanaryDispatcher:
     """`regions` are those that this process probes in, none where it does not; `refuses` says that
     it keeps the schedule."""
 
@@ -49,9 +49,9 @@ class Dispatcher:
     process: UUID
     regions: Sequence[str]
     places: int
-    catalogue: Catalogue
+    catalogue: CheckCache
     recorder: Recorder
-    reach: Reach
+    reach: Egress
     clock: Callable[[], Instant]
     refuses: bool
     refused: Counter[str] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Dispatcher:
             self._in_hand.add(item.key)
             self._running.start_soon(self._run, item)
 
-    async def _run(self, item: TakenRun) -> None:
+    async def _run(self, item: ClaimedRun) -> None:
         try:
             self.catalogue.forget(item.key)
             entry = (await self.catalogue.find([item.key])).get(item.key)
@@ -114,25 +114,25 @@ class Dispatcher:
             # Not before: until then nobody may begin it anew, here least of all.
             self._in_hand.discard(item.key)
 
-    async def _note_unready(self, item: TakenRun, entry: Entry, reason: str) -> None:
+    async def _note_unready(self, item: ClaimedRun, entry: CachedCheck, reason: str) -> None:
         log.warning(
             "a canary could not be run", extra={"monitor": str(entry.uid), "reason": reason}
         )
         if reason in _TROUBLES:
             async with self.pool.transaction("note_troubles") as tx:
-                await note_troubles(tx, {item.key: (Trouble(reason), self.clock())})
+                await note_troubles(tx, {item.key: (ProbeErrorReason(reason), self.clock())})
 
-    async def _probe(self, item: TakenRun, entry: Entry) -> None:
+    async def _probe(self, item: ClaimedRun, entry: CachedCheck) -> None:
         assert entry.check is not None
         due = item.due if item.due is not None else self.clock()
         check = replace(entry.check, run_key=run_key(entry.uid, entry.revision, due))
         result = await run(check, replace(self.reach, stages=self._count), self.clock)
-        if result.outcome is Outcome.UNKNOWN:
+        if result.outcome is RunOutcome.UNKNOWN:
             await self._note_unready(item, entry, str(result.unknown_reason))
             return
         arrival = arrival_of(item.key, item.shard, entry, result, item.due)
         recorded = await self.recorder.record(arrival)
-        if recorded.fate is Fate.REFUSED:
+        if recorded.fate is StoreOutcome.REFUSED:
             log.error("a canary's result was not stored", extra={"cause": recorded.reason})
 
     def _count(self, stage: Stage, end: StageEnd) -> None:
@@ -143,6 +143,6 @@ class Dispatcher:
             found = await find_refused(tx, self.places, self._judged_through)
         told = await self.recorder.record_all(found.arrivals)
         for recorded, arrival in zip(told, found.arrivals, strict=True):
-            if recorded.fate in (Fate.LIVE, Fate.HISTORY):
+            if recorded.fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY):
                 self.refused[arrival.withheld] += 1
         self._judged_through = found.through

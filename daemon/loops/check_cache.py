@@ -32,7 +32,7 @@ Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CachedCheck:
     """A check and what its result is stored with. `check` is None where it cannot be made."""
 
     uid: UUID
@@ -48,12 +48,12 @@ class Entry:
     trouble: str = ""
 
 
-class Catalogue:
+class CheckCache:
     def __init__(self, pool: Pool, keyring: Keyring, clock: Callable[[], Instant]) -> None:
         self._pool = pool
         self._keyring = keyring
         self._clock = clock
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, CachedCheck] = {}
         self._read_at = Instant(0)
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Catalogue:
         self._read_at = now
         return len(changed)
 
-    async def find(self, keys: Sequence[Key]) -> Mapping[Key, Entry]:
+    async def find(self, keys: Sequence[Key]) -> Mapping[Key, CachedCheck]:
         """The entries of monitors that are still there; those not known yet are read."""
         missing = [key for key in keys if key not in self._entries]
         if missing:
@@ -97,7 +97,7 @@ class Catalogue:
         ):
             return
         check, trouble = self._check(definition)
-        self._entries[key] = Entry(
+        self._entries[key] = CachedCheck(
             uid=definition.uid,
             revision=definition.revision,
             sealed=sealed,

@@ -16,15 +16,15 @@ import trio
 from ...probes.check.check import make_check, target_host
 from ...probes.check.condition import BadCondition
 from ...probes.check.result import Result, UnknownReason, unobtained
-from ...probes.net.egress import Reach
+from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import CannotOpen, Keyring
 from ...storage.engine.pools import Pool
-from ...storage.monitors.rows import Trial
+from ...storage.monitors.rows import CheckTest
 from ...storage.monitors.tables.check_tests import answer_trial, lease_trials
-from ...storage.monitors.transactions.check_test_document import TrialDocument, open_document
+from ...storage.monitors.transactions.check_test_document import CheckTestDocument, open_document
 
 log = logging.getLogger("leadline.check_test_worker")
 
@@ -32,16 +32,16 @@ AT_ONCE: Final = 5
 
 
 @dataclass(slots=True)
-class Trials:
+class CheckTestWorker:
     pool: Pool
     process: UUID
     regions: tuple[str, ...]
     keyring: Keyring
-    reach: Reach
+    reach: Egress
     permits: trio.CapacityLimiter
     clock: Callable[[], Instant]
 
-    async def lease(self) -> list[Trial]:
+    async def lease(self) -> list[CheckTest]:
         """Those that wait in its regions, as permits allow; each is to be given to `answer`."""
         most = min(AT_ONCE, int(self.permits.available_tokens))
         if most <= 0:
@@ -49,7 +49,7 @@ class Trials:
         async with self.pool.statement("lease_trials") as tx:
             return await lease_trials(tx, self.process, self.regions, most)
 
-    async def answer(self, trial: Trial) -> None:
+    async def answer(self, trial: CheckTest) -> None:
         """Runs it, and says what was found."""
         async with self.permits:
             result = await self._run(trial)
@@ -59,7 +59,7 @@ class Trials:
         except Unavailable:
             log.warning("a trial was not answered: the store is away")
 
-    async def _run(self, trial: Trial) -> Result:
+    async def _run(self, trial: CheckTest) -> Result:
         try:
             document = open_document(trial, self.keyring)
         except CannotOpen:
@@ -81,5 +81,5 @@ class Trials:
         return await run(check, self.reach, self.clock)
 
 
-def _host(document: TrialDocument) -> str:
+def _host(document: CheckTestDocument) -> str:
     return target_host(document.type, document.target)

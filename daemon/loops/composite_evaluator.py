@@ -12,14 +12,21 @@ from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.key import Key
-from ...storage.core.time_span import Span
+from ...storage.core.time_span import TimeSpan
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.monitors.rules.composite import by_height
 from ...storage.monitors.tables import compositions
 from ...storage.results.event_bus import Bus, StatusEvent
-from ...storage.results.queries.composites import DueWindow, select_due_calls, select_due_windows
-from ...storage.results.rules.incoming_result import Fate
-from ...storage.results.transactions.evaluate_composites import Evaluated, evaluate_composites
+from ...storage.results.queries.composites import (
+    DueCompositeWindow,
+    select_due_calls,
+    select_due_windows,
+)
+from ...storage.results.rules.incoming_result import StoreOutcome
+from ...storage.results.transactions.evaluate_composites import (
+    CompositeEvaluations,
+    evaluate_composites,
+)
 
 log = logging.getLogger("leadline.composite_evaluator")
 
@@ -34,7 +41,7 @@ PAUSE_SECONDS: Final = 0.5
 ROUNDS_MOST: Final = 20
 
 
-class Evaluator:
+class CompositeEvaluator:
     def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
         self._bus = bus
@@ -51,7 +58,7 @@ class Evaluator:
             called = await select_due_calls(tx, now, WINDOWS_AT_ONCE)
             keys = sorted({*called, *(window.key for window in windows)} - self._put_off.keys())
             # Whatever lies beneath counts for the order, due or not.
-            stretch = Span(now, Instant(now + 1))
+            stretch = TimeSpan(now, Instant(now + 1))
             made = await compositions.select_beneath(tx, keys, stretch) if keys else {}
         newest = {window.key: window for window in windows}
         count = 0
@@ -63,7 +70,7 @@ class Evaluator:
         return count
 
     async def evaluate(
-        self, now: Instant, windows: Sequence[DueWindow], called: Iterable[Key]
+        self, now: Instant, windows: Sequence[DueCompositeWindow], called: Iterable[Key]
     ) -> int:
         """What the database refuses is halved until it stands alone."""
         keys = sorted({*called, *(window.key for window in windows)})
@@ -91,11 +98,11 @@ class Evaluator:
         self._tell(done)
         return len(done.results) + done.withheld + done.calls
 
-    def _tell(self, done: Evaluated) -> None:
+    def _tell(self, done: CompositeEvaluations) -> None:
         flipped = {(flip.org, flip.monitor, flip.at) for flip in done.flips}
         for arrival, recorded in done.results:
             standing = recorded.standing
-            if recorded.fate is not Fate.LIVE or standing is None:
+            if recorded.fate is not StoreOutcome.LIVE or standing is None:
                 continue
             self._bus.publish(
                 StatusEvent(
@@ -112,8 +119,8 @@ class Evaluator:
             )
 
 
-class Composer:
-    def __init__(self, evaluator: Evaluator, clock: Callable[[], Instant]) -> None:
+class CompositeScheduler:
+    def __init__(self, evaluator: CompositeEvaluator, clock: Callable[[], Instant]) -> None:
         self.evaluator = evaluator
         self._clock = clock
 

@@ -7,11 +7,11 @@ would not take it.
 import logging
 from typing import Final
 
-from ...probes.senders import Means, NotDelivered, deliver, deliver_signed
-from ...probes.senders.message import Message, Severity, Status, one_line
+from ...probes.senders import NotDelivered, SendContext, deliver, deliver_signed
+from ...probes.senders.message import Message, MessageSeverity, NotificationStatus, one_line
 from ...storage.core.instant import SECOND
 from ...storage.engine.keyring import CannotOpen, Keyring
-from ...storage.notifications.rules.delivery_retry import Outcome
+from ...storage.notifications.rules.delivery_retry import DeliveryOutcome
 from ...storage.notifications.rules.notification import BadPayload, link_of, page_of
 from ...storage.notifications.transactions import (
     channel_secrets as settings_of_channel,
@@ -19,8 +19,8 @@ from ...storage.notifications.transactions import (
 from ...storage.notifications.transactions import (
     edit_webhooks,
 )
-from ...storage.notifications.transactions.lease_deliveries import Delivery
-from .subscriber_sender import Post, is_their_no
+from ...storage.notifications.transactions.lease_deliveries import LeasedDelivery
+from .subscriber_sender import SubscriberDelivery, is_their_no
 
 log = logging.getLogger("leadline.delivery_sender")
 
@@ -31,7 +31,7 @@ THREAD_LONGEST: Final = 200
 REASON_LONGEST: Final = 200
 
 
-def kind_of(delivery: Delivery) -> str:
+def kind_of(delivery: LeasedDelivery) -> str:
     if delivery.channel is not None:
         return delivery.channel.type
     if delivery.event.page is not None:
@@ -41,7 +41,9 @@ def kind_of(delivery: Delivery) -> str:
     return INCIDENT_WEBHOOK
 
 
-async def carry(delivery: Delivery, keyring: Keyring, means: Means, base_url: str) -> Outcome:
+async def carry(
+    delivery: LeasedDelivery, keyring: Keyring, means: SendContext, base_url: str
+) -> DeliveryOutcome:
     """One attempt, within the senders' own bound."""
     try:
         thread = await _send(delivery, keyring, means, base_url)
@@ -49,23 +51,25 @@ async def carry(delivery: Delivery, keyring: Keyring, means: Means, base_url: st
         wait = (why.retry_after or 0) * SECOND
         reason = one_line(why.reason, REASON_LONGEST) or "not_delivered"
         is_over = delivery.subscriber is not None and is_their_no(delivery.subscriber, why)
-        return Outcome(reason, wait, is_over=is_over)
+        return DeliveryOutcome(reason, wait, is_over=is_over)
     except CannotOpen:
-        return Outcome("decrypt_failed")
+        return DeliveryOutcome("decrypt_failed")
     except BadPayload as fault:
         _tell(delivery, "an event cannot be read", str(fault))
-        return Outcome("bad_payload", is_ours=True)
+        return DeliveryOutcome("bad_payload", is_ours=True)
     except Exception as bug:
         # One event must not end the deliveries of all others.
         _tell(delivery, "a sender has a fault of ours", repr(bug))
-        return Outcome("internal_error", is_ours=True)
-    return Outcome(thread=one_line(thread, THREAD_LONGEST))
+        return DeliveryOutcome("internal_error", is_ours=True)
+    return DeliveryOutcome(thread=one_line(thread, THREAD_LONGEST))
 
 
-async def _send(delivery: Delivery, keyring: Keyring, means: Means, base_url: str) -> str:
+async def _send(
+    delivery: LeasedDelivery, keyring: Keyring, means: SendContext, base_url: str
+) -> str:
     event = delivery.event
     if delivery.subscriber is not None:
-        await Post(keyring, means, base_url).carry(event, delivery.subscriber)
+        await SubscriberDelivery(keyring, means, base_url).carry(event, delivery.subscriber)
         return ""
     if delivery.webhook is not None:
         secret = edit_webhooks.opened(delivery.webhook, keyring)
@@ -78,15 +82,15 @@ async def _send(delivery: Delivery, keyring: Keyring, means: Means, base_url: st
     return (await deliver(delivery.channel.type, message, config, means)).thread
 
 
-def _message(delivery: Delivery, base_url: str) -> Message:
+def _message(delivery: LeasedDelivery, base_url: str) -> Message:
     event, page = delivery.event, page_of(delivery.event.payload)
     return Message(
         id=str(event.uid),
         key=str(event.conversation),
         event=page.event,
-        status=Status(page.status),
+        status=NotificationStatus(page.status),
         title=page.title,
-        severity=Severity(page.severity),
+        severity=MessageSeverity(page.severity),
         lines=page.lines,
         link=link_of(base_url, page.path),
         since=page.since,
@@ -95,5 +99,5 @@ def _message(delivery: Delivery, base_url: str) -> Message:
     )
 
 
-def _tell(delivery: Delivery, message: str, cause: str) -> None:
+def _tell(delivery: LeasedDelivery, message: str, cause: str) -> None:
     log.error(message, extra={"outbox_event": str(delivery.event.uid), "cause": cause[:500]})

@@ -8,7 +8,7 @@ from typing import Final
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.figures import tables as figures
-from ...storage.figures.rows import DueRestatement
+from ...storage.figures.rows import DueRepair
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.services.transactions.repair_figures import restate
 
@@ -31,7 +31,7 @@ class Repairer:
         return AT_ONCE
 
     async def _repair_one(self) -> bool:
-        leased: list[DueRestatement] = []
+        leased: list[DueRepair] = []
         failed: Rejected | Unavailable | None = None
         try:
             async with self._pool.transaction("restate") as tx:
@@ -46,9 +46,7 @@ class Repairer:
         self.repaired += len(leased)
         return bool(leased)
 
-    async def _put_off(
-        self, leased: Sequence[DueRestatement], failed: Rejected | Unavailable
-    ) -> None:
+    async def _put_off(self, leased: Sequence[DueRepair], failed: Rejected | Unavailable) -> None:
         """Also one that takes longer than a statement may: it is not to be the first for ever."""
         for item in leased:
             async with self._pool.transaction("put_off_restatement") as tx:

@@ -17,12 +17,12 @@ import trio
 
 from ...storage.accounts.queries.projects import select_organization, select_project
 from ...storage.accounts.rows import ProjectRow
-from ...storage.accounts.rules.access import Kind, Principal
+from ...storage.accounts.rules.access import CredentialKind, Principal
 from ...storage.accounts.tables.projects import select_project_named
 from ...storage.bundles.queries import select_files
 from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle
-from ...storage.bundles.rules.file_provider import EMPTY_NOW, Status, may_speak_of, wrong
+from ...storage.bundles.rules.file_provider import EMPTY_NOW, FileStatus, may_speak_of, wrong
 from ...storage.bundles.tables.bundle_files import (
     claim_provider,
     drop_file,
@@ -32,14 +32,14 @@ from ...storage.bundles.tables.bundle_files import (
     select_left_behind,
 )
 from ...storage.bundles.transactions.apply_bundle import apply_bundle
-from ...storage.bundles.transactions.bundle_context import Applied, Terms
+from ...storage.bundles.transactions.bundle_context import ApplySource, EntryContext
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Tx
 from ...storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...storage.scheduling.queries.region_list import select_usable_regions
-from .bundle_directory import BundleFile, CannotLook, look_into
+from .bundle_directory import BundleFile, DirectoryUnreadable, look_into
 
 log = logging.getLogger("leadline.file_provider_syncer")
 
@@ -50,7 +50,7 @@ _OURS: Final = "cannot be applied for a reason of ours, which the log tells"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileProviderConfig:
     """A provider as it is configured; `scope` is organization/project, organization/* or empty."""
 
     name: str
@@ -59,7 +59,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ApplyContext:
     """What bundles are applied by, beside what stands in them."""
 
     keyring: Keyring
@@ -85,13 +85,13 @@ class _Claims:
         )
 
 
-class Providers:
+class FileProviderSyncer:
     def __init__(
         self,
         pool: Pool,
         process: UUID,
-        sources: list[Source],
-        ground: Ground,
+        sources: list[FileProviderConfig],
+        ground: ApplyContext,
         reading: trio.CapacityLimiter,
         on_edit: Callable[[], None],
     ) -> None:
@@ -108,21 +108,21 @@ class Providers:
         """How many files were applied."""
         return sum([await self._look(source) for source in self._sources])
 
-    async def _look(self, source: Source) -> int:
+    async def _look(self, source: FileProviderConfig) -> int:
         async with self._pool.statement("claim_provider") as tx:
             if not await claim_provider(tx, source.name, source.scope, self._process):
                 return 0
         applied, error = 0, ""
         try:
             applied = await self._scan(source)
-        except CannotLook as why:
+        except DirectoryUnreadable as why:
             error = str(why)
             log.warning("bundles cannot be read", extra={"provider": source.name, "why": error})
         async with self._pool.statement("note_scan") as tx:
             await note_scan(tx, source.name, error)
         return applied
 
-    async def _scan(self, source: Source) -> int:
+    async def _scan(self, source: FileProviderConfig) -> int:
         before = self._read.get(source.name, {})
         files = await trio.to_thread.run_sync(
             partial(look_into, source.directory, before), limiter=self._reading
@@ -133,7 +133,7 @@ class Providers:
             claims = {one.path: await _claimed(tx, one.bundle) for one in files}
             now = tx.now
         if not files and any(row.generation for row in known.values()):
-            raise CannotLook(f"{source.directory} {EMPTY_NOW}")
+            raise DirectoryUnreadable(f"{source.directory} {EMPTY_NOW}")
         files, named = _apart(files, claims)
         applied = 0
         for one in files:
@@ -146,16 +146,16 @@ class Providers:
         return applied
 
     async def _take(
-        self, source: Source, one: BundleFile, before: FileRow | None, named: _Claims
+        self, source: FileProviderConfig, one: BundleFile, before: FileRow | None, named: _Claims
     ) -> bool:
         """Whether it was applied."""
         generation = 0 if before is None else before.generation
-        status, error = Status.PENDING, ""
+        status, error = FileStatus.PENDING, ""
         if one.bundle is None:
             status, error = wrong(generation), one.error
         elif before is not None and before.digest == one.digest:
             status, error = await self._apply(source, one, one.bundle, named, generation)
-        if status is Status.APPLIED:
+        if status is FileStatus.APPLIED:
             log.info("a bundle is applied", extra={"provider": source.name, "path": one.path})
             self._on_edit()
             return True
@@ -175,8 +175,13 @@ class Providers:
         return False
 
     async def _apply(
-        self, source: Source, one: BundleFile, bundle: Bundle, named: _Claims, generation: int
-    ) -> tuple[Status, str]:
+        self,
+        source: FileProviderConfig,
+        one: BundleFile,
+        bundle: Bundle,
+        named: _Claims,
+        generation: int,
+    ) -> tuple[FileStatus, str]:
         async def work(tx: Tx) -> None:
             home = await _home(tx, source, bundle)
             await self._write(tx, source, one.path, home, bundle, named)
@@ -186,13 +191,17 @@ class Providers:
 
         try:
             if await self._is_done("apply_file_bundle", source, one.path, work):
-                return Status.APPLIED, ""
+                return FileStatus.APPLIED, ""
         except Refused as why:
             return wrong(generation), one.point_at(why)
-        return Status.ERROR, _OURS
+        return FileStatus.ERROR, _OURS
 
     async def _is_done(
-        self, name: str, source: Source, path: str, work: Callable[[Tx], Awaitable[None]]
+        self,
+        name: str,
+        source: FileProviderConfig,
+        path: str,
+        work: Callable[[Tx], Awaitable[None]],
     ) -> bool:
         """What fails for a reason of ours fails alone: no file keeps back another. Refused where
         its content, or what stands there already, forbids it."""
@@ -206,13 +215,15 @@ class Providers:
             return False
         return True
 
-    async def _leave(self, source: Source, row: FileRow, named: _Claims, now: Instant) -> None:
+    async def _leave(
+        self, source: FileProviderConfig, row: FileRow, named: _Claims, now: Instant
+    ) -> None:
         """A file that is gone: noted at the first look, believed at the second. Where what came
         from it cannot be left, that is said and tried again later."""
         if row.digest != _GONE:
-            await self._note_gone(row, Status.PENDING, "is gone")
+            await self._note_gone(row, FileStatus.PENDING, "is gone")
             return
-        if row.status != Status.PENDING and now - row.looked_at < AGAIN_US:
+        if row.status != FileStatus.PENDING and now - row.looked_at < AGAIN_US:
             return
 
         async def work(tx: Tx) -> None:
@@ -222,7 +233,7 @@ class Providers:
 
         try:
             if not await self._is_done("leave_file_bundle", source, row.path, work):
-                await self._note_gone(row, Status.ERROR, f"is gone, and {_OURS}")
+                await self._note_gone(row, FileStatus.ERROR, f"is gone, and {_OURS}")
                 return
         except Refused as why:
             await self._note_gone(row, wrong(row.generation), f"is gone, and {why}")
@@ -230,7 +241,7 @@ class Providers:
         log.info("a bundle is gone", extra={"provider": source.name, "path": row.path})
         self._on_edit()
 
-    async def _note_gone(self, row: FileRow, status: Status, error: str) -> None:
+    async def _note_gone(self, row: FileRow, status: FileStatus, error: str) -> None:
         async with self._pool.statement("put_bundle_file") as tx:
             await put_file(
                 tx,
@@ -243,7 +254,7 @@ class Providers:
             )
 
     async def _empty(
-        self, tx: Tx, source: Source, path: str, project: UUID, named: _Claims
+        self, tx: Tx, source: FileProviderConfig, path: str, project: UUID, named: _Claims
     ) -> None:
         """What came from the file is an orphan there."""
         home = await select_project(tx, project)
@@ -261,34 +272,36 @@ class Providers:
     async def _write(
         self,
         tx: Tx,
-        source: Source,
+        source: FileProviderConfig,
         path: str,
         home: ProjectRow,
         bundle: Bundle,
         named: _Claims,
     ) -> None:
         ground = self._ground
-        terms = Terms(
+        terms = EntryContext(
             keyring=ground.keyring,
             regions=await select_usable_regions(tx, home.org, ground.regions, ground.reserved),
             defaults=await monitor_defaults_in_force(tx),
             raw_days=ground.raw_days,
         )
-        applied = Applied(principal=_speaker(source), path=path, kept=named.beside(path, home.uid))
+        applied = ApplySource(
+            principal=_speaker(source), path=path, kept=named.beside(path, home.uid)
+        )
         await apply_bundle(tx, home.uid, bundle, applied, terms)
 
 
-def _speaker(source: Source) -> Principal:
+def _speaker(source: FileProviderConfig) -> Principal:
     """Whoever may write the directory may do this; the audit log says by which provider."""
     return Principal(
-        Kind.SESSION,
+        CredentialKind.SESSION,
         is_global_admin=True,
         label=f"file provider {source.name}",
         provider=source.name,
     )
 
 
-async def _home(tx: Tx, source: Source, bundle: Bundle) -> ProjectRow:
+async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRow:
     """Refused where there is no such project, or the provider may not speak of it."""
     home = await select_project_named(tx, bundle.organization, bundle.project)
     if home is None:
@@ -341,9 +354,9 @@ def _names(one: BundleFile, before: FileRow | None) -> tuple[str, str]:
 def _is_due(one: BundleFile, before: FileRow | None, now: int) -> bool:
     if before is None or before.digest != one.digest:
         return True
-    if before.status == Status.APPLIED:
+    if before.status == FileStatus.APPLIED:
         # Another file may have come to name the same.
         return one.bundle is None
-    if before.status == Status.PENDING:
+    if before.status == FileStatus.PENDING:
         return True
     return now - before.looked_at >= AGAIN_US

@@ -9,7 +9,7 @@ from ...storage.accounts.tables.password_resets import drop_expired_resets
 from ...storage.accounts.tables.user_identities import drop_expired_flows
 from ...storage.agents.tables import agents
 from ...storage.core.instant import DAY, HOUR, Instant
-from ...storage.core.time_span import Span
+from ...storage.core.time_span import TimeSpan
 from ...storage.engine.partitions import drop_partitions, make_partitions, partitions
 from ...storage.engine.pools import Pool
 from ...storage.maintenance.tables import maintenance_series, maintenances
@@ -66,7 +66,7 @@ class Janitor:
         }
         self._gate_days = gate_days
         # What of the gate's ledger there is room for, as it was last seen.
-        self.gate_ledger: Span | None = None
+        self.gate_ledger: TimeSpan | None = None
 
     async def make_room(self) -> None:
         """Partitions from yesterday to a week ahead; needed before anything can be stored. After
@@ -89,7 +89,7 @@ class Janitor:
         from_, through = Instant(now - BEHIND_US), Instant(now + AHEAD_US)
         await make_partitions(self._pool, GATE_LEDGER, "evaluated_at", from_=from_, through=through)
         found = await partitions(self._pool, GATE_LEDGER)
-        self.gate_ledger = Span(found[0].from_, found[-1].until)
+        self.gate_ledger = TimeSpan(found[0].from_, found[-1].until)
 
     async def _open_from(self) -> Instant:
         """Before this instant every window is settled, every hour rolled up, every service told."""

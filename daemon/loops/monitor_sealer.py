@@ -20,7 +20,7 @@ PAUSE_SECONDS: Final = 2.0
 HOURS_MOST: Final = 24
 
 
-class Sealer:
+class MonitorSealer:
     def __init__(self, pool: Pool, clock: Callable[[], Instant]) -> None:
         self._pool = pool
         self._clock = clock

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from ...probes.senders import Means
+from ...probes.senders import SendContext
 from ...storage.core.instant import SECOND
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring
@@ -23,16 +23,20 @@ from ...storage.notifications.rules.delivery_retry import (
     LEASE_LOST,
     LEASE_US,
     SLOW_AFTER_US,
-    Holding,
-    Outcome,
-    Rooms,
-    Status,
+    CapacityLimits,
+    DeliveryOutcome,
+    DeliveryStatus,
+    InFlight,
     rooms_beside,
 )
 from ...storage.notifications.tables.outbox_deliveries import is_delivery_due, select_backlog
-from ...storage.notifications.transactions.lease_deliveries import Claim, Delivery, lease_deliveries
+from ...storage.notifications.transactions.lease_deliveries import (
+    LeasedDeliveries,
+    LeasedDelivery,
+    lease_deliveries,
+)
 from ...storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 from .delivery_sender import carry, kind_of
 from .subscriber_sender import note_end, pass_on_all
 
@@ -46,7 +50,7 @@ BACKLOG_SECONDS: Final = 15.0
 LAST_SETTLE_SECONDS: Final = 3.0
 
 
-class Leaser:
+class OutboxLeaser:
     """`random` gives numbers in [0, 1); `base_url` is where the console is reached, or empty. What
     people have set of mail and links holds in place of what `means` and `base_url` say."""
 
@@ -54,7 +58,7 @@ class Leaser:
         self,
         pool: Pool,
         keyring: Keyring,
-        means: Means,
+        means: SendContext,
         *,
         max_attempts: int,
         base_url: str,
@@ -67,14 +71,14 @@ class Leaser:
         self._base_url = base_url
         self._random = random
         # In hand since when: on its way, or sent and not settled.
-        self._held: dict[Delivery, float] = {}
-        self._ended: list[tuple[Delivery, Outcome]] = []
+        self._held: dict[LeasedDelivery, float] = {}
+        self._ended: list[tuple[LeasedDelivery, DeliveryOutcome]] = []
         self._sending: trio.Nursery | None = None
         self._closed = trio.Event()
         self._backlog_at = 0.0
         # Something was leased or became ready: what is due is looked for without asking first.
         self._is_busy = False
-        self.wake = Wake()
+        self.wake = WakeEvent()
         # (kind, how it ended), where "failed" counts tries and "dead" what was given up.
         self.counts: Counter[tuple[str, str]] = Counter()
         self.backlog: Backlog | None = None
@@ -140,7 +144,7 @@ class Leaser:
             self._sending.start_soon(self._send, delivery, mailing, began + LEASE_US / SECOND)
         return len(claim.deliveries)
 
-    async def _claim(self, tx: Tx, rooms: Rooms) -> tuple[Claim, Mailing]:
+    async def _claim(self, tx: Tx, rooms: CapacityLimits) -> tuple[LeasedDeliveries, Mailing]:
         """With the server and the links by which what was claimed goes out."""
         claim = await lease_deliveries(tx, rooms, self._max_attempts)
         return claim, await mailing_in_force(tx, self._keyring, self._means, self._base_url)
@@ -151,21 +155,21 @@ class Leaser:
         async with self._pool.statement("is_delivery_due") as tx:
             return await is_delivery_due(tx)
 
-    def _rooms(self) -> Rooms:
+    def _rooms(self) -> CapacityLimits:
         slow_since = trio.current_time() - SLOW_AFTER_US / SECOND
         return rooms_beside(
-            Holding(delivery.is_page, delivery.is_failing, since <= slow_since)
+            InFlight(delivery.is_page, delivery.is_failing, since <= slow_since)
             for delivery, since in self._held.items()
         )
 
-    async def _send(self, delivery: Delivery, mailing: Mailing, deadline: float) -> None:
-        outcome = Outcome("timeout")
+    async def _send(self, delivery: LeasedDelivery, mailing: Mailing, deadline: float) -> None:
+        outcome = DeliveryOutcome("timeout")
         with trio.CancelScope(deadline=deadline):
             outcome = await self._carry(delivery, mailing)
         self._ended.append((delivery, outcome))
         self.wake.set()
 
-    async def _carry(self, delivery: Delivery, mailing: Mailing) -> Outcome:
+    async def _carry(self, delivery: LeasedDelivery, mailing: Mailing) -> DeliveryOutcome:
         if delivery.event.page is not None:
             outcome = await pass_on_all(self._pool, delivery)
             # What was written for subscribers may go at once.
@@ -192,7 +196,7 @@ class Leaser:
             # What the store could not be told now is told when it is back.
             self._ended += left
 
-    async def _settle_alone(self, one: tuple[Delivery, Outcome]) -> None:
+    async def _settle_alone(self, one: tuple[LeasedDelivery, DeliveryOutcome]) -> None:
         try:
             await self._settle_some([one])
         except Rejected as refusal:
@@ -202,7 +206,7 @@ class Leaser:
             log.error("what became of a delivery cannot be stored", extra=extra)
             del self._held[one[0]]
 
-    async def _settle_some(self, batch: list[tuple[Delivery, Outcome]]) -> None:
+    async def _settle_some(self, batch: list[tuple[LeasedDelivery, DeliveryOutcome]]) -> None:
         settled = await self._pool.transact(
             "settle_deliveries",
             lambda tx: settle_deliveries(tx, batch, self._max_attempts, self._random),
@@ -219,13 +223,13 @@ class Leaser:
             if self._sending is not None:
                 self._sending.start_soon(self._wake_soon)
 
-    def _count(self, delivery: Delivery, outcome: Outcome, settled: Settled) -> None:
+    def _count(self, delivery: LeasedDelivery, outcome: DeliveryOutcome, settled: Settled) -> None:
         became = settled.became.get((delivery.event.org, delivery.event.id))
         if became is None:
             return
         kind = kind_of(delivery)
         self.counts[kind, "delivered" if outcome.is_delivered else "failed"] += 1
-        if became is Status.DEAD:
+        if became is DeliveryStatus.DEAD:
             self.counts[kind, "dead"] += 1
             extra = {"outbox_event": str(delivery.event.uid), "reason": outcome.reason}
             log.error("an event was given up", extra=extra | {"kind": kind})

@@ -12,9 +12,9 @@ from typing import Final
 import trio
 from uuid_utils.compat import uuid7
 
-from ...probes.senders import Means, NotDelivered
-from ...probes.senders.subscriber_mail import Letter, send_letter
-from ...storage.accounts.rows import ResetRequest
+from ...probes.senders import NotDelivered, SendContext
+from ...probes.senders.subscriber_mail import SubscriberMail, send_letter
+from ...storage.accounts.rows import ResetRequestRow
 from ...storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
 from ...storage.accounts.tables.password_resets import drop_request, lease_requests, put_off_request
 from ...storage.accounts.transactions.reset_password_by_mail import begin_reset
@@ -22,7 +22,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Tx
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.password_reset_mailer")
 
@@ -30,12 +30,12 @@ PAUSE_SECONDS: Final = 1.0
 AT_ONCE: Final = 5
 
 
-class Resets:
+class PasswordResetMailer:
     def __init__(
         self,
         pool: Pool,
         keyring: Keyring,
-        means: Means,
+        means: SendContext,
         base_url: str,
         clock: Callable[[], Instant],
     ) -> None:
@@ -44,7 +44,7 @@ class Resets:
         self._means = means
         self._base_url = base_url
         self._clock = clock
-        self.wake = Wake()
+        self.wake = WakeEvent()
 
     async def pass_once(self) -> int:
         """How many requests were taken up."""
@@ -55,7 +55,7 @@ class Resets:
                 nursery.start_soon(self._answer, request)
         return len(requests)
 
-    async def _answer(self, request: ResetRequest) -> None:
+    async def _answer(self, request: ResetRequestRow) -> None:
         with trio.move_on_after(LEASE_US / SECOND):
             mailing, begun = await self._pool.transact(
                 "begin_reset", lambda tx: self._begin(tx, request)
@@ -70,7 +70,9 @@ class Resets:
             async with self._pool.statement("drop_reset_request") as tx:
                 await drop_request(tx, request.address)
 
-    async def _begin(self, tx: Tx, request: ResetRequest) -> tuple[Mailing, Letter | None]:
+    async def _begin(
+        self, tx: Tx, request: ResetRequestRow
+    ) -> tuple[Mailing, SubscriberMail | None]:
         mailing = await mailing_in_force(tx, self._keyring, self._means, self._base_url)
         begun = await begin_reset(tx, request)
         if begun is None:
@@ -78,7 +80,7 @@ class Resets:
         to, token = begun
         return mailing, reset_letter(to.email, mailing.base_url, token)
 
-    async def _put_off(self, request: ResetRequest, reason: str) -> None:
+    async def _put_off(self, request: ResetRequestRow, reason: str) -> None:
         at = tried_again_at(request.attempts, self._clock())
         extra = {"reason": reason, "attempts": request.attempts}
         log.warning("a letter for a new password was not sent", extra=extra)
@@ -95,8 +97,8 @@ def reset_address(base: str, token: str) -> str:
     return f"{base}/reset/{token}"
 
 
-def reset_letter(to: str, base: str, token: str) -> Letter:
-    return Letter(
+def reset_letter(to: str, base: str, token: str) -> SubscriberMail:
+    return SubscriberMail(
         uid=str(uuid7()),
         to=to,
         subject="A new password for Leadline",

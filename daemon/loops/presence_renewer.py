@@ -16,7 +16,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
 from ...storage.scheduling.tables import presences
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.presence_renewer")
 
@@ -27,7 +27,7 @@ BREAK_US: Final = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """What a process says of itself."""
 
     process: UUID
@@ -39,14 +39,14 @@ class Identity:
     listens: bool
 
 
-class Attendance:
-    """`heard_through` is the instant by which every push received is committed, `lost` how many
+class PresenceRenewer:
+    """`committed_through` is the instant by which every push received is committed, `lost` how many
     were received and could not be kept: such a stretch is broken, as after an unclean end."""
 
     def __init__(
         self,
         pool: Pool,
-        identity: Identity,
+        identity: ProcessIdentity,
         clock: Callable[[], Instant],
         heard_through: Callable[[], Instant],
         lost: Callable[[], int] = lambda: 0,
@@ -58,7 +58,7 @@ class Attendance:
         self._lost = lost
         self._lost_before = 0
         self._asks = False
-        self.wake = Wake()
+        self.wake = WakeEvent()
         self._from_at: Instant | None = None
         self.renewed_through: Instant | None = None
 

@@ -15,23 +15,23 @@ from uuid import UUID
 
 import trio
 
-from ...probes.check.result import Outcome, Result, UnknownReason
-from ...probes.net.egress import Reach
+from ...probes.check.result import Result, RunOutcome, UnknownReason
+from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import LATEST, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
-from ...storage.monitors.rows import Trouble
+from ...storage.monitors.rows import ProbeErrorReason
 from ...storage.monitors.tables.probe_errors import note_troubles
-from ...storage.results.rules.incoming_result import Arrival, Fate, Recorded
+from ...storage.results.rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 from ...storage.scheduling.queries import shards
-from ...storage.scheduling.rows import LeasedJob, LeasedSlice
-from ...storage.scheduling.rules.run_batch import Slice
+from ...storage.scheduling.rows import LeasedBatch, LeasedJob
+from ...storage.scheduling.rules.run_batch import RunBatch
 from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.scheduling.tables import work_queues as queues
-from ..runtime.wake_event import Wake
-from .check_cache import Catalogue, Entry
-from .check_test_worker import Trials
+from ..runtime.wake_event import WakeEvent
+from .check_cache import CachedCheck, CheckCache
+from .check_test_worker import CheckTestWorker
 from .result_recorder import Recorder
 
 log = logging.getLogger("leadline.prober")
@@ -49,7 +49,7 @@ JOBS_AT_ONCE: Final = 20
 
 
 @dataclass(eq=False, slots=True)
-class Batch:
+class ActiveBatch:
     """A slice in hand: it may be dropped once every window of it has its row in the ledger."""
 
     key: int
@@ -59,21 +59,21 @@ class Batch:
 
 
 @dataclass(order=True, slots=True)
-class Waiting:
+class QueuedRun:
     """A window in hand, ordered by when it is due."""
 
     due: Instant
     number: int
-    batch: Batch = field(compare=False)
+    batch: ActiveBatch = field(compare=False)
     key: tuple[int, int] = field(compare=False)
     claim_until: Instant = field(compare=False)
 
 
-_TROUBLES = frozenset(trouble.value for trouble in Trouble)
+_TROUBLES = frozenset(trouble.value for trouble in ProbeErrorReason)
 
 
 @dataclass(slots=True)
-class Counts:
+class ProbeCounters:
     started: int = 0
     stored: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
@@ -89,12 +89,12 @@ class Prober:
         pool: Pool,
         process: UUID,
         regions: tuple[str, ...],
-        catalogue: Catalogue,
+        catalogue: CheckCache,
         recorder: Recorder,
-        reach: Reach,
+        reach: Egress,
         permits: trio.CapacityLimiter,
         clock: Callable[[], Instant],
-        trials: Trials | None = None,
+        trials: CheckTestWorker | None = None,
     ) -> None:
         self._pool = pool
         self._trials = trials
@@ -105,27 +105,27 @@ class Prober:
         self._reach = reach
         self._permits = permits
         self._clock = clock
-        self._waiting: list[Waiting] = []
+        self._waiting: list[QueuedRun] = []
         self._numbers = count()
         self._is_closed = False
         # Not all that could be had was taken: there was no room for it.
         self._wants_more = False
         # Set when there is something to look at: a window, room for more, or the end.
-        self._news = Wake()
-        self._room = Wake()
-        self._in_hand: dict[int, Batch] = {}
+        self._news = WakeEvent()
+        self._room = WakeEvent()
+        self._in_hand: dict[int, ActiveBatch] = {}
         self._done: list[int] = []
         self._shards: tuple[int, ...] = ()
         # Of monitors that could not be made ready; told at the next pass.
-        self._troubles: dict[tuple[int, int], tuple[Trouble, Instant]] = {}
+        self._troubles: dict[tuple[int, int], tuple[ProbeErrorReason, Instant]] = {}
         self._running: trio.Nursery | None = None
-        self.wake = Wake()
-        self.counts = Counts()
+        self.wake = WakeEvent()
+        self.counts = ProbeCounters()
 
-    async def hand_out(self, key: int, shard: int, item: Slice) -> None:
+    async def hand_out(self, key: int, shard: int, item: RunBatch) -> None:
         """A slice of our own, straight from the ticker; waits while too many wait already."""
         await self._take(
-            LeasedSlice(key, shard, item.orgs, item.monitors, item.dues, item.claim_untils)
+            LeasedBatch(key, shard, item.orgs, item.monitors, item.dues, item.claim_untils)
         )
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -214,8 +214,8 @@ class Prober:
         now = self._clock()
         return sum(window.due <= now for window in self._waiting)
 
-    async def _take(self, leased: LeasedSlice) -> None:
-        batch = Batch(leased.id, leased.shard, len(leased.dues))
+    async def _take(self, leased: LeasedBatch) -> None:
+        batch = ActiveBatch(leased.id, leased.shard, len(leased.dues))
         self._in_hand[leased.id] = batch
         while len(self._waiting) >= WINDOWS_WAITING:
             await self._room.wait(PAUSE_SECONDS)
@@ -224,13 +224,13 @@ class Prober:
         for n, due in enumerate(leased.dues):
             key = (leased.orgs[n], leased.monitors[n])
             claim_until = leased.claim_untils[n]
-            self._put_in_line(Waiting(due, next(self._numbers), batch, key, claim_until))
+            self._put_in_line(QueuedRun(due, next(self._numbers), batch, key, claim_until))
 
-    def _put_in_line(self, item: Waiting) -> None:
+    def _put_in_line(self, item: QueuedRun) -> None:
         heappush(self._waiting, item)
         self._news.set()
 
-    async def _start(self, nursery: trio.Nursery, window: Waiting) -> None:
+    async def _start(self, nursery: trio.Nursery, window: QueuedRun) -> None:
         try:
             entry = (await self._catalogue.find([window.key])).get(window.key)
         except Unavailable:
@@ -251,7 +251,12 @@ class Prober:
             )
 
     async def _run_window(
-        self, permit: object, batch: Batch, key: tuple[int, int], entry: Entry, due: Instant
+        self,
+        permit: object,
+        batch: ActiveBatch,
+        key: tuple[int, int],
+        entry: CachedCheck,
+        due: Instant,
     ) -> None:
         stored = False
         try:
@@ -262,24 +267,24 @@ class Prober:
                 result = await self._probe(entry)
         finally:
             self._permits.release_on_behalf_of(permit)
-        if result.outcome is Outcome.UNKNOWN:
+        if result.outcome is RunOutcome.UNKNOWN:
             self._note_unknown(key, entry, result)
             self._settle(batch, stored=stored)
             return
         arrival = arrival_of(key, batch.shard, entry, result, due)
 
-        def answered(recorded: Recorded) -> None:
-            if recorded.fate is Fate.OUTDATED:
+        def answered(recorded: StoreResult) -> None:
+            if recorded.fate is StoreOutcome.OUTDATED:
                 self._catalogue.forget(key)
                 claim_until = claimable_until(due, entry.interval_us)
-                self._put_in_line(Waiting(due, next(self._numbers), batch, key, claim_until))
+                self._put_in_line(QueuedRun(due, next(self._numbers), batch, key, claim_until))
                 return
-            self._settle(batch, stored=recorded.fate is not Fate.REFUSED)
+            self._settle(batch, stored=recorded.fate is not StoreOutcome.REFUSED)
             self._note_stored(entry, recorded)
 
         await self._recorder.hand_over(arrival, answered)
 
-    async def _probe(self, entry: Entry) -> Result:
+    async def _probe(self, entry: CachedCheck) -> Result:
         self.counts.started += 1
         assert entry.check is not None, "entries without a check are not started"
         return await run(entry.check, self._reach, self._clock)
@@ -302,7 +307,7 @@ class Prober:
         for job in jobs:
             self._running.start_soon(self._run_job, job, entries.get((job.org, job.monitor)))
 
-    async def _run_job(self, job: LeasedJob, entry: Entry | None) -> None:
+    async def _run_job(self, job: LeasedJob, entry: CachedCheck | None) -> None:
         key = (job.org, job.monitor)
         try:
             if not await self._run_beside(job, entry):
@@ -313,7 +318,7 @@ class Prober:
         except Unavailable:
             log.warning("a job stays until its claim runs out")
 
-    async def _run_beside(self, job: LeasedJob, entry: Entry | None) -> bool:
+    async def _run_beside(self, job: LeasedJob, entry: CachedCheck | None) -> bool:
         """A run without a window; False where it was begun by an old definition."""
         if entry is None or not entry.enabled:
             return True
@@ -327,22 +332,22 @@ class Prober:
             result = await self._probe(entry)
         finally:
             self._permits.release_on_behalf_of(permit)
-        if result.outcome is Outcome.UNKNOWN:
+        if result.outcome is RunOutcome.UNKNOWN:
             self._note_unknown((job.org, job.monitor), entry, result)
             return True
         arrival = arrival_of((job.org, job.monitor), job.shard, entry, result, None)
         recorded = await self._recorder.record(arrival)
-        if recorded.fate is not Fate.OUTDATED:
+        if recorded.fate is not StoreOutcome.OUTDATED:
             self._note_stored(entry, recorded)
-        return recorded.fate is not Fate.OUTDATED
+        return recorded.fate is not StoreOutcome.OUTDATED
 
-    def _settle(self, batch: Batch, *, stored: bool) -> None:
+    def _settle(self, batch: ActiveBatch, *, stored: bool) -> None:
         batch.outstanding -= 1
         batch.is_clean = batch.is_clean and stored
         if not batch.outstanding:
             self._finish(batch)
 
-    def _finish(self, batch: Batch) -> None:
+    def _finish(self, batch: ActiveBatch) -> None:
         self._in_hand.pop(batch.key, None)
         if batch.is_clean:
             self._done.append(batch.key)
@@ -358,8 +363,8 @@ class Prober:
             self._done += done
             raise
 
-    def _note_stored(self, entry: Entry, recorded: Recorded) -> None:
-        if recorded.fate is Fate.REFUSED:
+    def _note_stored(self, entry: CachedCheck, recorded: StoreResult) -> None:
+        if recorded.fate is StoreOutcome.REFUSED:
             log.error(
                 "a result was not stored",
                 extra={"monitor": str(entry.uid), "cause": recorded.reason},
@@ -370,14 +375,14 @@ class Prober:
     def _count_unknown(self, reason: str) -> None:
         self.counts.unknown[reason] = self.counts.unknown.get(reason, 0) + 1
 
-    def _note_unready(self, key: tuple[int, int], entry: Entry) -> None:
+    def _note_unready(self, key: tuple[int, int], entry: CachedCheck) -> None:
         reason = entry.trouble.partition(":")[0]
         self._count_unknown(reason)
         self._note_trouble(key, reason)
 
     def _note_trouble(self, key: tuple[int, int], reason: str) -> None:
         if reason in _TROUBLES:
-            self._troubles[key] = Trouble(reason), self._clock()
+            self._troubles[key] = ProbeErrorReason(reason), self._clock()
 
     async def _tell_troubles(self) -> None:
         if not self._troubles:
@@ -391,7 +396,7 @@ class Prober:
             self._troubles = troubles | self._troubles
             raise
 
-    def _note_unknown(self, key: tuple[int, int], entry: Entry, result: Result) -> None:
+    def _note_unknown(self, key: tuple[int, int], entry: CachedCheck, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._count_unknown(reason)
         self._note_trouble(key, reason)
@@ -407,8 +412,8 @@ def _stalled(result: Result) -> bool:
 
 
 def arrival_of(
-    key: tuple[int, int], shard: int, entry: Entry, result: Result, due: Instant | None
-) -> Arrival:
+    key: tuple[int, int], shard: int, entry: CachedCheck, result: Result, due: Instant | None
+) -> IncomingResult:
     instant = Instant(result.started_at)
     phases = result.phases
     windowed = due is not None
@@ -419,12 +424,12 @@ def arrival_of(
         until = min(
             Instant(due + entry.interval_us), Instant(due + entry.timeout_us + LATE_ARRIVAL_US)
         )
-    return Arrival(
+    return IncomingResult(
         org=key[0],
         monitor=key[1],
         shard=shard,
         ts=instant,
-        up=result.outcome is Outcome.UP,
+        up=result.outcome is RunOutcome.UP,
         latency_ms=result.latency_ms,
         code=result.code,
         msg=result.msg,
@@ -440,14 +445,14 @@ def arrival_of(
     )
 
 
-def _without(leased: LeasedSlice, settled: set[tuple[int, int, Instant]]) -> LeasedSlice:
+def _without(leased: LeasedBatch, settled: set[tuple[int, int, Instant]]) -> LeasedBatch:
     """The slice without the windows that have their row already."""
     keep = [
         n
         for n, window in enumerate(zip(leased.orgs, leased.monitors, leased.dues, strict=True))
         if window not in settled
     ]
-    return LeasedSlice(
+    return LeasedBatch(
         leased.id,
         leased.shard,
         [leased.orgs[n] for n in keep],

@@ -11,12 +11,15 @@ from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.pools import Pool, Rejected
-from ...storage.monitors.rules.monitor_state import Flip
+from ...storage.monitors.rules.monitor_state import StatusChange
 from ...storage.results.event_bus import Bus, StatusEvent
 from ...storage.results.queries.push_deadlines import select_push_deadlines
-from ...storage.results.rules.incoming_result import Arrival
-from ...storage.results.transactions.record_missed_pushes import Judged, judge_silence
-from ...storage.results.transactions.state_update import Course
+from ...storage.results.rules.incoming_result import IncomingResult
+from ...storage.results.transactions.record_missed_pushes import (
+    MissedPushCheck,
+    record_missed_pushes,
+)
+from ...storage.results.transactions.state_update import StateUpdate
 from ...storage.scheduling.queries import shards as shards_queries
 
 log = logging.getLogger("leadline.push_deadline_checker")
@@ -30,7 +33,7 @@ UNDECIDED_US: Final = SECOND // 10
 Key = tuple[int, int]
 
 
-class Listener:
+class PushDeadlineChecker:
     """`ask_presence` makes this process say at once how far it has listened."""
 
     def __init__(
@@ -93,7 +96,7 @@ class Listener:
     async def _judge_together(self, keys: list[Key], now: Instant) -> None:
         shards = sorted({self._shards[key] for key in keys})
         async with self._pool.transaction("judge_silence") as tx:
-            judged, found, flips = await judge_silence(tx, keys, shards)
+            judged, found, flips = await record_missed_pushes(tx, keys, shards)
         self.missed += len(found)
         self._tell(found, flips)
         for key in keys:
@@ -101,7 +104,7 @@ class Listener:
         if any(item.undecided for item in judged.values()):
             self._ask_presence()
 
-    def _plan(self, key: Key, judged: Judged | None, now: Instant) -> None:
+    def _plan(self, key: Key, judged: MissedPushCheck | None, now: Instant) -> None:
         if judged is None or judged.look_again_at is None:
             self._look_at.pop(key, None)
             return
@@ -110,7 +113,9 @@ class Listener:
         self._look_at[key] = at
         heappush(self._heap, (at, key))
 
-    def _tell(self, found: list[tuple[Arrival, Course]], flips: list[Flip]) -> None:
+    def _tell(
+        self, found: list[tuple[IncomingResult, StateUpdate]], flips: list[StatusChange]
+    ) -> None:
         changed = {(flip.org, flip.monitor, flip.at) for flip in flips}
         for arrival, course in found:
             self._bus.publish(

@@ -15,7 +15,7 @@ PAUSE_SECONDS: Final = 15.0
 STALE_US: Final = 60 * SECOND
 
 
-class Surveyor:
+class RegionLoadSampler:
     """`regions` are those that the configuration knows."""
 
     def __init__(self, pool: Pool, clock: Callable[[], Instant], regions: frozenset[str]) -> None:

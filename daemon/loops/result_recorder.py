@@ -20,11 +20,11 @@ from ...storage.engine.pools import Pool, Rejected, holding_connection
 from ...storage.results.event_bus import Bus, StatusEvent
 from ...storage.results.rules.incoming_result import (
     RECORDER_STOPPED,
-    Arrival,
-    Fate,
-    Recorded,
-    Source,
-    Standing,
+    CachedState,
+    IncomingResult,
+    ResultSource,
+    StoreOutcome,
+    StoreResult,
 )
 from ...storage.results.transactions.record_results import record_results
 from ...storage.results.transactions.record_steady import record_steady
@@ -46,12 +46,12 @@ UNDECIDED_SECONDS: Final = 6.0
 # A sender that hangs up sooner does so for reasons of its own.
 HANGS_UP_US: Final = SECOND
 
-Answer = Callable[[Recorded], None]
+Answer = Callable[[StoreResult], None]
 
 
 @dataclass(eq=False, slots=True)
 class Pending:
-    arrival: Arrival
+    arrival: IncomingResult
     answer: Answer
     flush_at: float
     undecided_since: float | None = None
@@ -66,11 +66,11 @@ class Recorder:
         self._clock = clock
         self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
         self._collecting = trio.Lock()
-        self._standings: dict[tuple[int, int], Standing] = {}
+        self._standings: dict[tuple[int, int], CachedState] = {}
         self._unanswered: set[Pending] = set()
         # Pushes that were received and are not committed yet, by their receipt.
         self._hearing: dict[object, Instant] = {}
-        self._deaf_from: Instant | None = None
+        self._closed_at: Instant | None = None
         # How many pushes we received and could not keep: what was heard meanwhile is not all.
         self.lost = 0
         self._undecided: list[Pending] = []
@@ -79,7 +79,7 @@ class Recorder:
         self.on_deadline_waiting: Callable[[], None] = lambda: None
 
     @contextmanager
-    def hearing(self) -> Iterator[Instant]:
+    def receiving(self) -> Iterator[Instant]:
         """From the receipt of a push to its answer: until then we do not claim to have heard
         beyond it. The instant is that of the receipt. Where the store is away, or so slow that the
         sender hangs up, the push is lost through us, and its silence is not the sender's."""
@@ -98,23 +98,23 @@ class Recorder:
 
     def stop_hearing(self) -> None:
         """From now on senders may be turned away: nothing later counts as heard."""
-        self._deaf_from = self._clock()
+        self._closed_at = self._clock()
 
-    def heard_through(self) -> Instant:
+    def committed_through(self) -> Instant:
         """Every push received by then is committed."""
-        now = self._deaf_from or self._clock()
+        now = self._closed_at or self._clock()
         return min([now, *(Instant(ts - 1) for ts in self._hearing.values())])
 
     @property
     def waiting(self) -> int:
         return self._receive.statistics().current_buffer_used
 
-    async def record(self, arrival: Arrival) -> Recorded:
+    async def record(self, arrival: IncomingResult) -> StoreResult:
         """Stores a result and waits until it is committed."""
         done = trio.Event()
-        answers: list[Recorded] = []
+        answers: list[StoreResult] = []
 
-        def answer(recorded: Recorded) -> None:
+        def answer(recorded: StoreResult) -> None:
             answers.append(recorded)
             done.set()
 
@@ -122,12 +122,12 @@ class Recorder:
         await done.wait()
         return answers[0]
 
-    async def record_all(self, arrivals: Sequence[Arrival]) -> list[Recorded]:
+    async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
         """Stores results that came together, and waits until all are committed; in their order."""
-        found: dict[int, Recorded] = {}
+        found: dict[int, StoreResult] = {}
         done = trio.Event()
 
-        def answer(number: int, recorded: Recorded) -> None:
+        def answer(number: int, recorded: StoreResult) -> None:
             found[number] = recorded
             if len(found) == len(arrivals):
                 done.set()
@@ -138,14 +138,14 @@ class Recorder:
             await done.wait()
         return [found[number] for number in range(len(arrivals))]
 
-    async def hand_over(self, arrival: Arrival, answer: Answer) -> None:
+    async def hand_over(self, arrival: IncomingResult, answer: Answer) -> None:
         """Waits for a place in the queue only; `answer` is called after the commit."""
         assert not holding_connection(), "the recorder needs a connection to make room"
-        linger = PUSH_LINGER_SECONDS if arrival.source is Source.PUSH else LINGER_SECONDS
+        linger = PUSH_LINGER_SECONDS if arrival.source is ResultSource.PUSH else LINGER_SECONDS
         if self._may_flip(arrival):
             linger = 0.0
         pending = Pending(arrival, answer, trio.current_time() + linger)
-        if arrival.source is Source.PUSH:
+        if arrival.source is ResultSource.PUSH:
             # Though its sender may hang up meanwhile, it is stored.
             self._hearing[pending] = arrival.ts
         try:
@@ -175,7 +175,7 @@ class Recorder:
         """A monitor was edited or is gone: what was known of its state is not any more."""
         self._standings.pop(key, None)
 
-    def _may_flip(self, arrival: Arrival) -> bool:
+    def _may_flip(self, arrival: IncomingResult) -> bool:
         standing = self._standings.get(arrival.key)
         return standing is not None and not standing.is_left_unchanged_by(arrival)
 
@@ -226,7 +226,7 @@ class Recorder:
             moving.sort(key=lambda p: (p.arrival.key, p.arrival.ts))
             await self._store_moving(moving, again=False)
 
-    def _must_lock(self, arrival: Arrival) -> bool:
+    def _must_lock(self, arrival: IncomingResult) -> bool:
         if arrival.withheld:
             return True
         standing = self._standings.get(arrival.key)
@@ -252,10 +252,10 @@ class Recorder:
             if standing is not None:
                 standing = standing.heard(arrival)
                 self._standings[arrival.key] = standing
-            self._tell(pending, Recorded(Fate.LIVE, arrival.ts, standing), changed=False)
+            self._tell(pending, StoreResult(StoreOutcome.LIVE, arrival.ts, standing), changed=False)
         return left
 
-    def _stamped(self, arrival: Arrival) -> Arrival:
+    def _stamped(self, arrival: IncomingResult) -> IncomingResult:
         standing = self._standings[arrival.key]
         verdict = verdict_of_result(arrival.covered_until, self._clock())
         late = verdict is Verdict.COVERED_LATE
@@ -295,7 +295,7 @@ class Recorder:
         flipped = {(flip.org, flip.monitor, flip.at) for flip in flips}
         for pending, recorded in zip(batch, answers, strict=True):
             arrival = pending.arrival
-            if recorded.fate is Fate.UNDECIDED:
+            if recorded.fate is StoreOutcome.UNDECIDED:
                 self._put_off(pending)
                 continue
             if recorded.standing is None:
@@ -328,12 +328,12 @@ class Recorder:
                     except (Unavailable, Rejected):
                         await self._store_moving(part, again=True)
 
-    def _tell(self, pending: Pending, recorded: Recorded, *, changed: bool) -> None:
+    def _tell(self, pending: Pending, recorded: StoreResult, *, changed: bool) -> None:
         self._unanswered.discard(pending)
         self._hearing.pop(pending, None)
         pending.answer(recorded)
         standing = recorded.standing
-        if recorded.fate is Fate.LIVE and standing is not None:
+        if recorded.fate is StoreOutcome.LIVE and standing is not None:
             arrival = pending.arrival
             self._bus.publish(
                 StatusEvent(
@@ -353,7 +353,7 @@ class Recorder:
         for pending in batch:
             self._unanswered.discard(pending)
             self.lost += self._hearing.pop(pending, None) is not None
-            pending.answer(Recorded(Fate.REFUSED, pending.arrival.ts, None, reason))
+            pending.answer(StoreResult(StoreOutcome.REFUSED, pending.arrival.ts, None, reason))
 
     def _give_up(self) -> None:
         """Nobody is left waiting, whatever ended us."""

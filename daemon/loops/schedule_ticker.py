@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from ...storage.core.instant import Instant
-from ...storage.core.time_span import Span
+from ...storage.core.time_span import TimeSpan
 from ...storage.engine.pools import Pool, Tx
 from ...storage.maintenance.tables.maintenances import is_any_over
 from ...storage.maintenance.transactions.recheck_after import resume_after
@@ -20,8 +20,8 @@ from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.rows import Shard
 from ...storage.scheduling.rules.due_queue import Timetable
 from ...storage.scheduling.rules.maintenance_window import withholds
-from ...storage.scheduling.rules.run_batch import DueWindow, Slice
-from ...storage.scheduling.rules.run_schedule import Manner, Term, Window
+from ...storage.scheduling.rules.run_batch import DueWindow, RunBatch
+from ...storage.scheduling.rules.run_schedule import ResultMode, RunWindow, ScheduleTerm
 from ...storage.scheduling.tables import shards as schedules
 from ...storage.scheduling.transactions.reserve_windows import reserve_windows, step_end
 
@@ -35,18 +35,18 @@ AHEAD_US: Final = 1_500_000
 # After a long absence a pass catches up at most this much, so that it stays bounded.
 STEPS_MOST: Final = 120
 
-HandOut = Callable[[int, int, Slice], Awaitable[None]]
+HandOut = Callable[[int, int, RunBatch], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Plan:
+class SchedulePlan:
     """What is known of one shard, valid for one generation."""
 
     shard: Shard
     timetable: Timetable
     orgs: dict[int, int] = field(default_factory=dict)
-    manners: dict[int, Manner] = field(default_factory=dict)
-    maintenance: dict[int, list[Span]] = field(default_factory=dict)
+    manners: dict[int, ResultMode] = field(default_factory=dict)
+    maintenance: dict[int, list[TimeSpan]] = field(default_factory=dict)
     canaries: set[int] = field(default_factory=set)
 
     @property
@@ -55,7 +55,7 @@ class Plan:
         at = self.shard.reserved_through
         return at if self.timetable.reserved_through == at else None
 
-    def due(self, taken: Sequence[tuple[int, Window]]) -> list[DueWindow]:
+    def due(self, taken: Sequence[tuple[int, RunWindow]]) -> list[DueWindow]:
         found = []
         for monitor, window in taken:
             manner = self.manners[monitor]
@@ -84,7 +84,7 @@ class Ticker:
         self._holder = holder
         self._hand_out = hand_out
         self._regions = frozenset(regions)
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[int, SchedulePlan] = {}
         # When checks were asked for that nothing of this process looks for.
         self.on_resumed: Callable[[], None] = lambda: None
         self.reserved = 0
@@ -127,7 +127,7 @@ class Ticker:
                 plan = await self._load(shard.id)
         self.lag_us = max(self._clock() - plan.shard.reserved_through, 0)
 
-    async def _reserve(self, plan: Plan, through: Instant) -> bool:
+    async def _reserve(self, plan: SchedulePlan, through: Instant) -> bool:
         due = plan.due(plan.timetable.take(through))
         ours = plan.shard.region in self._regions
         holder = self._holder if ours else None
@@ -142,18 +142,18 @@ class Ticker:
                 await self._hand_out(key, plan.shard.id, item)
         return True
 
-    async def _load(self, shard: int) -> Plan:
+    async def _load(self, shard: int) -> SchedulePlan:
         async with self._pool.transaction("load_schedule", read_only=True) as tx:
             plan = await _load_plan(tx, shard)
         self._plans[shard] = plan
         return plan
 
 
-async def _load_plan(tx: Tx, key: int) -> Plan:
+async def _load_plan(tx: Tx, key: int) -> SchedulePlan:
     shard = next(s for s in await shards_queries.select_shards(tx) if s.id == key)
-    terms: dict[int, list[Term]] = {}
+    terms: dict[int, list[ScheduleTerm]] = {}
     orgs: dict[int, int] = {}
-    manners: dict[int, Manner] = {}
+    manners: dict[int, ResultMode] = {}
     canaries: set[int] = set()
     for org, monitor, kind, term in await schedules.select_terms_after(
         tx, key, shard.reserved_through
@@ -165,7 +165,7 @@ async def _load_plan(tx: Tx, key: int) -> Plan:
             canaries.add(monitor)
     maintenance = await shards_queries.select_maintenances(tx, shard.reserved_through, shard=key)
     timetable = Timetable(key, shard.reserved_through, terms)
-    return Plan(shard, timetable, orgs, manners, maintenance, canaries)
+    return SchedulePlan(shard, timetable, orgs, manners, maintenance, canaries)
 
 
 def _moved(shard: Shard, through: Instant) -> Shard:

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, TypeVar
 
-from ...storage.alerting.rules.alert_episode import EVERY_US, Act
+from ...storage.alerting.rules.alert_episode import EVERY_US, EpisodeAction
 from ...storage.alerting.tables import service_alertings
-from ...storage.alerting.transactions.evaluate_services import Evaluated, evaluate_services
+from ...storage.alerting.transactions.evaluate_services import ServiceEvaluations, evaluate_services
 from ...storage.core.instant import Instant
 from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
@@ -39,11 +39,11 @@ ERROR_LONGEST: Final = 500
 
 # As metrics call what became of an episode.
 _DONE: Final = {
-    Act.OPEN: "opened",
-    Act.ADOPT: "adopted",
-    Act.ANNOUNCE: "announced",
-    Act.REMIND: "reminded",
-    Act.END: "resolved",
+    EpisodeAction.OPEN: "opened",
+    EpisodeAction.ADOPT: "adopted",
+    EpisodeAction.ANNOUNCE: "announced",
+    EpisodeAction.REMIND: "reminded",
+    EpisodeAction.END: "resolved",
 }
 
 
@@ -54,7 +54,7 @@ def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
         yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
 
 
-class Evaluator:
+class ServiceEvaluator:
     """`on_told` is called when something waits to be delivered; `is_steady` as the watcher's."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Evaluator:
         return len(keys)
 
     async def _evaluate(self, keys: Sequence[Key]) -> int:
-        async def work(tx: Tx) -> Evaluated:
+        async def work(tx: Tx) -> ServiceEvaluations:
             return await evaluate_services(tx, keys)
 
         return await self._try("evaluate_services", work, self._count, keys, self._evaluate)
@@ -165,7 +165,7 @@ class Evaluator:
             self._on_told()
         return done.rules
 
-    def _count(self, done: Evaluated) -> int:
+    def _count(self, done: ServiceEvaluations) -> int:
         self.evaluated += done.services
         for act, word in _DONE.items():
             if done.acts[act]:

@@ -13,8 +13,12 @@ from ...storage.core.instant import MINUTE, Instant
 from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected
-from ...storage.services.queries.sealing_backlog import Behind, select_behind, select_to_reconstruct
-from ...storage.services.transactions.seal_services import Sealed, reconstruct, seal_services
+from ...storage.services.queries.sealing_backlog import (
+    UnsealedService,
+    select_behind,
+    select_to_reconstruct,
+)
+from ...storage.services.transactions.seal_services import SealedService, reconstruct, seal_services
 
 log = logging.getLogger("leadline.service_sealer")
 
@@ -57,11 +61,11 @@ class ServiceSealer:
         await self._reconstruct()
         return count
 
-    async def _seal(self, part: Sequence[Behind]) -> int:
+    async def _seal(self, part: Sequence[UnsealedService]) -> int:
         """What the database refuses, or is too long about, is halved until it stands alone."""
         keys = [one.key for one in part]
         failed: Rejected | Unavailable | None = None
-        done: dict[Key, Sealed] = {}
+        done: dict[Key, SealedService] = {}
         try:
             done = await self._pool.transact("seal_services", lambda tx: seal_services(tx, keys))
         except (Rejected, Unavailable) as error:
@@ -76,7 +80,7 @@ class ServiceSealer:
             log.error("a service cannot be sealed", extra={"cause": str(failed), "key": keys[0]})
         return self._moved(part, done)
 
-    def _moved(self, part: Sequence[Behind], done: Mapping[Key, Sealed]) -> int:
+    def _moved(self, part: Sequence[UnsealedService], done: Mapping[Key, SealedService]) -> int:
         moved = 0
         for one in part:
             if one.key in done:
@@ -107,12 +111,12 @@ class ServiceSealer:
                 raise
             log.error("a past cannot be told", extra={"cause": str(error), "key": key})
 
-    def _forget_gone(self, behind: Sequence[Behind]) -> None:
+    def _forget_gone(self, behind: Sequence[UnsealedService]) -> None:
         known = {one.key for one in behind}
         self._not_before = {k: at for k, at in self._not_before.items() if k in known}
 
 
-def _batches(behind: Sequence[Behind]) -> Iterator[Sequence[Behind]]:
+def _batches(behind: Sequence[UnsealedService]) -> Iterator[Sequence[UnsealedService]]:
     """Of one organization each."""
     for _, group in groupby(sorted(behind, key=lambda one: one.key), key=lambda one: one.key[0]):
         own = list(group)

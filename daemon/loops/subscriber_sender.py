@@ -19,7 +19,7 @@ from ...http.status_pages.public.emails import (
     notice_letter,
 )
 from ...http.status_pages.public.urls import Addresses, addresses_at
-from ...probes.senders import Means, NotDelivered, Verdict
+from ...probes.senders import NotDelivered, SendContext, SendFailure
 from ...probes.senders.subscriber_mail import send_letter
 from ...probes.senders.untrusted_webhook import post_to_stranger
 from ...storage.core.refusal import Unavailable
@@ -27,11 +27,15 @@ from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.notifications.queries.delivery_addresses import SubscriberRow
 from ...storage.notifications.rows import Leased
-from ...storage.notifications.rules.delivery_retry import Outcome
+from ...storage.notifications.rules.delivery_retry import DeliveryOutcome
 from ...storage.notifications.rules.notification import BadPayload
-from ...storage.notifications.transactions.lease_deliveries import Delivery
+from ...storage.notifications.transactions.lease_deliveries import LeasedDelivery
 from ...storage.status_pages.rules.status_page import Visibility
-from ...storage.status_pages.rules.subscription import CONFIRM_EVENT, Kind, Notice
+from ...storage.status_pages.rules.subscription import (
+    CONFIRM_EVENT,
+    SubscriberKind,
+    SubscriberNotice,
+)
 from ...storage.status_pages.transactions.confirm_subscription import confirm
 from ...storage.status_pages.transactions.fan_out import LeaseLost, pass_on
 from ...storage.status_pages.transactions.note_bounce import note_bounce, note_reached
@@ -45,7 +49,7 @@ _OURS: Final = "not_ready"
 _NO_SUCH_PERSON: Final = "recipient_refused"
 
 
-async def pass_on_all(pool: Pool, delivery: Delivery) -> Outcome:
+async def pass_on_all(pool: Pool, delivery: LeasedDelivery) -> DeliveryOutcome:
     """An event of a page, to all of its subscribers, from where it was left."""
     event, after = delivery.event, delivery.event.told_through
     try:
@@ -53,16 +57,16 @@ async def pass_on_all(pool: Pool, delivery: Delivery) -> Outcome:
             ask = partial(pass_on, event=event, lease=delivery.lease, after=after)
             through = await pool.transact("pass_on", ask)
             if through is None:
-                return Outcome()
+                return DeliveryOutcome()
             after = through
     except LeaseLost:
-        return Outcome("lease_lost", is_ours=True)
+        return DeliveryOutcome("lease_lost", is_ours=True)
     except BadPayload as fault:
         extra = {"outbox_event": str(event.uid), "cause": str(fault)[:500]}
         log.error("what a page tells cannot be read", extra=extra)
-        return Outcome("bad_payload", is_ours=True)
+        return DeliveryOutcome("bad_payload", is_ours=True)
     except Unavailable:
-        return Outcome(_OURS, is_ours=True)
+        return DeliveryOutcome(_OURS, is_ours=True)
 
 
 def is_their_no(to: SubscriberRow, why: NotDelivered) -> bool:
@@ -70,23 +74,23 @@ def is_their_no(to: SubscriberRow, why: NotDelivered) -> bool:
     against us, be it our password or what we say, is nothing of whom it was for."""
     if why.reason == NOT_PUBLIC:
         return True
-    if to.kind == Kind.MAIL:
-        return why.verdict is Verdict.REFUSED and why.reason.startswith(_NO_SUCH_PERSON)
-    return why.verdict is not Verdict.RETRY
+    if to.kind == SubscriberKind.MAIL:
+        return why.verdict is SendFailure.REFUSED and why.reason.startswith(_NO_SUCH_PERSON)
+    return why.verdict is not SendFailure.RETRY
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class SubscriberDelivery:
     """Carries one event to one subscriber. NotDelivered, CannotOpen, BadPayload."""
 
     keyring: Keyring
-    means: Means
+    means: SendContext
     base_url: str
 
     async def carry(self, event: Leased, to: SubscriberRow) -> None:
         base = self.base_url.rstrip("/")
         if to.page_visibility == Visibility.INTERNAL or not base:
-            raise NotDelivered(Verdict.BLOCKED, NOT_PUBLIC)
+            raise NotDelivered(SendFailure.BLOCKED, NOT_PUBLIC)
         token = opened_token(to, self.keyring)
         opens = opened_page_token(to, self.keyring)
         page = addresses_at(base, to.page_slug, opens, to.page_domain)
@@ -96,7 +100,7 @@ class Post:
             await self._tell(event, to, page, token)
 
     async def _ask(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
-        if to.kind == Kind.MAIL:
+        if to.kind == SubscriberKind.MAIL:
             letter = confirm_letter(str(event.uid), to.address, to.page_title, page.base, token)
             await send_letter(letter, self.means)
             return
@@ -107,7 +111,7 @@ class Post:
 
     async def _tell(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
         notice, uid = _notice_of(event), str(event.uid)
-        if to.kind == Kind.MAIL:
+        if to.kind == SubscriberKind.MAIL:
             letter = notice_letter(uid, to.address, to.page_title, notice, page, token)
             await send_letter(letter, self.means)
             return
@@ -115,7 +119,9 @@ class Post:
         await post_to_stranger(to.address, event.event, uid, document, self.means)
 
 
-async def note_end(pool: Pool, keyring: Keyring, delivery: Delivery, outcome: Outcome) -> Outcome:
+async def note_end(
+    pool: Pool, keyring: Keyring, delivery: LeasedDelivery, outcome: DeliveryOutcome
+) -> DeliveryOutcome:
     """What the end of a delivery to a subscriber means for the subscription. Where that cannot be
     stored, the event is tried again."""
     to = delivery.subscriber
@@ -128,16 +134,16 @@ async def note_end(pool: Pool, keyring: Keyring, delivery: Delivery, outcome: Ou
         elif outcome.is_delivered:
             if to.bounces:
                 await pool.transact("note_reached", lambda tx: note_reached(tx, to))
-            if to.kind == Kind.WEBHOOK and delivery.event.event == CONFIRM_EVENT:
+            if to.kind == SubscriberKind.WEBHOOK and delivery.event.event == CONFIRM_EVENT:
                 token = opened_token(to, keyring)
                 await pool.transact("confirm_webhook", lambda tx: confirm(tx, token))
     except Unavailable:
-        return Outcome(_OURS, is_ours=True)
+        return DeliveryOutcome(_OURS, is_ours=True)
     return outcome
 
 
-def _notice_of(event: Leased) -> Notice:
+def _notice_of(event: Leased) -> SubscriberNotice:
     try:
-        return msgspec.json.decode(event.payload, type=Notice)
+        return msgspec.json.decode(event.payload, type=SubscriberNotice)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadPayload(str(error)) from error

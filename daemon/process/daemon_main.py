@@ -15,7 +15,7 @@ import trio
 
 from ...http.auth.passwords import Passwords
 from ...http.server.hypercorn_server import serve
-from ...http.wire.app_context import Context, Readiness
+from ...http.wire.app_context import AppContext, Readiness
 from ...storage.core.instant import Instant
 from ...storage.engine import embedded_postgres as embedded
 from ...storage.engine.edit_notify import EDITED
@@ -25,7 +25,7 @@ from ...storage.engine.product_clock import ProductClock
 from ...storage.scheduling.tables import presences
 from ..config.config_schema import Settings, split_address
 from ..config.load import default_data_dir
-from ..config.roles import PARTS, Part, Role
+from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops import (
     alert_processor as watcher,
 )
@@ -76,20 +76,20 @@ from ..loops import (
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
 from ..runtime.sd_notify import keep_alive, notify
-from ..runtime.supervisor import Beats, Supervisor
-from ..runtime.wake_event import Wake
-from .first_start import Founder, found, load_keyring
-from .loop_runner import keep_going
+from ..runtime.supervisor import LoopHeartbeats, Supervisor
+from ..runtime.wake_event import WakeEvent
+from .first_start import InitialAdmin, found, load_keyring
+from .loop_runner import run_loop
 from .metrics import Metrics
-from .startup_message import say_ready
-from .wiring import House, Pools, build, context_of, make_clock
+from .startup_message import print_ready
+from .wiring import Components, Pools, build, context_of, make_clock
 
 log = logging.getLogger("leadline.daemon")
 
 PassOnce = Callable[[], Awaitable[object]]
 
 
-async def run_daemon(settings: Settings, role: Role) -> None:
+async def run_daemon(settings: Settings, role: ProcessRole) -> None:
     """Runs until SIGTERM or SIGINT."""
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
     stopping = trio.Event()
@@ -124,7 +124,7 @@ async def _store(settings: Settings, data_dir: Path) -> AsyncIterator[str]:
         watching.cancel_scope.cancel()
 
 
-async def _keep_server(server: embedded.Server) -> None:
+async def _keep_server(server: embedded.EmbeddedServer) -> None:
     """An embedded server that dies is started again: it recovers what was committed."""
     supervisor = Supervisor()
 
@@ -137,7 +137,7 @@ async def _keep_server(server: embedded.Server) -> None:
 
 
 async def _run_on(
-    settings: Settings, role: Role, data_dir: Path, dsn: str, stopping: trio.Event
+    settings: Settings, role: ProcessRole, data_dir: Path, dsn: str, stopping: trio.Event
 ) -> None:
     metrics = Metrics()
     size = settings.database.pool_size
@@ -170,24 +170,24 @@ async def _run_on(
 
 
 async def _run_house(
-    house: House,
+    house: Components,
     passwords: Passwords,
     metrics: Metrics,
-    founder: Founder | None,
+    founder: InitialAdmin | None,
     listen_dsn: str,
     stopping: trio.Event,
 ) -> None:
-    beats, supervisor = Beats(), Supervisor()
+    beats, supervisor = LoopHeartbeats(), Supervisor()
     metrics.watch(house, beats, supervisor)
     await house.janitor.make_room()
     context = context_of(
         house, passwords, readiness=lambda: _readiness(house, beats), metrics=metrics.render
     )
-    if Part.HTTP in PARTS[house.role]:
+    if DaemonPart.HTTP in PARTS[house.role]:
         metrics.watch_asked(context)
     async with trio.open_nursery() as ground:
         await ground.start(house.reach.lag.watch)
-        if Part.HTTP in PARTS[house.role]:
+        if DaemonPart.HTTP in PARTS[house.role]:
             heard = {presences.ASKED: house.attendance.wake.set, EDITED: context.forget}
             ground.start_soon(edits.hear, listen_dsn, heard, context.forget)
         await house.attendance.pass_once()
@@ -201,7 +201,7 @@ async def _run_house(
     await house.attendance.say_goodbye()
 
 
-async def _attend(house: House, beats: Beats, supervisor: Supervisor) -> None:
+async def _attend(house: Components, beats: LoopHeartbeats, supervisor: Supervisor) -> None:
     await _loop(
         supervisor,
         "attendance",
@@ -213,11 +213,11 @@ async def _attend(house: House, beats: Beats, supervisor: Supervisor) -> None:
 
 
 async def _run_loops(
-    house: House,
-    context: Context,
-    beats: Beats,
+    house: Components,
+    context: AppContext,
+    beats: LoopHeartbeats,
     supervisor: Supervisor,
-    founder: Founder | None,
+    founder: InitialAdmin | None,
     stopping: trio.Event,
 ) -> None:
     async with trio.open_nursery() as probing:
@@ -233,7 +233,7 @@ async def _run_loops(
             async with trio.open_nursery() as serving:
                 address = await _start_serving(serving, house, context)
                 set_aside()
-                say_ready(house, address, founder)
+                print_ready(house, address, founder)
                 notify("READY=1")
                 await stopping.wait()
                 house.recorder.stop_hearing()
@@ -250,10 +250,10 @@ async def _run_loops(
         probing.cancel_scope.deadline = trio.current_time() + limits.PROBES_FINISH_SECONDS
 
 
-async def _start_serving(serving: trio.Nursery, house: House, context: Context) -> str:
+async def _start_serving(serving: trio.Nursery, house: Components, context: AppContext) -> str:
     """Where it listens; empty where this role listens nowhere."""
     server = house.settings.server
-    with_api = Part.HTTP in PARTS[house.role]
+    with_api = DaemonPart.HTTP in PARTS[house.role]
     listen = server.listen if with_api else server.ops_listen
     if not listen:
         return ""
@@ -261,8 +261,10 @@ async def _start_serving(serving: trio.Nursery, house: House, context: Context) 
     return address
 
 
-def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: Supervisor) -> None:
-    def start(name: str, pass_once, seconds: float, wake: Wake | None = None) -> None:  # type: ignore[no-untyped-def]
+def _start_loops(
+    nursery: trio.Nursery, house: Components, beats: LoopHeartbeats, supervisor: Supervisor
+) -> None:
+    def start(name: str, pass_once, seconds: float, wake: WakeEvent | None = None) -> None:  # type: ignore[no-untyped-def]
         nursery.start_soon(_loop, supervisor, name, pass_once, seconds, beats, wake)
 
     if house.ticker is not None:
@@ -290,13 +292,13 @@ def _start_loops(nursery: trio.Nursery, house: House, beats: Beats, supervisor: 
         start("watcher", house.watcher.pass_once, watcher.PAUSE_SECONDS, house.watcher.wake)
     if house.evaluator is not None:
         start("evaluator", house.evaluator.pass_once, evaluator.PAUSE_SECONDS)
-    if Part.HTTP in PARTS[house.role]:
+    if DaemonPart.HTTP in PARTS[house.role]:
         start("edits", house.edits.pass_once, edits.PAUSE_SECONDS, house.edits.wake)
     if house.surveyor is not None:
         start("surveyor", house.surveyor.pass_once, surveyor.PAUSE_SECONDS)
     if house.providers is not None:
         start("providers", house.providers.pass_once, providers.PAUSE_SECONDS)
-    if Part.JANITOR in PARTS[house.role]:
+    if DaemonPart.JANITOR in PARTS[house.role]:
         start("janitor", house.janitor.pass_once, janitor.PAUSE_SECONDS)
 
 
@@ -305,18 +307,18 @@ async def _loop(
     name: str,
     pass_once: PassOnce,
     seconds: float,
-    beats: Beats,
-    wake: Wake | None = None,
+    beats: LoopHeartbeats,
+    wake: WakeEvent | None = None,
 ) -> None:
     beats.expect(name, seconds)
 
     async def child() -> None:
-        await keep_going(name, pass_once, seconds, beats.beat, wake)
+        await run_loop(name, pass_once, seconds, beats.beat, wake)
 
     await supervisor.keep(name, child)
 
 
-def _readiness(house: House, beats: Beats) -> Readiness:
+def _readiness(house: Components, beats: LoopHeartbeats) -> Readiness:
     faults = []
     if house.pools.loops.counts().cause:
         faults.append("database")

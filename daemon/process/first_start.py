@@ -19,14 +19,14 @@ PASSWORD_BYTES = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Founder:
+class InitialAdmin:
     """Who may sign in first; the password is None where the configuration gave it."""
 
     email: str
     password: str | None
 
 
-async def found(pool: Pool, settings: Settings, passwords: Passwords) -> Founder | None:
+async def found(pool: Pool, settings: Settings, passwords: Passwords) -> InitialAdmin | None:
     """Founds the installation where nobody is there yet; None where somebody is."""
     async with pool.transaction("is_founded", read_only=True) as tx:
         if await is_founded(tx):
@@ -38,7 +38,7 @@ async def found(pool: Pool, settings: Settings, passwords: Passwords) -> Founder
     async with pool.transaction("found_installation") as tx:
         if not await found_installation(tx, email, hashed):
             return None
-    return Founder(email, None if given else password)
+    return InitialAdmin(email, None if given else password)
 
 
 async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyring:

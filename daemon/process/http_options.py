@@ -2,15 +2,15 @@
 
 import ipaddress
 
-from ...http.wire.admission_control import Bounds
+from ...http.wire.admission_control import RateLimits
 from ...http.wire.agent_credential import configured_agents
-from ...http.wire.options import Options
+from ...http.wire.options import HttpOptions
 from ...probes.senders.mail_settings import MailSettings
-from ..config.config_schema import Change, Gate, Pull, Settings, sign_on_of
+from ..config.config_schema import ChangeConfig, Gate, Pull, Settings, sign_on_of
 
 
-def gate_bounds(gate: Gate) -> Bounds:
-    return Bounds(
+def gate_bounds(gate: Gate) -> RateLimits:
+    return RateLimits(
         inflight_process=gate.evaluate_inflight_process,
         inflight_principal=gate.evaluate_inflight_principal,
         principal_per_minute=gate.evaluate_rate_principal_per_minute,
@@ -18,9 +18,9 @@ def gate_bounds(gate: Gate) -> Bounds:
     )
 
 
-def record_bounds(change: Change) -> Bounds:
+def record_bounds(change: ChangeConfig) -> RateLimits:
     """One pipeline may hold a quarter of the places, so that it cannot keep out the others."""
-    return Bounds(
+    return RateLimits(
         inflight_process=change.record_inflight_process,
         inflight_principal=max(change.record_inflight_process // 4, 1),
         principal_per_minute=change.record_rate_principal_per_minute,
@@ -52,8 +52,8 @@ def mail_of(settings: Settings) -> MailSettings:
     )
 
 
-def options_of(settings: Settings, *, probes: bool, version: str) -> Options:
-    return Options(
+def options_of(settings: Settings, *, probes: bool, version: str) -> HttpOptions:
+    return HttpOptions(
         cookie_name=settings.session.cookie_name,
         cookie_secure=settings.session.secure,
         session_ttl_seconds=settings.session.ttl_seconds,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ...storage.core.refusal import Unavailable
-from ..runtime.wake_event import Wake
+from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.loop_runner")
 
@@ -17,15 +17,15 @@ AWAY_FIRST_SECONDS: Final = 0.5
 AWAY_LAST_SECONDS: Final = 5.0
 
 
-async def keep_going(
+async def run_loop(
     name: str,
     pass_once: Callable[[], Awaitable[object]],
     pause_seconds: float,
     beat: Callable[[str], None],
-    wake: Wake | None = None,
+    wake: WakeEvent | None = None,
 ) -> None:
     """Calls `pass_once` until cancelled, and `beat` after each pass: the watchdog asks for it."""
-    wake = wake or Wake()
+    wake = wake or WakeEvent()
     away_seconds = 0.0
     while True:
         try:

@@ -20,15 +20,15 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from ...http.wire.app_context import Context
+from ...http.wire.app_context import AppContext
 from ...http.wire.request_metrics import BOUNDS, ChangeCounts, GateCounts
 from ...probes.check.loop_lag import LATENESS_US
-from ...storage.engine.pools import Outcome, Pool
-from ..config.roles import PARTS, Part
-from ..runtime.supervisor import Beats, Supervisor
+from ...storage.engine.pools import Pool, TransactionOutcome
+from ..config.roles import PARTS, DaemonPart
+from ..runtime.supervisor import LoopHeartbeats, Supervisor
 
 if TYPE_CHECKING:
-    from .wiring import House
+    from .wiring import Components
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -51,9 +51,9 @@ class Metrics:
             registry=self._registry,
         )
         self._children: dict[str, Histogram] = {}
-        self._counters: dict[tuple[str, Outcome], Counter] = {}
+        self._counters: dict[tuple[str, TransactionOutcome], Counter] = {}
 
-    def observe(self, name: str, seconds: float, outcome: Outcome) -> None:
+    def observe(self, name: str, seconds: float, outcome: TransactionOutcome) -> None:
         """One transaction ended. The children are kept: finding one by labels costs three times
         what counting does."""
         histogram = self._children.get(name)
@@ -65,11 +65,11 @@ class Metrics:
             counter = self._counters[name, outcome] = self._outcomes.labels(name, outcome.value)
         counter.inc()
 
-    def watch(self, house: "House", beats: Beats, supervisor: Supervisor) -> None:
+    def watch(self, house: "Components", beats: LoopHeartbeats, supervisor: Supervisor) -> None:
         """From now on what the parts of the house keep is told too."""
         self._registry.register(_HouseCollector(house, beats, supervisor))
 
-    def watch_asked(self, context: Context) -> None:
+    def watch_asked(self, context: AppContext) -> None:
         """From now on what people and pipelines ask is told too."""
         self._registry.register(_AskedCollector(context))
 
@@ -82,7 +82,7 @@ Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
 class _HouseCollector(Collector):
-    def __init__(self, house: "House", beats: Beats, supervisor: Supervisor) -> None:
+    def __init__(self, house: "Components", beats: LoopHeartbeats, supervisor: Supervisor) -> None:
         self._house = house
         self._beats = beats
         self._supervisor = supervisor
@@ -90,7 +90,7 @@ class _HouseCollector(Collector):
     def collect(self) -> Iterator[Family]:
         house = self._house
         yield _gauge("leadline_recorder_waiting", "Results not yet stored.", house.recorder.waiting)
-        if Part.HTTP in PARTS[house.role]:
+        if DaemonPart.HTTP in PARTS[house.role]:
             yield _gauge("leadline_event_listeners", "Open event streams.", len(house.bus))
         yield _gauge(
             "leadline_clock_ahead_seconds",
@@ -261,7 +261,7 @@ class _HouseCollector(Collector):
         """By the clock of who asks: the ledger's room shrinks while nobody makes more. Who does not
         keep house saw it at its start only, and has nothing to say of it."""
         kept, now = self._house.janitor.gate_ledger, self._house.clock.now()
-        if kept is None or Part.JANITOR not in PARTS[self._house.role]:
+        if kept is None or DaemonPart.JANITOR not in PARTS[self._house.role]:
             return
         yield _gauge(
             "leadline_gate_ledger_ahead_seconds",
@@ -334,7 +334,7 @@ class _HouseCollector(Collector):
 
 
 class _AskedCollector(Collector):
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: AppContext) -> None:
         self._context = context
 
     def collect(self) -> Iterator[Family]:

@@ -3,13 +3,13 @@
 import logging
 import sys
 
-from .first_start import Founder
-from .wiring import House
+from .first_start import InitialAdmin
+from .wiring import Components
 
 log = logging.getLogger("leadline.startup")
 
 
-def say_ready(house: House, address: str, founder: Founder | None) -> None:
+def print_ready(house: Components, address: str, founder: InitialAdmin | None) -> None:
     """The password of a first start is written to the terminal and never to the log."""
     url = house.settings.server.public_base_url or (f"http://{address}" if address else "")
     log.info("ready", extra={"role": house.role.value, "url": url})

@@ -13,11 +13,11 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...http.auth.passwords import Passwords
-from ...http.wire.admission_control import Admission, Bounds
-from ...http.wire.app_context import Context, Readiness
-from ...probes.net.egress import Reach
-from ...probes.net.egress_policy import Policy, notify_policy, probe_policy
-from ...probes.senders import Means
+from ...http.wire.admission_control import AdmissionControl, RateLimits
+from ...http.wire.app_context import AppContext, Readiness
+from ...probes.net.egress import Egress
+from ...probes.net.egress_policy import EgressPolicy, notify_policy, probe_policy
+from ...probes.senders import SendContext
 from ...storage.alerting.rules.paging_delegation import STEADY_US
 from ...storage.core.instant import Instant
 from ...storage.engine.keyring import Keyring
@@ -27,28 +27,27 @@ from ...storage.notifications.queries.mail_settings import server_of
 from ...storage.results.event_bus import Bus
 from ...storage.scheduling.tables import presences
 from ..config.config_schema import Settings
-from ..config.egress_setup import way_out
-from ..config.roles import PARTS, Part, Role
-from ..loops.alert_processor import Watcher
-from ..loops.cache_invalidator import Edits
-from ..loops.canary_dispatcher import Dispatcher
-from ..loops.check_cache import Catalogue
-from ..loops.check_test_worker import Trials
-from ..loops.composite_evaluator import Composer
-from ..loops.composite_evaluator import Evaluator as CompositeEvaluator
+from ..config.egress_setup import make_egress
+from ..config.roles import PARTS, DaemonPart, ProcessRole
+from ..loops.alert_processor import AlertProcessor
+from ..loops.cache_invalidator import CacheInvalidator
+from ..loops.canary_dispatcher import CanaryDispatcher
+from ..loops.check_cache import CheckCache
+from ..loops.check_test_worker import CheckTestWorker
+from ..loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
 from ..loops.figure_repairer import Repairer
-from ..loops.file_provider_syncer import Ground, Providers, Source
+from ..loops.file_provider_syncer import ApplyContext, FileProviderConfig, FileProviderSyncer
 from ..loops.janitor import Janitor
-from ..loops.monitor_sealer import Sealer
-from ..loops.outbox_leaser import Leaser
-from ..loops.password_reset_mailer import Resets
-from ..loops.presence_renewer import Attendance, Identity
+from ..loops.monitor_sealer import MonitorSealer
+from ..loops.outbox_leaser import OutboxLeaser
+from ..loops.password_reset_mailer import PasswordResetMailer
+from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from ..loops.prober import Prober
-from ..loops.push_deadline_checker import Listener
-from ..loops.region_load_sampler import Surveyor
+from ..loops.push_deadline_checker import PushDeadlineChecker
+from ..loops.region_load_sampler import RegionLoadSampler
 from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
-from ..loops.service_evaluator import Evaluator
+from ..loops.service_evaluator import ServiceEvaluator
 from ..loops.service_sealer import ServiceSealer
 from ..runtime import limits
 from .http_options import (
@@ -70,36 +69,36 @@ class Pools:
 
 
 @dataclass(slots=True)
-class House:
+class Components:
     """The parts of one process; those that its role does not run are None."""
 
     settings: Settings
-    role: Role
+    role: ProcessRole
     process: UUID
     pools: Pools
     clock: ProductClock
     bus: Bus
     keyring: Keyring
-    reach: Reach
-    means: Means
+    reach: Egress
+    means: SendContext
     recorder: Recorder
-    attendance: Attendance
-    edits: Edits
+    attendance: PresenceRenewer
+    edits: CacheInvalidator
     janitor: Janitor
     ticker: Ticker | None
-    composer: Composer | None
-    listener: Listener | None
-    sealer: Sealer | None
+    composer: CompositeScheduler | None
+    listener: PushDeadlineChecker | None
+    sealer: MonitorSealer | None
     service_sealer: ServiceSealer | None
     repairer: Repairer | None
     prober: Prober | None
-    dispatcher: Dispatcher | None
-    leaser: Leaser | None
-    resets: Resets | None
-    watcher: Watcher | None
-    evaluator: Evaluator | None
-    surveyor: Surveyor | None
-    providers: Providers | None
+    dispatcher: CanaryDispatcher | None
+    leaser: OutboxLeaser | None
+    resets: PasswordResetMailer | None
+    watcher: AlertProcessor | None
+    evaluator: ServiceEvaluator | None
+    surveyor: RegionLoadSampler | None
+    providers: FileProviderSyncer | None
 
 
 def version() -> str:
@@ -115,25 +114,29 @@ def make_clock(pool: Pool) -> ProductClock:
 
 
 def build(
-    settings: Settings, role: Role, pools: Pools, clock: ProductClock, keyring: Keyring
-) -> House:
+    settings: Settings, role: ProcessRole, pools: Pools, clock: ProductClock, keyring: Keyring
+) -> Components:
     parts = PARTS[role]
     process = uuid7()
     bus = Bus()
     recorder = Recorder(pools.loops, bus, clock.now)
     attendance = _attendance(settings, role, process, pools.loops, clock, recorder)
     recorder.on_deadline_waiting = attendance.ask
-    reach = way_out(settings, f"leadline/{version()}")
+    reach = make_egress(settings, f"leadline/{version()}")
     means = means_of(settings, reach, clock.now)
-    catalogue = Catalogue(pools.loops, keyring, clock.now)
+    catalogue = CheckCache(pools.loops, keyring, clock.now)
     prober = None
-    if Part.PROBER in parts:
+    if DaemonPart.PROBER in parts:
         prober = _prober(settings, process, pools.loops, clock, keyring, recorder, reach, catalogue)
-    resets = _resets(settings, pools.loops, keyring, means, clock) if Part.LEASER in parts else None
-    leaser = _leaser(settings, pools.loops, keyring, means) if Part.LEASER in parts else None
+    resets = (
+        _resets(settings, pools.loops, keyring, means, clock)
+        if DaemonPart.LEASER in parts
+        else None
+    )
+    leaser = _leaser(settings, pools.loops, keyring, means) if DaemonPart.LEASER in parts else None
     watcher = None
-    if Part.WATCHER in parts:
-        watcher = Watcher(
+    if DaemonPart.WATCHER in parts:
+        watcher = AlertProcessor(
             pools.loops,
             clock.now,
             _hastening(leaser),
@@ -141,7 +144,7 @@ def build(
             lambda: attendance.is_steady(STEADY_US),
         )
         bus.on_change = watcher.wake.set
-    return House(
+    return Components(
         settings=settings,
         role=role,
         process=process,
@@ -153,25 +156,21 @@ def build(
         means=means,
         recorder=recorder,
         attendance=attendance,
-        edits=Edits(pools.http),
+        edits=CacheInvalidator(pools.http),
         # Whoever stores results needs room for them, whichever process keeps house later.
         janitor=_janitor(settings, pools.loops, clock),
         ticker=_ticker(settings, pools.loops, clock, process, prober)
-        if Part.TICKER in parts
+        if DaemonPart.TICKER in parts
         else None,
-        composer=(
-            Composer(CompositeEvaluator(pools.loops, bus), clock.now)
-            if Part.TICKER in parts
-            else None
-        ),
+        composer=_composite_scheduler(role, pools.loops, bus, clock),
         listener=(
-            Listener(pools.loops, bus, clock.now, attendance.ask)
-            if Part.LISTENER in parts
+            PushDeadlineChecker(pools.loops, bus, clock.now, attendance.ask)
+            if DaemonPart.LISTENER in parts
             else None
         ),
-        sealer=Sealer(pools.loops, clock.now) if Part.SEALER in parts else None,
-        service_sealer=ServiceSealer(pools.loops) if Part.SERVICE_SEALER in parts else None,
-        repairer=Repairer(pools.loops) if Part.REPAIRER in parts else None,
+        sealer=MonitorSealer(pools.loops, clock.now) if DaemonPart.SEALER in parts else None,
+        service_sealer=ServiceSealer(pools.loops) if DaemonPart.SERVICE_SEALER in parts else None,
+        repairer=Repairer(pools.loops) if DaemonPart.REPAIRER in parts else None,
         prober=prober,
         dispatcher=_dispatcher(
             settings, role, process, pools.loops, clock, recorder, reach, catalogue
@@ -185,6 +184,14 @@ def build(
     )
 
 
+def _composite_scheduler(
+    role: Role, pool: Pool, bus: Bus, clock: ProductClock
+) -> CompositeScheduler | None:
+    if DaemonPart.TICKER not in PARTS[role]:
+        return None
+    return CompositeScheduler(CompositeEvaluator(pool, bus), clock.now)
+
+
 def _prober(
     settings: Settings,
     process: UUID,
@@ -192,8 +199,8 @@ def _prober(
     clock: ProductClock,
     keyring: Keyring,
     recorder: Recorder,
-    reach: Reach,
-    catalogue: Catalogue,
+    reach: Egress,
+    catalogue: CheckCache,
 ) -> Prober:
     regions, permits = settings.prober.regions, limits.probing(settings.prober.concurrency)
     return Prober(
@@ -205,63 +212,71 @@ def _prober(
         reach,
         permits,
         clock.now,
-        Trials(pool, process, regions, keyring, reach, permits, clock.now),
+        CheckTestWorker(pool, process, regions, keyring, reach, permits, clock.now),
     )
 
 
 def _dispatcher(
     settings: Settings,
-    role: Role,
+    role: ProcessRole,
     process: UUID,
     pool: Pool,
     clock: ProductClock,
     recorder: Recorder,
-    reach: Reach,
-    catalogue: Catalogue,
-) -> Dispatcher | None:
+    reach: Egress,
+    catalogue: CheckCache,
+) -> CanaryDispatcher | None:
     parts = PARTS[role]
-    if Part.DISPATCHER not in parts:
+    if DaemonPart.DISPATCHER not in parts:
         return None
-    return Dispatcher(
+    return CanaryDispatcher(
         pool,
         process,
-        settings.prober.regions if Part.PROBER in parts else (),
+        settings.prober.regions if DaemonPart.PROBER in parts else (),
         settings.canary.concurrency_per_region,
         catalogue,
         recorder,
         reach,
         clock.now,
-        refuses=Part.TICKER in parts,
+        refuses=DaemonPart.TICKER in parts,
     )
 
 
 def _evaluator(
-    role: Role, pool: Pool, clock: ProductClock, leaser: Leaser | None, attendance: Attendance
-) -> Evaluator | None:
-    if Part.EVALUATOR not in PARTS[role]:
+    role: ProcessRole,
+    pool: Pool,
+    clock: ProductClock,
+    leaser: OutboxLeaser | None,
+    attendance: PresenceRenewer,
+) -> ServiceEvaluator | None:
+    if DaemonPart.EVALUATOR not in PARTS[role]:
         return None
-    return Evaluator(pool, clock.now, _hastening(leaser), lambda: attendance.is_steady(STEADY_US))
+    return ServiceEvaluator(
+        pool, clock.now, _hastening(leaser), lambda: attendance.is_steady(STEADY_US)
+    )
 
 
-def _surveyor(settings: Settings, role: Role, pool: Pool, clock: ProductClock) -> Surveyor | None:
-    if Part.SURVEYOR not in PARTS[role]:
+def _surveyor(
+    settings: Settings, role: ProcessRole, pool: Pool, clock: ProductClock
+) -> RegionLoadSampler | None:
+    if DaemonPart.SURVEYOR not in PARTS[role]:
         return None
-    return Surveyor(pool, clock.now, regions_of(settings))
+    return RegionLoadSampler(pool, clock.now, regions_of(settings))
 
 
-async def _evaluate_composite(house: House, key: tuple[int, int]) -> None:
+async def _evaluate_composite(house: Components, key: tuple[int, int]) -> None:
     evaluator = CompositeEvaluator(house.pools.http, house.bus)
     await evaluator.evaluate(house.clock.now(), (), [key])
 
 
 def context_of(
-    house: House,
+    house: Components,
     passwords: Passwords,
     *,
     readiness: Callable[[], Readiness],
     metrics: Callable[[], bytes],
-) -> Context:
-    return Context(
+) -> AppContext:
+    return AppContext(
         pool=house.pools.http,
         clock=house.clock.now,
         recorder=house.recorder,
@@ -276,10 +291,10 @@ def context_of(
         options=options_of(house.settings, probes=house.prober is not None, version=version()),
         test_permits=limits.testing(),
         readers=limits.reading_bundles(),
-        gate=Admission(gate_bounds(house.settings.gate)),
-        change_records=Admission(record_bounds(house.settings.change)),
-        change_reads=Admission(
-            Bounds(inflight_process=house.settings.change.read_inflight_process)
+        gate=AdmissionControl(gate_bounds(house.settings.gate)),
+        change_records=AdmissionControl(record_bounds(house.settings.change)),
+        change_reads=AdmissionControl(
+            RateLimits(inflight_process=house.settings.change.read_inflight_process)
         ),
         on_edit=_hastening(house.prober),
         on_told=_hastening(house.leaser),
@@ -290,45 +305,45 @@ def context_of(
     )
 
 
-def _hastening(loop: Prober | Leaser | Resets | None) -> Callable[[], None]:
+def _hastening(loop: Prober | OutboxLeaser | PasswordResetMailer | None) -> Callable[[], None]:
     """What makes a loop of this process look for work at once; where it has none, nothing does."""
     return (lambda: None) if loop is None else loop.wake.set
 
 
 def _providers(
     settings: Settings,
-    role: Role,
+    role: ProcessRole,
     pool: Pool,
     process: UUID,
     keyring: Keyring,
     prober: Prober | None,
-) -> Providers | None:
+) -> FileProviderSyncer | None:
     sources = [
-        Source(name, Path(one.directory), one.project)
+        FileProviderConfig(name, Path(one.directory), one.project)
         for name, one in sorted(settings.providers.file.items())
     ]
-    if not sources or Part.PROVIDERS not in PARTS[role]:
+    if not sources or DaemonPart.PROVIDERS not in PARTS[role]:
         return None
-    ground = Ground(
+    ground = ApplyContext(
         keyring=keyring,
         regions=regions_of(settings),
         reserved=reserved_regions(settings.pull),
         raw_days=settings.heartbeats.retention_days,
     )
     reading = limits.reading_bundles()
-    return Providers(pool, process, sources, ground, reading, _hastening(prober))
+    return FileProviderSyncer(pool, process, sources, ground, reading, _hastening(prober))
 
 
-def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Means:
+def means_of(settings: Settings, reach: Egress, now: Callable[[], Instant]) -> SendContext:
     """What notifications go out by: a policy of their own, and the caches that probes have. The
     mail server is the operator's to name: it may stand where no channel may lead."""
     deny = reach.policy.deny
     threads = limits.delivering()
 
-    def by(policy: Policy) -> Reach:
+    def by(policy: EgressPolicy) -> Egress:
         return replace(reach, policy=policy, connectivity=None, threads=threads)
 
-    means = Means(
+    means = SendContext(
         reach=by(notify_policy(deny, allow_private=settings.notification_egress.allow_private_ips)),
         now=now,
         stranger=by(notify_policy(deny)),
@@ -339,22 +354,24 @@ def means_of(settings: Settings, reach: Reach, now: Callable[[], Instant]) -> Me
 
 def _attendance(
     settings: Settings,
-    role: Role,
+    role: ProcessRole,
     process: UUID,
     pool: Pool,
     clock: ProductClock,
     recorder: Recorder,
-) -> Attendance:
-    probes = Part.PROBER in PARTS[role]
-    identity = Identity(
+) -> PresenceRenewer:
+    probes = DaemonPart.PROBER in PARTS[role]
+    identity = ProcessIdentity(
         process=process,
         host=socket.gethostname() or platform.node(),
         roles=[role.value],
         regions=settings.prober.regions if probes else (),
         version=version(),
-        listens=Part.HTTP in PARTS[role],
+        listens=DaemonPart.HTTP in PARTS[role],
     )
-    return Attendance(pool, identity, clock.now, recorder.heard_through, lambda: recorder.lost)
+    return PresenceRenewer(
+        pool, identity, clock.now, recorder.committed_through, lambda: recorder.lost
+    )
 
 
 def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
@@ -367,8 +384,8 @@ def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
     )
 
 
-def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: Means) -> Leaser:
-    return Leaser(
+def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: SendContext) -> OutboxLeaser:
+    return OutboxLeaser(
         pool,
         keyring,
         means,
@@ -379,9 +396,9 @@ def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: Means) -> L
 
 
 def _resets(
-    settings: Settings, pool: Pool, keyring: Keyring, means: Means, clock: ProductClock
-) -> Resets:
-    return Resets(pool, keyring, means, settings.server.public_base_url, clock.now)
+    settings: Settings, pool: Pool, keyring: Keyring, means: SendContext, clock: ProductClock
+) -> PasswordResetMailer:
+    return PasswordResetMailer(pool, keyring, means, settings.server.public_base_url, clock.now)
 
 
 def _ticker(

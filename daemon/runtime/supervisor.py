@@ -26,7 +26,7 @@ class TooManyFailures(Exception):
 
 
 @dataclass(slots=True)
-class Beats:
+class LoopHeartbeats:
     """When each loop last finished a pass: the watchdog's proof that they move."""
 
     last: dict[str, float] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 import trio
 
 
-class Wake:
+class WakeEvent:
     """Waking twice before it looks is waking once."""
 
     def __init__(self) -> None:

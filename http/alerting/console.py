@@ -13,31 +13,31 @@ from ...storage.alerting.transactions.edit_alerting import (
 )
 from ...storage.core.refusal import Refused
 from ...storage.oncall.queries.escalation_policies import select_policies_of
-from ...storage.oncall.rows import PolicyRow
+from ...storage.oncall.rows import EscalationPolicyRow
 from ...storage.services.queries.services import select_service
 from ...storage.services.rows import ServiceRow
 from ...storage.services.transactions.set_paging_target import put_escalation_policy
-from ..ui.form_inputs import NONE, Fault, fault_of, first, typed_of, whole
-from ..ui.page_layout import Frame, frame_of
+from ..ui.form_inputs import NONE, FieldFault, fault_of, first, typed_of, whole
+from ..ui.page_layout import PageLayout, frame_of
 from ..ui.render import page, redirect
 from ..wire.errors import Problem
-from ..wire.route import Ask, Reply
+from ..wire.route import Request, Response
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
-    frame: Frame
+class AlertingFormData:
+    frame: PageLayout
     row: ServiceRow
-    policies: Sequence[PolicyRow]
+    policies: Sequence[EscalationPolicyRow]
     typed: Mapping[str, str]
 
 
-async def show_alerting(ask: Ask) -> Reply:
+async def show_alerting(ask: Request) -> Response:
     voice = await _voice(ask)
     return _alerting(voice, voice.typed)
 
 
-async def send_alerting(ask: Ask) -> Reply:
+async def send_alerting(ask: Request) -> Response:
     voice = await _voice(ask)
     row = voice.row
     try:
@@ -56,7 +56,7 @@ async def send_alerting(ask: Ask) -> Reply:
     return redirect(f"/services/{row.uid}")
 
 
-async def _voice(ask: Ask) -> Voice:
+async def _voice(ask: Request) -> AlertingFormData:
     async with ask.context.pool.transaction("console_alerting", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
@@ -76,10 +76,12 @@ async def _voice(ask: Ask) -> Voice:
         if alerting.page_on_unknown:
             typed["unknown"] = "on"
     typed["policy"] = str(row.escalation_policy_uid or "")
-    return Voice(frame, row, policies, typed)
+    return AlertingFormData(frame, row, policies, typed)
 
 
-def _alerting(voice: Voice, typed: Mapping[str, str], fault: Fault = NONE) -> Reply:
+def _alerting(
+    voice: AlertingFormData, typed: Mapping[str, str], fault: FieldFault = NONE
+) -> Response:
     return page(
         "alerting/console.html",
         status=400 if fault.text else 200,

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.access import Need, Permission
 from ...storage.alerting.queries.service_alertings import select_alerting
 from ...storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...storage.core.instant import SECOND
 from ...storage.objectives.queries.burn_rules import select_rules_of_services
-from ...storage.objectives.rules import DEFAULT_RULES, Rule, Severity, threshold_of
+from ...storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity, threshold_of
 from ...storage.objectives.transactions.set_service_objective import put_burn_alerting
-from ..services.routes.service_json import service_named, shape_of_alerting, shape_of_state
+from ..services.routes.service_json import alerting_json, service_named, state_json
 from ..services.schemas.services import (
     BurnRuleDeclaration,
     PatchServiceAlertingRequest,
@@ -19,27 +19,27 @@ from ..services.schemas.services import (
     SetServiceBurnAlertingRequest,
 )
 from ..wire.errors import Problem
-from ..wire.route import Ask, Route
+from ..wire.route import Request, Route
 from ..wire.schema import given
 
 _ONE: Final = "/api/v1/projects/{projectID}/services/{serviceID}"
 
 
-async def read(ask: Ask) -> ServiceAlerting:
+async def read(ask: Request) -> ServiceAlerting:
     async with ask.context.pool.transaction("read_alerting", read_only=True) as tx:
         row = await select_alerting(tx, (await service_named(ask, tx)).key)
     if row is None:
         raise Problem("not_found")
-    return shape_of_alerting(row)
+    return alerting_json(row)
 
 
-async def read_state(ask: Ask) -> ServiceAlertingState:
+async def read_state(ask: Request) -> ServiceAlertingState:
     async with ask.context.pool.transaction("read_alerting_state", read_only=True) as tx:
         row = await service_named(ask, tx)
-        return await shape_of_state(tx, row.key)
+        return await state_json(tx, row.key)
 
 
-async def edit(ask: Ask) -> ServiceAlerting:
+async def edit(ask: Request) -> ServiceAlerting:
     body: PatchServiceAlertingRequest = ask.body
     page_on = given(body.page_on)
     wanted = AlertingEdit(
@@ -51,10 +51,10 @@ async def edit(ask: Ask) -> ServiceAlerting:
     )
     async with ask.context.pool.transaction("edit_alerting") as tx:
         row = await edit_alerting(tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"], wanted)
-    return shape_of_alerting(row)
+    return alerting_json(row)
 
 
-async def write_burn_alerting(ask: Ask) -> ServiceBurnAlerting:
+async def write_burn_alerting(ask: Request) -> ServiceBurnAlerting:
     body: SetServiceBurnAlertingRequest = ask.body
     given_ = given(body.burn_rules)
     rules = DEFAULT_RULES if given_ is None else [_rule(each) for each in given_]
@@ -73,20 +73,20 @@ async def write_burn_alerting(ask: Ask) -> ServiceBurnAlerting:
     return ServiceBurnAlerting(
         window=body.window,
         burn_alert_enabled=target.burn_enabled,
-        burn_rules=[shape_of_rule(row.rule) for row in kept],
+        burn_rules=[rule_json(row.rule) for row in kept],
     )
 
 
-def _rule(given_: BurnRuleDeclaration) -> Rule:
-    return Rule(
+def _rule(given_: BurnRuleDeclaration) -> BurnRule:
+    return BurnRule(
         given_.long_window_seconds * SECOND,
         given_.short_window_seconds * SECOND,
         threshold_of(given_.threshold),
-        Severity(given_.severity),
+        BurnSeverity(given_.severity),
     )
 
 
-def shape_of_rule(rule: Rule) -> BurnRuleDeclaration:
+def rule_json(rule: BurnRule) -> BurnRuleDeclaration:
     return BurnRuleDeclaration(
         long_window_seconds=rule.long_us // SECOND,
         short_window_seconds=rule.short_us // SECOND,
@@ -95,8 +95,8 @@ def shape_of_rule(rule: Rule) -> BurnRuleDeclaration:
     )
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _SERVICE: Final = ("service", "serviceID")
 
 ROUTES: Final = (

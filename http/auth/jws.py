@@ -42,7 +42,7 @@ class UnknownKey(NotSigned):
     """It names a key that is not among them: they may have been changed since."""
 
 
-class Keys:
+class Jwks:
     """Those of a provider that can check a signature; what cannot be read is passed over."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import trio
 
-from ...probes.net.egress import Reach
+from ...probes.net.egress import Egress
 from ...probes.oidc.oidc_client import Metadata, ProviderFault, discover, fetch_keys
-from .jws import Keys, NotSigned, UnknownKey
+from .jws import Jwks, NotSigned, UnknownKey
 
 ISSUERS_MOST: Final = 4
 # After how long it is asked again, and how long what it said holds where it does not answer.
@@ -26,15 +26,15 @@ FAILED_SECONDS: Final = 5.0
 @dataclass(slots=True)
 class _Known:
     metadata: Metadata | None = None
-    keys: Keys = field(default_factory=lambda: Keys(()))
+    keys: Jwks = field(default_factory=lambda: Jwks(()))
     asked_at: float = 0.0
     failed_at: float = -FAILED_SECONDS
     fault: str = ""
     asking: trio.Lock = field(default_factory=trio.Lock)
 
 
-class Providers:
-    def __init__(self, reach: Reach) -> None:
+class ProviderCache:
+    def __init__(self, reach: Egress) -> None:
         self.reach = reach
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
@@ -84,7 +84,7 @@ class Providers:
                 return False
             try:
                 metadata = await discover(self.reach, issuer)
-                keys = Keys(await fetch_keys(self.reach, metadata))
+                keys = Jwks(await fetch_keys(self.reach, metadata))
             except ProviderFault as fault:
                 known.failed_at = trio.current_time()
                 known.fault = fault.reason

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ...storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ...storage.accounts.rules.access import Need, Permission, Rank, rank_in
 from ...storage.bundles.queries import select_files
 from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle, read_bundle
-from ...storage.bundles.rules.bundle_diff import Act, Change, FieldChange
+from ...storage.bundles.rules.bundle_diff import BundleAction, Change, FieldChange
 from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
 from ...storage.bundles.transactions.export_bundle import export_bundle
 from ...storage.core.instant import Instant
@@ -22,7 +22,7 @@ from ..ui.formatting import Moment, count, moment
 from ..ui.page_layout import frame_of
 from ..ui.render import page
 from ..wire.errors import Problem
-from ..wire.route import Ask, Reply, Route
+from ..wire.route import Request, Response, Route
 from .routes.bundles import apply_of, aside, plan_of
 
 FORM_BYTES_MOST: Final = 1 << 20
@@ -31,14 +31,14 @@ CHANGES_MOST: Final = 500
 FIELDS_MOST: Final = 50
 VALUE_LONGEST: Final = 160
 _WORDS: Final = {
-    Act.CREATE: ("+", "new"),
-    Act.UPDATE: ("~", "changed"),
-    Act.ORPHAN: ("−", "disabled"),
+    BundleAction.CREATE: ("+", "new"),
+    BundleAction.UPDATE: ("~", "changed"),
+    BundleAction.ORPHAN: ("−", "disabled"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class FieldLine:
+class FieldChangeItem:
     """What it was and what it comes to be; None where there is neither."""
 
     name: str
@@ -47,26 +47,26 @@ class FieldLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeLine:
+class ChangePlanItem:
     sign: str
     act: str
     kind: str
     uid: str
-    fields: list[FieldLine]
+    fields: list[FieldChangeItem]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BundlePreview:
     """A plan, or what was applied."""
 
     is_applied: bool
     first: str
-    lines: list[ChangeLine]
+    lines: list[ChangePlanItem]
     more: int
 
 
 @dataclass(frozen=True, slots=True)
-class FileLine:
+class BundleFileItem:
     provider: str
     path: str
     status: str
@@ -74,11 +74,11 @@ class FileLine:
     applied: Moment | None
 
 
-async def show(ask: Ask) -> Reply:
+async def render_bundle(ask: Request) -> Response:
     return await _page(ask)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_bundle(ask: Request) -> Response:
     # A browser sends line breaks of its own, whatever was typed.
     typed = ask.form.get("bundle", [""])[0].replace("\r\n", "\n")
     verb = ask.form.get("act", [""])[0]
@@ -98,7 +98,7 @@ async def act(ask: Ask) -> Reply:
     return await _page(ask, typed=None if shown.is_applied else typed, shown=shown)
 
 
-async def _done(ask: Ask, verb: str, bundle: Bundle) -> Shown:
+async def _done(ask: Request, verb: str, bundle: Bundle) -> BundlePreview:
     found = await (apply_of if verb == "apply" else plan_of)(ask, bundle)
     return _shown(found.changes, is_applied=found.applied)
 
@@ -112,25 +112,25 @@ def _sentence(said: object) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _shown(changes: Sequence[Change], *, is_applied: bool) -> Shown:
+def _shown(changes: Sequence[Change], *, is_applied: bool) -> BundlePreview:
     counts = Counter(one.action for one in changes)
     parts = [f"{counts[act]} {word}" for act, (_, word) in _WORDS.items() if counts[act]]
     first = f"{'Applied' if is_applied else 'If applied'}: {', '.join(parts) or 'nothing changes'}"
     told = [one for one in changes if one.action in _WORDS or one.fields]
     lines = [_line(one) for one in told[:CHANGES_MOST]]
-    return Shown(is_applied, f"{first}.", lines, len(told) - len(lines))
+    return BundlePreview(is_applied, f"{first}.", lines, len(told) - len(lines))
 
 
-def _line(change: Change) -> ChangeLine:
+def _line(change: Change) -> ChangePlanItem:
     sign = _WORDS[change.action][0] if change.action in _WORDS else "="
-    fields = [] if change.action is Act.CREATE else change.fields[:FIELDS_MOST]
-    return ChangeLine(
+    fields = [] if change.action is BundleAction.CREATE else change.fields[:FIELDS_MOST]
+    return ChangePlanItem(
         sign, change.action.value, change.kind, change.uid, [_field(one) for one in fields]
     )
 
 
-def _field(field: FieldChange) -> FieldLine:
-    return FieldLine(field.name, _value(field.from_), _value(field.to))
+def _field(field: FieldChange) -> FieldChangeItem:
+    return FieldChangeItem(field.name, _value(field.from_), _value(field.to))
 
 
 def _value(value: Any) -> str | None:
@@ -141,8 +141,8 @@ def _value(value: Any) -> str | None:
 
 
 async def _page(
-    ask: Ask, *, typed: str | None = None, shown: Shown | None = None, error: str = ""
-) -> Reply:
+    ask: Request, *, typed: str | None = None, shown: BundlePreview | None = None, error: str = ""
+) -> Response:
     async with ask.context.pool.transaction("console_bundle", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         project = frame.place.uid
@@ -172,9 +172,9 @@ def _first_line(document: dict[str, Any]) -> str:
     return f"{said}{also} as a bundle"
 
 
-def _file(row: FileRow, now: Instant) -> FileLine:
+def _file(row: FileRow, now: Instant) -> BundleFileItem:
     applied = None if row.applied_at is None else moment(row.applied_at, now)
-    return FileLine(row.provider, row.path, row.status, row.last_error, applied)
+    return BundleFileItem(row.provider, row.path, row.status, row.last_error, applied)
 
 
 _PATH: Final = "/projects/{projectID}/bundle"
@@ -184,9 +184,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_PATH,
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
-        handler=show,
+        handler=render_bundle,
         summary="A project as a bundle.",
         page=True,
         in_document=False,
@@ -194,9 +194,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_PATH,
-        action=Action(Need.PROJECT_ADMIN),
+        action=Permission(Need.PROJECT_ADMIN),
         scope=_PROJECT,
-        handler=act,
+        handler=submit_bundle,
         summary="Plans or applies a bundle.",
         form=True,
         form_largest=FORM_BYTES_MOST,

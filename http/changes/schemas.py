@@ -11,13 +11,13 @@ from ...storage.changes.rules.change import (
     REF_LONGEST,
     SOURCE_PATTERN,
     URL_LONGEST,
-    Kind,
-    Phase,
+    ChangeKind,
+    ChangePhaseName,
 )
-from ...storage.changes.rules.change_comparison import HORIZONS, Withheld
-from ...storage.changes.rules.change_precedence import Role
-from ...storage.gate.rules.gate import Action, State
-from ..wire.schema import Given, InstantText, Shape
+from ...storage.changes.rules.change_comparison import HORIZONS, ComparisonWithheld
+from ...storage.changes.rules.change_precedence import ChangeRole
+from ...storage.gate.rules.gate import GateAction, GateState
+from ..wire.schema import InstantText, RequestSchema, Schema
 
 
 def _words(words: Any) -> Meta:
@@ -26,8 +26,8 @@ def _words(words: Any) -> Meta:
 
 # Judged by storage.changes.rules.change, after blanks around them are gone, each with a code of its
 # own.
-_Kind = Annotated[str, _words(kind.value for kind in Kind)]
-_Phase = Annotated[str, _words(phase.value for phase in Phase)]
+_Kind = Annotated[str, _words(kind.value for kind in ChangeKind)]
+_Phase = Annotated[str, _words(phase.value for phase in ChangePhaseName)]
 _Source = Annotated[str, Meta(extra_json_schema={"pattern": SOURCE_PATTERN})]
 _ExternalId = Annotated[
     str, Meta(extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_LONGEST})
@@ -39,7 +39,7 @@ _Seconds = Annotated[float, Meta(ge=0)]
 _Horizon = Annotated[str, _words(HORIZONS)]
 
 
-class ChangeRecord(Given, frozen=True, kw_only=True):
+class ChangeRecord(RequestSchema, frozen=True, kw_only=True):
     """One phase of a change. Source and external id say which change; the same again is answered
     with what is known, and what is left out contradicts nothing. `url` is https. Without
     `occurred_at` it is now; at most 5 minutes ahead, at most 31 days back."""
@@ -54,11 +54,11 @@ class ChangeRecord(Given, frozen=True, kw_only=True):
     decision_id: _Uuid | UnsetType = UNSET
 
 
-class ChangePhase(Shape, frozen=True, kw_only=True):
+class ChangePhase(Schema, frozen=True, kw_only=True):
     """`ref` and `url` are empty where nothing was told."""
 
     id: UUID
-    phase: Phase
+    phase: ChangePhaseName
     occurred_at: InstantText
     ref: str
     url: str
@@ -75,44 +75,44 @@ class ChangeRow(ChangePhase, frozen=True, kw_only=True):
     service_id: UUID
     source: str
     external_id: str
-    kind: Kind
+    kind: ChangeKind
 
 
-class ChangeRecordResult(Shape, frozen=True, kw_only=True):
+class ChangeRecordResult(Schema, frozen=True, kw_only=True):
     """Replayed: it was known already."""
 
     replayed: bool
     change: ChangeRow
 
 
-class ChangeDecisionLink(Shape, frozen=True, kw_only=True):
+class ChangeDecisionLink(Schema, frozen=True, kw_only=True):
     """What the gate had said. Overridden: an override changed what was to be done. Aged out: the
     decision is kept no more."""
 
     decision_id: UUID
-    state: State | UnsetType = UNSET
-    action: Action | UnsetType = UNSET
+    state: GateState | UnsetType = UNSET
+    action: GateAction | UnsetType = UNSET
     overridden: bool | UnsetType = UNSET
     aged_out: bool | UnsetType = UNSET
 
 
-class ChangeIncidentLink(Shape, frozen=True, kw_only=True):
+class ChangeIncidentLink(Schema, frozen=True, kw_only=True):
     """An incident that began within a day after the change. Upstream: it is of a service that
     depended on this one then. `change_id` is the id of the phase that the change began with."""
 
     incident_id: UUID
     opened_at: InstantText
-    role: Role
+    role: ChangeRole
     lag_seconds: int
     change_id: UUID
 
 
-class ChangeGroup(Shape, frozen=True, kw_only=True):
+class ChangeGroup(Schema, frozen=True, kw_only=True):
     """A change with its phases in their order; `ref` and `url` are those that were told last."""
 
     source: str
     external_id: str
-    kind: Kind
+    kind: ChangeKind
     ref: str
     url: str
     latest_occurred_at: InstantText
@@ -121,12 +121,12 @@ class ChangeGroup(Shape, frozen=True, kw_only=True):
     incidents: list[ChangeIncidentLink]
 
 
-class ChangeGroupList(Shape, frozen=True, kw_only=True):
+class ChangeGroupList(Schema, frozen=True, kw_only=True):
     items: list[ChangeGroup]
     next_cursor: str | None
 
 
-class ChangeCompareSide(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class ChangeCompareSide(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """A figure, or withheld with its reason, or pending: its time is not sealed yet. Buckets are
     minutes."""
 
@@ -138,19 +138,19 @@ class ChangeCompareSide(Shape, frozen=True, kw_only=True, rename={"from_": "from
     unknown_seconds: _Seconds | UnsetType = UNSET
     excluded_seconds: _Seconds | UnsetType = UNSET
     buckets: int | UnsetType = UNSET
-    withheld: Withheld | UnsetType = UNSET
+    withheld: ComparisonWithheld | UnsetType = UNSET
     detail: str | UnsetType = UNSET
     pending: bool | UnsetType = UNSET
     sealed_through: InstantText | UnsetType = UNSET
 
 
-class ChangeCompare(Shape, frozen=True, kw_only=True):
+class ChangeCompare(Schema, frozen=True, kw_only=True):
     """`t` is when the change ended, `change_id` the id of the phase that it began with. `delta` is
     after less before in percentage points, and there only where both sides are figures."""
 
     source: str
     external_id: str
-    kind: Kind
+    kind: ChangeKind
     ref: str
     change_id: UUID
     terminal_phase: Literal["succeeded", "failed", "cancelled"]
@@ -163,19 +163,19 @@ class ChangeCompare(Shape, frozen=True, kw_only=True):
     delta: float | UnsetType = UNSET
 
 
-class IncidentChange(Shape, frozen=True, kw_only=True):
+class IncidentChange(Schema, frozen=True, kw_only=True):
     """A change that began within a day before the incident, by the phase that it began with.
     Upstream: it was of a service that the incident's depended on then."""
 
     change: ChangeRow
-    role: Role
+    role: ChangeRole
     occurred_at: InstantText
     lag_seconds: int
     computed_at: InstantText
     phases: list[ChangePhase]
 
 
-class IncidentChanges(Shape, frozen=True, kw_only=True):
+class IncidentChanges(Schema, frozen=True, kw_only=True):
     items: list[IncidentChange]
 
 

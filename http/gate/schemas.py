@@ -7,16 +7,22 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.alerting.rules.paging_delegation import SignalReason
 from ...storage.core.availability import Withheld
-from ...storage.gate.rules.gate import Action, Assignment, Clause, State, UnknownBehavior
-from ...storage.gate.rules.gate_override import Ended, Status
+from ...storage.gate.rules.gate import (
+    GateAction,
+    GateClause,
+    GateClauseAssignment,
+    GateState,
+    UnknownBehavior,
+)
+from ...storage.gate.rules.gate_override import Ended, OverrideStatus
 from ...storage.gate.rules.gate_policy import (
     SEAL_LAG_LEAST_SECONDS,
     SEAL_LAG_MOST_SECONDS,
-    Source,
+    PolicySource,
     WindowMode,
 )
 from ..services.schemas.services import NotNegative, WindowName
-from ..wire.schema import Given, InstantText, Shape
+from ..wire.schema import InstantText, RequestSchema, Schema
 
 SchemaVersion = Literal[1, 2]
 Percent = Annotated[int, Meta(ge=1, le=100)]
@@ -24,21 +30,21 @@ SealLag = Annotated[int, Meta(ge=SEAL_LAG_LEAST_SECONDS, le=SEAL_LAG_MOST_SECOND
 Severity = Literal["page", "ticket"]
 
 
-class GateAsked(Given, frozen=True, kw_only=True):
+class EmptyGateBody(RequestSchema, frozen=True, kw_only=True):
     """The gate is asked with no body, or with an empty one."""
 
 
-class GateClauses(Given, frozen=True, kw_only=True):
+class GateClauses(RequestSchema, frozen=True, kw_only=True):
     """What each clause is to do where it matches; all five are named."""
 
-    budget_exhausted: Assignment
-    budget_consumed: Assignment
-    page_burn_firing: Assignment
-    ticket_burn_firing: Assignment
-    service_incident_open: Assignment
+    budget_exhausted: GateClauseAssignment
+    budget_consumed: GateClauseAssignment
+    page_burn_firing: GateClauseAssignment
+    ticket_burn_firing: GateClauseAssignment
+    service_incident_open: GateClauseAssignment
 
 
-class GatePolicyWrite(Given, frozen=True, kw_only=True):
+class GatePolicyWrite(RequestSchema, frozen=True, kw_only=True):
     """The whole document. `expected_revision` is the one that it replaces, null for none. Schema 1
     looks at one window; schema 2 says in `window_mode` whether at one or at all that have an
     objective."""
@@ -53,7 +59,7 @@ class GatePolicyWrite(Given, frozen=True, kw_only=True):
     unknown_behavior: UnknownBehavior
 
 
-class GatePolicy(Shape, frozen=True, kw_only=True):
+class GatePolicy(Schema, frozen=True, kw_only=True):
     """`policy_source` says whose it is: the service's own, or the project's that it inherits."""
 
     schema_version: SchemaVersion
@@ -66,11 +72,11 @@ class GatePolicy(Shape, frozen=True, kw_only=True):
     revision: int
     updated_at: InstantText
     updated_by: str
-    policy_source: Source
+    policy_source: PolicySource
     policy_owner_id: UUID
 
 
-class GateOverrideCreate(Given, frozen=True, kw_only=True):
+class GateOverrideCreate(RequestSchema, frozen=True, kw_only=True):
     """`policy_revision` is the one that its maker saw. The reason has 1 to 500 characters; it ends
     at most 7 days ahead."""
 
@@ -79,7 +85,7 @@ class GateOverrideCreate(Given, frozen=True, kw_only=True):
     expires_at: InstantText
 
 
-class GateOverride(Shape, frozen=True, kw_only=True):
+class GateOverride(Schema, frozen=True, kw_only=True):
     id: UUID
     reason: str
     expires_at: InstantText
@@ -88,7 +94,7 @@ class GateOverride(Shape, frozen=True, kw_only=True):
     policy_revision: int
 
 
-class GateOverrideRecord(Shape, frozen=True, kw_only=True):
+class GateOverrideRecord(Schema, frozen=True, kw_only=True):
     """One that is `inert` waits while another policy governs, or none. What `revoked_…` says is
     null unless somebody ended it before its time."""
 
@@ -100,7 +106,7 @@ class GateOverrideRecord(Shape, frozen=True, kw_only=True):
     actor_label: str
     actor_user_id: UUID | None
     via_token: bool
-    status: Status
+    status: OverrideStatus
     revoked_at: InstantText | None
     revoked_reason: Ended | None
     revoked_by_label: str | None
@@ -108,34 +114,34 @@ class GateOverrideRecord(Shape, frozen=True, kw_only=True):
     revoked_via_token: bool | None
 
 
-class GateOverrides(Shape, frozen=True, kw_only=True):
+class GateOverrides(Schema, frozen=True, kw_only=True):
     items: list[GateOverrideRecord]
 
 
-class GateReason(Shape, frozen=True, kw_only=True):
+class GateReason(Schema, frozen=True, kw_only=True):
     """A clause that matched, by its own name, or that could not be decided, by why not. `value` is
     the percent of the budget that is burned, the rule that fires, or the incident that is open."""
 
     code: str
-    clause: Clause | UnsetType = UNSET
-    assignment: Assignment | UnsetType = UNSET
+    clause: GateClause | UnsetType = UNSET
+    assignment: GateClauseAssignment | UnsetType = UNSET
     value: float | str | UnsetType = UNSET
     window: str | UnsetType = UNSET
 
 
-class GateCoverageSignal(Shape, frozen=True, kw_only=True):
+class GateCoverageSignal(Schema, frozen=True, kw_only=True):
     armed: bool
     reason: SignalReason | UnsetType = UNSET
 
 
-class GateCoverageState(Shape, frozen=True, kw_only=True):
+class GateCoverageState(Schema, frozen=True, kw_only=True):
     """Whether the service could speak for its members: live, and of its budget."""
 
     live: GateCoverageSignal
     burn: GateCoverageSignal
 
 
-class GateBurnLease(Shape, frozen=True, kw_only=True):
+class GateBurnLease(Schema, frozen=True, kw_only=True):
     """A burn rule as it was last seen; `firing` is null where nobody ever looked."""
 
     rule_key: str
@@ -147,7 +153,7 @@ class GateBurnLease(Shape, frozen=True, kw_only=True):
     fresh: bool
 
 
-class GateWindowEvidence(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class GateWindowEvidence(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """What was known of a window. `withheld` says why there is no budget, and stands where
     `burned_percent` lacks; an availability may stand beside it."""
 
@@ -166,26 +172,26 @@ class GateWindowEvidence(Shape, frozen=True, kw_only=True, rename={"from_": "fro
     rules: list[GateBurnLease]
 
 
-class GateFactRevisions(Shape, frozen=True, kw_only=True):
+class GateFactRevisions(Schema, frozen=True, kw_only=True):
     count: int
     first_id: UUID | None
     last_id: UUID | None
     digest: str
 
 
-class GateGoverningRevision(Shape, frozen=True, kw_only=True):
+class GateGoverningRevision(Schema, frozen=True, kw_only=True):
     id: UUID
     revision: int
 
 
-class GateOverrideApplied(Shape, frozen=True, kw_only=True):
+class GateOverrideApplied(Schema, frozen=True, kw_only=True):
     id: UUID
     actor_label: str
     reason: str
     expires_at: InstantText
 
 
-class GateDecisionSummary(Shape, frozen=True, kw_only=True):
+class GateDecisionSummary(Schema, frozen=True, kw_only=True):
     """`service_id` is null where the service is no more. `schema_version` is the policy's, 1 where
     there was none."""
 
@@ -195,8 +201,8 @@ class GateDecisionSummary(Shape, frozen=True, kw_only=True):
     service_id: UUID | None
     service_slug: str
     service_name: str
-    state: State
-    action: Action | UnsetType = UNSET
+    state: GateState
+    action: GateAction | UnsetType = UNSET
     reasons: list[GateReason]
     policy_revision: int | UnsetType = UNSET
     override_id: UUID | UnsetType = UNSET
@@ -208,8 +214,8 @@ class GateDecision(GateDecisionSummary, frozen=True, kw_only=True):
     at. At `facts_fresh_until` the first of the facts stops counting."""
 
     actor_label: str
-    unoverridden_action: Action | UnsetType = UNSET
-    policy_source: Source | UnsetType = UNSET
+    unoverridden_action: GateAction | UnsetType = UNSET
+    policy_source: PolicySource | UnsetType = UNSET
     policy_owner_id: UUID | UnsetType = UNSET
     window_mode: WindowMode | UnsetType = UNSET
     window: WindowName | UnsetType = UNSET
@@ -230,30 +236,30 @@ class GateDecision(GateDecisionSummary, frozen=True, kw_only=True):
     evidence: list[GateWindowEvidence]
 
 
-class GateDecisionList(Shape, frozen=True, kw_only=True):
+class GateDecisionList(Schema, frozen=True, kw_only=True):
     items: list[GateDecisionSummary]
     next_cursor: str | None
 
 
-class ReplaySpan(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class ReplaySpan(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """`reasons` are the codes that counted, each once."""
 
     from_: InstantText
     to: InstantText
-    state: State
+    state: GateState
     reasons: list[str]
 
 
-class ReplayedDecision(Shape, frozen=True, kw_only=True):
+class ReplayedDecision(Schema, frozen=True, kw_only=True):
     """`draft_state` is what the draft says of the facts that the decision was made from."""
 
     decision_id: UUID
     evaluated_at: InstantText
-    state: State
-    draft_state: State
+    state: GateState
+    draft_state: GateState
 
 
-class PolicyReplay(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class PolicyReplay(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """By what is sealed and by stored incidents, with the objectives and the burn rules of now; an
     instant whose facts are gone is UNKNOWN. Of the decisions the newest 500."""
 

@@ -5,16 +5,16 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from ..wire.schema import Shape
+from ..wire.schema import Schema
 
 
-class BuildInfo(Shape, frozen=True, kw_only=True):
+class BuildInfo(Schema, frozen=True, kw_only=True):
     version: str
     commit: str | UnsetType = UNSET
     python_version: str
 
 
-class SearchHit(Shape, frozen=True, kw_only=True):
+class SearchHit(Schema, frozen=True, kw_only=True):
     type: Literal["monitor", "project", "incident"]
     id: UUID
     org_id: UUID
@@ -23,17 +23,17 @@ class SearchHit(Shape, frozen=True, kw_only=True):
     sub: str
 
 
-class SearchResult(Shape, frozen=True, kw_only=True):
+class SearchResult(Schema, frozen=True, kw_only=True):
     query: str
     hits: list[SearchHit]
 
 
-class Region(Shape, frozen=True, kw_only=True):
+class Region(Schema, frozen=True, kw_only=True):
     """`live`: something that probes there was heard of just now."""
 
     name: str
     live: bool
 
 
-class Regions(Shape, frozen=True, kw_only=True):
+class Regions(Schema, frozen=True, kw_only=True):
     regions: list[Region]

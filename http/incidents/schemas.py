@@ -6,24 +6,24 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ...storage.incidents.queries.incident_impacts import Part, Role
+from ...storage.incidents.queries.incident_impacts import ImpactRole, IncidentPart
 from ...storage.incidents.rules.alertmanager_alert import ALERTS_MOST
 from ...storage.incidents.rules.incident import (
     BODY_LONGEST,
     POSTMORTEM_LONGEST,
     TITLE_LONGEST,
-    Impact,
-    Source,
-    Status,
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
 )
-from ..wire.schema import Given, InstantText, Shape
+from ..wire.schema import InstantText, RequestSchema, Schema
 
 # What a title and a body may further be is storage.incidents.rules.incident's to say, in words.
 Title = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
 Body = Annotated[str, Meta(max_length=BODY_LONGEST)]
 
 
-class Incident(Shape, frozen=True, kw_only=True):
+class Incident(Schema, frozen=True, kw_only=True):
     """`acknowledged_by` is a person, and lacks where a token acknowledged; its name stands in
     `acknowledged_by_name` all the same. `seq` is the number of the last update."""
 
@@ -34,9 +34,9 @@ class Incident(Shape, frozen=True, kw_only=True):
     external_key: str | UnsetType = UNSET
     seq: int
     title: str
-    status: Status
-    impact: Impact
-    source: Source
+    status: IncidentStatus
+    impact: IncidentImpact
+    source: IncidentSource
     started_at: InstantText
     resolved_at: InstantText | UnsetType = UNSET
     acknowledged_at: InstantText | UnsetType = UNSET
@@ -48,25 +48,25 @@ class Incident(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class ServiceImpactLink(Shape, frozen=True, kw_only=True):
+class ServiceImpactLink(Schema, frozen=True, kw_only=True):
     """A service that the incident reaches, or one that may be behind it; `path` leads there by
     slugs."""
 
     service_id: UUID
     slug: str
     name: str
-    role: Role
+    role: ImpactRole
     path: list[str]
     computed_at: InstantText
 
 
-class IncidentMember(Shape, frozen=True, kw_only=True):
+class IncidentMember(Schema, frozen=True, kw_only=True):
     """What counts in the SLI has the role `sli`; it has both where that was declared otherwise
     meanwhile."""
 
     monitor_id: UUID
     name: str
-    roles: list[Part]
+    roles: list[IncidentPart]
 
 
 class AuthedIncident(Incident, frozen=True, kw_only=True):
@@ -77,36 +77,36 @@ class AuthedIncident(Incident, frozen=True, kw_only=True):
     members: list[IncidentMember] | UnsetType = UNSET
 
 
-class CreateIncident(Given, frozen=True, kw_only=True):
+class CreateIncident(RequestSchema, frozen=True, kw_only=True):
     title: Title
-    status: Status = Status.INVESTIGATING
-    impact: Impact = Impact.MINOR
+    status: IncidentStatus = IncidentStatus.INVESTIGATING
+    impact: IncidentImpact = IncidentImpact.MINOR
     body: Body = ""
     monitor_id: UUID | UnsetType = UNSET
 
 
-class IncidentUpdate(Shape, frozen=True, kw_only=True):
+class IncidentUpdate(Schema, frozen=True, kw_only=True):
     """Without `status` it is a note; without `author` Leadline wrote it."""
 
     id: UUID
     incident_id: UUID
     seq: int
-    status: Status | UnsetType = UNSET
+    status: IncidentStatus | UnsetType = UNSET
     body: str
     public: bool
     author: str | UnsetType = UNSET
     created_at: InstantText
 
 
-class AddIncidentUpdate(Given, frozen=True, kw_only=True):
+class AddIncidentUpdate(RequestSchema, frozen=True, kw_only=True):
     """`public` is true with a status and false for a note, where it is left out."""
 
-    status: Status | UnsetType = UNSET
+    status: IncidentStatus | UnsetType = UNSET
     body: Body = ""
     public: bool | UnsetType = UNSET
 
 
-class Postmortem(Shape, frozen=True, kw_only=True):
+class Postmortem(Schema, frozen=True, kw_only=True):
     """`author` is who published it."""
 
     id: UUID
@@ -119,7 +119,7 @@ class Postmortem(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class PutPostmortem(Given, frozen=True, kw_only=True):
+class PutPostmortem(RequestSchema, frozen=True, kw_only=True):
     """`declaration_revision` is one by which the incident's service was governed meanwhile; it is
     required where there is a service."""
 
@@ -151,7 +151,7 @@ class AlertmanagerPayload(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     truncated_alerts: Annotated[int, Meta(ge=0)] | None = None
 
 
-class AlertsTaken(Shape, frozen=True, kw_only=True):
+class AlertmanagerResult(Schema, frozen=True, kw_only=True):
     """How many alerts opened an incident, resolved one, changed nothing, and were left out by the
     sender."""
 

@@ -7,12 +7,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.maintenance.rules import DURATION_SECONDS, RRULE_LONGEST
 from ...storage.scheduling.rules.maintenance_window import REASON_LONGEST
-from ..wire.schema import Given, InstantText, Shape
+from ..wire.schema import InstantText, RequestSchema, Schema
 
 Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]
 
 
-class MaintenanceWindow(Shape, frozen=True, kw_only=True):
+class MaintenanceWindow(Schema, frozen=True, kw_only=True):
     """Without a monitor it is of the whole project. `cancel_effective_at` is where it was ended
     before its time."""
 
@@ -27,7 +27,7 @@ class MaintenanceWindow(Shape, frozen=True, kw_only=True):
     series_id: UUID | UnsetType = UNSET
 
 
-class CreateMaintenance(Given, frozen=True, kw_only=True):
+class CreateMaintenance(RequestSchema, frozen=True, kw_only=True):
     """`preview_id` is needed where it begins before now."""
 
     monitor_id: UUID | UnsetType = UNSET
@@ -37,7 +37,7 @@ class CreateMaintenance(Given, frozen=True, kw_only=True):
     preview_id: UUID | UnsetType = UNSET
 
 
-class MaintenanceSeries(Shape, frozen=True, kw_only=True):
+class MaintenanceSeries(Schema, frozen=True, kw_only=True):
     """Windows of the same length that begin by an RRULE (RFC 5545), at the local times of its zone;
     an empty zone is UTC."""
 
@@ -52,7 +52,7 @@ class MaintenanceSeries(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class CreateMaintenanceSeries(Given, frozen=True, kw_only=True):
+class CreateMaintenanceSeries(RequestSchema, frozen=True, kw_only=True):
     monitor_id: UUID | UnsetType = UNSET
     rrule: Annotated[str, Meta(max_length=RRULE_LONGEST)]
     starts_at: InstantText
@@ -61,11 +61,11 @@ class CreateMaintenanceSeries(Given, frozen=True, kw_only=True):
     reason: Reason = ""
 
 
-class AnnulMaintenance(Given, frozen=True, kw_only=True):
+class AnnulMaintenance(RequestSchema, frozen=True, kw_only=True):
     preview_id: UUID | UnsetType = UNSET
 
 
-class PreviewMaintenance(Given, frozen=True, kw_only=True):
+class PreviewMaintenance(RequestSchema, frozen=True, kw_only=True):
     """What annulling changes is named by `maintenance_id`; its instants are its own."""
 
     monitor_id: UUID | UnsetType = UNSET
@@ -75,7 +75,7 @@ class PreviewMaintenance(Given, frozen=True, kw_only=True):
     ends_at: InstantText
 
 
-class ReliabilitySplit(Shape, frozen=True, kw_only=True):
+class ReliabilitySplit(Schema, frozen=True, kw_only=True):
     good_us: int
     bad_us: int
     unknown_us: int
@@ -86,7 +86,7 @@ class ReliabilitySplit(Shape, frozen=True, kw_only=True):
     health_unknown_us: int
 
 
-class PreviewedService(Shape, frozen=True, kw_only=True):
+class PreviewedService(Schema, frozen=True, kw_only=True):
     service_id: UUID
     before: ReliabilitySplit
     after: ReliabilitySplit
@@ -94,7 +94,7 @@ class PreviewedService(Shape, frozen=True, kw_only=True):
     reason: Literal["range_too_long", "wall_budget", "evidence_gone"] | UnsetType = UNSET
 
 
-class MaintenancePreview(Shape, frozen=True, kw_only=True):
+class MaintenancePreview(Schema, frozen=True, kw_only=True):
     preview_id: UUID
     expires_at: InstantText
     coverage: Literal["complete", "approximate"]

@@ -7,13 +7,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.objectives.rules import RULES_MOST
 from ..services.schemas.services import WindowName
-from ..wire.schema import Given, InstantText, Shape
+from ..wire.schema import InstantText, RequestSchema, Schema
 
 Seconds = Annotated[int, Meta(ge=1)]
 Objective = Annotated[float, Meta(gt=0, lt=100)]
 
 
-class BurnRule(Shape, frozen=True, kw_only=True):
+class BurnRule(Schema, frozen=True, kw_only=True):
     """`firing` only where somebody is told by it."""
 
     long_window_seconds: int
@@ -23,7 +23,7 @@ class BurnRule(Shape, frozen=True, kw_only=True):
     firing: bool | UnsetType = UNSET
 
 
-class GivenBurnRule(Given, frozen=True, kw_only=True):
+class BurnRuleRequest(RequestSchema, frozen=True, kw_only=True):
     long_window_seconds: Seconds
     short_window_seconds: Seconds
     threshold: Annotated[float, Meta(gt=0, le=100_000)]
@@ -32,7 +32,7 @@ class GivenBurnRule(Given, frozen=True, kw_only=True):
     firing: bool | UnsetType = UNSET
 
 
-class ErrorBudget(Shape, frozen=True, kw_only=True):
+class ErrorBudget(Schema, frozen=True, kw_only=True):
     """Ratios are shares of the measured time."""
 
     objective: float
@@ -43,7 +43,7 @@ class ErrorBudget(Shape, frozen=True, kw_only=True):
     met: bool
 
 
-class WindowSLA(Shape, frozen=True, kw_only=True):
+class WindowSLA(Schema, frozen=True, kw_only=True):
     """`total` and `up` count results; the percent is by time, and null where the reason says why.
     `data_from` and `latency_from` stand where data begins later than the window."""
 
@@ -64,19 +64,19 @@ class WindowSLA(Shape, frozen=True, kw_only=True):
     latency_from: InstantText | UnsetType = UNSET
 
 
-class MonitorSLA(Shape, frozen=True, kw_only=True):
+class MonitorSLA(Schema, frozen=True, kw_only=True):
     monitor_id: UUID
     status: Literal["pending", "up", "down"]
     windows: list[WindowSLA]
 
 
-class ProjectSLA(Shape, frozen=True, kw_only=True):
+class ProjectSLA(Schema, frozen=True, kw_only=True):
     project_id: UUID
     windows: list[WindowSLA]
     sla_report_weekly: bool
 
 
-class SLATarget(Shape, frozen=True, kw_only=True):
+class SLATarget(Schema, frozen=True, kw_only=True):
     """Of a monitor, or of a project."""
 
     id: UUID
@@ -90,23 +90,23 @@ class SLATarget(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class SetMonitorTarget(Given, frozen=True, kw_only=True):
+class SetMonitorTarget(RequestSchema, frozen=True, kw_only=True):
     """Rules that are left out stay; where there are none, the usual ones."""
 
     objective: Objective
     window: WindowName = "30d"
     burn_alert: bool = False
-    burn_rules: Annotated[list[GivenBurnRule], Meta(max_length=RULES_MOST)] | UnsetType = UNSET
+    burn_rules: Annotated[list[BurnRuleRequest], Meta(max_length=RULES_MOST)] | UnsetType = UNSET
 
 
-class SetProjectTarget(Given, frozen=True, kw_only=True):
+class SetProjectTarget(RequestSchema, frozen=True, kw_only=True):
     objective: Objective
     window: WindowName | UnsetType = UNSET
 
 
-class ReportWeekly(Given, frozen=True, kw_only=True):
+class ReportWeekly(RequestSchema, frozen=True, kw_only=True):
     enabled: bool
 
 
-class ReportedWeekly(Shape, frozen=True, kw_only=True):
+class ReportedWeekly(Schema, frozen=True, kw_only=True):
     sla_report_weekly: bool

@@ -6,24 +6,24 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..wire.schema import Given, InstantText, Name, Shape
+from ..wire.schema import InstantText, Name, RequestSchema, Schema
 
 TargetType = Literal["channel", "schedule"]
 
 
-class EscalationTarget(Shape, frozen=True, kw_only=True):
+class EscalationTarget(Schema, frozen=True, kw_only=True):
     type: TargetType
     id: str
 
 
-class EscalationStep(Shape, frozen=True, kw_only=True):
+class EscalationStep(Schema, frozen=True, kw_only=True):
     """`after_seconds` counts from the incident's beginning."""
 
     after_seconds: int
     targets: list[EscalationTarget]
 
 
-class EscalationPolicy(Shape, frozen=True, kw_only=True):
+class EscalationPolicy(Schema, frozen=True, kw_only=True):
     id: UUID
     project_id: UUID
     name: str
@@ -33,30 +33,30 @@ class EscalationPolicy(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class GivenTarget(Given, frozen=True, kw_only=True):
+class EscalationTargetRequest(RequestSchema, frozen=True, kw_only=True):
     """`id` is that of a channel or of an on-call schedule of the project."""
 
     type: TargetType
     id: str
 
 
-class GivenStep(Given, frozen=True, kw_only=True):
+class EscalationStepRequest(RequestSchema, frozen=True, kw_only=True):
     """0 to 604800 seconds after the incident's beginning, and not before the step before; 1 to 20
     targets."""
 
     after_seconds: int
-    targets: list[GivenTarget]
+    targets: list[EscalationTargetRequest]
 
 
-class CreateEscalationPolicy(Given, frozen=True, kw_only=True):
+class CreateEscalationPolicy(RequestSchema, frozen=True, kw_only=True):
     """1 to 20 steps. With `repeat_last` the last one is repeated until somebody acknowledges."""
 
     name: Name
     repeat_last: bool = False
-    steps: list[GivenStep]
+    steps: list[EscalationStepRequest]
 
 
-class OnCallSchedule(Shape, frozen=True, kw_only=True):
+class OnCallSchedule(Schema, frozen=True, kw_only=True):
     """`timezone` is left out where shifts count elapsed time."""
 
     id: UUID
@@ -70,7 +70,7 @@ class OnCallSchedule(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class CreateOnCallSchedule(Given, frozen=True, kw_only=True):
+class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
     """`participants` are 1 to 100 channels of the project, in the order in which they take turns
     from `anchor_at`. With an IANA `timezone` hand-offs keep their local time."""
 
@@ -81,7 +81,7 @@ class CreateOnCallSchedule(Given, frozen=True, kw_only=True):
     participants: list[str]
 
 
-class OnCallNow(Shape, frozen=True, kw_only=True):
+class OnCallNow(Schema, frozen=True, kw_only=True):
     """Who is on call until when, and by which override."""
 
     schedule_id: UUID
@@ -91,7 +91,7 @@ class OnCallNow(Shape, frozen=True, kw_only=True):
     override_id: UUID | UnsetType = UNSET
 
 
-class OnCallOverride(Shape, frozen=True, kw_only=True):
+class OnCallOverride(Schema, frozen=True, kw_only=True):
     id: UUID
     schedule_id: UUID
     channel_id: UUID
@@ -100,7 +100,7 @@ class OnCallOverride(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class CreateOnCallOverride(Given, frozen=True, kw_only=True):
+class CreateOnCallOverride(RequestSchema, frozen=True, kw_only=True):
     """They may overlap; the newest wins."""
 
     channel_id: str
@@ -114,7 +114,7 @@ class CalendarQuery(msgspec.Struct, frozen=True):
     token: str | None = None
 
 
-class CalendarToken(Shape, frozen=True, kw_only=True):
+class CalendarToken(Schema, frozen=True, kw_only=True):
     """Shown once; whoever has it may read this schedule's calendar and nothing else."""
 
     token: str

@@ -16,10 +16,10 @@ from ...storage.services.rows import ServiceRow
 from ..ui.bundle_notice import Managed, managed
 from ..ui.form_routes import form_route
 from ..ui.formatting import Moment, moment
-from ..ui.page_layout import Frame, frame_of
+from ..ui.page_layout import PageLayout, frame_of
 from ..ui.render import page, redirect
 from ..wire.errors import Problem, problem_of
-from ..wire.route import Ask, Reply
+from ..wire.route import Request, Response
 from . import routes as api
 from .schemas import ConvertComposite, SetSuccessor
 
@@ -37,7 +37,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    frame: Frame
+    frame: PageLayout
     row: MonitorRow
     services: Sequence[ServiceRow]
     children: Sequence[tuple[UUID, str]]
@@ -45,11 +45,11 @@ class _Ground:
     retired: Moment | None
 
 
-async def show(ask: Ask) -> Reply:
+async def render_successor(ask: Request) -> Response:
     return _page(await _ground(ask), ask)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_successor(ask: Request) -> Response:
     """One of the buttons; a form that names none changes nothing."""
     done = _ACTS.get(_first(ask, "act"))
     if done is None:
@@ -65,22 +65,22 @@ async def act(ask: Ask) -> Reply:
     return redirect(f"/monitors/{ask.ids['monitorID']}/successor")
 
 
-async def _succeed(ask: Ask) -> None:
+async def _succeed(ask: Request) -> None:
     chosen = _first(ask, "service")
     service = _uuids("service_id", [chosen])[0] if chosen else None
     await api.write_successor(replace(ask, body=SetSuccessor(service_id=service)))
 
 
-async def _convert(ask: Ask) -> None:
+async def _convert(ask: Request) -> None:
     sli = _uuids("sli", ask.form.get("sli", []))
     await api.convert(replace(ask, body=ConvertComposite(sli=sli)))
 
 
-_ACTS: Final[Mapping[str, Callable[[Ask], Awaitable[object]]]] = {
+_ACTS: Final[Mapping[str, Callable[[Request], Awaitable[object]]]] = {
     "succeed": _succeed,
     "convert": _convert,
-    "retire": api.retire_it,
-    "reactivate": api.reactivate_it,
+    "retire": api.retire_monitor,
+    "reactivate": api.reactivate_monitor,
 }
 
 
@@ -91,11 +91,11 @@ def _uuids(field: str, texts: Sequence[str]) -> list[UUID]:
         raise Refused("invalid", field, "must be one of those named") from None
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-async def _ground(ask: Ask) -> _Ground:
+async def _ground(ask: Request) -> _Ground:
     async with ask.context.pool.transaction("console_succession", read_only=True) as tx:
         row = await select_shown_monitor(tx, ask.ids["monitorID"])
         if row is None:
@@ -120,7 +120,7 @@ def _children(row: MonitorRow) -> list[UUID]:
     return [UUID(text) for text in msgspec.json.decode(row.config)["children"]]
 
 
-def _page(ground: _Ground, ask: Ask, *, wrong: str = "", status: int = 200) -> Reply:
+def _page(ground: _Ground, ask: Request, *, wrong: str = "", status: int = 200) -> Response:
     ticked = set(ask.form.get("sli", ())) or {str(uid) for uid, _ in ground.children}
     successor = [one for one in ground.services if one.uid == ground.row.superseded_by_uid]
     return page(
@@ -142,6 +142,14 @@ _PATH: Final = "/monitors/{monitorID}/successor"
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (
-    form_route("GET", _PATH, _MONITOR, show, "Which service stands in a monitor's place."),
-    form_route("POST", _PATH, _MONITOR, act, "Says which does, retires, reactivates, converts."),
+    form_route(
+        "GET", _PATH, _MONITOR, render_successor, "Which service stands in a monitor's place."
+    ),
+    form_route(
+        "POST",
+        _PATH,
+        _MONITOR,
+        submit_successor,
+        "Says which does, retires, reactivates, converts.",
+    ),
 )

@@ -2,29 +2,29 @@
 
 from typing import Final
 
-from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.access import Need, Permission
 from ...storage.engine.pools import Tx
 from ...storage.monitors.rows import MonitorRow
 from ...storage.retirement.transactions.convert_composite import Converted, convert_composite
 from ...storage.retirement.transactions.set_successor import reactivate, retire, set_successor
 from ..monitors.routes.monitors import shapes_of_monitors, usable_regions
 from ..monitors.schemas.monitors import Monitor
-from ..services.routes.service_json import shape_of_service
-from ..wire.route import Ask, Reply, Route
+from ..services.routes.service_json import service_json
+from ..wire.route import Request, Response, Route
 from ..wire.schema import given
 from .schemas import CompositeConversion, ConvertComposite, SetSuccessor
 
 ONE: Final = "/api/v1/monitors/{monitorID}"
 
 
-async def write_successor(ask: Ask) -> Monitor:
+async def write_successor(ask: Request) -> Monitor:
     body: SetSuccessor = ask.body
     async with ask.context.pool.transaction("set_successor") as tx:
         row = await set_successor(tx, ask.who, ask.ids["monitorID"], given(body.service_id))
         return (await shapes_of_monitors(ask, tx, [row]))[0]
 
 
-async def retire_it(ask: Ask) -> Monitor:
+async def retire_monitor(ask: Request) -> Monitor:
     async def work(tx: Tx) -> tuple[MonitorRow, Monitor]:
         row = await retire(tx, ask.who, ask.ids["monitorID"])
         return row, (await shapes_of_monitors(ask, tx, [row]))[0]
@@ -32,7 +32,7 @@ async def retire_it(ask: Ask) -> Monitor:
     return _edited(ask, *await ask.context.pool.transact("retire_monitor", work))
 
 
-async def reactivate_it(ask: Ask) -> Monitor:
+async def reactivate_monitor(ask: Request) -> Monitor:
     context = ask.context
 
     async def work(tx: Tx) -> tuple[MonitorRow, Monitor]:
@@ -43,14 +43,14 @@ async def reactivate_it(ask: Ask) -> Monitor:
     return _edited(ask, *await context.pool.transact("reactivate_monitor", work))
 
 
-def _edited(ask: Ask, row: MonitorRow, shape: Monitor) -> Monitor:
+def _edited(ask: Request, row: MonitorRow, shape: Monitor) -> Monitor:
     """What this process knew of the monitor is old."""
     ask.context.recorder.forget((row.org, row.id))
     ask.context.on_edit()
     return shape
 
 
-async def convert(ask: Ask) -> Reply:
+async def convert(ask: Request) -> Response:
     async with ask.context.pool.transaction("convert_composite") as tx:
         done = await convert_composite(
             tx,
@@ -60,18 +60,18 @@ async def convert(ask: Ask) -> Reply:
             ask.context.options.heartbeat_days,
         )
         shape = await _shape(ask, tx, done)
-    return Reply(status=200 if done.already else 201, body=shape)
+    return Response(status=200 if done.already else 201, body=shape)
 
 
-async def _shape(ask: Ask, tx: Tx, done: Converted) -> CompositeConversion:
+async def _shape(ask: Request, tx: Tx, done: Converted) -> CompositeConversion:
     return CompositeConversion(
-        service=shape_of_service(done.service),
+        service=service_json(done.service),
         monitor=(await shapes_of_monitors(ask, tx, [done.monitor]))[0],
         already_converted=done.already,
     )
 
 
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (
@@ -92,7 +92,7 @@ ROUTES: Final = (
         path=f"{ONE}/retire",
         action=_EDIT,
         scope=_MONITOR,
-        handler=retire_it,
+        handler=retire_monitor,
         summary="It runs no more, as a service stands in its place; what was recorded stays.",
         tag="succession",
         answer=Monitor,
@@ -103,7 +103,7 @@ ROUTES: Final = (
         path=f"{ONE}/reactivate",
         action=_EDIT,
         scope=_MONITOR,
-        handler=reactivate_it,
+        handler=reactivate_monitor,
         summary="One that was retired runs again.",
         tag="succession",
         answer=Monitor,

@@ -11,7 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from ...storage.accounts.rules.access import Need
 from ..ui.error_pages import problem_page
-from ..wire.app_context import Context
+from ..wire.app_context import AppContext
 from ..wire.errors import Problem, body_of
 from ..wire.route import Route
 from .request_pipeline import answer, as_response
@@ -21,7 +21,7 @@ BODY_LARGEST = 2 << 20
 RESPONSE_SECONDS = 60
 
 
-def make_app(context: Context, routes: Iterable[Route]) -> QuartTrio:
+def make_app(context: AppContext, routes: Iterable[Route]) -> QuartTrio:
     """Needs no running daemon: tests make one too."""
     app = QuartTrio("leadline", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = BODY_LARGEST
@@ -71,7 +71,7 @@ def _endpoint(path: str, methods: tuple[str, ...]) -> str:
     return f"{methods[0]} {path}"
 
 
-def _view(context: Context, route: Route) -> Callable[..., Awaitable[Response]]:
+def _view(context: AppContext, route: Route) -> Callable[..., Awaitable[Response]]:
     methods = _methods(route)
 
     async def view(**parameters: str) -> Response:

@@ -37,7 +37,7 @@ _TOO_MANY: Final = b'{"error":"not_ready"}'
 _NOT_THERE: Final = b'{"error":"not_found"}'
 
 
-class Front:
+class RequestMiddleware:
     def __init__(self, app: App) -> None:
         self._app = app
         self.active = 0

@@ -4,33 +4,33 @@ from typing import Final
 
 import msgspec
 
-from ...storage.accounts.rules.access import Action, Need
-from ..wire.route import Ask, Reply, Route
+from ...storage.accounts.rules.access import Need, Permission
+from ..wire.route import Request, Response, Route
 
-_NOBODY: Final = Action(Need.NOBODY)
+_NOBODY: Final = Permission(Need.NOBODY)
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Health(msgspec.Struct, frozen=True):
+class HealthState(msgspec.Struct, frozen=True):
     status: str
     faults: list[str] = []
 
 
-async def healthz(_: Ask) -> Health:
+async def healthz(_: Request) -> HealthState:
     """The process is there and its loop turns, whatever the store does."""
-    return Health("ok")
+    return HealthState("ok")
 
 
-async def readyz(ask: Ask) -> Reply:
+async def readyz(ask: Request) -> Response:
     """Whether requests can be answered now; what stands in the way is named."""
     readiness = ask.context.readiness()
     if not readiness.faults:
-        return Reply(body=Health("ready"))
-    return Reply(body=Health("not_ready", list(readiness.faults)), status=503)
+        return Response(body=HealthState("ready"))
+    return Response(body=HealthState("not_ready", list(readiness.faults)), status=503)
 
 
-async def metrics(ask: Ask) -> Reply:
-    return Reply(body=ask.context.metrics(), content_type=_METRICS_TYPE)
+async def metrics(ask: Request) -> Response:
+    return Response(body=ask.context.metrics(), content_type=_METRICS_TYPE)
 
 
 ROUTES: Final = (
@@ -40,7 +40,7 @@ ROUTES: Final = (
         action=_NOBODY,
         handler=healthz,
         summary="Whether the process is alive.",
-        answer=Health,
+        answer=HealthState,
         in_document=False,
     ),
     Route(
@@ -49,7 +49,7 @@ ROUTES: Final = (
         action=_NOBODY,
         handler=readyz,
         summary="Whether the process can answer.",
-        answer=Health,
+        answer=HealthState,
         in_document=False,
     ),
     Route(

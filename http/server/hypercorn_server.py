@@ -7,11 +7,11 @@ import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as hypercorn_serve
 
-from ..wire.app_context import Context
+from ..wire.app_context import AppContext
 from ..wire.custom_domains import PageDomains
 from . import health as ops
 from .app import make_app
-from .asgi_middleware import Front
+from .asgi_middleware import RequestMiddleware
 from .route_table import ROUTES
 
 BACKLOG: Final = 1_024
@@ -23,7 +23,7 @@ UNREAD_MS: Final = 20_000
 
 
 async def serve(
-    context: Context,
+    context: AppContext,
     address: tuple[str, int],
     with_api: bool,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
@@ -31,7 +31,7 @@ async def serve(
     """Serves until `context.stopping`; started with the address it listens on."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = cast("Any", make_app(context, routes))
-    front = Front(PageDomains(app, context.domains) if with_api else app)
+    front = RequestMiddleware(PageDomains(app, context.domains) if with_api else app)
     listening = _listen(address)
     host, port = listening.getsockname()[:2]
     config = Config()
@@ -48,7 +48,7 @@ async def serve(
 
 
 async def _serve(
-    front: Front,
+    front: RequestMiddleware,
     config: Config,
     stopping: trio.Event,
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,

@@ -11,18 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...storage.accounts.rules import access
-from ...storage.accounts.rules.access import Action, Need
-from ...storage.bundles.rules import file_provider
-from ...storage.changes.rules import change_comparison as comparison
-from ...storage.changes.rules import change_precedence as precedence
-from ...storage.core import availability as figure
-from ...storage.gate.rules import gate_override as override
-from ...storage.gate.rules import gate_policy
-from ...storage.incidents.queries import incident_impacts
-from ...storage.incidents.rules import incident
-from ...storage.services.rules import service_report as report
-from ...storage.status_pages.rules import status_page as page
+from ...storage.accounts.rules.access import Need, Permission
 from ..wire.route import NoQuery, Route
 from ..wire.schema import Error
 
@@ -47,26 +36,6 @@ _WHO: Final = {
 }
 
 
-# Names of components that several types share, stated here so that the document stays the same when
-# a type moves to another module.
-_COMPONENTS: Final = {
-    f"{kind.__module__}.{kind.__qualname__}": name
-    for kind, name in (
-        (access.Role, "AccessRole"),
-        (comparison.Withheld, "ComparisonWithheld"),
-        (figure.Withheld, "FigureWithheld"),
-        (file_provider.Status, "FileProviderStatus"),
-        (gate_policy.Source, "GatePolicySource"),
-        (incident.Source, "IncidentSource"),
-        (incident.Status, "IncidentStatus"),
-        (incident_impacts.Role, "IncidentImpactsRole"),
-        (override.Status, "OverrideStatus"),
-        (page.Source, "PageSource"),
-        (page.Status, "PageStatus"),
-        (precedence.Role, "PrecedenceRole"),
-        (report.Status, "ReportStatus"),
-    )
-}
 _BY_TOKEN: Final = " Open to whoever gives its own token, without a credential."
 
 
@@ -124,38 +93,11 @@ def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]
     for route in routes:
         types += [t for t in (route.body, route.answer, route.query) if t is not None]
     unique = list(dict.fromkeys(types))
-    made, dotted = msgspec.json.schema_components(unique, ref_template=_REF)
-    schemas, components = _with_plain_names([*made], dotted)
-    return dict(zip(unique, schemas, strict=True)), components
-
-
-def _with_plain_names(
-    schemas: list[Json], components: dict[str, Json]
-) -> tuple[list[Json], dict[str, Json]]:
-    """Replaces the dotted names that msgspec gives to types of the same name.
-
-    Generators of clients cannot read the dots.
-    """
-    text = msgspec.json.encode([schemas, components])
-    plain = {name: _plain_name(name) for name in components if "." in name}
-    names = [plain.get(name, name) for name in components]
-    assert len(set(names)) == len(names), "plain names are each of one type"
-    for name, better in plain.items():
-        before, after = (_REF.format(name=each).encode() for each in (name, better))
-        text = text.replace(b'"%s"' % before, b'"%s"' % after)
-    renamed_schemas, renamed = msgspec.json.decode(text, type=tuple[list[Json], dict[str, Json]])
-    for name, better in plain.items():
-        renamed[better] = {**renamed.pop(name), "title": better}
-    return renamed_schemas, renamed
-
-
-def _plain_name(dotted: str) -> str:
-    """Returns the component's name of a type whose name others share.
-
-    A struct of query parameters is in no document, so its name only has to be its own.
-    """
-    *_, module, name = dotted.split(".")
-    return _COMPONENTS.get(dotted) or "".join(word.title() for word in module.split("_")) + name
+    made, components = msgspec.json.schema_components(unique, ref_template=_REF)
+    # msgspec gives types of one name dotted names, which generators of clients cannot read.
+    homonyms = sorted(name for name in components if "." in name)
+    assert not homonyms, f"types of the API have names of their own: {homonyms}"
+    return dict(zip(unique, made, strict=True)), components
 
 
 def _path_item(route: Route) -> Json:
@@ -202,7 +144,7 @@ def operation_id(route: Route) -> str:
     return "_".join([route.method.lower(), *words])
 
 
-def _who(action: Action) -> str:
+def _who(action: Permission) -> str:
     said = _WHO[action.need]
     if action.grant is not None:
         said += f" Open to tokens narrowed to `{action.grant}`."

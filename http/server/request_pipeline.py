@@ -11,23 +11,23 @@ from urllib.parse import parse_qs
 from uuid import UUID
 
 import msgspec
+import quart
 from msgspec import structs
-from quart import Request, Response
 
 from ...storage.accounts.queries.resource_scopes import select_scope
-from ...storage.accounts.rules.access import Answer, Need, Principal, Scope, may
+from ...storage.accounts.rules.access import AccessDecision, Need, Principal, Scope, may
 from ...storage.core.refusal import Refused, Unavailable
 from ..accounts.console.profile import PATH as PROFILE
 from ..auth.csrf import is_cross_site
 from ..ui.error_pages import problem_page
 from ..ui.render import redirect
 from ..wire.agent_credential import AgentCredential, identify_agent
-from ..wire.app_context import Context
-from ..wire.authenticate import identify_asking
+from ..wire.app_context import AppContext
+from ..wire.authenticate import authenticate
 from ..wire.client_address import client_address
 from ..wire.errors import INVALID_BODY, Problem, body_of, fault_in_words, fault_of_body, problem_of
-from ..wire.local_credentials import Identified
-from ..wire.route import FORM_FIELDS_MOST, Ask, NoQuery, Reply, Route
+from ..wire.local_credentials import AuthenticatedCaller
+from ..wire.route import FORM_FIELDS_MOST, NoQuery, Request, Response, Route
 
 log = logging.getLogger("leadline.http")
 
@@ -40,8 +40,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def answer(
-    route: Route, context: Context, request: Request, parameters: Mapping[str, str]
-) -> Response:
+    route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
+) -> quart.Response:
     """Answers a request; every refusal is one field, and nothing else leaves."""
     try:
         ask = await _admit(route, context, request, parameters)
@@ -70,10 +70,10 @@ async def answer(
 
 
 async def _admit(
-    route: Route, context: Context, request: Request, parameters: Mapping[str, str]
-) -> Ask:
+    route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
+) -> Request:
     headers = {name.lower(): value for name, value in request.headers.items()}
-    identified: Identified | None = None
+    identified: AuthenticatedCaller | None = None
     agent: AgentCredential | None = None
     scope: Scope | None = None
     ids, words, malformed = _read_parameters(parameters)
@@ -85,7 +85,7 @@ async def _admit(
         scope = await _demand_access(context, route, identified.principal, ids, malformed)
     elif malformed:
         raise Problem("not_found")
-    return Ask(
+    return Request(
         context=context,
         principal=identified.principal if identified else None,
         agent=agent,
@@ -104,9 +104,9 @@ async def _admit(
 
 
 async def _demand_credential(
-    context: Context, headers: Mapping[str, str], method: str
-) -> Identified:
-    identified = await identify_asking(context, headers)
+    context: AppContext, headers: Mapping[str, str], method: str
+) -> AuthenticatedCaller:
+    identified = await authenticate(context, headers)
     if identified is None:
         raise Problem("unauthorized")
     if identified.by_cookie and is_cross_site(method, headers, context.options.public_base_url):
@@ -114,7 +114,7 @@ async def _demand_credential(
     return identified
 
 
-async def _demand_agent(context: Context, headers: Mapping[str, str]) -> AgentCredential:
+async def _demand_agent(context: AppContext, headers: Mapping[str, str]) -> AgentCredential:
     found = await identify_agent(context.pool, headers, context.options.agents)
     if found is None:
         raise Problem("unauthorized")
@@ -122,7 +122,7 @@ async def _demand_agent(context: Context, headers: Mapping[str, str]) -> AgentCr
 
 
 async def _demand_access(
-    context: Context,
+    context: AppContext,
     route: Route,
     principal: Principal,
     ids: Mapping[str, UUID],
@@ -138,13 +138,13 @@ async def _demand_access(
         if scope is None:
             raise Problem("not_found")
     match may(principal, route.action, scope):
-        case Answer.HIDDEN:
+        case AccessDecision.HIDDEN:
             raise Problem("not_found")
-        case Answer.REFUSED if route.page and principal.owes_second_factor:
+        case AccessDecision.REFUSED if route.page and principal.owes_second_factor:
             raise Problem(SECOND_FACTOR_OWED, status=403)
-        case Answer.REFUSED:
+        case AccessDecision.REFUSED:
             raise Problem("forbidden")
-        case Answer.ALLOWED:
+        case AccessDecision.ALLOWED:
             return scope
 
 
@@ -167,7 +167,7 @@ def _read_parameters(
     return ids, words, malformed
 
 
-async def _read_body(route: Route, request: Request) -> Any:
+async def _read_body(route: Route, request: quart.Request) -> Any:
     if route.body_ignored and await read_limited(request, route.body_largest) is None:
         raise Problem("body_too_large")
     if route.body is None:
@@ -204,7 +204,7 @@ def _expect_once(pairs: list[tuple[str, Any]]) -> None:
         seen.add(name)
 
 
-async def _read_form(route: Route, request: Request) -> dict[str, list[str]]:
+async def _read_form(route: Route, request: quart.Request) -> dict[str, list[str]]:
     if not route.form:
         return {}
     if request.mimetype != "application/x-www-form-urlencoded":
@@ -223,7 +223,7 @@ async def _read_form(route: Route, request: Request) -> dict[str, list[str]]:
     return given
 
 
-async def read_limited(request: Request, most: int) -> bytes | None:
+async def read_limited(request: quart.Request, most: int) -> bytes | None:
     """The body, or None where it is larger."""
     if (request.content_length or 0) > most:
         return None
@@ -235,7 +235,7 @@ async def read_limited(request: Request, most: int) -> bytes | None:
     return bytes(data)
 
 
-def _read_query(route: Route, request: Request) -> Any:
+def _read_query(route: Route, request: quart.Request) -> Any:
     """Unknown parameters are ignored; one that is given twice is refused unless it is a list."""
     if route.query is NoQuery:
         return None
@@ -266,34 +266,34 @@ def _is_list(kind: Any) -> bool:
     return isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.ListType)
 
 
-def _peer(request: Request) -> str:
+def _peer(request: quart.Request) -> str:
     client = request.scope.get("client")
     return str(client[0]) if client else ""
 
 
-def _respond(route: Route, found: Any) -> Response:
-    if isinstance(found, Response):
+def _respond(route: Route, found: Any) -> quart.Response:
+    if isinstance(found, quart.Response):
         return found
-    return as_response(found if isinstance(found, Reply) else Reply(body=found), route.status)
+    return as_response(found if isinstance(found, Response) else Response(body=found), route.status)
 
 
-def as_response(reply: Reply, status: int = 200) -> Response:
+def as_response(reply: Response, status: int = 200) -> quart.Response:
     """`status` holds where the reply has none of its own."""
     status = reply.status or status
     if reply.body is None or status == 204:
-        response = Response(b"", status=status)
+        response = quart.Response(b"", status=status)
         response.headers.pop("Content-Type", None)
     else:
         body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
-        response = Response(body, status=status, content_type=reply.content_type)
+        response = quart.Response(body, status=status, content_type=reply.content_type)
     response.headers["Cache-Control"] = "no-store"
     for name, value in reply.headers.items():
         response.headers[name] = value
     return response
 
 
-def _refuse(problem: Problem) -> Response:
-    response = Response(
+def _refuse(problem: Problem) -> quart.Response:
+    response = quart.Response(
         body_of(problem.code), status=problem.status, content_type="application/json"
     )
     response.headers["Cache-Control"] = "no-store"

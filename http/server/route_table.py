@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.access import Need, Permission
 from ..accounts.routes import (
     audit,
     auth_policy,
@@ -63,7 +63,7 @@ from ..status_pages.routes import (
 from ..status_pages.routes import (
     page_subscriptions as subscriptions,
 )
-from ..wire.route import Ask, Reply, Route
+from ..wire.route import Request, Response, Route
 from .console_routes import ROUTES as PAGES
 from .openapi_builder import describe
 
@@ -73,9 +73,9 @@ def _document() -> bytes:
     return msgspec.json.encode(describe(ROUTES))
 
 
-async def _read_document(_ask: Ask) -> Reply:
+async def _read_document(_ask: Request) -> Response:
     """Stands here and in no room of routes, as it tells of all of them."""
-    return Reply(body=_document())
+    return Response(body=_document())
 
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -133,7 +133,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="GET",
         path="/api/v1/openapi.json",
-        action=Action(Need.ANYONE),
+        action=Permission(Need.ANYONE),
         handler=_read_document,
         summary="This document.",
         tag="table",

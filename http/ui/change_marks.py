@@ -8,7 +8,7 @@ from ...storage.core.instant import Instant
 from .change_text import KINDS, OUTCOMES, drawn_kind, name_of, outcome_of, short
 from .data_table import exact
 from .formatting import count, duration, number
-from .plots.timeline_lanes import Mark, Outcome
+from .plots.timeline_lanes import ChangeOutcomeClass, LaneMark
 
 # Steps of an axis of which each holds one mark of a kind and an outcome.
 _STEPS: Final = 120
@@ -23,9 +23,9 @@ def counted(changes: Sequence[Happened]) -> str:
 
 def marks(
     changes: Sequence[Happened], from_: Instant, to: Instant, share: Callable[[Instant], float]
-) -> list[Mark]:
+) -> list[LaneMark]:
     """By when they began. `share` is what part of the axis lies before an instant."""
-    groups: dict[tuple[int, str, Outcome], list[Happened]] = {}
+    groups: dict[tuple[int, str, ChangeOutcomeClass], list[Happened]] = {}
     for one in sorted(changes, key=lambda each: each.change.started_at):
         at = min(max(one.change.started_at, from_), to)
         step = (at - from_) * _STEPS // max(to - from_, 1)
@@ -45,20 +45,20 @@ def marks_told(changes: Sequence[Happened]) -> list[tuple[Instant, str, str]]:
     ]
 
 
-def _mark(group: Sequence[Happened], share: Callable[[Instant], float]) -> Mark:
+def _mark(group: Sequence[Happened], share: Callable[[Instant], float]) -> LaneMark:
     first, last = group[0], group[-1]
     kind, outcome = first.change.kind, outcome_of(first.phases)
     from_ = share(first.change.started_at)
     if len(group) > 1:
         many = count(len(group), KINDS[kind])
         between = f"{exact(first.change.started_at)} to {exact(last.change.started_at)}"
-        return Mark(
+        return LaneMark(
             from_, from_, f"{many}, {OUTCOMES[outcome]}: {between}", drawn_kind(kind), outcome
         )
     length = _length(first)
     said = f"{short(name_of(first.change, first.ref))}, {OUTCOMES[outcome]}: "
     said += exact(first.change.started_at) + (f", {length}" if length else "")
-    return Mark(from_, share(first.change.latest_at), said, drawn_kind(kind), outcome)
+    return LaneMark(from_, share(first.change.latest_at), said, drawn_kind(kind), outcome)
 
 
 def _length(one: Happened) -> str:

@@ -6,7 +6,7 @@ from ...storage.core.instant import Instant, to_datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MaintenanceTable:
     caption: str
     heads: list[str]
     rows: list[list[str]]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from ..wire.errors import Problem
-from ..wire.route import Reply
+from ..wire.route import Response
 from .render import page, redirect
 
 SIGN_IN = "/sign-in"
@@ -18,7 +18,7 @@ _WORDS = {
 }
 
 
-def problem_page(problem: Problem, path: str) -> Reply:
+def problem_page(problem: Problem, path: str) -> Response:
     if problem.code == "unauthorized":
         return redirect(f"{SIGN_IN}?next={quote(path, safe='')}")
     title, words = _WORDS.get(problem.status, ("This could not be done", problem.code))

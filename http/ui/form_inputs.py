@@ -7,7 +7,7 @@ from uuid import UUID
 
 from ...storage.core.refusal import Refused
 from ..wire.errors import Problem
-from ..wire.route import Ask
+from ..wire.route import Request
 
 _LABELS: Final = {
     "name": "Name",
@@ -55,31 +55,31 @@ _CIRCLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldFault:
     field: str = ""
     text: str = ""
 
 
-NONE: Final = Fault()
+NONE: Final = FieldFault()
 
 
-def fault_of(refused: Refused) -> Fault:
+def fault_of(refused: Refused) -> FieldFault:
     """In words, and at which field. What a form cannot mend goes on."""
     if refused.code in ("forbidden", "not_found"):
         raise refused
     if refused.code in _CIRCLES:
         way = f": {refused.message}" if refused.message else ""
-        return Fault("depends_on", f"{_CIRCLES[refused.code]}{way}.")
+        return FieldFault("depends_on", f"{_CIRCLES[refused.code]}{way}.")
     if refused.code in _SAID:
-        return Fault(*_SAID[refused.code])
+        return FieldFault(*_SAID[refused.code])
     if not refused.field:
         raise refused
     field = refused.field.partition("[")[0]
     label = _LABELS.get(field, "Rules" if field == "burn_rules" else field)
-    return Fault(field, f"{label}: {refused.message}.")
+    return FieldFault(field, f"{label}: {refused.message}.")
 
 
-def first(ask: Ask, name: str) -> str:
+def first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0].strip()
 
 
@@ -104,7 +104,7 @@ def uuids(texts: list[str]) -> list[UUID]:
         raise Problem("the form names what is not there") from None
 
 
-def typed_of(ask: Ask) -> dict[str, str]:
+def typed_of(ask: Request) -> dict[str, str]:
     return {name: values[0].strip() for name, values in ask.form.items()}
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.access import Need, Permission
 from ..wire.route import Handler, NoQuery, Route
 
 
@@ -20,7 +20,7 @@ def form_route(
     return Route(
         method=method,
         path=path,
-        action=Action(need),
+        action=Permission(need),
         scope=scope,
         handler=handler,
         summary=summary,

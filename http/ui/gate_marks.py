@@ -2,20 +2,20 @@
 
 from typing import Final
 
-from ...storage.gate.rules.gate import State
+from ...storage.gate.rules.gate import GateState
 
 MARKS: Final = {
-    State.ALLOW: "up",
-    State.WARN: "degraded",
-    State.BLOCK: "down",
-    State.UNKNOWN: "unknown",
-    State.NOT_CONFIGURED: "pending",
+    GateState.ALLOW: "up",
+    GateState.WARN: "degraded",
+    GateState.BLOCK: "down",
+    GateState.UNKNOWN: "unknown",
+    GateState.NOT_CONFIGURED: "pending",
 }
 
 STATE_WORDS: Final = {
-    State.ALLOW: "ALLOW",
-    State.WARN: "WARN",
-    State.BLOCK: "BLOCK",
-    State.UNKNOWN: "UNKNOWN",
-    State.NOT_CONFIGURED: "Not configured",
+    GateState.ALLOW: "ALLOW",
+    GateState.WARN: "WARN",
+    GateState.BLOCK: "BLOCK",
+    GateState.UNKNOWN: "UNKNOWN",
+    GateState.NOT_CONFIGURED: "Not configured",
 }

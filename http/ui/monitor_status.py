@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from ...storage.core.instant import Instant
-from ...storage.core.time_span import Span
-from ...storage.monitors.queries.monitors import Standing, status_of
+from ...storage.core.time_span import TimeSpan
+from ...storage.monitors.queries.monitors import MonitorStatusRow, status_of
 from ...storage.monitors.rows import MonitorRow
-from ...storage.monitors.rules.monitor_state import Status
+from ...storage.monitors.rules.monitor_state import MonitorStatus
 from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
 
 
-class Shown(StrEnum):
+class MonitorStatusText(StrEnum):
     """In the order in which they want attention; each value names its mark."""
 
     DOWN = "down"
@@ -27,40 +27,43 @@ class Shown(StrEnum):
 
 
 WORDS = {
-    Shown.DOWN: "down",
-    Shown.UNKNOWN: "unknown",
-    Shown.PENDING: "waiting",
-    Shown.MAINTENANCE: "in maintenance",
-    Shown.UP: "up",
-    Shown.PAUSED: "paused",
+    MonitorStatusText.DOWN: "down",
+    MonitorStatusText.UNKNOWN: "unknown",
+    MonitorStatusText.PENDING: "waiting",
+    MonitorStatusText.MAINTENANCE: "in maintenance",
+    MonitorStatusText.UP: "up",
+    MonitorStatusText.PAUSED: "paused",
 }
 _SENTENCES = {
-    Shown.DOWN: "{} is down",
-    Shown.UNKNOWN: "{} is unknown",
-    Shown.PENDING: "{} waits for its first result",
-    Shown.MAINTENANCE: "{} is in maintenance",
-    Shown.UP: "{} is up",
-    Shown.PAUSED: "{} is paused",
+    MonitorStatusText.DOWN: "{} is down",
+    MonitorStatusText.UNKNOWN: "{} is unknown",
+    MonitorStatusText.PENDING: "{} waits for its first result",
+    MonitorStatusText.MAINTENANCE: "{} is in maintenance",
+    MonitorStatusText.UP: "{} is up",
+    MonitorStatusText.PAUSED: "{} is paused",
 }
 
 
 def shown(
-    row: MonitorRow, standing: Standing | None, maintenance: Sequence[Span], now: Instant
-) -> Shown:
+    row: MonitorRow,
+    standing: MonitorStatusRow | None,
+    maintenance: Sequence[TimeSpan],
+    now: Instant,
+) -> MonitorStatusText:
     if not row.enabled:
-        return Shown.PAUSED
+        return MonitorStatusText.PAUSED
     if is_in_maintenance(now, maintenance):
-        return Shown.MAINTENANCE
+        return MonitorStatusText.MAINTENANCE
     if standing is None or standing.last_at is None:
-        return Shown.PENDING
+        return MonitorStatusText.PENDING
     match status_of(standing, row.type, now):
-        case Status.UP:
-            return Shown.UP
-        case Status.DOWN:
-            return Shown.DOWN
-        case Status.PENDING:
-            return Shown.UNKNOWN
+        case MonitorStatus.UP:
+            return MonitorStatusText.UP
+        case MonitorStatus.DOWN:
+            return MonitorStatusText.DOWN
+        case MonitorStatus.PENDING:
+            return MonitorStatusText.UNKNOWN
 
 
-def sentence(name: str, state: Shown) -> str:
+def sentence(name: str, state: MonitorStatusText) -> str:
     return _SENTENCES[state].format(name)

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from ...storage.accounts.queries.console_navigation import Place, select_place, select_places
+from ...storage.accounts.queries.console_navigation import NavProject, select_place, select_places
 from ...storage.accounts.rules.access import Rank, Scope, rank_in
 from ...storage.core.instant import Instant, to_text
 from ...storage.engine.pools import Tx
 from ...storage.notifications.queries.global_silence import global_silence_in_force
 from ...storage.notifications.rules.global_silence import GlobalSilence
 from ..wire.errors import Problem
-from ..wire.route import Ask
+from ..wire.route import Request
 from .formatting import clock, dated
 
 _ROLES = {
@@ -21,10 +21,10 @@ _ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    place: Place
+class PageLayout:
+    place: NavProject
     # The other projects that the person may go to.
-    others: list[Place]
+    others: list[NavProject]
     person: str
     role: str
     may_write: bool
@@ -41,7 +41,7 @@ class Frame:
     silence: str = ""
 
 
-async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
+async def frame_of(ask: Request, tx: Tx, *, q: str = "") -> PageLayout:
     """Of a page whose scope is in a project."""
     assert ask.scope is not None
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
@@ -50,7 +50,7 @@ async def frame_of(ask: Ask, tx: Tx, *, q: str = "") -> Frame:
         raise Problem("not_found")
     others = [other for other in await select_places(tx, ask.who) if other.uid != place.uid]
     rank = rank_in(ask.who, ask.scope)
-    return Frame(
+    return PageLayout(
         place,
         others,
         ask.who.label,

@@ -10,7 +10,7 @@ from typing import Final
 from ...storage.core.availability import (
     BUDGET_LEAST_MEASURED_US,
     OBJECTIVE_SCALE,
-    Budget,
+    ErrorBudget,
     Withheld,
     allowed_us,
     budget,
@@ -18,8 +18,8 @@ from ...storage.core.availability import (
 from ...storage.core.instant import DAY, HOUR, MINUTE, SECOND
 from ...storage.core.sli import Split
 from ...storage.services.queries.service_health import HealthNow
-from ...storage.services.rules.service_health import Health, State
-from ...storage.services.rules.service_report import Status, Window
+from ...storage.services.rules.service_health import Health, ServiceHealthState
+from ...storage.services.rules.service_report import ReportWindow, ServiceReportStatus
 from .formatting import COVERAGE_SAMPLE, GAP, NOTHING, coverage, day, percent
 
 WHY: Final = {
@@ -44,7 +44,7 @@ _MARKS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReliabilityText:
     """A figure and what stands under it; withheld, its text is a dash and its note the reason."""
 
     text: str
@@ -69,7 +69,7 @@ def word_of(health: HealthNow) -> str:
     return state_word(health.state)
 
 
-def state_word(state: State) -> str:
+def state_word(state: ServiceHealthState) -> str:
     if state.health is None:
         return "in maintenance"
     return str(state.health.value)
@@ -79,58 +79,62 @@ def window_shown(targets: Collection[str]) -> str:
     return next((window for window in _FIRST if window in targets), "30d")
 
 
-def availability(window: Window) -> Told:
+def availability(window: ReportWindow) -> ReliabilityText:
     """With its coverage, and from when where the window is not whole."""
     if window.availability is None:
-        return Told(NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True)
+        return ReliabilityText(
+            NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True
+        )
     note = f"coverage {coverage(window.coverage)}"
-    if window.status is Status.INSUFFICIENT_HISTORY:
+    if window.status is ServiceReportStatus.INSUFFICIENT_HISTORY:
         note += f", since {since(window)}"
-    return Told(percent(window.availability, sample_of(window)), note)
+    return ReliabilityText(percent(window.availability, sample_of(window)), note)
 
 
-def since(window: Window) -> str:
+def since(window: ReportWindow) -> str:
     """The day from which a window that was cut short is told."""
     return day(window.from_)
 
 
-def sample_of(window: Window) -> int:
+def sample_of(window: ReportWindow) -> int:
     """Minutes that were measured: what the digits of a figure are borne by."""
     return window.durations.split.measured_us // MINUTE
 
 
-def budget_left(window: Window, objective: int | None) -> Told:
+def budget_left(window: ReportWindow, objective: int | None) -> ReliabilityText:
     """What may still be down, and how much of it that is."""
     if objective is not None and window.aggregate_withheld is not None:
-        return Told(NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True)
+        return ReliabilityText(
+            NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True
+        )
     return budget_of(window.durations.split, objective)
 
 
-def budget_of(split: Split, objective: int | None) -> Told:
+def budget_of(split: Split, objective: int | None) -> ReliabilityText:
     """The same of any measured time."""
     if objective is None:
-        return Told("", "no objective")
+        return ReliabilityText("", "no objective")
     found = budget(split, objective)
     if isinstance(found, Withheld):
-        return Told(NOTHING, f"withheld: {_short(found, split)}", withheld=True)
+        return ReliabilityText(NOTHING, f"withheld: {_short(found, split)}", withheld=True)
     allowed = allowed_us(split, objective)
     left = allowed - split.bad_us
     if left <= 0:
         over = precisely(int(-left))
-        return Told("None", f"{over} more than the {precisely(int(allowed))} there were")
+        return ReliabilityText("None", f"{over} more than the {precisely(int(allowed))} there were")
     share = percent(left / allowed, COVERAGE_SAMPLE)
-    return Told(precisely(int(left)), f"{share} of {precisely(int(allowed))}")
+    return ReliabilityText(precisely(int(left)), f"{share} of {precisely(int(allowed))}")
 
 
-def left_share(window: Window, objective: int | None) -> Fraction | None:
+def left_share(window: ReportWindow, objective: int | None) -> Fraction | None:
     """The share of the budget that is left, below 0 where it is overdrawn; None where withheld."""
-    if objective is None or not isinstance(window.budget(objective), Budget):
+    if objective is None or not isinstance(window.budget(objective), ErrorBudget):
         return None
     allowed = allowed_us(window.durations.split, objective)
     return (allowed - window.durations.split.bad_us) / allowed
 
 
-def judged(window: Window, objective: int | None) -> str:
+def judged(window: ReportWindow, objective: int | None) -> str:
     """Whether what was aimed at is met, where that can be told."""
     if objective is None:
         return ""

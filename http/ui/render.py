@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from ..wire.route import Reply
+from ..wire.route import Response
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -50,16 +50,16 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def page(template: str, *, status: int = 200, **values: Any) -> Reply:
+def page(template: str, *, status: int = 200, **values: Any) -> Response:
     """A whole page, with the headers that every page has."""
     body = render(template, **values).encode()
-    return Reply(body=body, status=status, headers=HEADERS, content_type=HTML)
+    return Response(body=body, status=status, headers=HEADERS, content_type=HTML)
 
 
-def redirect(to: str, **headers: str) -> Reply:
+def redirect(to: str, **headers: str) -> Response:
     """After a form: the browser asks for the page anew, so that a reload repeats nothing."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(body=b"", status=303, headers={"Location": to, **named}, content_type=HTML)
+    return Response(body=b"", status=303, headers={"Location": to, **named}, content_type=HTML)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ...storage.core.refusal import Refused
-from ..wire.route import Ask, Reply, Route
+from ..wire.route import Request, Response, Route
 from .form_routes import admin_route
 from .render import page, redirect
 
@@ -27,7 +27,7 @@ class Of(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingField:
     """`name` is that of the API's field, with its dots as lines; `choices` are of a choice."""
 
     name: str
@@ -49,9 +49,9 @@ class SettingForm:
 
     path: str
     title: str
-    rows: Sequence[Row]
-    read: Callable[[Ask], Awaitable[Any]]
-    put: Callable[[Ask], Awaitable[Any]]
+    rows: Sequence[SettingField]
+    read: Callable[[Request], Awaitable[Any]]
+    put: Callable[[Request], Awaitable[Any]]
     typed_of: Callable[[Any], Typed]
     given: Callable[[Typed], Any]
     says: Callable[[Any], str]
@@ -65,11 +65,11 @@ class SettingForm:
             admin_route("POST", self.path, self._act, f"{self.title}: sets it."),
         )
 
-    async def _show(self, ask: Ask) -> Reply:
+    async def _show(self, ask: Request) -> Response:
         found = await self.read(ask)
         return self._page(found, self.typed_of(found), saved=bool(ask.query.saved))
 
-    async def _act(self, ask: Ask) -> Reply:
+    async def _act(self, ask: Request) -> Response:
         typed = {row.name: ask.form.get(row.name, [""])[0].strip() for row in self.rows}
         try:
             await self.put(replace(ask, body=self.given(typed)))
@@ -97,7 +97,7 @@ class SettingForm:
         wrong: Mapping[str, str] | None = None,
         saved: bool = False,
         status: int = 200,
-    ) -> Reply:
+    ) -> Response:
         return page(
             "ui/settings_form.html",
             status=status,

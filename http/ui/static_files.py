@@ -4,10 +4,10 @@ from typing import Final
 
 import msgspec
 
-from ...storage.accounts.rules.access import Action, Need
+from ...storage.accounts.rules.access import Need, Permission
 from ..wire.errors import Problem
 from ..wire.etags import is_known
-from ..wire.route import Ask, Reply, Route
+from ..wire.route import Request, Response, Route
 from .render import static_file
 
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
@@ -18,7 +18,7 @@ class VersionQuery(msgspec.Struct, frozen=True):
     v: str = ""
 
 
-async def read(ask: Ask) -> Reply:
+async def read(ask: Request) -> Response:
     found = static_file(ask.words["file"])
     if found is None:
         raise Problem("not_found")
@@ -30,15 +30,15 @@ async def read(ask: Ask) -> Reply:
         "Cache-Control": _FOR_GOOD if ask.query.v == version else _ASK_AGAIN,
     }
     if is_known(ask.headers, tag):
-        return Reply(status=304, headers=headers)
-    return Reply(body=data, headers=headers, content_type=content_type)
+        return Response(status=304, headers=headers)
+    return Response(body=data, headers=headers, content_type=content_type)
 
 
 ROUTES: Final = (
     Route(
         method="GET",
         path="/static/{file}",
-        action=Action(Need.NOBODY),
+        action=Permission(Need.NOBODY),
         handler=read,
         summary="A style sheet, a script or a picture of the console.",
         query=VersionQuery,

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...storage.core.instant import Instant
-from ...storage.results.queries.console_results import Course, Taken
+from ...storage.results.queries.console_results import ResultSlot, ResultTimeline
 from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
 from ...storage.scheduling.rules.run_schedule import spans, term_at
-from .plots.heartbeat_strip import Beat
+from .plots.heartbeat_strip import HeartbeatSlot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Axis:
 
 
 def beats(
-    course: Course, axis: Axis, now: Instant, *, held_us: int, patience_us: int = 0
-) -> list[Beat]:
+    course: ResultTimeline, axis: Axis, now: Instant, *, held_us: int, patience_us: int = 0
+) -> list[HeartbeatSlot]:
     """What each slot shows. A slot without a result shows the last one while that holds
     (`held_us`); one that began less than `patience_us` ago may still get one.
     """
@@ -49,37 +49,37 @@ def beats(
 
 
 def _beat(
-    course: Course,
+    course: ResultTimeline,
     axis: Axis,
     slot: int,
-    row: Taken | None,
+    row: ResultSlot | None,
     now: Instant,
     last: tuple[Instant, bool] | None,
     breaks: Sequence[Instant],
     held_us: int,
     patience_us: int,
-) -> Beat:
+) -> HeartbeatSlot:
     start, end = axis.start(slot), min(axis.start(slot + 1), now)
     if start >= now:
-        return Beat.AWAY
+        return HeartbeatSlot.AWAY
     middle = Instant((start + end) // 2)
     if is_in_maintenance(middle, course.maintenance):
-        return Beat.MAINTENANCE
+        return HeartbeatSlot.MAINTENANCE
     if row is not None:
-        return Beat.FAILED if row.failed else Beat.UP
+        return HeartbeatSlot.FAILED if row.failed else HeartbeatSlot.UP
     term = term_at(course.terms, middle)
     if term is None:
-        return Beat.AWAY
+        return HeartbeatSlot.AWAY
     if not term.enabled:
-        return Beat.PAUSED
+        return HeartbeatSlot.PAUSED
     if last is not None and middle < last[0] + held_us:
         broken = bisect_right(breaks, middle) - bisect_right(breaks, last[0])
         if not broken:
-            return Beat.UP if last[1] else Beat.FAILED
-    return Beat.AWAY if start + patience_us > now else Beat.NONE
+            return HeartbeatSlot.UP if last[1] else HeartbeatSlot.FAILED
+    return HeartbeatSlot.AWAY if start + patience_us > now else HeartbeatSlot.NONE
 
 
-def _breaks(course: Course) -> list[Instant]:
+def _breaks(course: ResultTimeline) -> list[Instant]:
     """Where results from before speak no more: a pause or a maintenance begins."""
     pauses = [term.from_ for term, _ in spans(course.terms) if not term.enabled]
     return sorted([*pauses, *(span.from_ for span in course.maintenance)])

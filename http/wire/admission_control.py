@@ -60,7 +60,7 @@ class ClientBuckets:
             self._full_at.popitem(last=False)
 
 
-class ClientTries:
+class LoginAttempts:
     """So many a minute and so many an hour, of one client; who may not for one is not charged for
     the other."""
 
@@ -83,7 +83,7 @@ class ClientTries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class RateLimits:
     """How many at once, in this process and of one principal, and how many a minute; None is any
     number. `busy` is what is said where the process has as many as it may."""
 
@@ -94,10 +94,10 @@ class Bounds:
     process_per_minute: int | None = None
 
 
-class Admission:
+class AdmissionControl:
     """Who may come in now, by its bounds: nobody waits, and who is refused has cost nothing."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: RateLimits) -> None:
         self._bounds = bounds
         self._process = trio.CapacityLimiter(bounds.inflight_process)
         self._inside: Counter[str] = Counter()

@@ -6,36 +6,36 @@ from typing import Final
 
 import trio
 
-from ...probes.net.egress import Reach
-from ...probes.senders import Means
+from ...probes.net.egress import Egress
+from ...probes.senders import SendContext
 from ...storage.core.instant import Instant
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.results.event_bus import Bus
 from ...storage.results.queries.push_targets import PushTarget
-from ..auth.oidc_providers import Providers
+from ..auth.oidc_providers import ProviderCache
 from ..auth.passwords import Passwords
-from .admission_control import Admission, Bounds, ClientBuckets, ClientTries
+from .admission_control import AdmissionControl, ClientBuckets, LoginAttempts, RateLimits
 from .custom_domains import Domains
-from .longpoll import Lookout
-from .options import Options
+from .longpoll import LongPoll
+from .options import HttpOptions
 from .request_metrics import ChangeCounts, GateCounts
-from .response_cache import Kept
+from .response_cache import ResponseCache
 from .result_sink import EvaluateComposite, ResultSink
 
 # What the interface states, where the configuration says nothing else. Of one principal's records
 # at once it says nothing: a quarter of all, so that one pipeline cannot keep out the others.
-GATE: Final = Bounds(
+GATE: Final = RateLimits(
     inflight_process=8, inflight_principal=2, principal_per_minute=10, process_per_minute=60
 )
-CHANGE_RECORDS: Final = Bounds(
+CHANGE_RECORDS: Final = RateLimits(
     inflight_process=32, inflight_principal=8, principal_per_minute=30, process_per_minute=300
 )
 SUBSCRIBE_PER_MINUTE: Final = 5
 SUBSCRIBE_PER_HOUR: Final = 20
-CHANGE_READS: Final = Bounds(inflight_process=64)
+CHANGE_READS: Final = RateLimits(inflight_process=64)
 # Public histories of status pages that are told at once, whoever asks.
-HISTORIES: Final = Bounds(inflight_process=8, busy="history_busy")
+HISTORIES: Final = RateLimits(inflight_process=8, busy="history_busy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class AppContext:
     """`on_edit` hastens the loops after a monitor was written; `forget` drops what the recorder
     knew of its state. `stopping` is set when open streams are to end."""
 
@@ -56,35 +56,37 @@ class Context:
     evaluate_composite: EvaluateComposite
     bus: Bus
     keyring: Keyring
-    reach: Reach
-    means: Means
+    reach: Egress
+    means: SendContext
     passwords: Passwords
-    options: Options
+    options: HttpOptions
     test_permits: trio.CapacityLimiter
     # The threads that read bundles: a large one takes seconds.
     readers: trio.CapacityLimiter
     # The way to providers of single sign-on, where it is another than that of checks.
-    to_providers: Reach | None = None
+    to_providers: Egress | None = None
     # Of signing in and changing a password: how often a client may try.
     logins: ClientBuckets = field(default_factory=ClientBuckets)
     # Of beginning to sign in elsewhere.
     flows: ClientBuckets = field(default_factory=ClientBuckets)
     # Of single sign-on, as they were last asked.
-    providers: Providers = field(init=False)
-    gate: Admission = field(default_factory=lambda: Admission(GATE))
+    providers: ProviderCache = field(init=False)
+    gate: AdmissionControl = field(default_factory=lambda: AdmissionControl(GATE))
     gate_counts: GateCounts = field(default_factory=GateCounts)
-    change_records: Admission = field(default_factory=lambda: Admission(CHANGE_RECORDS))
-    change_reads: Admission = field(default_factory=lambda: Admission(CHANGE_READS))
-    histories: Admission = field(default_factory=lambda: Admission(HISTORIES))
-    # Of asking to be told of a status page, and of confirming it, each: how often a client may.
-    subscribing: ClientTries = field(
-        default_factory=lambda: ClientTries(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    change_records: AdmissionControl = field(
+        default_factory=lambda: AdmissionControl(CHANGE_RECORDS)
     )
-    confirming: ClientTries = field(
-        default_factory=lambda: ClientTries(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    change_reads: AdmissionControl = field(default_factory=lambda: AdmissionControl(CHANGE_READS))
+    histories: AdmissionControl = field(default_factory=lambda: AdmissionControl(HISTORIES))
+    # Of asking to be told of a status page, and of confirming it, each: how often a client may.
+    subscribing: LoginAttempts = field(
+        default_factory=lambda: LoginAttempts(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
+    )
+    confirming: LoginAttempts = field(
+        default_factory=lambda: LoginAttempts(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
     )
     # Public answers, told again for a moment.
-    kept: Kept = field(default_factory=Kept)
+    kept: ResponseCache = field(default_factory=ResponseCache)
     # Host names of status pages.
     domains: Domains = field(init=False)
     change_counts: ChangeCounts = field(default_factory=ChangeCounts)
@@ -99,14 +101,14 @@ class Context:
     metrics: Callable[[], bytes] = lambda: b""
     stopping: trio.Event = field(default_factory=trio.Event)
     # Agents' claims that wait for work.
-    lookout: Lookout = field(init=False)
+    lookout: LongPoll = field(init=False)
     # Push tokens looked up lately, with until when that may be gone by.
     push_targets: dict[bytes, tuple[float, PushTarget]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lookout", Lookout(self.stopping))
+        object.__setattr__(self, "lookout", LongPoll(self.stopping))
         object.__setattr__(self, "domains", Domains(self.pool))
-        object.__setattr__(self, "providers", Providers(self.to_providers or self.reach))
+        object.__setattr__(self, "providers", ProviderCache(self.to_providers or self.reach))
 
     def forget(self) -> None:
         """Somebody wrote something, here or elsewhere: nothing that the public was told before is

@@ -15,12 +15,14 @@ from ...storage.accounts.transactions.oidc_sign_in import provision
 from ...storage.core.instant import SECOND
 from ...storage.core.token import claims_to_be_ours
 from ..auth.jws import NotSigned, looks_signed
-from .app_context import Context
+from .app_context import AppContext
 from .errors import Problem
-from .local_credentials import Identified, bearer_of, identify_in
+from .local_credentials import AuthenticatedCaller, bearer_of, identify_in
 
 
-async def identify_asking(context: Context, headers: Mapping[str, str]) -> Identified | None:
+async def authenticate(
+    context: AppContext, headers: Mapping[str, str]
+) -> AuthenticatedCaller | None:
     """None where no credential is valid; Problem not_ready where a token's provider cannot be asked
     for its keys: then nothing is known of it."""
     found = await identify_in(context.pool, headers, context.options.cookie_name)
@@ -30,7 +32,7 @@ async def identify_asking(context: Context, headers: Mapping[str, str]) -> Ident
     return await _identify_client(context, bearer)
 
 
-async def _identify_client(context: Context, token: str) -> Identified | None:
+async def _identify_client(context: AppContext, token: str) -> AuthenticatedCaller | None:
     async with context.pool.statement("read_sign_on") as tx:
         settings = (await select_sign_on_shown(tx, context.options.sign_on)).settings
     if not settings.enabled:
@@ -54,7 +56,7 @@ async def _identify_client(context: Context, token: str) -> Identified | None:
         user = await select_user_by_identity(tx, person.issuer, person.subject)
         if user is not None:
             await record_use.note_active(tx, user.id)
-            return Identified(await select_by_identity(tx, user))
+            return AuthenticatedCaller(await select_by_identity(tx, user))
     user = await context.pool.transact("provision", lambda tx: provision(tx, person))
     async with context.pool.transaction("identify_client", read_only=True) as tx:
-        return Identified(await select_by_identity(tx, user))
+        return AuthenticatedCaller(await select_by_identity(tx, user))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
 from ...storage.accounts.queries.principals import select_by_session, select_by_token
-from ...storage.accounts.rules.access import Kind, Principal
+from ...storage.accounts.rules.access import CredentialKind, Principal
 from ...storage.accounts.transactions import record_use
 from ...storage.core.token import TokenKind, digest, kind_of
 from ...storage.engine.pools import Pool, Tx
@@ -18,17 +18,19 @@ BEARER = "bearer "
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
+class AuthenticatedCaller:
     principal: Principal
     # The digest of the session's cookie, where that is the credential.
     session_hash: bytes | None = None
 
     @property
     def by_cookie(self) -> bool:
-        return self.principal.kind is Kind.SESSION
+        return self.principal.kind is CredentialKind.SESSION
 
 
-async def identify(tx: Tx, headers: Mapping[str, str], cookie_name: str) -> Identified | None:
+async def identify(
+    tx: Tx, headers: Mapping[str, str], cookie_name: str
+) -> AuthenticatedCaller | None:
     """Who asks; None where no credential is valid."""
     cookie = cookie_of(headers.get("cookie", ""), cookie_name)
     if cookie:
@@ -38,20 +40,20 @@ async def identify(tx: Tx, headers: Mapping[str, str], cookie_name: str) -> Iden
             if signed_in.stale:
                 await record_use.note_seen(tx, hashed)
                 await record_use.note_active(tx, signed_in.user.id)
-            return Identified(signed_in.principal, hashed)
+            return AuthenticatedCaller(signed_in.principal, hashed)
     bearer = bearer_of(headers.get("authorization", ""))
     if kind_of(bearer) is TokenKind.API:
         used = await select_by_token(tx, digest(bearer))
         if used is not None:
             if used.stale:
                 await record_use.note_used(tx, used.token.org, used.token.id)
-            return Identified(used.principal)
+            return AuthenticatedCaller(used.principal)
     return None
 
 
 async def identify_in(
     pool: Pool, headers: Mapping[str, str], cookie_name: str
-) -> Identified | None:
+) -> AuthenticatedCaller | None:
     """The same with a connection of its own. What scripts send, a token alone, is looked up in one
     round trip, and noted as used in another once a minute."""
     bearer = bearer_of(headers.get("authorization", ""))
@@ -67,7 +69,7 @@ async def identify_in(
     if used.stale:
         async with pool.statement("note_token_used") as tx:
             await record_use.note_used(tx, used.token.org, used.token.id)
-    return Identified(used.principal)
+    return AuthenticatedCaller(used.principal)
 
 
 def bearer_of(header: str) -> str:

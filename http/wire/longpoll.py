@@ -22,7 +22,7 @@ TURNS_MOST: Final = 1_000
 
 
 @dataclass(slots=True)
-class Lookout:
+class LongPoll:
     stopping: trio.Event
     waiting: int = 0
     _turns: dict[str, trio.Lock] = field(default_factory=dict)

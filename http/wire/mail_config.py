@@ -2,14 +2,14 @@
 
 from ...storage.engine.pools import Tx
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
-from .app_context import Context
+from .app_context import AppContext
 
 
-async def mailing_now(context: Context) -> Mailing:
+async def mailing_now(context: AppContext) -> Mailing:
     async with context.pool.statement("read_mailing") as tx:
         return await mailing_in(tx, context)
 
 
-async def mailing_in(tx: Tx, context: Context) -> Mailing:
+async def mailing_in(tx: Tx, context: AppContext) -> Mailing:
     base = context.options.public_base_url
     return await mailing_in_force(tx, context.keyring, context.means, base)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 
-from ...probes.oidc.oidc_settings import SignOn
+from ...probes.oidc.oidc_settings import OidcSettings
 from ...probes.senders.mail_settings import MailSettings
 from .agent_credential import ConfiguredAgents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class HttpOptions:
     """What of the configuration is HTTP's business."""
 
     cookie_name: str = "leadline_session"
@@ -21,7 +21,7 @@ class Options:
     login_rate_limit_per_minute: int = 10
     public_base_url: str = ""
     mail: MailSettings = field(default_factory=MailSettings)
-    sign_on: SignOn = field(default_factory=SignOn)
+    sign_on: OidcSettings = field(default_factory=OidcSettings)
     # Whom tokens of clients must be meant for; empty: anybody.
     jwt_audience: str = ""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()

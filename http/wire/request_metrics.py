@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from ...storage.gate.rules.gate import Action, State
+from ...storage.gate.rules.gate import GateAction, GateState
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class GateCounts:
     """`decisions` by state, action and whether an override changed the action; `rejected` by the
     code of the permit that was not to be had; `errors` by what kept an answer from being made."""
 
-    decisions: Counter[tuple[State, Action | None, bool]] = field(default_factory=Counter)
+    decisions: Counter[tuple[GateState, GateAction | None, bool]] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     # How many took at most each of BOUNDS and more than the one before, and all of their seconds.
@@ -37,7 +37,11 @@ class GateCounts:
     took_seconds: float = 0.0
 
     def decided(
-        self, state: State, action: Action | None, unoverridden: Action | None, seconds: float
+        self,
+        state: GateState,
+        action: GateAction | None,
+        unoverridden: GateAction | None,
+        seconds: float,
     ) -> None:
         self.decisions[state, action, action is not unoverridden] += 1
         self.took[bisect_left(BOUNDS, seconds)] += 1

@@ -25,7 +25,7 @@ GZIP_LEVEL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class LoadedContent:
     """What was read: `said` is equal where the same is said, and `write` makes the bytes of it."""
 
     said: object
@@ -33,7 +33,7 @@ class Read:
 
 
 @dataclass(slots=True, eq=False)
-class Answer:
+class CachedResponse:
     body: bytes
     tag: str
     said: object
@@ -55,17 +55,17 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    answer: Answer
+    answer: CachedResponse
     read_at: float
 
 
 @dataclass(slots=True, eq=False)
 class _Reading:
     done: trio.Event
-    answer: Answer | None = None
+    answer: CachedResponse | None = None
 
 
-class Kept:
+class ResponseCache:
     def __init__(self) -> None:
         # What was asked for last is at the end.
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
@@ -86,7 +86,9 @@ class Kept:
         self._reading.clear()
         self._bytes = 0
 
-    async def answer(self, key: Hashable, read: Callable[[], Awaitable[Read]]) -> Answer:
+    async def answer(
+        self, key: Hashable, read: Callable[[], Awaitable[LoadedContent]]
+    ) -> CachedResponse:
         """What is kept, or what `read` finds; whatever that raises is raised, and not kept."""
         while True:
             entry = self._entries.get(key)
@@ -101,7 +103,9 @@ class Kept:
             if reading.answer is not None:
                 return reading.answer
 
-    async def _read(self, key: Hashable, read: Callable[[], Awaitable[Read]]) -> Answer:
+    async def _read(
+        self, key: Hashable, read: Callable[[], Awaitable[LoadedContent]]
+    ) -> CachedResponse:
         reading = self._reading[key] = _Reading(trio.Event())
         generation, began = self._generation, trio.current_time()
         try:
@@ -128,13 +132,13 @@ class Kept:
             self._bytes -= len(gone.answer.body)
 
 
-def _same(before: _Entry | None, found: Read, now: float) -> Answer | None:
+def _same(before: _Entry | None, found: LoadedContent, now: float) -> CachedResponse | None:
     """What was told before, where it says the same still and is not too old for that."""
     if before is None or now - before.answer.made_at >= RENEWED_SECONDS:
         return None
     return before.answer if before.answer.said == found.said else None
 
 
-def _made(found: Read, now: float) -> Answer:
+def _made(found: LoadedContent, now: float) -> CachedResponse:
     body = found.write()
-    return Answer(body, f'"{sha256(body).hexdigest()[:16]}"', found.said, now)
+    return CachedResponse(body, f'"{sha256(body).hexdigest()[:16]}"', found.said, now)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ...storage.core.instant import Instant
-from ...storage.results.rules.incoming_result import Arrival, Recorded
+from ...storage.results.rules.incoming_result import IncomingResult, StoreResult
 
 # Evaluates one composite, given as (organization, monitor), and commits its result.
 EvaluateComposite = Callable[[tuple[int, int]], Awaitable[None]]
@@ -18,13 +18,13 @@ EvaluateComposite = Callable[[tuple[int, int]], Awaitable[None]]
 class ResultSink(Protocol):
     """Stores results in batches and answers each after its commit."""
 
-    def hearing(self) -> AbstractContextManager[Instant]:
+    def receiving(self) -> AbstractContextManager[Instant]:
         """Spans a push from its receipt, whose instant it returns, to its answer."""
 
-    async def record(self, arrival: Arrival) -> Recorded:
+    async def record(self, arrival: IncomingResult) -> StoreResult:
         """Stores a result and waits until it is committed."""
 
-    async def record_all(self, arrivals: Sequence[Arrival]) -> list[Recorded]:
+    async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
         """Stores results and waits until all are committed; returns their fates in their order."""
 
     def forget(self, key: tuple[int, int]) -> None:

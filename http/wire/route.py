@@ -7,9 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from ...storage.accounts.rules.access import Action, Principal, Scope
+from ...storage.accounts.rules.access import Permission, Principal, Scope
 from .agent_credential import AgentCredential
-from .app_context import Context
+from .app_context import AppContext
 
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
@@ -19,10 +19,10 @@ FORM_FIELDS_MOST = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Request:
     """One request, once it may be answered: who asks, for what, and what they gave."""
 
-    context: Context
+    context: AppContext
     # None on routes that ask nobody, and where a token in the query is to open one.
     principal: Principal | None
     scope: Scope | None
@@ -49,7 +49,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Response:
     """An answer that is more than a body: headers, a status of its own, or bytes as they are."""
 
     body: Any = field(default=None, repr=False)
@@ -62,7 +62,7 @@ class NoQuery(msgspec.Struct, frozen=True):
     """A route without query parameters; unknown ones are ignored."""
 
 
-Handler = Callable[[Ask], Awaitable[Any]]
+Handler = Callable[[Request], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Route:
 
     method: str
     path: str
-    action: Action
+    action: Permission
     handler: Handler
     summary: str
     # The group of the operation in the OpenAPI document; empty where the route is in no document.

@@ -25,18 +25,18 @@ SecretText = Annotated[
 ]
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """A body that we send."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A body that we are sent. It may hold a secret, so that it is never spelt out."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
 
-class Error(Shape, frozen=True, kw_only=True):
+class Error(Schema, frozen=True, kw_only=True):
     """Every refusal, with exactly this one field: a stable code, or a field and what to mend."""
 
     error: str

@@ -1,16 +1,16 @@
 """The keys of the place that the pipeline found a route's scope to be."""
 
-from .route import Ask
+from .route import Request
 
 
-def org_of(ask: Ask) -> int:
+def org_of(ask: Request) -> int:
     assert ask.scope is not None, "the route has a scope"
     org = ask.scope.organization
     assert isinstance(org, int), "scopes are found as the database's keys"
     return org
 
 
-def project_of(ask: Ask) -> int:
+def project_of(ask: Request) -> int:
     assert ask.scope is not None, "the route has a scope"
     project = ask.scope.project
     assert isinstance(project, int), "scopes are found as the database's keys"

@@ -3,7 +3,7 @@
 import secrets
 from typing import Final
 
-from .options import Options
+from .options import HttpOptions
 
 RANDOM_BYTES: Final = 32
 CLIENT_LONGEST: Final = 200
@@ -14,12 +14,12 @@ def new_secret() -> str:
     return secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def set_cookie(options: Options, secret: str, ttl_seconds: int) -> str:
+def set_cookie(options: HttpOptions, secret: str, ttl_seconds: int) -> str:
     """The value of Set-Cookie that begins a session."""
     return _cookie(options, secret, ttl_seconds)
 
 
-def clear_cookie(options: Options) -> str:
+def clear_cookie(options: HttpOptions) -> str:
     return _cookie(options, "", 0)
 
 
@@ -28,7 +28,7 @@ def client_text(user_agent: str) -> str:
     return "".join(char for char in user_agent if char.isprintable())[:CLIENT_LONGEST]
 
 
-def _cookie(options: Options, value: str, seconds: int) -> str:
+def _cookie(options: HttpOptions, value: str, seconds: int) -> str:
     secure = "; Secure" if options.cookie_secure else ""
     name = options.cookie_name
     return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"

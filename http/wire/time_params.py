@@ -1,7 +1,7 @@
 """Instants as bodies and queries give them; what is none names its field."""
 
 from ...storage.core.instant import Instant, from_text
-from ...storage.core.time_span import Span
+from ...storage.core.time_span import TimeSpan
 from .errors import Problem
 
 
@@ -12,13 +12,13 @@ def instant_given(field: str, text: str) -> Instant:
         raise Problem(f"{field}: must be an RFC 3339 instant") from None
 
 
-def range_given(from_: str | None, to: str | None, most_us: int) -> Span:
+def range_given(from_: str | None, to: str | None, most_us: int) -> TimeSpan:
     """[from, to) of a list that is told by time, of at most so long. Problem range_required,
     range_invalid, range_too_wide."""
     if from_ is None or to is None:
         raise Problem("range_required")
     try:
-        within = Span(from_text(from_), from_text(to))
+        within = TimeSpan(from_text(from_), from_text(to))
     except (ValueError, OverflowError):
         raise Problem("range_invalid") from None
     if within.length_us <= 0:

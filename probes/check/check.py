@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .condition import BadCondition, Condition, parse, pattern_size
-from .monitor_spec import Fault, MonitorType, Spec, TargetForm
+from .monitor_spec import MonitorType, Spec, SpecFault, TargetForm
 from .registry import spec_of
 from .target import BadTarget, read_host, read_host_port, read_url
 
@@ -63,7 +63,7 @@ def validate(
     retries: int = 0,
     timeout_seconds: int = 10,
     interval_seconds: int = 60,
-) -> list[Fault]:
+) -> list[SpecFault]:
     """Every fault of a monitor's definition, in the order of the form; empty when it may be saved.
 
     Messages never repeat a value. Fields are named as the API names them.
@@ -71,10 +71,12 @@ def validate(
     spec = spec_of(kind)
     if spec is None:
         known = kind in MonitorType.__members__.values()
-        return [Fault("type", "is not available in this version" if known else "is no known type")]
+        return [
+            SpecFault("type", "is not available in this version" if known else "is no known type")
+        ]
     faults = _target_faults(spec, target)
     if method and spec.methods and method not in spec.methods:
-        faults.append(Fault("method", f"is one of {', '.join(spec.methods)}"))
+        faults.append(SpecFault("method", f"is one of {', '.join(spec.methods)}"))
     values, config_faults = spec.read(config)
     faults += config_faults
     if not faults and spec.rule is not None:
@@ -135,51 +137,51 @@ def _read_target(spec: Spec, target: str) -> str:
     return ""
 
 
-def _target_faults(spec: Spec, target: str) -> list[Fault]:
+def _target_faults(spec: Spec, target: str) -> list[SpecFault]:
     try:
         _read_target(spec, target)
     except BadTarget as bad:
-        return [Fault("target", str(bad))]
+        return [SpecFault("target", str(bad))]
     return []
 
 
-def _condition_faults(spec: Spec, conditions: Sequence[str]) -> list[Fault]:
+def _condition_faults(spec: Spec, conditions: Sequence[str]) -> list[SpecFault]:
     if conditions and not spec.placeholders:
-        return [Fault("conditions", f"are not used by {spec.type}")]
+        return [SpecFault("conditions", f"are not used by {spec.type}")]
     if len(conditions) > CONDITIONS_MOST:
-        return [Fault("conditions", f"are more than {CONDITIONS_MOST}")]
-    faults: list[Fault] = []
+        return [SpecFault("conditions", f"are more than {CONDITIONS_MOST}")]
+    faults: list[SpecFault] = []
     size = 0
     for number, text in enumerate(conditions, 1):
         try:
             condition = parse(text)
         except BadCondition as bad:
-            faults.append(Fault("conditions", f"condition {number}, {bad}"))
+            faults.append(SpecFault("conditions", f"condition {number}, {bad}"))
             continue
         size += pattern_size(condition)
         unknown = sorted(condition.placeholders - spec.placeholders)
         if unknown:
             said = f"condition {number}: [{unknown[0]}] is never known for {spec.type}"
-            faults.append(Fault("conditions", said))
+            faults.append(SpecFault("conditions", said))
     if size > PATTERNS_SIZE_MOST:
-        faults.append(Fault("conditions", "have patterns that are too large together"))
+        faults.append(SpecFault("conditions", "have patterns that are too large together"))
     return faults
 
 
-def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[Fault]:
+def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[SpecFault]:
     canary = kind == MonitorType.ASYNC_CANARY
     longest = CANARY_TIMEOUT_SECONDS_MOST if canary else TIMEOUT_SECONDS_MOST
     least, most = INTERVAL_SECONDS
     faults = []
     if not 0 <= retries <= RETRIES_MOST:
-        faults.append(Fault("retries", f"must be 0 to {RETRIES_MOST}"))
+        faults.append(SpecFault("retries", f"must be 0 to {RETRIES_MOST}"))
     elif canary and retries:
         # A submission that was answered is never made again.
-        faults.append(Fault("retries", "must be 0, as a transaction is made once a run"))
+        faults.append(SpecFault("retries", "must be 0, as a transaction is made once a run"))
     if not least <= interval <= most:
-        faults.append(Fault("interval_seconds", f"must be {least} to {most}"))
+        faults.append(SpecFault("interval_seconds", f"must be {least} to {most}"))
     if not 1 <= timeout <= longest:
-        faults.append(Fault("timeout_seconds", f"must be 1 to {longest}"))
+        faults.append(SpecFault("timeout_seconds", f"must be 1 to {longest}"))
     elif timeout > interval and kind != MonitorType.PUSH:
-        faults.append(Fault("timeout_seconds", "must not be above interval_seconds"))
+        faults.append(SpecFault("timeout_seconds", "must not be above interval_seconds"))
     return faults

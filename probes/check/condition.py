@@ -66,7 +66,7 @@ class BadCondition(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Operand:
     """`path` holds keys and indices of `[BODY]`, or the lower-case name of a `[HEADER]`."""
 
     name: str
@@ -81,7 +81,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    place: Place
+    place: Operand
     operator: Operator
     literal: Literal | None = None
 
@@ -153,7 +153,7 @@ _UNESCAPES = {escape: character for character, escape in _ESCAPES.items()}
 _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
 
-def _read_place(text: str, at: int) -> tuple[Place, int]:
+def _read_place(text: str, at: int) -> tuple[Operand, int]:
     found = _PLACE.match(text, at)
     if not found:
         raise BadCondition(at + 1, "begins with a placeholder, such as [STATUS]")
@@ -165,13 +165,13 @@ def _read_place(text: str, at: int) -> tuple[Place, int]:
         named = _HEADER_NAME.match(text, at)
         if not named:
             raise BadCondition(at + 1, "[HEADER] is followed by . and a header's name")
-        return Place(name, (named[1].lower(),)), named.end()
+        return Operand(name, (named[1].lower(),)), named.end()
     path, at = _read_steps(text, at)
     if path and name != "BODY":
         raise BadCondition(found.end() + 1, f"[{name}] has no parts")
     if len(path) > PATH_STEPS_MOST:
         raise BadCondition(found.end() + 1, f"more than {PATH_STEPS_MOST} steps")
-    return Place(name, path), at
+    return Operand(name, path), at
 
 
 def _read_steps(text: str, at: int) -> tuple[tuple[str | int, ...], int]:
@@ -221,7 +221,7 @@ def _unquote(rest: str, offset: int) -> str:
 
 
 def _hold_together(
-    place: Place, operator: Operator, literal: Literal | None, at: int, literal_at: int
+    place: Operand, operator: Operator, literal: Literal | None, at: int, literal_at: int
 ) -> None:
     """Refuses what could never hold, so that a typing error is told when it is made."""
     if operator is Operator.EXISTS:

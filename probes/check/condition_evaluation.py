@@ -11,15 +11,15 @@ from typing import Final
 from .condition import (
     Condition,
     Literal,
+    Operand,
     Operator,
-    Place,
     compiled_pattern,
     read_number,
     read_span_us,
 )
 from .json_document import MISSING, WHOLE_CHARACTERS_MOST, TooLarge, read_along, read_whole, walk
 
-__all__ = ["MISSING", "Every", "Facts", "evaluate", "is_long"]
+__all__ = ["MISSING", "AllOf", "ProbeValues", "evaluate", "is_long"]
 
 # Program size × bytes searched; RE2's slowest machine does some 150 million a second.
 SEARCH_WORK_MOST = 128_000_000
@@ -27,7 +27,7 @@ SEARCH_WORK_MOST = 128_000_000
 SEARCH_WORK_ON_LOOP_MOST = 1_000_000
 
 
-class Every(tuple[object, ...]):
+class AllOf(tuple[object, ...]):
     """Several values at once: a condition holds where it holds of each, and of none never."""
 
 
@@ -35,7 +35,7 @@ _UNREAD: Final = object()
 
 
 @dataclass(slots=True)
-class Facts:
+class ProbeValues:
     """What a run learnt; None (for `result`: MISSING) where it learnt nothing.
 
     `response_time_ms` is the latency as it is reported, `cert_expiry_us` the time left. Names in
@@ -74,7 +74,7 @@ class Facts:
         return walk(self._document, path)
 
 
-def is_long(conditions: Iterable[Condition], facts: Facts) -> bool:
+def is_long(conditions: Iterable[Condition], facts: ProbeValues) -> bool:
     """Whether evaluating them all would hold the loop."""
     if facts.body is not None and len(facts.body) > WHOLE_CHARACTERS_MOST:
         return True
@@ -85,7 +85,7 @@ def is_long(conditions: Iterable[Condition], facts: Facts) -> bool:
     return work > SEARCH_WORK_ON_LOOP_MOST
 
 
-def _length(condition: Condition, facts: Facts) -> int:
+def _length(condition: Condition, facts: ProbeValues) -> int:
     """At least as many bytes as a pattern would search."""
     place = condition.place.name
     found: object = facts.body
@@ -93,7 +93,7 @@ def _length(condition: Condition, facts: Facts) -> int:
         found = facts.headers.get(str(condition.place.path[0]))
     elif place != "BODY":
         found = facts.result
-    values = found if isinstance(found, Every) else (found,)
+    values = found if isinstance(found, AllOf) else (found,)
     return sum(_bytes_most(value) for value in values if isinstance(value, str))
 
 
@@ -101,15 +101,15 @@ def _bytes_most(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
-def evaluate(condition: Condition, facts: Facts) -> bool:
+def evaluate(condition: Condition, facts: ProbeValues) -> bool:
     """Whether it holds. Never raises; look at `facts.exhausted` afterwards."""
     value = _value(condition.place, facts)
-    if isinstance(value, Every):
+    if isinstance(value, AllOf):
         return bool(value) and all(_holds(condition, one, facts) for one in value)
     return _holds(condition, value, facts)
 
 
-def _holds(condition: Condition, value: object, facts: Facts) -> bool:
+def _holds(condition: Condition, value: object, facts: ProbeValues) -> bool:
     if value is MISSING:
         return False
     operator, literal = condition.operator, condition.literal
@@ -126,7 +126,7 @@ def _holds(condition: Condition, value: object, facts: Facts) -> bool:
     return _ordered(condition.place, value, operator, literal)
 
 
-def _value(place: Place, facts: Facts) -> object:
+def _value(place: Operand, facts: ProbeValues) -> object:
     match place.name:
         case "STATUS":
             value: object = facts.status
@@ -149,7 +149,7 @@ def _value(place: Place, facts: Facts) -> object:
     return MISSING if value is None else value
 
 
-def _equal(place: Place, value: object, literal: Literal) -> bool:
+def _equal(place: Operand, value: object, literal: Literal) -> bool:
     text = literal.text
     if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
         return _in_us(place.name, value) == read_span_us(place.name, literal)
@@ -165,7 +165,7 @@ def _equal(place: Place, value: object, literal: Literal) -> bool:
     return value == read_whole(text)
 
 
-def _ordered(place: Place, value: object, operator: Operator, literal: Literal) -> bool:
+def _ordered(place: Operand, value: object, operator: Operator, literal: Literal) -> bool:
     left: int | float | None
     right: int | float | None
     if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
@@ -186,13 +186,13 @@ def _ordered(place: Place, value: object, operator: Operator, literal: Literal) 
 def _contains(value: object, literal: Literal) -> bool:
     """Text in text, an element of a list, a key of an object."""
     if isinstance(value, list):
-        return any(_equal(Place("RESULT"), element, literal) for element in value)
+        return any(_equal(Operand("RESULT"), element, literal) for element in value)
     if isinstance(value, dict):
         return literal.text in value
     return literal.text in _plain(value)
 
 
-def _matches(value: object, literal: Literal, facts: Facts) -> bool:
+def _matches(value: object, literal: Literal, facts: ProbeValues) -> bool:
     if isinstance(value, list | dict):
         return False
     text = _plain(value).encode("utf-8", "replace")

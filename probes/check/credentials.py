@@ -9,8 +9,8 @@ from base64 import b64encode
 from enum import Enum
 
 from .check import Check
-from .failure import Unobtainable
-from .monitor_spec import SECRET_LONGEST, Config, Fault, Field, FieldType
+from .failure import LocalFailure
+from .monitor_spec import SECRET_LONGEST, Config, Field, FieldType, SpecFault
 from .result import UnknownReason
 
 _REF = "_ref"
@@ -45,7 +45,7 @@ def username(help_: str) -> Field:
     return Field(name="username", type=FieldType.TEXT, help=help_)
 
 
-class Carrier(Enum):
+class CredentialEncoding(Enum):
     """What a protocol can carry a secret in."""
 
     COUNTED = "counted"  # its length stands before it: any text
@@ -54,36 +54,36 @@ class Carrier(Enum):
     HEADER = "header"  # a line as it stands: no space at its ends either
 
 
-def secret(check: Check, key: str, carrier: Carrier) -> str:
+def secret(check: Check, key: str, carrier: CredentialEncoding) -> str:
     """The value behind a reference, or the one in the config; empty where neither is configured."""
     named = check.text(key + _REF)
     value = check.secrets.get(key) or ("" if named else check.text(key))
     if named and not value:
-        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+        raise LocalFailure(UnknownReason.MISSING_REFERENCE)
     if not _carries(carrier, value):
-        raise Unobtainable(UnknownReason.BAD_SECRET)
+        raise LocalFailure(UnknownReason.BAD_SECRET)
     return value
 
 
-def demanded_secret(check: Check, key: str, carrier: Carrier) -> str:
+def demanded_secret(check: Check, key: str, carrier: CredentialEncoding) -> str:
     """As `secret`, for what cannot go without: the config may hold a value that did not open."""
     value = secret(check, key, carrier)
     if not value:
-        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+        raise LocalFailure(UnknownReason.MISSING_REFERENCE)
     return value
 
 
 def basic_authorization(check: Check) -> str:
     """The value of an Authorization header (RFC 7617) for `username` and its password."""
-    password = demanded_secret(check, "password", Carrier.BASIC)
+    password = demanded_secret(check, "password", CredentialEncoding.BASIC)
     pair = f"{check.text('username')}:{password}".encode()
     return "Basic " + b64encode(pair).decode("ascii")
 
 
-def password_faults(config: Config) -> list[Fault]:
+def password_faults(config: Config) -> list[SpecFault]:
     """Of two passwords nobody could say which one is sent."""
     if config.get("password") and config.get("password_ref"):
-        return [Fault("config.password", "must not be given beside password_ref")]
+        return [SpecFault("config.password", "must not be given beside password_ref")]
     return []
 
 
@@ -91,26 +91,26 @@ def has_password(config: Config) -> bool:
     return bool(config.get("password") or config.get("password_ref"))
 
 
-def basic_faults(config: Config) -> list[Fault]:
+def basic_faults(config: Config) -> list[SpecFault]:
     """What basic authentication asks for, where `auth_mode` says that it is used."""
     if config.get("auth_mode") != "basic":
         return []
     faults = []
     if not config.get("username"):
-        faults.append(Fault("config.username", "is required when auth_mode is basic"))
+        faults.append(SpecFault("config.username", "is required when auth_mode is basic"))
     elif ":" in str(config["username"]):
-        faults.append(Fault("config.username", "must not hold a colon"))
+        faults.append(SpecFault("config.username", "must not hold a colon"))
     if not has_password(config):
         said = "or password_ref is required when auth_mode is basic"
-        faults.append(Fault("config.password", said))
+        faults.append(SpecFault("config.password", said))
     return faults
 
 
-def _carries(carrier: Carrier, value: str) -> bool:
+def _carries(carrier: CredentialEncoding, value: str) -> bool:
     if any("\ud800" <= c <= "\udfff" for c in value):
         return False
-    if carrier is Carrier.TERMINATED:
+    if carrier is CredentialEncoding.TERMINATED:
         return "\x00" not in value
-    if carrier is Carrier.HEADER and value != value.strip():
+    if carrier is CredentialEncoding.HEADER and value != value.strip():
         return False
-    return carrier is Carrier.COUNTED or not any(c < " " or c == "\x7f" for c in value)
+    return carrier is CredentialEncoding.COUNTED or not any(c < " " or c == "\x7f" for c in value)

@@ -6,7 +6,7 @@ They travel from the dialling up to the runner, which alone turns them into a `R
 from .result import FailureClass, UnknownReason
 
 
-class Failed(Exception):
+class TargetFailure(Exception):
     """The target's failure: becomes DOWN. `code` is the protocol's number, where there was one."""
 
     def __init__(self, failure: FailureClass, code: int | None = None) -> None:
@@ -15,7 +15,7 @@ class Failed(Exception):
         self.code = code
 
 
-class Unobtainable(Exception):
+class LocalFailure(Exception):
     """A failure of ours: becomes unknown, never DOWN."""
 
     def __init__(self, reason: UnknownReason) -> None:

@@ -55,7 +55,7 @@ def walk(value: object, path: Path) -> object:
 
 
 def read_along(text: str, path: Path) -> object:
-    """As `walk` in the whole of it, which is not made. `TooLarge` where it would have to be."""
+    """Returns what `walk` finds, without the whole document. Raises TooLarge otherwise."""
     shape = _shape(path)
     if shape is None:
         return walk(_bounded(text), path)

@@ -19,7 +19,7 @@ _TICK_US = int(TICK_SECONDS * 1_000_000)
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-class Lag:
+class LoopLag:
     """One of these a process; `watch` runs in a nursery for as long as probes run."""
 
     def __init__(self) -> None:

@@ -83,7 +83,7 @@ class MonitorType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SpecFault:
     """One thing to mend: the field as the API names it (`config.headers`), and what is wrong."""
 
     field: str
@@ -152,30 +152,30 @@ class Spec:
     bindings: str = ""
     declares: Callable[[Config], Collection[str]] | None = None
     probed: bool = True
-    rule: Callable[[str, Config], list[Fault]] | None = None
+    rule: Callable[[str, Config], list[SpecFault]] | None = None
 
-    def read(self, config: Config) -> tuple[dict[str, object], list[Fault]]:
+    def read(self, config: Config) -> tuple[dict[str, object], list[SpecFault]]:
         """The config in natural types with its defaults, and every fault that it has."""
         known = {field.name: field for field in self.fields}
         values = {field.name: field.default for field in self.fields if field.default is not None}
-        faults: list[Fault] = []
+        faults: list[SpecFault] = []
         if len(config) > CONFIG_KEYS_MOST:
-            return values, [Fault("config", f"has more than {CONFIG_KEYS_MOST} keys")]
+            return values, [SpecFault("config", f"has more than {CONFIG_KEYS_MOST} keys")]
         for name, value in config.items():
             field = known.get(name) or self._binding(name)
             if field is None and self.bindings and name.startswith(self.bindings):
                 said = f"is not of the form {self.bindings}_<binding>_ref"
-                faults.append(Fault(f"config.{name[:64]}", said))
+                faults.append(SpecFault(f"config.{name[:64]}", said))
             elif field is None:
-                faults.append(Fault(f"config.{name[:64]}", f"is no setting of {self.type}"))
+                faults.append(SpecFault(f"config.{name[:64]}", f"is no setting of {self.type}"))
             elif value is not None and value != "":
                 read, wrong = _READERS[field.type](field, value)
                 if wrong:
-                    faults.append(Fault(f"config.{name}", wrong))
+                    faults.append(SpecFault(f"config.{name}", wrong))
                 else:
                     values[name] = read
         missing = [f.name for f in self.fields if f.required and not config.get(f.name)]
-        faults += [Fault(f"config.{name}", "is required") for name in missing]
+        faults += [SpecFault(f"config.{name}", "is required") for name in missing]
         return values, faults
 
     def _binding(self, name: str) -> Field | None:

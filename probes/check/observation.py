@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from .condition_evaluation import Facts
+from .condition_evaluation import ProbeValues
 from .result import FailureClass
 
 
 @dataclass(slots=True)
-class Seen:
+class Observation:
     """`failure` is the kind's own verdict, which counts where the check has no conditions.
 
     `cert_ends_at` is µs since the epoch; the runner, which has the clock, makes the time left.
@@ -15,7 +15,7 @@ class Seen:
     `took_us` is what the target took, where that is not all of the time that the attempt took.
     """
 
-    facts: Facts
+    facts: ProbeValues
     code: int | None = None
     failure: FailureClass | None = None
     cert_ends_at: int | None = None

@@ -2,8 +2,8 @@
 
 from time import perf_counter_ns
 
-from .failure import Failed, Unobtainable
-from .result import FailureClass, Phase, Phases, UnknownReason
+from .failure import LocalFailure, TargetFailure
+from .result import FailureClass, Phases, ProbePhase, UnknownReason
 
 
 class Stopwatch:
@@ -18,11 +18,11 @@ class Stopwatch:
         # What a message names instead of the target's host: the step that a scenario is at.
         self.place = ""
         self._began_ns = perf_counter_ns()
-        self._spent_ns: dict[Phase, int] = {}
-        self._current: Phase | None = None
+        self._spent_ns: dict[ProbePhase, int] = {}
+        self._current: ProbePhase | None = None
         self._since_ns = 0
 
-    def begin(self, phase: Phase) -> None:
+    def begin(self, phase: ProbePhase) -> None:
         self._current = phase
         self._since_ns = perf_counter_ns()
 
@@ -35,7 +35,7 @@ class Stopwatch:
             self._current = None
 
     @property
-    def unfinished(self) -> Phase | None:
+    def unfinished(self) -> ProbePhase | None:
         return self._current
 
     def elapsed_us(self) -> int:
@@ -48,23 +48,23 @@ class Stopwatch:
         """What stands on the watch now."""
         spent = {phase: ns // 1_000 for phase, ns in self._spent_ns.items()}
         return Phases(
-            dns_us=spent.get(Phase.DNS),
-            connect_us=spent.get(Phase.CONNECT),
-            tls_us=spent.get(Phase.TLS),
-            first_byte_us=spent.get(Phase.FIRST_BYTE),
+            dns_us=spent.get(ProbePhase.DNS),
+            connect_us=spent.get(ProbePhase.CONNECT),
+            tls_us=spent.get(ProbePhase.TLS),
+            first_byte_us=spent.get(ProbePhase.FIRST_BYTE),
             total_us=self.elapsed_us(),
             unfinished=self._current,
         )
 
 
-def overdue(watch: Stopwatch) -> Failed | Unobtainable:
+def overdue(watch: Stopwatch) -> TargetFailure | LocalFailure:
     """What a deadline that has passed says: the phase that did not finish gives the class, and a
     silent resolver gives none.
     """
-    if watch.unfinished is Phase.DNS:
+    if watch.unfinished is ProbePhase.DNS:
         if not watch.resolver_alive:
-            return Unobtainable(UnknownReason.RESOLVER_DEAD)
-        return Failed(FailureClass.DNS_ERROR)
-    if watch.unfinished is Phase.CONNECT:
-        return Failed(FailureClass.CONNECT_TIMEOUT)
-    return Failed(FailureClass.TIMEOUT)
+            return LocalFailure(UnknownReason.RESOLVER_DEAD)
+        return TargetFailure(FailureClass.DNS_ERROR)
+    if watch.unfinished is ProbePhase.CONNECT:
+        return TargetFailure(FailureClass.CONNECT_TIMEOUT)
+    return TargetFailure(FailureClass.TIMEOUT)

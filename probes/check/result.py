@@ -40,7 +40,7 @@ NETWORK_CLASSES = frozenset(
 )
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     UP = "up"
     DOWN = "down"
     UNKNOWN = "unknown"
@@ -67,7 +67,7 @@ class UnknownReason(StrEnum):
     NO_WORKER = "no_worker"  # nobody of ours probes in that region just now
 
 
-class Phase(StrEnum):
+class ProbePhase(StrEnum):
     DNS = "dns"
     CONNECT = "connect"
     TLS = "tls"
@@ -86,7 +86,7 @@ class Phases:
     tls_us: int | None = None
     first_byte_us: int | None = None
     total_us: int = 0
-    unfinished: Phase | None = None
+    unfinished: ProbePhase | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Result:
     """
 
     started_at: int
-    outcome: Outcome
+    outcome: RunOutcome
     latency_ms: int
     code: int | None
     msg: str
@@ -124,7 +124,7 @@ def unobtained(now: int, place: str, reason: UnknownReason) -> Result:
     """The end of a run that was not made, through us. `now` is µs since the epoch."""
     return Result(
         started_at=now,
-        outcome=Outcome.UNKNOWN,
+        outcome=RunOutcome.UNKNOWN,
         latency_ms=0,
         code=None,
         msg=message(FailureClass.PROBE_ERROR, place),

@@ -103,7 +103,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     results: Annotated[list[AgentResult], Meta(max_length=RESULTS_MOST)]
 
 
-class Accounted(msgspec.Struct, frozen=True, kw_only=True):
+class ResultsResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a batch; the three together are all of it."""
 
     accepted: int
@@ -111,7 +111,7 @@ class Accounted(msgspec.Struct, frozen=True, kw_only=True):
     ignored: int
 
 
-class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgentHeartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workflow_kinds: Annotated[
         list[Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,39}@[0-9]{1,4}$")]],
         Meta(max_length=16),
@@ -120,7 +120,7 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     version: Annotated[str, Meta(max_length=64)]
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class AgentHeartbeatResponse(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
 

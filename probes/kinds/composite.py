@@ -1,21 +1,21 @@
 """Composite: made of other monitors, so nothing is probed: the store works out what it says."""
 
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 
 CHILDREN_MOST = 50
 MODES = ("all", "any", "quorum")
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     quorum = config.get("quorum")
     if config.get("mode") != "quorum":
-        return [Fault("config.quorum", "is used by mode quorum only")] if quorum else []
+        return [SpecFault("config.quorum", "is used by mode quorum only")] if quorum else []
     if quorum is None:
-        return [Fault("config.quorum", "is required by mode quorum")]
+        return [SpecFault("config.quorum", "is required by mode quorum")]
     children = config.get("children")
     many = len(children) if isinstance(children, list) else 0
     if not isinstance(quorum, int) or not 1 <= quorum <= many:
-        return [Fault("config.quorum", "must be 1 to the number of children")]
+        return [SpecFault("config.quorum", "must be 1 to the number of children")]
     return []
 
 

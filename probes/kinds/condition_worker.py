@@ -10,8 +10,8 @@ from functools import partial
 from time import monotonic, sleep
 
 from ..check.condition import Condition
-from ..check.condition_evaluation import Facts, evaluate, is_long
-from ..net.egress import Reach
+from ..check.condition_evaluation import ProbeValues, evaluate, is_long
+from ..net.egress import Egress
 
 # RE2 aborts the process where a search comes back to an interpreter that has ended; one that was
 # left alone is waited for so long, which is more than any of them may take where others work too.
@@ -19,7 +19,7 @@ EXIT_SECONDS = 15.0
 _under_way: set[object] = set()
 
 
-async def judged(conditions: Sequence[Condition], facts: Facts, reach: Reach) -> bool:
+async def judged(conditions: Sequence[Condition], facts: ProbeValues, reach: Egress) -> bool:
     """Look at `facts.exhausted` afterwards."""
     if not is_long(conditions, facts):
         return hold(conditions, facts)
@@ -31,12 +31,12 @@ async def judged(conditions: Sequence[Condition], facts: Facts, reach: Reach) ->
     return True
 
 
-def hold(conditions: Sequence[Condition], facts: Facts) -> bool:
+def hold(conditions: Sequence[Condition], facts: ProbeValues) -> bool:
     """At once; for facts that are known to be short."""
     return all(evaluate(condition, facts) for condition in conditions)
 
 
-def _apart(condition: Condition, facts: Facts) -> bool:
+def _apart(condition: Condition, facts: ProbeValues) -> bool:
     mark = object()
     _under_way.add(mark)
     try:

@@ -19,17 +19,17 @@ import dns.reversename
 import trio
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Facts
-from ..check.failure import Failed, Unobtainable
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.condition_evaluation import MISSING, ProbeValues
+from ..check.failure import LocalFailure, TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase, UnknownReason
+from ..check.result import FailureClass, ProbePhase, UnknownReason
 from ..check.target import BadTarget, Url, read_host, read_host_port, read_url
 from ..net.dns_client import RECORDS_ON_LOOP_MOST, ROOT_SECONDS
 from ..net.dns_exchange import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
-from ..net.egress import Reach
-from ..net.http_client import Request, Version, fetch
+from ..net.egress import Egress
+from ..net.http_client import HttpRequest, Version, fetch
 from ..net.resolver import PATIENCE_SECONDS
 from ..net.resolver_files import Nameserver
 from ..net.sockets import connected
@@ -46,18 +46,18 @@ _NAMES = frozenset({"CNAME", "MX", "NS", "PTR", "SOA", "SRV"})
 _ANSWERED = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)
 
 
-def _rule(target: str, config: Config) -> list[Fault]:
+def _rule(target: str, config: Config) -> list[SpecFault]:
     faults = []
     transport, resolver = str(config["transport"]), str(config.get("resolver", ""))
     if resolver:
         try:
             read_resolver(resolver, transport)
         except BadTarget as bad:
-            faults.append(Fault("config.resolver", str(bad)))
+            faults.append(SpecFault("config.resolver", str(bad)))
     elif transport in ("dot", "doh"):
-        faults.append(Fault("config.resolver", f"is required when transport is {transport}"))
+        faults.append(SpecFault("config.resolver", f"is required when transport is {transport}"))
     if _is_address(target) and config["record_type"] != "PTR":
-        faults.append(Fault("target", "is an address, which has only PTR records"))
+        faults.append(SpecFault("target", "is an address, which has only PTR records"))
     return faults
 
 
@@ -92,7 +92,7 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     kind = check.text("record_type") or "A"
     name, rdtype = _name(check.host), dns.rdatatype.from_text(kind)
     query = dns.message.make_query(name, rdtype)
@@ -106,9 +106,9 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     # A condition on the rcode may want just what is a failure otherwise.
     failure = None if values and rcode == dns.rcode.NOERROR else FailureClass.DNS_ERROR
     if failure and not check.wants("STATUS"):
-        raise Failed(failure, rcode)
+        raise TargetFailure(failure, rcode)
     result = "\n".join(values) if values else MISSING
-    return Seen(Facts(status=rcode, result=result), code=rcode, failure=failure)
+    return Observation(ProbeValues(status=rcode, result=result), code=rcode, failure=failure)
 
 
 def read_resolver(text: str, transport: str) -> Url:
@@ -127,7 +127,7 @@ def read_resolver(text: str, transport: str) -> Url:
 
 
 async def _ask_named(
-    query: dns.message.QueryMessage, resolver: Url, reach: Reach, watch: Stopwatch, check: Check
+    query: dns.message.QueryMessage, resolver: Url, reach: Egress, watch: Stopwatch, check: Check
 ) -> dns.message.Message:
     transport = check.text("transport")
     if transport == "doh":
@@ -137,7 +137,7 @@ async def _ask_named(
     if transport != "tcp":
         sock = await reach.dial_datagram(resolver.host, resolver.port, watch)
         with sock:
-            watch.begin(Phase.FIRST_BYTE)
+            watch.begin(ProbePhase.FIRST_BYTE)
             message = await by_datagram(sock, query, reach, watch)
         if not cut_short(message):
             return message
@@ -145,26 +145,26 @@ async def _ask_named(
 
 
 async def _by_tcp(
-    query: dns.message.QueryMessage, resolver: Url, reach: Reach, watch: Stopwatch, *, tls: bool
+    query: dns.message.QueryMessage, resolver: Url, reach: Egress, watch: Stopwatch, *, tls: bool
 ) -> dns.message.Message:
     connection = await reach.dial(resolver.host, resolver.port, watch)
     try:
         if tls:
             wrapped = await reach.encrypt(connection, resolver.host, watch, alpn=("dot",))
-            watch.begin(Phase.FIRST_BYTE)
+            watch.begin(ProbePhase.FIRST_BYTE)
             return await by_stream(wrapped, query, reach, watch)
-        watch.begin(Phase.FIRST_BYTE)
+        watch.begin(ProbePhase.FIRST_BYTE)
         return await by_stream(connection.stream, query, reach, watch)
     finally:
         connection.stream.socket.close()
 
 
 async def _by_web(
-    query: dns.message.QueryMessage, resolver: Url, reach: Reach, watch: Stopwatch
+    query: dns.message.QueryMessage, resolver: Url, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
     """RFC 8484: the message as the body of a POST, with id 0."""
     query.id = 0
-    request = Request(
+    request = HttpRequest(
         method="POST",
         url=resolver,
         headers=(("content-type", DOH_TYPE), ("accept", DOH_TYPE)),
@@ -176,11 +176,11 @@ async def _by_web(
     )
     response = await fetch(reach, request, watch)
     if response.status != 200:
-        raise Failed(FailureClass.HTTP_STATUS, response.status)
+        raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
     if not response.whole:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() != DOH_TYPE:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return await answer_to(query, response.body, reach)
 
 
@@ -188,10 +188,10 @@ async def _by_web(
 
 
 async def _ask_ours(
-    query: dns.message.QueryMessage, transport: str, reach: Reach, watch: Stopwatch
+    query: dns.message.QueryMessage, transport: str, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
     """The answer, or the failure of a nameserver that is alive: it answers for the root."""
-    watch.begin(Phase.DNS)
+    watch.begin(ProbePhase.DNS)
     failed: dns.message.Message | None = None
     for patience_seconds in PATIENCE_SECONDS:
         silent = False
@@ -212,15 +212,15 @@ async def _ask_ours(
         watch.done()
         return failed
     if watch.resolver_alive:
-        raise Failed(FailureClass.DNS_ERROR)
-    raise Unobtainable(UnknownReason.RESOLVER_DEAD)
+        raise TargetFailure(FailureClass.DNS_ERROR)
+    raise LocalFailure(UnknownReason.RESOLVER_DEAD)
 
 
 async def _try(
     query: dns.message.QueryMessage,
     server: Nameserver,
     transport: str,
-    reach: Reach,
+    reach: Egress,
     patience_seconds: float,
 ) -> dns.message.Message | None:
     """What a nameserver of this host answers in that time, or None."""
@@ -235,10 +235,10 @@ async def _try(
                     return message
             with await connected(server.address, server.port) as sock:
                 return await by_stream(trio.SocketStream(sock), query, reach, unwatched)
-        except Unobtainable as trouble:
+        except LocalFailure as trouble:
             if trouble.reason is UnknownReason.LOCAL_RESOURCES:
                 raise
-        except (Failed, OSError):
+        except (TargetFailure, OSError):
             return None
     return None
 
@@ -252,7 +252,7 @@ def _name(host: str) -> dns.name.Name:
     try:
         return dns.name.from_text(host)
     except dns.exception.DNSException:
-        raise Failed(FailureClass.DNS_ERROR) from None
+        raise TargetFailure(FailureClass.DNS_ERROR) from None
 
 
 def _is_address(text: str) -> bool:
@@ -263,7 +263,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-async def _values(message: dns.message.Message, kind: str, reach: Reach) -> list[str]:
+async def _values(message: dns.message.Message, kind: str, reach: Egress) -> list[str]:
     if sum(len(records) for records in message.answer) > RECORDS_ON_LOOP_MOST:
         return await reach.in_thread_alone(partial(_read_values, message, kind))
     return _read_values(message, kind)

@@ -7,17 +7,17 @@ import trio
 from cryptography import x509
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Facts
-from ..check.credentials import TLS, TLS_SKIP_VERIFY, Carrier, demanded_secret
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.condition_evaluation import MISSING, ProbeValues
+from ..check.credentials import TLS, TLS_SKIP_VERIFY, CredentialEncoding, demanded_secret
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import BadTarget, read_host, read_host_port
-from ..net.egress import Reach
-from ..net.grpc_unary import Call, Stream, call
-from ..net.tls_contexts import Identity, expires_at_us
+from ..net.egress import Egress
+from ..net.grpc_unary import Stream, UnaryCall, call
+from ..net.tls_contexts import ClientCertificate, expires_at_us
 
 PATH = "/grpc.health.v1.Health/Check"
 ALPN = ("h2",)
@@ -35,21 +35,21 @@ _CLASSES = {
 }
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     faults = []
     try:
         if config.get("authority"):
             _server_name(str(config["authority"]))
     except BadTarget as bad:
-        faults.append(Fault("config.authority", str(bad)))
+        faults.append(SpecFault("config.authority", str(bad)))
     certificate, key = config.get("client_cert"), config.get("client_key_ref")
     if certificate and not _is_certificate(str(certificate)):
-        faults.append(Fault("config.client_cert", "is no certificate in PEM"))
+        faults.append(SpecFault("config.client_cert", "is no certificate in PEM"))
     if bool(certificate) != bool(key):
         missing = "client_key_ref" if certificate else "client_cert"
-        faults.append(Fault(f"config.{missing}", "is required: a key and its certificate"))
+        faults.append(SpecFault(f"config.{missing}", "is required: a key and its certificate"))
     elif certificate and not config.get("tls"):
-        faults.append(Fault("config.tls", "is required beside client_cert"))
+        faults.append(SpecFault("config.tls", "is required beside client_cert"))
     return faults
 
 
@@ -88,13 +88,13 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     host, port = read_host_port(check.target)
     authority = check.text("authority") or _spelled(host, port)
     identity = None
     if check.text("client_cert"):
-        key = demanded_secret(check, "client_key", Carrier.COUNTED)
-        identity = Identity(check.text("client_cert"), key)
+        key = demanded_secret(check, "client_key", CredentialEncoding.COUNTED)
+        identity = ClientCertificate(check.text("client_cert"), key)
     connection = await reach.dial(host, port, watch)
     stream: Stream = connection.stream
     ends_at = None
@@ -109,7 +109,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
                 identity=identity,
             )
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
-        request = Call(
+        request = UnaryCall(
             scheme="https" if check.flag("tls") else "http",
             authority=authority,
             path=PATH,
@@ -120,10 +120,14 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         status, message = await call(stream, request, watch)
     finally:
         connection.stream.socket.close()
-    return _seen(check, Facts(connected=True, ip=connection.address), status, message, ends_at)
+    return _seen(
+        check, ProbeValues(connected=True, ip=connection.address), status, message, ends_at
+    )
 
 
-def _seen(check: Check, facts: Facts, status: int, message: bytes, ends_at: int | None) -> Seen:
+def _seen(
+    check: Check, facts: ProbeValues, status: int, message: bytes, ends_at: int | None
+) -> Observation:
     failure = None
     facts.status, facts.result = status, MISSING
     if status == 0:
@@ -134,8 +138,8 @@ def _seen(check: Check, facts: Facts, status: int, message: bytes, ends_at: int 
         failure = _CLASSES.get(status, FailureClass.CONDITION_FAILED)
         # A condition on the status may want just what is a failure otherwise.
         if not check.wants("STATUS"):
-            raise Failed(failure, status)
-    return Seen(facts, code=status, failure=failure, cert_ends_at=ends_at)
+            raise TargetFailure(failure, status)
+    return Observation(facts, code=status, failure=failure, cert_ends_at=ends_at)
 
 
 def _timeout_ms() -> int:
@@ -188,9 +192,9 @@ def decoded(message: bytes) -> int:
         elif kind in (1, 5):
             at += 8 if kind == 1 else 4
         else:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     if at > len(message):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return status
 
 
@@ -211,4 +215,4 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if not data[at - 1] & 0x80:
             return number, at
-    raise Failed(FailureClass.PROTOCOL_ERROR)
+    raise TargetFailure(FailureClass.PROTOCOL_ERROR)

@@ -1,50 +1,50 @@
 """HTTP and HTTPS: one request, redirects followed through the guard, conditions or else 2xx."""
 
 from ..check.check import Check
-from ..check.condition_evaluation import Facts
+from ..check.condition_evaluation import ProbeValues
 from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS_SKIP_VERIFY,
     TOKEN_REF,
-    Carrier,
+    CredentialEncoding,
     basic_authorization,
     basic_faults,
     demanded_secret,
     password_faults,
     username,
 )
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.monitor_spec import (
     BODY_LONGEST,
     CREDENTIAL_HEADERS,
     Config,
-    Fault,
     Field,
     FieldType,
     MonitorType,
     Spec,
+    SpecFault,
     TargetForm,
 )
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import read_url
-from ..net.egress import Reach
-from ..net.http_client import REDIRECTS_MOST, Request, Version, fetch
+from ..net.egress import Egress
+from ..net.http_client import REDIRECTS_MOST, HttpRequest, Version, fetch
 from ..net.resolver import Family
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     """What the authentication mode asks for."""
     mode = config.get("auth_mode")
     faults = [*basic_faults(config), *password_faults(config)]
     if mode == "bearer" and not config.get("token_ref"):
-        faults.append(Fault("config.token_ref", "is required when auth_mode is bearer"))
+        faults.append(SpecFault("config.token_ref", "is required when auth_mode is bearer"))
     headers = config.get("headers")
     named = {str(name).lower() for name in headers} if isinstance(headers, dict) else set()
     if mode in ("basic", "bearer") and "authorization" in named:
-        faults.append(Fault("config.headers", "must not set authorization beside auth_mode"))
+        faults.append(SpecFault("config.headers", "must not set authorization beside auth_mode"))
     return faults
 
 
@@ -108,12 +108,12 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     request = _request(check)
     response = await fetch(reach, request, watch)
     if request.keep_body and not response.whole:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
-    facts = Facts(
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
+    facts = ProbeValues(
         connected=True,
         status=response.status,
         body=response.text if request.keep_body else None,
@@ -121,7 +121,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         ip=response.address,
     )
     good = 200 <= response.status <= 299
-    return Seen(
+    return Observation(
         facts,
         code=response.status,
         failure=None if good else FailureClass.HTTP_STATUS,
@@ -129,21 +129,21 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     )
 
 
-def _request(check: Check) -> Request:
+def _request(check: Check) -> HttpRequest:
     given = check.config.get("headers")
     headers = [(str(n), str(v)) for n, v in given.items()] if isinstance(given, dict) else []
     secrets = set(CREDENTIAL_HEADERS)
     mode = check.text("auth_mode")
     credential = ""
     if mode == "basic":
-        credential = demanded_secret(check, "password", Carrier.BASIC)
+        credential = demanded_secret(check, "password", CredentialEncoding.BASIC)
         headers.append(("authorization", basic_authorization(check)))
     elif mode == "bearer":
-        credential = demanded_secret(check, "token", Carrier.HEADER)
+        credential = demanded_secret(check, "token", CredentialEncoding.HEADER)
         headers.append(("authorization", f"Bearer {credential}"))
     body = check.text("body")
     values = [credential, *(v for n, v in headers if n.lower() in secrets)]
-    return Request(
+    return HttpRequest(
         method=check.method,
         url=read_url(check.target),
         headers=headers,

@@ -10,13 +10,13 @@ from time import perf_counter_ns
 import trio
 
 from ..check.check import Check
-from ..check.condition_evaluation import Facts
-from ..check.failure import Failed
+from ..check.condition_evaluation import ProbeValues
+from ..check.failure import TargetFailure
 from ..check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
-from ..net.egress import Reach
+from ..check.result import FailureClass, ProbePhase
+from ..net.egress import Egress
 from ..net.icmp_echo import Echo
 
 COUNT_MOST = 20
@@ -56,10 +56,10 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     count, max_loss = _number(check, "count") or 1, _number(check, "max_loss")
     with await reach.dial_echo(check.host, watch) as echo:
-        watch.begin(Phase.FIRST_BYTE)
+        watch.begin(ProbePhase.FIRST_BYTE)
         tally = await _converse(echo, count, watch)
     lost = count - len(tally.round_trips_us)
     failure = None
@@ -67,9 +67,9 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         failure = FailureClass.CONNECT_ERROR if tally.refused else FailureClass.TIMEOUT
     # A condition on the loss may want just what is a failure otherwise.
     if failure and not (check.wants("RESULT") or check.wants("CONNECTED")):
-        raise Failed(failure)
-    facts = Facts(connected=lost < count, ip=echo.address, result=100 * lost / count)
-    return Seen(facts, failure=failure, took_us=tally.mean_us())
+        raise TargetFailure(failure)
+    facts = ProbeValues(connected=lost < count, ip=echo.address, result=100 * lost / count)
+    return Observation(facts, failure=failure, took_us=tally.mean_us())
 
 
 @dataclass(slots=True)

@@ -9,27 +9,27 @@ import math
 import trio
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Facts
+from ..check.condition_evaluation import MISSING, ProbeValues
 from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS,
     TLS_SKIP_VERIFY,
-    Carrier,
+    CredentialEncoding,
     password_faults,
     secret,
 )
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.number_parser import read_numeral
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
-from ..net.dial import Connection
-from ..net.egress import Reach
-from ..net.mysql_session import SSL, UNKNOWN_VARIABLE, Session, Value
+from ..net.dial import DialedConnection
+from ..net.egress import Egress
+from ..net.mysql_session import SSL, UNKNOWN_VARIABLE, MysqlSession, Value
 from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
@@ -39,7 +39,7 @@ DEFAULT_QUERY = "SELECT 1"
 _NUMBERS = frozenset({0, 1, 2, 3, 4, 5, 8, 9, 13, 246})
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     return password_faults(config)
 
 
@@ -68,8 +68,8 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
-    password = secret(check, "password", Carrier.TERMINATED)
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    password = secret(check, "password", CredentialEncoding.TERMINATED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     try:
@@ -78,7 +78,7 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         try:
             await _guard(session, mariadb=mariadb)
             value = await session.first_value(check.text("query") or DEFAULT_QUERY)
-        except Failed as failed:
+        except TargetFailure as failed:
             if failed.code is None:
                 raise
             # The server said no and still listens.
@@ -88,8 +88,8 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
             raise refused
     finally:
         connection.stream.socket.close()
-    return Seen(
-        Facts(connected=True, ip=connection.address, result=_result(value)),
+    return Observation(
+        ProbeValues(connected=True, ip=connection.address, result=_result(value)),
         failure=FailureClass.CONDITION_FAILED if value is None else None,
         cert_ends_at=session.cert_ends_at,
     )
@@ -97,34 +97,34 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
 
 async def _open(
     check: Check,
-    reach: Reach,
-    connection: Connection,
+    reach: Egress,
+    connection: DialedConnection,
     host: str,
     password: str,
     watch: Stopwatch,
-) -> tuple[Session, bool]:
+) -> tuple[MysqlSession, bool]:
     """A session that is logged in, and whether it is MariaDB's. Where TLS is asked for, nothing is
     said without it.
     """
     tls = check.flag("tls")
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     reader = Reader(connection.stream, watch, CONVERSATION_BYTES_MOST, greedy=not tls)
-    session = Session(reader)
+    session = MysqlSession(reader)
     greeting = await session.greeting()
     if tls:
         if not greeting.capabilities & SSL:
-            raise Failed(FailureClass.TLS_ERROR)
+            raise TargetFailure(FailureClass.TLS_ERROR)
         await session.ask_for_tls()
         verify = not check.flag("tls_skip_verify")
         wrapped = await reach.encrypt(connection, host, watch, verify=verify)
         reader = Reader(wrapped, watch, CONVERSATION_BYTES_MOST, greedy=True)
         ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
-        session = Session(reader, encrypted=True, number=session.number, cert_ends_at=ends_at)
+        session = MysqlSession(reader, encrypted=True, number=session.number, cert_ends_at=ends_at)
     await session.log_in(greeting, check.text("username"), check.text("database"), password)
     return session, "MariaDB" in greeting.version
 
 
-async def _guard(session: Session, *, mariadb: bool) -> None:
+async def _guard(session: MysqlSession, *, mariadb: bool) -> None:
     """Before a statement of others: one row, a bounded time, and nothing that changes."""
     limit = "SET sql_select_limit = 1"
     left = trio.current_effective_deadline() - trio.current_time()
@@ -134,7 +134,7 @@ async def _guard(session: Session, *, mariadb: bool) -> None:
         bound = f"max_statement_time = {milliseconds / 1_000:.3f}"
     try:
         await session.command(f"{limit}, {bound}")
-    except Failed as failed:
+    except TargetFailure as failed:
         if failed.code != UNKNOWN_VARIABLE:
             raise
         # Servers before 5.7, and some that only speak the protocol, have no such bound.
@@ -153,4 +153,4 @@ def _result(value: Value | None) -> object:
     try:
         return read_numeral(value.text)
     except ValueError:
-        raise Failed(FailureClass.PROTOCOL_ERROR) from None
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None

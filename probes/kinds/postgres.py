@@ -9,26 +9,26 @@ import math
 import trio
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Facts
+from ..check.condition_evaluation import MISSING, ProbeValues
 from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS_SKIP_VERIFY,
-    Carrier,
+    CredentialEncoding,
     password_faults,
     secret,
 )
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.number_parser import read_numeral
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
-from ..net.dial import Connection
-from ..net.egress import Reach
-from ..net.postgres_session import Row, Session
+from ..net.dial import DialedConnection
+from ..net.egress import Egress
+from ..net.postgres_session import PostgresSession, Row
 from ..net.starttls import SSL_REQUEST
 from ..net.tls_contexts import expires_at_us
 
@@ -40,10 +40,10 @@ _NUMBERS = frozenset({20, 21, 23, 26, 700, 701, 1_700})
 _TRUTH = 16
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     faults = password_faults(config)
     if config.get("sslmode") == "verify-full" and config.get("tls_skip_verify"):
-        faults.append(Fault("config.tls_skip_verify", "contradicts the sslmode verify-full"))
+        faults.append(SpecFault("config.tls_skip_verify", "contradicts the sslmode verify-full"))
     return faults
 
 
@@ -78,8 +78,8 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
-    password = secret(check, "password", Carrier.TERMINATED)
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    password = secret(check, "password", CredentialEncoding.TERMINATED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     try:
@@ -90,37 +90,37 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         await session.end()
     finally:
         connection.stream.socket.close()
-    return Seen(
-        Facts(connected=True, ip=connection.address, result=_result(row)),
+    return Observation(
+        ProbeValues(connected=True, ip=connection.address, result=_result(row)),
         failure=FailureClass.CONDITION_FAILED if row is None else None,
         cert_ends_at=session.cert_ends_at,
     )
 
 
 async def _open(
-    check: Check, reach: Reach, connection: Connection, host: str, watch: Stopwatch
-) -> Session:
+    check: Check, reach: Egress, connection: DialedConnection, host: str, watch: Stopwatch
+) -> PostgresSession:
     """Before a word about who we are. Plain only where that, or either, is what was asked for."""
     mode = check.text("sslmode")
     stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = connection.stream
     encrypted, ends_at = False, None
     if mode != "disable":
         reader = Reader(stream, watch, 1)
-        watch.begin(Phase.TLS)
+        watch.begin(ProbePhase.TLS)
         await reader.send(SSL_REQUEST)
         said = await reader.exactly(1)
         if said not in (b"S", b"N"):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         if said == b"S":
             verify = mode == "verify-full"
             stream = wrapped = await reach.encrypt(connection, host, watch, verify=verify)
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
             encrypted = True
         elif mode != "prefer":
-            raise Failed(FailureClass.TLS_ERROR)
-    watch.begin(Phase.FIRST_BYTE)
+            raise TargetFailure(FailureClass.TLS_ERROR)
+    watch.begin(ProbePhase.FIRST_BYTE)
     reader = Reader(stream, watch, CONVERSATION_BYTES_MOST, greedy=True)
-    return Session(reader, reach, encrypted, ends_at)
+    return PostgresSession(reader, reach, encrypted, ends_at)
 
 
 def _guard() -> str:
@@ -145,4 +145,4 @@ def _result(row: Row | None) -> object:
     try:
         return read_numeral(row.text)
     except ValueError:
-        raise Failed(FailureClass.PROTOCOL_ERROR) from None
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Every, Facts
+from ..check.condition_evaluation import MISSING, AllOf, ProbeValues
 from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
@@ -20,15 +20,15 @@ from ..check.credentials import (
     password_faults,
     username,
 )
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.number_parser import read_numeral
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import Url, read_url
-from ..net.egress import Reach
-from ..net.http_client import Request, Response, fetch
+from ..net.egress import Egress
+from ..net.http_client import HttpRequest, HttpResponse, fetch
 
 QUERY_LONGEST = 1_024
 # Each condition looks at each of them on the event loop: more is a query to be aggregated.
@@ -40,12 +40,12 @@ API_PATH = "/api/v1/query"
 _DENIED = frozenset({401, 403})
 
 
-def _rule(target: str, config: Config) -> list[Fault]:
+def _rule(target: str, config: Config) -> list[SpecFault]:
     faults = []
     if "?" in target:
-        faults.append(Fault("target", "is the base address of the server, without a query"))
+        faults.append(SpecFault("target", "is the base address of the server, without a query"))
     if not str(config.get("query", "")).strip():
-        faults.append(Fault("config.query", "is required"))
+        faults.append(SpecFault("config.query", "is required"))
     return [*faults, *basic_faults(config), *password_faults(config)]
 
 
@@ -79,24 +79,24 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     response = await fetch(reach, _request(check), watch)
     result = _result(response)
-    return Seen(
-        Facts(connected=True, ip=response.address, result=result),
+    return Observation(
+        ProbeValues(connected=True, ip=response.address, result=result),
         code=response.status,
-        failure=FailureClass.CONDITION_FAILED if result == Every() else None,
+        failure=FailureClass.CONDITION_FAILED if result == AllOf() else None,
         cert_ends_at=response.cert_ends_at,
     )
 
 
-def _request(check: Check) -> Request:
+def _request(check: Check) -> HttpRequest:
     headers: list[tuple[str, str]] = []
     if check.text("auth_mode") == "basic" and check.text("username"):
         headers.append(("authorization", basic_authorization(check)))
     # The server gives up when we do, rather than working for nobody.
     asked = {"query": check.text("query"), "timeout": f"{check.timeout_seconds}s"}
-    return Request(
+    return HttpRequest(
         # GET, so that a redirect keeps the query. Nothing between may answer from memory.
         method="GET",
         url=_url(read_url(check.target), asked),
@@ -129,21 +129,21 @@ class _Series(msgspec.Struct):
     values: list[tuple[float, str]] | None = None
 
 
-def _result(response: Response) -> object:
+def _result(response: HttpResponse) -> object:
     """Text, a number, or `Every` of the samples; warnings of the server change nothing."""
     if response.status in _DENIED:
-        raise Failed(FailureClass.AUTH_FAILED, response.status)
+        raise TargetFailure(FailureClass.AUTH_FAILED, response.status)
     if not 200 <= response.status <= 299:
-        raise Failed(FailureClass.HTTP_STATUS, response.status)
+        raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
     if not response.whole:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
     try:
         answer = msgspec.json.decode(response.body, type=_Answer)
         if answer.status != "success" or answer.data is None:
-            raise Failed(FailureClass.PROTOCOL_ERROR, response.status)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR, response.status)
         return _read(answer.data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Failed(FailureClass.PROTOCOL_ERROR, response.status) from error
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, response.status) from error
 
 
 def _read(data: _Data) -> object:
@@ -155,13 +155,13 @@ def _read(data: _Data) -> object:
         raise ValueError("a result of a kind that we do not know")
     raw = bytes(data.result)
     if raw.count(b"[") + raw.count(b"{") > PARTS_MOST:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
     found: list[object] = []
     for value in _values(msgspec.json.decode(raw, type=list[_Series])):
         found.append(value)
         if len(found) > VALUES_MOST:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
-    return found[0] if len(found) == 1 else Every(found)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
+    return found[0] if len(found) == 1 else AllOf(found)
 
 
 def _values(series: list[_Series]) -> Iterator[object]:

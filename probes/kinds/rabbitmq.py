@@ -9,28 +9,28 @@ from urllib.parse import quote
 import msgspec
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Facts
+from ..check.condition_evaluation import MISSING, ProbeValues
 from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS,
     TLS_SKIP_VERIFY,
-    Carrier,
+    CredentialEncoding,
     basic_authorization,
     demanded_secret,
     has_password,
     password_faults,
 )
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import Url, read_host_port
-from ..net.amqp_session import Session
+from ..net.amqp_session import AmqpSession
 from ..net.bounded_reader import Reader
-from ..net.egress import Reach
-from ..net.http_client import Request, Response, fetch
+from ..net.egress import Egress
+from ..net.http_client import HttpRequest, HttpResponse, fetch
 from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
@@ -42,15 +42,15 @@ _STANDING = frozenset({"down", "crashed", "stopped", "minority", "terminated"})
 _DENIED = frozenset({401, 403})
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     faults = password_faults(config)
     if not has_password(config):
-        faults.append(Fault("config.password", "or password_ref is required"))
+        faults.append(SpecFault("config.password", "or password_ref is required"))
     if config.get("mode") == "management" and ":" in str(config.get("username", "")):
-        faults.append(Fault("config.username", "must not hold a colon in mode management"))
+        faults.append(SpecFault("config.username", "must not hold a colon in mode management"))
     for name in ("vhost", "queue"):
         if len(str(config.get(name, "")).encode()) > NAME_BYTES_MOST:
-            faults.append(Fault(f"config.{name}", f"is longer than {NAME_BYTES_MOST} bytes"))
+            faults.append(SpecFault(f"config.{name}", f"is longer than {NAME_BYTES_MOST} bytes"))
     return faults
 
 
@@ -90,14 +90,14 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     if check.text("mode") == "management":
         return await _by_management(check, reach, watch)
     return await _by_amqp(check, reach, watch)
 
 
-async def _by_amqp(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
-    password = demanded_secret(check, "password", Carrier.TERMINATED)
+async def _by_amqp(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    password = demanded_secret(check, "password", CredentialEncoding.TERMINATED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     ends_at = None
@@ -108,8 +108,8 @@ async def _by_amqp(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
             wrapped = await reach.encrypt(connection, host, watch, verify=verify)
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
             reader = Reader(wrapped, watch, CONVERSATION_BYTES_MOST, greedy=True)
-        watch.begin(Phase.FIRST_BYTE)
-        session = Session(reader)
+        watch.begin(ProbePhase.FIRST_BYTE)
+        session = AmqpSession(reader)
         vhost = check.text("vhost") or DEFAULT_VHOST
         await session.log_in(check.text("username"), password, vhost)
         queue = check.text("queue")
@@ -117,13 +117,13 @@ async def _by_amqp(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         await session.close()
     finally:
         connection.stream.socket.close()
-    facts = Facts(connected=True, ip=connection.address, result=result)
-    return Seen(facts, cert_ends_at=ends_at)
+    facts = ProbeValues(connected=True, ip=connection.address, result=result)
+    return Observation(facts, cert_ends_at=ends_at)
 
 
-async def _by_management(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def _by_management(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     host, port = read_host_port(check.target)
-    request = Request(
+    request = HttpRequest(
         method="GET",
         url=Url("https" if check.flag("tls") else "http", host, port, _path(check)),
         headers=[("authorization", basic_authorization(check))],
@@ -137,8 +137,8 @@ async def _by_management(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     stands = told.state in _STANDING
     counts = told if check.text("queue") else told.queue_totals
     ready = counts.messages_ready if isinstance(counts, _Counts) and not stands else None
-    return Seen(
-        Facts(
+    return Observation(
+        ProbeValues(
             connected=True,
             ip=response.address,
             # The statistics are some seconds behind: a new queue has no number yet.
@@ -170,14 +170,14 @@ class _Told(_Counts):
     queue_totals: _Counts | list[None] | None = None
 
 
-def _read(response: Response) -> _Told:
+def _read(response: HttpResponse) -> _Told:
     if response.status in _DENIED:
-        raise Failed(FailureClass.AUTH_FAILED, response.status)
+        raise TargetFailure(FailureClass.AUTH_FAILED, response.status)
     if not 200 <= response.status <= 299:
-        raise Failed(FailureClass.HTTP_STATUS, response.status)
+        raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
     if not response.whole:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
     try:
         return msgspec.json.decode(response.body, type=_Told)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise Failed(FailureClass.PROTOCOL_ERROR, response.status) from error
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, response.status) from error

@@ -5,26 +5,26 @@ their arguments with their lengths, so that no value can become a command.
 """
 
 from ..check.check import Check
-from ..check.condition_evaluation import Facts
+from ..check.condition_evaluation import ProbeValues
 from ..check.credentials import (
     PASSWORD,
     PASSWORD_REF,
     TLS,
     TLS_SKIP_VERIFY,
-    Carrier,
+    CredentialEncoding,
     has_password,
     password_faults,
     secret,
     username,
 )
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.bounded_reader import Reader
-from ..net.egress import Reach
+from ..net.egress import Egress
 from ..net.tls_contexts import expires_at_us
 
 REPLY_BYTES_MOST = 64 * 1024
@@ -35,9 +35,9 @@ _REFUSALS = (b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR invalid passwo
 Reply = str | None
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     if config.get("username") and not has_password(config):
-        return [Fault("config.password", "or password_ref is required beside username")]
+        return [SpecFault("config.password", "or password_ref is required beside username")]
     return password_faults(config)
 
 
@@ -68,8 +68,8 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
-    password = secret(check, "password", Carrier.COUNTED)
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    password = secret(check, "password", CredentialEncoding.COUNTED)
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     ends_at = None
@@ -81,12 +81,12 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
             reader = Reader(wrapped, watch, REPLY_BYTES_MOST)
         else:
             reader = Reader(connection.stream, watch, REPLY_BYTES_MOST)
-        watch.begin(Phase.FIRST_BYTE)
+        watch.begin(ProbePhase.FIRST_BYTE)
         result = await _converse(reader, check, password)
     finally:
         connection.stream.socket.close()
-    facts = Facts(connected=True, ip=connection.address, result=result)
-    return Seen(facts, cert_ends_at=ends_at)
+    facts = ProbeValues(connected=True, ip=connection.address, result=result)
+    return Observation(facts, cert_ends_at=ends_at)
 
 
 async def _converse(reader: Reader, check: Check, password: str) -> object:
@@ -111,7 +111,7 @@ async def _ask(reader: Reader, *words: str, wanted: str | None = None) -> Reply:
     await reader.send(b"".join(parts))
     reply = await _reply(reader)
     if wanted is not None and reply != wanted:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return reply
 
 
@@ -123,12 +123,12 @@ async def _reply(reader: Reader) -> Reply:
         return rest.decode("utf-8", "replace")
     if kind == b"-":
         refused = rest.startswith(_REFUSALS)
-        raise Failed(FailureClass.AUTH_FAILED if refused else FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.AUTH_FAILED if refused else FailureClass.PROTOCOL_ERROR)
     if kind == b"$" and rest == b"-1":
         return None
     if kind != b"$" or not rest.isdigit() or len(rest) > 10:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     value = await reader.exactly(int(rest) + 2)
     if not value.endswith(b"\r\n"):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return value[:-2].decode("utf-8", "replace")

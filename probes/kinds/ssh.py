@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..check.check import Check
-from ..check.condition_evaluation import Facts
-from ..check.credentials import PASSWORD_REF, Carrier, demanded_secret, username
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.condition_evaluation import ProbeValues
+from ..check.credentials import PASSWORD_REF, CredentialEncoding, demanded_secret, username
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.asyncio_thread import on_asyncio
 from ..net.bounded_reader import Reader
-from ..net.egress import Reach
+from ..net.egress import Egress
 
 if TYPE_CHECKING:
-    from ..net.ssh_session import Answer
+    from ..net.ssh_session import SshResult
 
 COMMAND_LONGEST = 4_096
 # What a server may say before its version (RFC 4253, 4.2), and how long it may pause there: a
@@ -48,22 +48,22 @@ _COOKIE_BYTES = 16
 _PIN = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     faults = []
     pin = config.get("host_key_sha256")
     if pin and not _PIN.fullmatch(str(pin)):
         said = "is a fingerprint as ssh-keygen -l spells it: SHA256: and 43 characters"
-        faults.append(Fault("config.host_key_sha256", said))
+        faults.append(SpecFault("config.host_key_sha256", said))
     password, key = config.get("password_ref"), config.get("private_key_ref")
     if password and key:
-        faults.append(Fault("config.password_ref", "must not be given beside private_key_ref"))
+        faults.append(SpecFault("config.password_ref", "must not be given beside private_key_ref"))
     if config.get("username") and not (password or key):
         said = "or private_key_ref is required beside username"
-        faults.append(Fault("config.password_ref", said))
+        faults.append(SpecFault("config.password_ref", said))
     if not config.get("username"):
         for name in ("password_ref", "private_key_ref", "command"):
             if config.get(name):
-                faults.append(Fault("config.username", f"is required beside {name}"))
+                faults.append(SpecFault("config.username", f"is required beside {name}"))
                 break
     return faults
 
@@ -98,26 +98,26 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
-    facts = Facts(connected=True)
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
+    facts = ProbeValues(connected=True)
     if not check.text("username") and not check.text("host_key_sha256"):
         facts.result = await _greet(check, reach, watch, facts)
-        return Seen(facts)
+        return Observation(facts)
     answer = await _enter(check, reach, watch, facts)
     facts.result = answer.version
     if not check.text("command"):
-        return Seen(facts)
+        return Observation(facts)
     # As a shell's command substitution: the last line breaks are no part of what was said.
     facts.result = answer.output.decode("utf-8", "replace").rstrip("\r\n")
     facts.status = answer.status
     failure = None if answer.status == 0 else FailureClass.CONDITION_FAILED
-    return Seen(facts, code=answer.status, failure=failure)
+    return Observation(facts, code=answer.status, failure=failure)
 
 
 # The version.
 
 
-async def _greet(check: Check, reach: Reach, watch: Stopwatch, facts: Facts) -> str:
+async def _greet(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValues) -> str:
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     facts.ip = connection.address
@@ -129,7 +129,7 @@ async def _greet(check: Check, reach: Reach, watch: Stopwatch, facts: Facts) -> 
 
 
 async def _version(reader: Reader, watch: Stopwatch) -> bytes:
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     # Said at once: a server that waits for its client is no SSH server, and shows it now.
     await reader.send(OUR_VERSION)
     line = await reader.line()
@@ -138,14 +138,14 @@ async def _version(reader: Reader, watch: Stopwatch) -> bytes:
             line = await reader.line()
     good = line.startswith((b"SSH-2.0-", b"SSH-1.99-")) and len(line) <= VERSION_BYTES_MOST
     if quiet.cancelled_caught or not good:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return line
 
 
 # What needs the protocol.
 
 
-async def _enter(check: Check, reach: Reach, watch: Stopwatch, facts: Facts) -> "Answer":
+async def _enter(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValues) -> "SshResult":
     """By the kind of host key that is the pinned one; else `auth_failed`: whoever answers does not
     prove to be the server that is meant.
     """
@@ -161,11 +161,11 @@ async def _enter(check: Check, reach: Reach, watch: Stopwatch, facts: Facts) -> 
             if answer is not None:
                 break
     if answer is None:
-        raise Failed(FailureClass.AUTH_FAILED)
+        raise TargetFailure(FailureClass.AUTH_FAILED)
     return answer
 
 
-async def _kinds_of_server(check: Check, reach: Reach, watch: Stopwatch) -> list[list[str]]:
+async def _kinds_of_server(check: Check, reach: Egress, watch: Stopwatch) -> list[list[str]]:
     """The kinds of host key that it has, in our order: what it offers before it knows of ours."""
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
@@ -183,30 +183,30 @@ def offered_host_keys(packet: bytes) -> set[str]:
     """The second list of a KEXINIT (RFC 4253, 7.1), behind the length of the padding."""
     at = 2 + _COOKIE_BYTES
     if packet[1:2] != bytes([_KEXINIT]):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     names = b""
     for _ in range(2):
         length = int.from_bytes(packet[at : at + 4], "big")
         names = packet[at + 4 : at + 4 + length]
         at += 4 + length
     if at > len(packet):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return set(names.decode("ascii", "replace").split(","))
 
 
 async def _attempt(
     check: Check,
-    reach: Reach,
+    reach: Egress,
     watch: Stopwatch,
-    facts: Facts,
+    facts: ProbeValues,
     algorithms: list[str],
     secrets: tuple[str, str],
-) -> "Answer | None":
+) -> "SshResult | None":
     """The answer; None where another key than the pinned one was shown."""
     host, port = read_host_port(check.target)
     pin, user = check.text("host_key_sha256"), check.text("username")
 
-    async def work(sock: socket.socket) -> "Answer | None":
+    async def work(sock: socket.socket) -> "SshResult | None":
         # On the thread of asyncio: loading it takes a third of a second.
         from ..net import ssh_session
 
@@ -217,7 +217,7 @@ async def _attempt(
 
     connection = await reach.dial(host, port, watch)
     facts.ip = connection.address
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     answer = await on_asyncio(socket.socket(fileno=connection.stream.socket.detach()), work)
     watch.done()
     return answer
@@ -226,7 +226,7 @@ async def _attempt(
 def _secrets(check: Check) -> tuple[str, str]:
     """The password and the private key, of which at most one is configured."""
     if check.text("password_ref"):
-        return demanded_secret(check, "password", Carrier.COUNTED), ""
+        return demanded_secret(check, "password", CredentialEncoding.COUNTED), ""
     if check.text("private_key_ref"):
-        return "", demanded_secret(check, "private_key", Carrier.COUNTED)
+        return "", demanded_secret(check, "private_key", CredentialEncoding.COUNTED)
     return "", ""

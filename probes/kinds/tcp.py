@@ -3,14 +3,14 @@
 import trio
 
 from ..check.check import Check
-from ..check.condition_evaluation import Facts
-from ..check.failure import Failed
+from ..check.condition_evaluation import ProbeValues
+from ..check.failure import TargetFailure
 from ..check.monitor_spec import BODY_LONGEST, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
-from ..net.egress import Reach
+from ..net.egress import Egress
 from ..net.resolver import Family
 from .condition_worker import judged
 
@@ -44,11 +44,11 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     host, port = read_host_port(check.target)
     family = Family(check.text("ip_family") or Family.ANY)
     connection = await reach.dial(host, port, watch, family)
-    facts = Facts(connected=True, ip=connection.address)
+    facts = ProbeValues(connected=True, ip=connection.address)
     try:
         send = check.text("send")
         if send:
@@ -56,19 +56,19 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
         if check.wants("BODY"):
             facts.body = await _listen(connection.stream, check, facts, watch, reach)
     except trio.BrokenResourceError as error:
-        raise Failed(FailureClass.CONNECT_ERROR) from error
+        raise TargetFailure(FailureClass.CONNECT_ERROR) from error
     finally:
         connection.stream.socket.close()
-    return Seen(facts)
+    return Observation(facts)
 
 
 async def _listen(
-    stream: trio.SocketStream, check: Check, facts: Facts, watch: Stopwatch, reach: Reach
+    stream: trio.SocketStream, check: Check, facts: ProbeValues, watch: Stopwatch, reach: Egress
 ) -> str:
     """What came until the conditions held, the peer closed, or it fell silent."""
     received = b""
     tries = 0
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     while True:
         patience = QUIET_SECONDS if received else float("inf")
         with trio.move_on_after(patience) as quiet:
@@ -78,7 +78,7 @@ async def _listen(
             break
         received += piece
         if len(received) > RECEIVED_BYTES_MOST:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
         tries += 1
         if tries <= TRIES_MOST and await _hold(check, facts, received, watch, reach):
             break
@@ -86,9 +86,9 @@ async def _listen(
 
 
 async def _hold(
-    check: Check, facts: Facts, received: bytes, watch: Stopwatch, reach: Reach
+    check: Check, facts: ProbeValues, received: bytes, watch: Stopwatch, reach: Egress
 ) -> bool:
-    tried = Facts(
+    tried = ProbeValues(
         connected=True,
         ip=facts.ip,
         response_time_ms=watch.elapsed_ms(),

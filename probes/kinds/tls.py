@@ -5,14 +5,14 @@ trust, and none takes it away. Conditions replace only the bound of `warn_days`.
 """
 
 from ..check.check import Check
-from ..check.condition_evaluation import Facts
-from ..check.failure import Failed
-from ..check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ..check.observation import Seen
+from ..check.condition_evaluation import ProbeValues
+from ..check.failure import TargetFailure
+from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import BadTarget, read_host, read_host_port
-from ..net.egress import Reach
+from ..net.egress import Egress
 from ..net.starttls import start_tls
 from ..net.tls_contexts import expires_at_us
 
@@ -21,12 +21,12 @@ WARN_DAYS_MOST = 999
 DAY_US = 86_400_000_000
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     try:
         if config.get("server_name"):
             read_host(str(config["server_name"]))
     except BadTarget as bad:
-        return [Fault("config.server_name", str(bad))]
+        return [SpecFault("config.server_name", str(bad))]
     return []
 
 
@@ -61,14 +61,14 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     host, port = read_host_port(check.target)
     server_name = read_host(check.text("server_name") or host)
     protocol = check.text("starttls") or "none"
     connection = await reach.dial(host, port, watch)
     try:
         if protocol != "none":
-            watch.begin(Phase.FIRST_BYTE)
+            watch.begin(ProbePhase.FIRST_BYTE)
             await start_tls(connection.stream, protocol, watch)
             watch.done()
         alpn = ("postgresql",) if protocol == "postgres" else ()
@@ -77,11 +77,11 @@ async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
     finally:
         connection.stream.socket.close()
     if ends_at is None:
-        raise Failed(FailureClass.TLS_ERROR)
+        raise TargetFailure(FailureClass.TLS_ERROR)
     warn_days = check.config.get("warn_days")
     days = warn_days if isinstance(warn_days, int) else WARN_DAYS
-    return Seen(
-        Facts(connected=True, ip=connection.address),
+    return Observation(
+        ProbeValues(connected=True, ip=connection.address),
         cert_ends_at=ends_at,
         cert_left_us_least=days * DAY_US,
     )

@@ -22,23 +22,23 @@ from trio_websocket import (
 from wsproto.utilities import LocalProtocolError
 
 from ..check.check import Check
-from ..check.condition_evaluation import MISSING, Facts
-from ..check.failure import Failed
+from ..check.condition_evaluation import MISSING, ProbeValues
+from ..check.failure import TargetFailure
 from ..check.monitor_spec import (
     BODY_LONGEST,
     Config,
-    Fault,
     Field,
     FieldType,
     MonitorType,
     Spec,
+    SpecFault,
     TargetForm,
 )
-from ..check.observation import Seen
+from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import Url, read_url
-from ..net.egress import Reach
+from ..net.egress import Egress
 from ..net.tls_contexts import HTTP_ALPN, expires_at_us
 
 # All that a peer may send in one conversation, the handshake included.
@@ -58,14 +58,14 @@ _STUMBLES = (h11.LocalProtocolError, LocalProtocolError, UnicodeDecodeError)
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     faults = []
     if config.get("subprotocol") and not _SUBPROTOCOL.fullmatch(str(config["subprotocol"])):
-        faults.append(Fault("config.subprotocol", "is one name, without spaces or commas"))
+        faults.append(SpecFault("config.subprotocol", "is one name, without spaces or commas"))
     headers = config.get("headers")
     named = [str(name).lower() for name in headers] if isinstance(headers, dict) else []
     if any(name.startswith("sec-websocket-") for name in named):
-        faults.append(Fault("config.headers", "must not set those of the handshake"))
+        faults.append(SpecFault("config.headers", "must not set those of the handshake"))
     return faults
 
 
@@ -101,32 +101,32 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     url = read_url(check.target, SPEC.schemes)
     connection = await reach.dial(url.host, url.port, watch)
-    facts = Facts(connected=True, ip=connection.address)
+    facts = ProbeValues(connected=True, ip=connection.address)
     stream: Stream = connection.stream
     ends_at = None
     try:
         if url.scheme == "wss":
             stream = wrapped = await reach.encrypt(connection, url.host, watch, alpn=HTTP_ALPN)
             ends_at = expires_at_us(wrapped) if check.wants("CERT_EXPIRY") else None
-        watch.begin(Phase.FIRST_BYTE)
+        watch.begin(ProbePhase.FIRST_BYTE)
         guarded = _Guarded(stream, watch)
         message, took_us = await _converse(guarded, check, url, reach.user_agent)
-    except Failed as failed:
+    except TargetFailure as failed:
         if failed.failure is not FailureClass.HTTP_STATUS or not check.wants("STATUS"):
             raise
         # A condition on the status may want just what is a failure otherwise.
         facts.status = failed.code
-        return Seen(facts, code=failed.code, failure=failed.failure, cert_ends_at=ends_at)
+        return Observation(facts, code=failed.code, failure=failed.failure, cert_ends_at=ends_at)
     finally:
         connection.stream.socket.close()
     facts.status = SWITCHED
     if message is not None:
         facts.body = message if isinstance(message, str) else message.decode("utf-8", "replace")
     facts.result = MISSING if facts.body is None else facts.body
-    return Seen(facts, code=SWITCHED, cert_ends_at=ends_at, took_us=took_us)
+    return Observation(facts, code=SWITCHED, cert_ends_at=ends_at, took_us=took_us)
 
 
 async def _converse(
@@ -135,7 +135,7 @@ async def _converse(
     """The message that was waited for, and how long all took but the goodbye. Nothing is raised
     inside the nursery but cancellation, so that no group comes out of it.
     """
-    failed: Failed | None = None
+    failed: TargetFailure | None = None
     message, took_us = None, 0
     async with trio.open_nursery() as nursery:
         try:
@@ -143,7 +143,7 @@ async def _converse(
             message = await _exchange(socket, stream, check)
             took_us = stream.watch.elapsed_us()
             await _close(socket)
-        except Failed as failure:
+        except TargetFailure as failure:
             failed = failure
         nursery.cancel_scope.cancel()
     if failed is not None:
@@ -171,7 +171,7 @@ async def _open(
             max_message_size=RECEIVED_BYTES_MOST,
         )
     if opened is None or (opened.subprotocol or "") != subprotocol:
-        raise stream.failed or Failed(FailureClass.PROTOCOL_ERROR)
+        raise stream.failed or TargetFailure(FailureClass.PROTOCOL_ERROR)
     return opened
 
 
@@ -185,7 +185,7 @@ async def _exchange(
         if send or check.wants("BODY") or check.wants("RESULT"):
             return await socket.get_message()
     except (ConnectionClosed, LocalProtocolError):
-        raise stream.failed or Failed(FailureClass.PROTOCOL_ERROR) from None
+        raise stream.failed or TargetFailure(FailureClass.PROTOCOL_ERROR) from None
     return None
 
 
@@ -194,7 +194,7 @@ async def _close(socket: WebSocketConnection) -> None:
     left = trio.current_effective_deadline() - trio.current_time()
     with (
         trio.move_on_after(max(0.0, min(CLOSE_SECONDS, left / 2))),
-        suppress(Failed, LocalProtocolError),
+        suppress(TargetFailure, LocalProtocolError),
     ):
         await socket.aclose()
 
@@ -216,7 +216,7 @@ class _Starter:
         # server may, or reads as ASCII what is none) and over a ping that comes after our goodbye.
         # Where the conversation is not over by then, it is a `protocol_error` of the peer.
         try:
-            with suppress(Failed, ConnectionRejected, *_STUMBLES):
+            with suppress(TargetFailure, ConnectionRejected, *_STUMBLES):
                 await read()
         finally:
             self._opening.cancel()
@@ -232,7 +232,7 @@ class _Guarded(trio.abc.Stream):
         self.watch = watch
         self._left = RECEIVED_BYTES_MOST
         self._head: bytes | None = b""
-        self.failed: Failed | None = None
+        self.failed: TargetFailure | None = None
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         try:
@@ -273,6 +273,6 @@ class _Guarded(trio.abc.Stream):
         if status != SWITCHED:
             raise self._fail(FailureClass.HTTP_STATUS, status)
 
-    def _fail(self, failure: FailureClass, code: int | None = None) -> Failed:
-        self.failed = Failed(failure, code)
+    def _fail(self, failure: FailureClass, code: int | None = None) -> TargetFailure:
+        self.failed = TargetFailure(failure, code)
         return self.failed

@@ -9,7 +9,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.result import FailureClass
 from .bounded_reader import Reader
 
@@ -31,16 +31,16 @@ Method = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Session:
+class AmqpSession:
     """A conversation on a stream, which stays the caller's to close."""
 
     reader: Reader
 
     async def log_in(self, user: str, password: str, vhost: str) -> None:
-        """`Failed(auth_failed)` where the server wants other credentials, with its reply code."""
+        """Raises `TargetFailure(auth_failed)`, with the reply code, if the server refuses."""
         await self.reader.send(HEADER)
         if _MECHANISM not in _mechanisms(await self._expect(_START)).split():
-            raise Failed(FailureClass.AUTH_FAILED)
+            raise TargetFailure(FailureClass.AUTH_FAILED)
         told = f"\x00{user}\x00{password}".encode()
         await self._send(
             _SESSION,
@@ -53,7 +53,7 @@ class Session:
         )
         tuned = await self._expect(_TUNE)
         if len(tuned) < 8:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         frame_most = int.from_bytes(tuned[2:6], "big") or FRAME_BYTES_MOST
         limits = struct.pack("!HIH", 1, min(frame_most, FRAME_BYTES_MOST), 0)
         await self._send(_SESSION, _TUNE_OK, limits)
@@ -69,12 +69,12 @@ class Session:
         told = await self._expect(_DECLARE_OK)
         at = 1 + told[0] if told else 0
         if len(told) < at + 8 or not told:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         return int.from_bytes(told[at : at + 4], "big")
 
     async def close(self) -> None:
         """In order, where the server still listens; what it says to that changes nothing."""
-        with suppress(Failed):
+        with suppress(TargetFailure):
             await self._send(_SESSION, _CLOSE, struct.pack("!HBHH", 200, 0, 0, 0))
             await self._expect(_CLOSE_OK)
 
@@ -84,29 +84,31 @@ class Session:
             head = await self.reader.exactly(7)
             kind, _, size = struct.unpack("!BHI", head)
             if kind not in (_METHOD, _HEARTBEAT) or size > FRAME_BYTES_MOST:
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             payload = await self.reader.exactly(size + 1)
             if payload[-1] != _END or (kind == _METHOD and size < 4):
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             if kind == _METHOD:
                 break
         method = struct.unpack("!HH", payload[:4])
         if method in (_CLOSE, _CHANNEL_CLOSE):
             await self._refused(method, int.from_bytes(payload[4:6], "big"))
         if method != wanted:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         return payload[4:-1]
 
     async def _refused(self, method: Method, code: int) -> None:
         """Says that we heard it, and fails."""
-        with suppress(Failed):
+        with suppress(TargetFailure):
             if method == _CLOSE:
                 await self._send(_SESSION, _CLOSE_OK)
             else:
                 await self._send(_CHANNEL, _CHANNEL_CLOSE_OK)
                 await self.close()
         denied = code in _DENIED
-        raise Failed(FailureClass.AUTH_FAILED if denied else FailureClass.PROTOCOL_ERROR, code)
+        raise TargetFailure(
+            FailureClass.AUTH_FAILED if denied else FailureClass.PROTOCOL_ERROR, code
+        )
 
     async def _send(self, channel: int, method: Method, *arguments: bytes) -> None:
         payload = struct.pack("!HH", *method) + b"".join(arguments)
@@ -119,7 +121,7 @@ def _mechanisms(start: bytes) -> bytes:
     at = 6 + int.from_bytes(start[2:6], "big")
     length = int.from_bytes(start[at : at + 4], "big")
     if len(start) < at + 4 + length:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return start[at + 4 : at + 4 + length]
 
 

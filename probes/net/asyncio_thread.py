@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from ..check.failure import Unobtainable
+from ..check.failure import LocalFailure
 from ..check.result import UnknownReason
 
 # How long work that was taken back may take to let go of its socket before we stop watching.
@@ -74,7 +74,7 @@ async def on_asyncio(
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """`Unobtainable` where this host has no thread or no descriptors for one."""
+    """`LocalFailure` where this host has no thread or no descriptors for one."""
     with _starting:
         if not _loops:
             started: Future[asyncio.AbstractEventLoop] = Future()
@@ -83,7 +83,7 @@ def _loop() -> asyncio.AbstractEventLoop:
                 thread.start()
                 _loops.append(started.result())
             except (OSError, RuntimeError) as error:
-                raise Unobtainable(UnknownReason.LOCAL_RESOURCES) from error
+                raise LocalFailure(UnknownReason.LOCAL_RESOURCES) from error
         return _loops[0]
 
 

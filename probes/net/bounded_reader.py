@@ -9,7 +9,7 @@ from typing import Union
 
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 
@@ -20,8 +20,8 @@ _CHUNK = 16 * 1024
 class Reader:
     """One conversation on a stream, which stays the caller's to close.
 
-    `Failed` is `connect_error` where the connection broke, `protocol_error` where the peer ended it
-    within what was asked for, `response_too_large` at the bound. The first byte ends the phase that
+    `TargetFailure` is `connect_error` if the connection broke, `protocol_error` if the peer ended
+    it too early, and `response_too_large` at the bound. The first byte ends the phase that
     is under way on `watch`. `greedy` takes what has come beyond what is asked for: fewer system
     calls, and not for a stream that is handed on in the middle.
     """
@@ -44,11 +44,11 @@ class Reader:
         try:
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, ssl.SSLError) as error:
-            raise Failed(FailureClass.CONNECT_ERROR) from error
+            raise TargetFailure(FailureClass.CONNECT_ERROR) from error
 
     async def exactly(self, length: int) -> bytes:
         if length > self._left + len(self._held):
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
         pieces = [self._held]
         wanted = length - len(self._held)
         while wanted > 0:
@@ -70,13 +70,13 @@ class Reader:
 
     async def _more(self, most: int) -> bytes:
         if self._left <= 0:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
         try:
             piece = bytes(await self._stream.receive_some(min(most, self._left)))
         except (trio.BrokenResourceError, ssl.SSLError) as error:
-            raise Failed(FailureClass.CONNECT_ERROR) from error
+            raise TargetFailure(FailureClass.CONNECT_ERROR) from error
         self._watch.done()
         if not piece:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         self._left -= len(piece)
         return piece

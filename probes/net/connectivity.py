@@ -9,11 +9,11 @@ from time import monotonic
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from .dial import dial
-from .egress_policy import Policy
+from .egress_policy import EgressPolicy
 from .resolver import Resolver
 
 CHECK_SECONDS = 2.0
@@ -28,7 +28,7 @@ class _Answer:
 class Connectivity:
     """`prober.connectivity_check`: a host and port that answer whenever we are online."""
 
-    def __init__(self, host: str, port: int, resolver: Resolver, policy: Policy) -> None:
+    def __init__(self, host: str, port: int, resolver: Resolver, policy: EgressPolicy) -> None:
         self._host, self._port = host, port
         self._resolver, self._policy = resolver, policy
         self._asking = trio.Lock()
@@ -48,10 +48,10 @@ class Connectivity:
                 connection = await dial(
                     self._resolver, self._policy, self._host, self._port, Stopwatch()
                 )
-            except Failed as failure:
+            except TargetFailure as failure:
                 # A refusal came back over the network: it works.
                 return failure.failure is FailureClass.CONNECT_REFUSED
-            except Unobtainable:
+            except LocalFailure:
                 return False
             connection.stream.socket.close()
             return True

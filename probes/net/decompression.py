@@ -2,7 +2,7 @@
 
 import zlib
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.result import FailureClass
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -11,25 +11,25 @@ _RAW = -zlib.MAX_WBITS
 
 def unpack(packed: bytes, encoding: str, most: int, whole: bool) -> tuple[bytes, bool]:
     """(body, whole) for a Content-Encoding (RFC 9110, 8.4.1); at most `most` bytes, and then not
-    whole. `Failed(protocol_error)` for a coding that was not asked for, or a broken one.
+    whole. `TargetFailure(protocol_error)` for a coding that was not asked for, or a broken one.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return packed, whole
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     try:
         body, ended = _inflate(packed, _GZIP_OR_ZLIB, most)
     except zlib.error:
         if encoding != "deflate":
-            raise Failed(FailureClass.PROTOCOL_ERROR) from None
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None
         # Some servers send deflate without the zlib wrapper that the RFC asks for.
         try:
             body, ended = _inflate(packed, _RAW, most)
         except zlib.error:
-            raise Failed(FailureClass.PROTOCOL_ERROR) from None
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None
     if not ended and len(body) < most and whole:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return body, whole and ended
 
 

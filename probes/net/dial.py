@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase, UnknownReason
-from .egress_policy import Policy
+from ..check.result import FailureClass, ProbePhase, UnknownReason
+from .egress_policy import EgressPolicy
 from .icmp_echo import Echo, open_echo
 from .resolver import Family, Resolver
 from .sockets import class_of, connected
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Connection:
+class DialedConnection:
     """An open stream and the address at its other end. The caller closes the stream."""
 
     stream: trio.SocketStream
@@ -35,15 +35,15 @@ class Connection:
 
 async def dial(
     resolver: Resolver,
-    policy: Policy,
+    policy: EgressPolicy,
     host: str,
     port: int,
     watch: Stopwatch,
     family: Family = Family.ANY,
-) -> Connection:
-    """A connection to `host`; `Failed` with the class, or `Unobtainable` where we are at fault."""
+) -> DialedConnection:
+    """Returns a connection to `host`. Raises `TargetFailure` with the class, or `LocalFailure`."""
     allowed = await _allowed(resolver, policy, host, watch, family)
-    watch.begin(Phase.CONNECT)
+    watch.begin(ProbePhase.CONNECT)
     if len(allowed) == 1:
         connection = await _connect(allowed[0], port)
     else:
@@ -53,7 +53,7 @@ async def dial(
 
 
 async def dial_datagram(
-    resolver: Resolver, policy: Policy, host: str, port: int, watch: Stopwatch
+    resolver: Resolver, policy: EgressPolicy, host: str, port: int, watch: Stopwatch
 ) -> trio.socket.SocketType:
     """A datagram socket connected to the first address of `host` that this host has a route for.
     The caller closes it.
@@ -62,7 +62,7 @@ async def dial_datagram(
     return await _first(allowed, lambda a: connected(a, port, kind=socket.SOCK_DGRAM))
 
 
-async def dial_echo(resolver: Resolver, policy: Policy, host: str, watch: Stopwatch) -> Echo:
+async def dial_echo(resolver: Resolver, policy: EgressPolicy, host: str, watch: Stopwatch) -> Echo:
     """A conversation by ICMP with the first address of `host` that this host has a route for. The
     caller closes it.
     """
@@ -71,48 +71,48 @@ async def dial_echo(resolver: Resolver, policy: Policy, host: str, watch: Stopwa
 
 
 async def _first(allowed: list[str], connect: Callable[[str], Awaitable[T]]) -> T:
-    lost: Unobtainable | None = None
+    lost: LocalFailure | None = None
     for address in _interleaved(allowed)[:TRIED_MOST]:
         try:
             return await connect(address)
-        except Unobtainable as failure:
+        except LocalFailure as failure:
             lost = failure
         except OSError as error:
-            raise Failed(class_of(error)) from error
+            raise TargetFailure(class_of(error)) from error
     assert lost is not None
     raise lost
 
 
 async def _allowed(
-    resolver: Resolver, policy: Policy, host: str, watch: Stopwatch, family: Family
+    resolver: Resolver, policy: EgressPolicy, host: str, watch: Stopwatch, family: Family
 ) -> list[str]:
     """The addresses of `host` that may be reached, at least one."""
-    watch.begin(Phase.DNS)
+    watch.begin(ProbePhase.DNS)
     addresses = await resolver.lookup(host, family, watch)
     watch.done()
     allowed = [a for a in addresses if policy.refuses(a) is None]
     if not allowed:
-        raise Failed(FailureClass.TARGET_BLOCKED)
+        raise TargetFailure(FailureClass.TARGET_BLOCKED)
     return allowed
 
 
-async def _connect(address: str, port: int) -> Connection:
+async def _connect(address: str, port: int) -> DialedConnection:
     try:
         sock = await connected(address, port)
     except OSError as error:
-        raise Failed(class_of(error)) from error
-    return Connection(trio.SocketStream(sock), address)
+        raise TargetFailure(class_of(error)) from error
+    return DialedConnection(trio.SocketStream(sock), address)
 
 
-async def _race(addresses: list[str], port: int) -> Connection:
+async def _race(addresses: list[str], port: int) -> DialedConnection:
     """Nothing is raised inside the nursery but cancellation, so that no group comes out of it."""
-    won: list[Connection] = []
-    lost: list[Failed | Unobtainable] = []
+    won: list[DialedConnection] = []
+    lost: list[TargetFailure | LocalFailure] = []
 
     async def attempt(address: str, ended: trio.Event) -> None:
         try:
             connection = await _connect(address, port)
-        except (Failed, Unobtainable) as failure:
+        except (TargetFailure, LocalFailure) as failure:
             lost.append(failure)
         else:
             if won:
@@ -138,11 +138,11 @@ async def _race(addresses: list[str], port: int) -> Connection:
     raise min(lost, key=_weight)
 
 
-def _weight(failure: Failed | Unobtainable) -> int:
+def _weight(failure: TargetFailure | LocalFailure) -> int:
     """Which of several failures is told. An address that we could not try leaves the question
     open, whatever the others said; a family that this host has no route for does not.
     """
-    if isinstance(failure, Failed):
+    if isinstance(failure, TargetFailure):
         return 1
     return 2 if failure.reason is UnknownReason.NO_ROUTE else 0
 

@@ -17,7 +17,7 @@ import dns.rcode
 import dns.rdatatype
 import trio
 
-from ..check.failure import Unobtainable
+from ..check.failure import LocalFailure
 from ..check.result import UnknownReason
 from .resolver_files import Nameserver
 from .sockets import connected
@@ -33,7 +33,7 @@ ROOT_SECONDS = 0.5
 LONGEST_TTL = 86_400
 
 
-class Trouble(StrEnum):
+class DnsError(StrEnum):
     """Why a nameserver gave no answer."""
 
     SILENT = "silent"
@@ -42,12 +42,12 @@ class Trouble(StrEnum):
 
 
 @dataclass(slots=True)
-class Answer:
+class DnsAnswer:
     """What one nameserver said. Addresses empty and `complete`: it said that there are none."""
 
     addresses: list[str] = field(default_factory=list)
     ttl_seconds: int = LONGEST_TTL
-    trouble: Trouble | None = None
+    trouble: DnsError | None = None
 
 
 class Conversation:
@@ -62,24 +62,24 @@ class Conversation:
         self._pending: dict[int, dns.message.QueryMessage] = {}
         self._root: dns.message.QueryMessage | None = None
         self.root_answered = False
-        self.answer = Answer()
+        self.answer = DnsAnswer()
         self._failed = False
         self._nothing = False
 
-    async def ask(self, patience_seconds: float) -> Answer:
+    async def ask(self, patience_seconds: float) -> DnsAnswer:
         """The nameserver's answer; the root is asked as soon as it fails or falls silent."""
         try:
             sock = await connected(self._server.address, self._server.port, kind=socket.SOCK_DGRAM)
-        except (OSError, Unobtainable) as error:
-            if isinstance(error, Unobtainable) and error.reason is UnknownReason.LOCAL_RESOURCES:
+        except (OSError, LocalFailure) as error:
+            if isinstance(error, LocalFailure) and error.reason is UnknownReason.LOCAL_RESOURCES:
                 raise
-            self.answer.trouble = Trouble.UNREACHABLE
+            self.answer.trouble = DnsError.UNREACHABLE
             return self.answer
         with sock:
             try:
                 await self._converse(sock, patience_seconds)
             except OSError:
-                self.answer.trouble = Trouble.UNREACHABLE
+                self.answer.trouble = DnsError.UNREACHABLE
         return self.answer
 
     async def _converse(self, sock: trio.socket.SocketType, patience_seconds: float) -> None:
@@ -91,7 +91,7 @@ class Conversation:
             await self._receive(sock, scope)
         if self.answer.addresses or (self._nothing and not self._failed and not self._pending):
             return
-        self.answer.trouble = Trouble.SERVER_FAILURE if self._failed else Trouble.SILENT
+        self.answer.trouble = DnsError.SERVER_FAILURE if self._failed else DnsError.SILENT
         self._root = dns.message.make_query(dns.name.root, dns.rdatatype.NS)
         self._pending.clear()
         await sock.send(self._root.to_wire())
@@ -149,7 +149,7 @@ class Conversation:
                 await stream.send_all(len(wire).to_bytes(2, "big") + wire)
                 length = int.from_bytes(await _exactly(stream, 2), "big")
                 message = read_first(await _exactly(stream, length))
-        except (OSError, trio.BrokenResourceError, Unobtainable):
+        except (OSError, trio.BrokenResourceError, LocalFailure):
             return None
         return message if message is not None and query.is_response(message) else None
 

@@ -11,12 +11,12 @@ import dns.flags
 import dns.message
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from .bounded_reader import Reader, Stream
 from .dns_client import UDP_BYTES_MOST, is_long, is_too_long, read_message
-from .egress import Reach
+from .egress import Egress
 from .sockets import class_of
 
 AGAIN_SECONDS = 1.5
@@ -24,7 +24,7 @@ MESSAGE_BYTES_MOST = 65_535
 
 
 async def by_datagram(
-    sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Reach, watch: Stopwatch
+    sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
     """The answer, perhaps cut short. The socket is connected; it stays the caller's to close."""
     wire = query.to_wire()
@@ -34,11 +34,11 @@ async def by_datagram(
             with trio.move_on_after(AGAIN_SECONDS):
                 return await _datagram(sock, query, reach, watch)
     except OSError as error:
-        raise Failed(class_of(error)) from error
+        raise TargetFailure(class_of(error)) from error
 
 
 async def by_stream(
-    stream: Stream, query: dns.message.QueryMessage, reach: Reach, watch: Stopwatch
+    stream: Stream, query: dns.message.QueryMessage, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
     """The answer on a stream, each message behind its length (RFC 7766, 7858)."""
     wire = query.to_wire()
@@ -49,15 +49,15 @@ async def by_stream(
 
 
 async def answer_to(
-    query: dns.message.QueryMessage, wire: bytes, reach: Reach
+    query: dns.message.QueryMessage, wire: bytes, reach: Egress
 ) -> dns.message.Message:
-    """`Failed(protocol_error)` where it is no answer to that question."""
+    """`TargetFailure(protocol_error)` where it is no answer to that question."""
     if is_too_long(wire):
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
     read = partial(read_message, wire)
     message = await reach.in_thread_alone(read) if is_long(wire) else read()
     if message is None or not query.is_response(message):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return message
 
 
@@ -66,7 +66,7 @@ def cut_short(message: dns.message.Message) -> bool:
 
 
 async def _datagram(
-    sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Reach, watch: Stopwatch
+    sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
     """A stranger who forges the peer's address does not know the id: without it, it is ignored."""
     our_id = query.id.to_bytes(2, "big")

@@ -14,17 +14,17 @@ from typing import TypeVar
 import trio
 
 from ..check.canary_stages import Stages
-from ..check.failure import Unobtainable
-from ..check.loop_lag import Lag
+from ..check.failure import LocalFailure
+from ..check.loop_lag import LoopLag
 from ..check.phase_timer import Stopwatch
 from ..check.result import UnknownReason
 from .connectivity import Connectivity
-from .dial import Connection, dial, dial_datagram, dial_echo
-from .egress_policy import Policy
+from .dial import DialedConnection, dial, dial_datagram, dial_echo
+from .egress_policy import EgressPolicy
 from .icmp_echo import Echo
 from .resolver import Family, Resolver
 from .resolver_files import HostFiles, Nameserver
-from .tls_contexts import Contexts, Identity, Setting, wrap
+from .tls_contexts import ClientCertificate, TlsContexts, TlsSetting, wrap
 
 USER_AGENT = "leadline"
 
@@ -32,16 +32,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Egress:
     """`lag.watch` must be running in a nursery for as long as runs are made with this value.
     `threads` bounds those that checks hold at once; None leaves it to Trio. `stages` is told of
     every stage of a transaction that has ended.
     """
 
-    policy: Policy
+    policy: EgressPolicy
     resolver: Resolver
-    contexts: Contexts
-    lag: Lag
+    contexts: TlsContexts
+    lag: LoopLag
     connectivity: Connectivity | None = None
     user_agent: str = USER_AGENT
     threads: trio.CapacityLimiter | None = None
@@ -61,12 +61,12 @@ class Reach:
         and holds its place until then. Where no place is free, that is no fault of the target's.
         """
         if self.threads is not None and self.threads.available_tokens < 1:
-            raise Unobtainable(UnknownReason.LOCAL_RESOURCES)
+            raise LocalFailure(UnknownReason.LOCAL_RESOURCES)
         return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads)
 
     async def dial(
         self, host: str, port: int, watch: Stopwatch, family: Family = Family.ANY
-    ) -> Connection:
+    ) -> DialedConnection:
         return await dial(self.resolver, self.policy, host, port, watch, family)
 
     async def dial_datagram(self, host: str, port: int, watch: Stopwatch) -> trio.socket.SocketType:
@@ -77,18 +77,18 @@ class Reach:
 
     async def encrypt(
         self,
-        connection: Connection,
+        connection: DialedConnection,
         server_name: str,
         watch: Stopwatch,
         *,
         verify: bool = True,
         alpn: tuple[str, ...] = (),
-        identity: Identity | None = None,
+        identity: ClientCertificate | None = None,
     ) -> "trio.SSLStream[trio.SocketStream]":
-        context = await self._context(Setting(verify, alpn, identity))
+        context = await self._context(TlsSetting(verify, alpn, identity))
         return await wrap(connection.stream, context, server_name, watch)
 
-    async def _context(self, setting: Setting) -> ssl.SSLContext:
+    async def _context(self, setting: TlsSetting) -> ssl.SSLContext:
         """One is made at a time: who waits for the same finds it made."""
         context = self.contexts.made(setting)
         if context is None:
@@ -101,18 +101,18 @@ class Reach:
 
 
 def make_reach(
-    policy: Policy,
+    policy: EgressPolicy,
     *,
-    lag: Lag | None = None,
+    lag: LoopLag | None = None,
     resolver: Resolver | None = None,
     nameservers: tuple[Nameserver, ...] | None = None,
-    contexts: Contexts | None = None,
+    contexts: TlsContexts | None = None,
     authorities: Path | None = None,
     connectivity_check: tuple[str, int] | None = None,
     user_agent: str = USER_AGENT,
     threads: trio.CapacityLimiter | None = None,
     stages: Stages | None = None,
-) -> Reach:
+) -> Egress:
     """A reach with its caches. Share `lag`, `resolver` and `contexts` between the policies
     of one process.
     """
@@ -121,11 +121,11 @@ def make_reach(
     if connectivity_check is not None:
         host, port = connectivity_check
         connectivity = Connectivity(host, port, resolver, policy)
-    return Reach(
+    return Egress(
         policy=policy,
         resolver=resolver,
-        contexts=contexts or Contexts(authorities),
-        lag=lag or Lag(),
+        contexts=contexts or TlsContexts(authorities),
+        lag=lag or LoopLag(),
         connectivity=connectivity,
         user_agent=user_agent,
         threads=threads,

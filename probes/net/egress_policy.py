@@ -75,7 +75,7 @@ _ISATAP = 0x00005EFE
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class EgressPolicy:
     """`deny` refuses more; `allow_private` lets loopback, private and reserved networks pass."""
 
     allow_private: bool
@@ -86,19 +86,19 @@ class Policy:
         return _refuses(self, address)
 
 
-def probe_policy(deny: tuple[Network, ...] = (), *, allow_private: bool = True) -> Policy:
+def probe_policy(deny: tuple[Network, ...] = (), *, allow_private: bool = True) -> EgressPolicy:
     """For monitors: self-hosters watch what is at home."""
-    return Policy(allow_private, deny)
+    return EgressPolicy(allow_private, deny)
 
 
-def notify_policy(deny: tuple[Network, ...] = (), *, allow_private: bool = False) -> Policy:
+def notify_policy(deny: tuple[Network, ...] = (), *, allow_private: bool = False) -> EgressPolicy:
     """For webhooks and chats."""
-    return Policy(allow_private, deny)
+    return EgressPolicy(allow_private, deny)
 
 
-def canary_policy(deny: tuple[Network, ...] = ()) -> Policy:
+def canary_policy(deny: tuple[Network, ...] = ()) -> EgressPolicy:
     """For canaries: globally routable addresses only, and no option to relax it."""
-    return Policy(False, deny)
+    return EgressPolicy(False, deny)
 
 
 def embedded(address: Address) -> list[Address]:
@@ -126,7 +126,7 @@ def embedded(address: Address) -> list[Address]:
 
 
 @lru_cache(maxsize=4_096)
-def _refuses(policy: Policy, text: str) -> Refusal | None:
+def _refuses(policy: EgressPolicy, text: str) -> Refusal | None:
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

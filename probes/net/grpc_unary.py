@@ -15,10 +15,10 @@ import h2.events
 import h2.exceptions
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
-from .http2 import FRAME_HEAD, Farewells, demand_settings
+from ..check.result import FailureClass, ProbePhase
+from .http2 import FRAME_HEAD, GoAwayFilter, demand_settings
 
 # All that a peer may send in one call, frames and headers included; HTTP/2's first window is more.
 RECEIVED_BYTES_MOST = 60 * 1024
@@ -31,7 +31,7 @@ Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class UnaryCall:
     """`path` is `/service/Method`; `timeout_ms` tells the server how long we wait."""
 
     scheme: str
@@ -51,12 +51,12 @@ class _Heard:
     ended: bool = False
 
 
-async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, bytes]:
+async def call(stream: Stream, request: UnaryCall, watch: Stopwatch) -> tuple[int, bytes]:
     """The status and the message, which is empty where the status is not 0 (OK)."""
     http = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     _start(http, request)
-    heard, farewells = _Heard(), Farewells()
+    heard, farewells = _Heard(), GoAwayFilter()
     left = RECEIVED_BYTES_MOST
     first = b""
     while not heard.ended:
@@ -64,7 +64,7 @@ async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, by
         watch.done()
         left -= len(piece)
         if left < 0:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
         if len(first) < FRAME_HEAD:
             first += piece
             demand_settings(first)
@@ -72,11 +72,11 @@ async def call(stream: Stream, request: Call, watch: Stopwatch) -> tuple[int, by
             for event in http.receive_data(farewells.without(piece)):
                 _note(event, heard)
         except (h2.exceptions.ProtocolError, UnicodeDecodeError) as error:
-            raise Failed(FailureClass.PROTOCOL_ERROR) from error
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
     return _read(heard)
 
 
-def _start(http: h2.connection.H2Connection, request: Call) -> None:
+def _start(http: h2.connection.H2Connection, request: UnaryCall) -> None:
     length = len(request.message).to_bytes(4, "big")
     http.initiate_connection()
     http.send_headers(
@@ -109,9 +109,11 @@ async def _exchange(http: h2.connection.H2Connection, stream: Stream) -> bytes:
     except (trio.BrokenResourceError, ssl.SSLError) as error:
         # An alert after the handshake: how a server of TLS 1.3 refuses a client's certificate.
         alert = isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError)
-        raise Failed(FailureClass.TLS_ERROR if alert else FailureClass.CONNECT_ERROR) from error
+        raise TargetFailure(
+            FailureClass.TLS_ERROR if alert else FailureClass.CONNECT_ERROR
+        ) from error
     if not piece:
-        raise Failed(FailureClass.CONNECT_ERROR if unsent else FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.CONNECT_ERROR if unsent else FailureClass.PROTOCOL_ERROR)
     return piece
 
 
@@ -124,7 +126,7 @@ def _note(event: h2.events.Event, heard: _Heard) -> None:
         case h2.events.StreamEnded():
             heard.ended = True
         case h2.events.StreamReset() | h2.events.ConnectionTerminated() if not heard.ended:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
 
 def _read(heard: _Heard) -> tuple[int, bytes]:
@@ -133,18 +135,18 @@ def _read(heard: _Heard) -> tuple[int, bytes]:
     """
     http_status = _number(heard.headers.get(":status", ""))
     if http_status is None:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     if http_status != 200:
-        raise Failed(FailureClass.HTTP_STATUS, http_status)
+        raise TargetFailure(FailureClass.HTTP_STATUS, http_status)
     status = _number(heard.headers.get("grpc-status", ""))
     if status is None or not heard.headers.get("content-type", "").startswith(CONTENT_TYPE):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     if status != 0:
         return status, b""
     prefix, message = heard.data[:_PREFIX_BYTES], heard.data[_PREFIX_BYTES:]
     # The first byte says compressed: we never offered to understand that.
     if prefix != b"\x00" + len(message).to_bytes(4, "big"):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return 0, message
 
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 import h11
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from .http_exchange import (
     HEADERS_BYTES_MOST,
     INFORMATIONAL_MOST,
+    HttpRequest,
     RawResponse,
-    Request,
     Stream,
     request_headers,
 )
@@ -28,9 +28,9 @@ _PLAIN_CHUNK = 65_536
 
 
 async def exchange(
-    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+    stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> RawResponse:
-    """The answer; the stream stays the caller's to close. `Failed` with the class."""
+    """The answer; the stream stays the caller's to close. `TargetFailure` with the class."""
     with _failures_named():
         http, head = await _begin(stream, request, watch, user_agent)
         chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
@@ -38,14 +38,16 @@ async def exchange(
     return RawResponse(head.status_code, list(head.headers), body, whole)
 
 
-async def begin(stream: Stream, request: Request, watch: Stopwatch, user_agent: str) -> "Answer":
+async def begin(
+    stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
+) -> "Http1Response":
     """The answer's head; its body is left to be read as it comes. `Failed` with the class."""
     with _failures_named():
         http, head = await _begin(stream, request, watch, user_agent)
-    return Answer(http, stream, head)
+    return Http1Response(http, stream, head)
 
 
-class Answer:
+class Http1Response:
     """`received_bytes` counts all that its body cost to bring, whatever was packed into chunks."""
 
     def __init__(self, http: h11.Connection, stream: Stream, head: h11.Response) -> None:
@@ -67,7 +69,7 @@ class Answer:
                 elif isinstance(event, h11.EndOfMessage):
                     return b""
                 elif not isinstance(event, h11.Data):
-                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                    raise TargetFailure(FailureClass.PROTOCOL_ERROR)
                 elif event.data:
                     return bytes(event.data)
 
@@ -78,23 +80,25 @@ def _failures_named() -> Iterator[None]:
         yield
     except h11.RemoteProtocolError as error:
         too_large = error.error_status_hint == 431
-        raise Failed(
+        raise TargetFailure(
             FailureClass.RESPONSE_TOO_LARGE if too_large else FailureClass.PROTOCOL_ERROR
         ) from error
     except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
-        raise Failed(FailureClass.CONNECT_ERROR) from error
+        raise TargetFailure(FailureClass.CONNECT_ERROR) from error
 
 
 async def _begin(
-    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+    stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> tuple[h11.Connection, h11.Response]:
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     await _send(http, stream, request, user_agent)
     return http, await _read_head(http, stream, watch)
 
 
-async def _send(http: h11.Connection, stream: Stream, request: Request, user_agent: str) -> None:
+async def _send(
+    http: h11.Connection, stream: Stream, request: HttpRequest, user_agent: str
+) -> None:
     """A target that answers without reading all of it is heard all the same."""
     headers = request_headers(request, user_agent)
     if not any(name.lower() == "host" for name, _ in headers):
@@ -129,7 +133,7 @@ async def _read_head(
         event = http.next_event()
         if event is h11.NEED_DATA:
             if lines > LINES_MOST:
-                raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+                raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
             data = await stream.receive_some(_CHUNK)
             if data:
                 watch.done()
@@ -140,15 +144,15 @@ async def _read_head(
         elif isinstance(event, h11.InformationalResponse):
             informational += 1
             if informational > INFORMATIONAL_MOST or event.status_code == 101:
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         else:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
 
 async def _read_body(
     http: h11.Connection,
     stream: Stream,
-    request: Request,
+    request: HttpRequest,
     chunk: int,
 ) -> tuple[bytes, bool]:
     """The body as it came, and whether it is whole; empty where it is not wanted."""
@@ -168,4 +172,4 @@ async def _read_body(
         elif isinstance(event, h11.EndOfMessage):
             return bytes(body), True
         else:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)

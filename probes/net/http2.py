@@ -15,14 +15,14 @@ import h2.exceptions
 import h2.settings
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase
+from ..check.result import FailureClass, ProbePhase
 from .http_exchange import (
     HEADERS_BYTES_MOST,
     INFORMATIONAL_MOST,
+    HttpRequest,
     RawResponse,
-    Request,
     Stream,
     request_headers,
 )
@@ -48,22 +48,22 @@ _SETTINGS = {
 
 
 async def exchange(
-    stream: Stream, request: Request, watch: Stopwatch, user_agent: str
+    stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> RawResponse:
-    """The answer; the stream stays the caller's to close. `Failed` with the class."""
+    """The answer; the stream stays the caller's to close. `TargetFailure` with the class."""
     talk = _Talk(stream, request, watch)
-    watch.begin(Phase.FIRST_BYTE)
+    watch.begin(ProbePhase.FIRST_BYTE)
     try:
         return await talk.play(user_agent)
     except h2.exceptions.DenialOfServiceError as error:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE) from error
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE) from error
     except h2.exceptions.H2Error as error:
-        raise Failed(FailureClass.PROTOCOL_ERROR) from error
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
     except (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError) as error:
-        raise Failed(FailureClass.CONNECT_ERROR) from error
+        raise TargetFailure(FailureClass.CONNECT_ERROR) from error
 
 
-class Farewells:
+class GoAwayFilter:
     """Leaves out a GOAWAY with which a server takes no further request and still answers ours
     (RFC 9113, 6.8): h2 takes it for the end of the connection.
     """
@@ -111,7 +111,7 @@ class Farewells:
 class _Talk:
     """One stream of one connection."""
 
-    def __init__(self, stream: Stream, request: Request, watch: Stopwatch) -> None:
+    def __init__(self, stream: Stream, request: HttpRequest, watch: Stopwatch) -> None:
         self._stream = stream
         self._request = request
         self._watch = watch
@@ -126,7 +126,7 @@ class _Talk:
         self._size = 0
         self._ended = False
         self._first = b""
-        self._farewells = Farewells()
+        self._farewells = GoAwayFilter()
 
     async def play(self, user_agent: str) -> RawResponse:
         self._h2.initiate_connection()
@@ -138,7 +138,7 @@ class _Talk:
         while not self._ended and not self._is_too_large:
             await self._hear()
         if self._status is None:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         body = b"".join(self._pieces)
         whole = not self._is_too_large
         return RawResponse(
@@ -165,7 +165,7 @@ class _Talk:
     async def _hear(self) -> None:
         data = await self._stream.receive_some(self._chunk)
         if not data:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         if len(self._first) < FRAME_HEAD:
             self._first += bytes(data)
             demand_settings(self._first)
@@ -182,14 +182,14 @@ class _Talk:
         else:
             self._asides_left -= 1
         if self._pieces_left < 0 or self._asides_left < 0:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
 
     def _take(self, event: h2.events.Event) -> None:
         match event:
             case h2.events.InformationalResponseReceived():
                 self._informational_left -= 1
                 if self._informational_left < 0:
-                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                    raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             case h2.events.ResponseReceived():
                 self._watch.done()
                 self._read_head(event.headers or [])
@@ -204,18 +204,18 @@ class _Talk:
             case h2.events.StreamReset():
                 # A server that has answered may say that it wants no more of the request.
                 if event.error_code != h2.errors.ErrorCodes.NO_ERROR or self._status is None:
-                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                    raise TargetFailure(FailureClass.PROTOCOL_ERROR)
                 self._ended = True
             case h2.events.ConnectionTerminated():
                 if not self._ended:
-                    raise Failed(FailureClass.PROTOCOL_ERROR)
+                    raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             case _:
                 pass
 
     def _read_head(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
         found = dict(fields).get(b":status", b"")
         if not found.isdigit():
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         self._status = int(found)
         self._headers = [(name, value) for name, value in fields if name[:1] != b":"]
 
@@ -236,10 +236,10 @@ def demand_settings(first: bytes) -> None:
     protocol's first bytes, read as a length, announce. `first` are all that came so far.
     """
     if len(first) >= FRAME_HEAD and (first[3] != 4 or int.from_bytes(first[:3]) > 16_384):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
 
-def _fields(request: Request, user_agent: str) -> list[tuple[bytes, bytes]]:
+def _fields(request: HttpRequest, user_agent: str) -> list[tuple[bytes, bytes]]:
     headers = [(n.lower(), v) for n, v in request_headers(request, user_agent)]
     hosts = [value for name, value in headers if name == "host"]
     fields = [

@@ -9,25 +9,26 @@ from dataclasses import replace
 
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import BadTarget, redirected
 from . import http1, http2
 from .decompression import unpack
-from .dial import Connection
-from .egress import Reach
-from .http_exchange import REDIRECTS_MOST, Request, Response, Stream, Version
+from .dial import DialedConnection
+from .egress import Egress
+from .http_exchange import REDIRECTS_MOST, HttpRequest, HttpResponse, Stream, Version
 from .tls_contexts import expires_at_us
 
-__all__ = ["REDIRECTS_MOST", "Request", "Response", "Version", "fetch"]
+__all__ = ["REDIRECTS_MOST", "HttpRequest", "HttpResponse", "Version", "fetch"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-async def fetch(reach: Reach, request: Request, watch: Stopwatch) -> Response:
-    """The last response of the chain. `Failed` with the class where there is none; a redirect more
-    than `redirects` is the failure `http_status` with its code.
+async def fetch(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpResponse:
+    """Returns the last response of the chain. Raises `TargetFailure` with the class.
+
+    A redirect more than `redirects` is the failure `http_status` with its code.
     """
     for hops_left in range(request.redirects, -1, -1):
         response = await _hop(reach, request, watch)
@@ -36,26 +37,27 @@ async def fetch(reach: Reach, request: Request, watch: Stopwatch) -> Response:
             return response
         if hops_left:
             request = follow(request, response.status, location)
-    raise Failed(FailureClass.HTTP_STATUS, response.status)
+    raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
 
 
-def leads_to(request: Request, status: int, headers: Mapping[str, str]) -> str:
+def leads_to(request: HttpRequest, status: int, headers: Mapping[str, str]) -> str:
     """Where an answer redirects; empty where it does not, or none of its redirects is followed."""
     if status not in _REDIRECTS or request.redirects == 0:
         return ""
     return headers.get("location", "")
 
 
-def follow(request: Request, status: int, location: str) -> Request:
-    """The next hop's request (RFC 9110, 15.4). `Failed` where it cannot be read, or may not be
-    gone to.
+def follow(request: HttpRequest, status: int, location: str) -> HttpRequest:
+    """Returns the next hop's request (RFC 9110, 15.4).
+
+    Raises `TargetFailure` if the location cannot be read or is not allowed.
     """
     try:
         url = redirected(request.url, location)
     except BadTarget:
-        raise Failed(FailureClass.PROTOCOL_ERROR, status) from None
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, status) from None
     if url.scheme not in request.schemes:
-        raise Failed(FailureClass.TARGET_BLOCKED, status)
+        raise TargetFailure(FailureClass.TARGET_BLOCKED, status)
     method, body, headers = request.method, request.body, list(request.headers)
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, body = "GET", b""
@@ -68,7 +70,7 @@ def follow(request: Request, status: int, location: str) -> Request:
     return replace(request, url=url, method=method, body=body, headers=tuple(headers))
 
 
-async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Response:
+async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpResponse:
     url = request.url
     connection = await reach.dial(url.host, url.port, watch, request.family)
     try:
@@ -92,13 +94,17 @@ def _chosen(version: Version, wrapped: "trio.SSLStream[trio.SocketStream]") -> V
     if wrapped.selected_alpn_protocol() == Version.TWO.value[0]:
         return Version.TWO
     if version is Version.TWO:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return Version.ONE
 
 
 async def _exchange(
-    connection: Connection, stream: Stream, request: Request, watch: Stopwatch, reach: Reach
-) -> Response:
+    connection: DialedConnection,
+    stream: Stream,
+    request: HttpRequest,
+    watch: Stopwatch,
+    reach: Egress,
+) -> HttpResponse:
     version = http2 if request.version is Version.TWO else http1
     raw = await version.exchange(stream, request, watch, reach.user_agent)
     headers = joined(raw.headers)
@@ -109,7 +115,7 @@ async def _exchange(
     if request.keep_body and body:
         encoding = headers.get("content-encoding", "")
         body, whole = unpack(body, encoding, request.body_bytes_most, whole)
-    return Response(
+    return HttpResponse(
         status=raw.status,
         headers=headers,
         body=body,

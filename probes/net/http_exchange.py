@@ -37,7 +37,7 @@ class Version(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """`secrets` names, in lower case, the headers that are dropped when the origin changes; so is
     the body where `body_is_secret`. `redirects` is how many are followed, and to what only
     `schemes` says; `keep_body` false reads
@@ -64,7 +64,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class HttpResponse:
     """`headers` has lower-case names, repeated ones joined (RFC 9110, 5.3). `body` is unpacked;
     `whole` is false where reading stopped at the bound. `cert_ends_at` is µs since the epoch.
     """
@@ -98,7 +98,7 @@ class RawResponse:
     whole: bool
 
 
-def request_headers(request: Request, user_agent: str) -> list[Header]:
+def request_headers(request: HttpRequest, user_agent: str) -> list[Header]:
     """What is sent in either version: what was given, then what that leaves out."""
     headers = _with_cookies(request)
     given = {name.lower() for name, _ in headers}
@@ -114,7 +114,7 @@ def request_headers(request: Request, user_agent: str) -> list[Header]:
     return headers
 
 
-def _with_cookies(request: Request) -> list[Header]:
+def _with_cookies(request: HttpRequest) -> list[Header]:
     """One Cookie header at most (RFC 6265, 5.4)."""
     headers = list(request.headers)
     kept = request.jar.header_for(str(request.url)) if request.jar is not None else ""

@@ -2,14 +2,14 @@
 those of any request, and what an earlier hop brought is closed before the next is begun.
 """
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from . import http1
-from .dial import Connection
-from .egress import Reach
+from .dial import DialedConnection
+from .egress import Egress
 from .http_client import follow, joined, leads_to
-from .http_exchange import Request, Stream
+from .http_exchange import HttpRequest, Stream
 
 
 class Incoming:
@@ -19,7 +19,7 @@ class Incoming:
     came.
     """
 
-    def __init__(self, connection: Connection, answer: http1.Answer) -> None:
+    def __init__(self, connection: DialedConnection, answer: http1.Http1Response) -> None:
         self.status = answer.status
         self.headers = joined(answer.headers)
         self._connection = connection
@@ -30,7 +30,7 @@ class Incoming:
         return self._answer.received_bytes
 
     async def receive(self) -> bytes:
-        """What came next, empty at the end; `Failed` with the class where it ends too early."""
+        """Returns the next bytes, empty at the end. Raises `TargetFailure` if it ends too early."""
         return await self._answer.receive()
 
     def close(self) -> None:
@@ -38,8 +38,8 @@ class Incoming:
         self._connection.stream.socket.close()
 
 
-async def listen(reach: Reach, request: Request, watch: Stopwatch) -> Incoming:
-    """The last answer of the chain, in HTTP/1.1. `Failed` as of `fetch`."""
+async def listen(reach: Egress, request: HttpRequest, watch: Stopwatch) -> Incoming:
+    """The last answer of the chain, in HTTP/1.1. `TargetFailure` as of `fetch`."""
     for hops_left in range(request.redirects, -1, -1):
         incoming = await _hop(reach, request, watch)
         location = leads_to(request, incoming.status, incoming.headers)
@@ -48,10 +48,10 @@ async def listen(reach: Reach, request: Request, watch: Stopwatch) -> Incoming:
         incoming.close()
         if hops_left:
             request = follow(request, incoming.status, location)
-    raise Failed(FailureClass.HTTP_STATUS, incoming.status)
+    raise TargetFailure(FailureClass.HTTP_STATUS, incoming.status)
 
 
-async def _hop(reach: Reach, request: Request, watch: Stopwatch) -> Incoming:
+async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> Incoming:
     url = request.url
     connection = await reach.dial(url.host, url.port, watch, request.family)
     try:

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.result import UnknownReason
 from .sockets import class_of, connected_plainly, trouble_at_once
 
@@ -66,21 +66,21 @@ def checksum(data: bytes) -> int:
 
 
 async def open_echo(address: str) -> "Echo":
-    """`Failed` where the network said no, `Unobtainable` where this host did. The caller closes."""
+    """Opens an echo, which the caller closes. Raises `TargetFailure` or `LocalFailure`."""
     if sys.platform != "linux":
-        raise Unobtainable(UnknownReason.ICMP_DENIED)
+        raise LocalFailure(UnknownReason.ICMP_DENIED)
     protocol = socket.IPPROTO_ICMPV6 if ":" in address else socket.IPPROTO_ICMP
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         try:
             sock = await connected_plainly(address, 0, kind, protocol)
-        except Unobtainable as trouble:
+        except LocalFailure as trouble:
             if trouble.reason is not UnknownReason.EGRESS_DENIED:
                 raise
         except OSError as error:
-            raise Failed(class_of(error)) from error
+            raise TargetFailure(class_of(error)) from error
         else:
             return Echo(sock, address, raw=kind is socket.SOCK_RAW)
-    raise Unobtainable(UnknownReason.ICMP_DENIED)
+    raise LocalFailure(UnknownReason.ICMP_DENIED)
 
 
 class Echo:
@@ -119,9 +119,9 @@ class Echo:
                 refused = self._read_errors()
                 if not refused:
                     trouble = trouble_at_once(error)
-                    if isinstance(trouble, Unobtainable):
+                    if isinstance(trouble, LocalFailure):
                         raise trouble from error
-                    raise Failed(class_of(error)) from error
+                    raise TargetFailure(class_of(error)) from error
                 self._refused += refused
             else:
                 return

@@ -10,7 +10,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.result import FailureClass
 from .bounded_reader import Reader
 
@@ -54,7 +54,7 @@ class Greeting:
 
 
 @dataclass(slots=True)
-class Session:
+class MysqlSession:
     """A conversation on a stream, which stays the caller's to close."""
 
     reader: Reader
@@ -68,14 +68,14 @@ class Session:
         try:
             return _read_greeting(await self._packet())
         except (IndexError, struct.error) as error:
-            raise Failed(FailureClass.PROTOCOL_ERROR) from error
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
 
     async def ask_for_tls(self) -> None:
         """After which the handshake begins, and a new reader with it."""
         await self._send(struct.pack("<IIB23x", _ALWAYS | PLUGIN_AUTH | SSL, _LARGEST, _UTF8MB4))
 
     async def log_in(self, greeting: Greeting, user: str, database: str, password: str) -> None:
-        """Ends when the server is ready. `Failed(auth_failed)` where it wants other credentials."""
+        """Ends when the server is ready. Raises `TargetFailure(auth_failed)` otherwise."""
         has_plugins = greeting.capabilities & PLUGIN_AUTH
         plugin = greeting.plugin if greeting.plugin in (_NATIVE, _CACHING) else _NATIVE
         told = _proof(plugin, password, greeting.nonce)
@@ -93,17 +93,17 @@ class Session:
             if packet[0] == _SWITCH:
                 await self._switch(packet, password)
             elif packet[0] != _MORE:
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             elif packet[1:] == _FULL:
                 await self._send_password(password)
             elif packet[1:] != _FAST:
                 # A key of the server's, for which we did not ask.
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def command(self, statement: str) -> None:
         """A statement of our own that has no rows."""
         if (await self._ask(statement))[0] != _OK:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def first_value(self, statement: str) -> Value | None:
         """The first column of the first row; None where there is no row."""
@@ -113,24 +113,24 @@ class Session:
         try:
             columns, _ = _length(head, 0)
             if not columns:
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             kind = _column_type(await self._packet())
             for _ in range(columns - 1):
                 await self._packet()
             if not _ends(await self._packet()):
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             value = None
             while not _ends(packet := await self._packet(row=True)):
                 if value is None:
                     value = Value(kind, _text(packet))
             return value
         except (IndexError, struct.error) as error:
-            raise Failed(FailureClass.PROTOCOL_ERROR) from error
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
 
     async def quit(self) -> None:
         """An end without it is counted by the server as a client that was lost."""
         self.number = 0
-        with suppress(Failed):
+        with suppress(TargetFailure):
             await self._send(bytes([_QUIT]))
 
     async def _ask(self, statement: str) -> bytes:
@@ -138,7 +138,7 @@ class Session:
         await self._send(bytes([_QUERY]) + statement.encode())
         head = await self._packet()
         if head[0] in (_LOCAL_INFILE, _SWITCH):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         return head
 
     async def _switch(self, packet: bytes, password: str) -> None:
@@ -150,11 +150,11 @@ class Session:
             await self._send(_proof(plugin, password, nonce.removesuffix(b"\x00")))
         else:
             # Kerberos, ed25519, the hash of before 4.1, and whatever else we cannot give.
-            raise Failed(FailureClass.AUTH_FAILED)
+            raise TargetFailure(FailureClass.AUTH_FAILED)
 
     async def _send_password(self, password: str) -> None:
         if not self.encrypted or not password:
-            raise Failed(FailureClass.AUTH_FAILED)
+            raise TargetFailure(FailureClass.AUTH_FAILED)
         await self._send(password.encode() + b"\x00")
 
     async def _send(self, payload: bytes) -> None:
@@ -163,23 +163,23 @@ class Session:
         self.number = (self.number + 1) % 256
 
     async def _packet(self, *, row: bool = False) -> bytes:
-        """The next packet, never empty; `Failed` where it is an error."""
+        """The next packet, never empty; `TargetFailure` where it is an error."""
         head = int.from_bytes(await self.reader.exactly(4), "little")
         length = head & _LARGEST
         if not length or head >> 24 != self.number or (length > PACKET_BYTES_MOST and not row):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         self.number = (self.number + 1) % 256
         packet = await self.reader.exactly(length)
         if packet[0] == _ERROR:
             number = int.from_bytes(packet[1:3], "little")
-            raise Failed(_class_of(number), number)
+            raise TargetFailure(_class_of(number), number)
         return packet
 
 
 def _read_greeting(packet: bytes) -> Greeting:
     """Protocol 10, which every server since 3.21 speaks; what it lacks of 4.1 is refused."""
     if packet[0] != 10:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     end = packet.index(b"\x00", 1) if b"\x00" in packet[1:] else len(packet)
     at = end + 5
     nonce, low = packet[at : at + 8], struct.unpack_from("<H", packet, at + 9)[0]
@@ -188,7 +188,7 @@ def _read_greeting(packet: bytes) -> Greeting:
     size = max(12, length - 9)
     capabilities = low | high << 16
     if capabilities & _NEEDED != _NEEDED:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     plugin = rest[size + 1 :].partition(b"\x00")[0] if capabilities & PLUGIN_AUTH else b""
     return Greeting(
         version=packet[1:end].decode("utf-8", "replace"),
@@ -230,7 +230,7 @@ def _length(packet: bytes, at: int) -> tuple[int, int]:
         return first, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first)
     if size is None or len(packet) < at + 1 + size:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return int.from_bytes(packet[at + 1 : at + 1 + size], "little"), at + 1 + size
 
 
@@ -248,5 +248,5 @@ def _text(row: bytes) -> str | None:
         return None
     length, at = _length(row, 0)
     if len(row) < at + length:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return row[at : at + length].decode("utf-8", "replace")

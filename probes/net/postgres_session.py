@@ -11,10 +11,10 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.result import FailureClass
 from .bounded_reader import Reader
-from .egress import Reach
+from .egress import Egress
 from .scram import ITERATIONS_ON_LOOP_MOST, MECHANISM, BadChallenge, Scram
 
 VERSION = 196_608
@@ -29,7 +29,7 @@ _PRIVILEGE = b"42501"
 _LOGIN = b"28"
 
 
-class _Refused(Failed):
+class _Refused(TargetFailure):
     """The server said no, and still listens."""
 
 
@@ -42,17 +42,17 @@ class Row:
 
 
 @dataclass(slots=True)
-class Session:
+class PostgresSession:
     """A conversation on a stream, which stays the caller's to close."""
 
     reader: Reader
-    reach: Reach
+    reach: Egress
     encrypted: bool
     # Of the server's certificate, in µs since the epoch, where that was asked for.
     cert_ends_at: int | None = None
 
     async def log_in(self, user: str, database: str, password: str) -> None:
-        """Ends when the server is ready. `Failed(auth_failed)` where it wants other credentials."""
+        """Ends when the server is ready. Raises `TargetFailure(auth_failed)` otherwise."""
         said = {"user": user, "client_encoding": "UTF8", "application_name": self.reach.user_agent}
         if database:
             said["database"] = database
@@ -66,7 +66,7 @@ class Session:
         """What opens a transaction. Outside of one no statement of others may be sent."""
         await self.reader.send(_message(b"Q", statements.encode() + b"\x00"))
         if await self._until(b"Z") != b"T":
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def first_row(self, statement: str) -> Row | None:
         """Asks for one row of one statement, and for no more; the transaction is over then, so that
@@ -85,11 +85,11 @@ class Session:
             )
         )
         row, oid, ends = None, 0, 0
-        refused: Failed | None = None
+        refused: TargetFailure | None = None
         while ends < 2:
             try:
                 kind, body = await self._next()
-            except Failed as failure:
+            except TargetFailure as failure:
                 if refused is not None or not isinstance(failure, _Refused):
                     raise refused or failure from None
                 refused = failure
@@ -107,7 +107,7 @@ class Session:
 
     async def end(self) -> None:
         """Sent by itself: with the statement, a pooler would take it for a client that has left."""
-        with suppress(Failed):
+        with suppress(TargetFailure):
             await self.reader.send(_message(b"X"))
 
     async def _authenticate(self, user: str, password: str) -> None:
@@ -117,17 +117,17 @@ class Session:
             kind, body = await self._authentication()
         elif kind in (_CLEAR, _MD5):
             if not password or (kind == _CLEAR and not self.encrypted):
-                raise Failed(FailureClass.AUTH_FAILED)
+                raise TargetFailure(FailureClass.AUTH_FAILED)
             told = password.encode() if kind == _CLEAR else _md5(user, password, body)
             await self.reader.send(_message(b"p", told + b"\x00"))
             kind, body = await self._authentication()
         if kind != _OK:
             # Kerberos and whatever else is not a password.
-            raise Failed(FailureClass.AUTH_FAILED)
+            raise TargetFailure(FailureClass.AUTH_FAILED)
 
     async def _prove(self, offered: bytes, password: str) -> None:
         if not password or MECHANISM.encode() not in offered.split(b"\x00"):
-            raise Failed(FailureClass.AUTH_FAILED)
+            raise TargetFailure(FailureClass.AUTH_FAILED)
         exchange = Scram(password, secrets.token_urlsafe(18))
         first = exchange.first()
         length = struct.pack("!i", len(first))
@@ -135,25 +135,25 @@ class Session:
         try:
             exchange.challenged(await self._sasl(_SASL_GOES_ON))
         except BadChallenge as error:
-            raise Failed(FailureClass.PROTOCOL_ERROR) from error
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
         if exchange.iterations <= ITERATIONS_ON_LOOP_MOST:
             salted = exchange.salt()
         else:
             salted = await self.reach.in_thread(exchange.salt)
         await self.reader.send(_message(b"p", exchange.answer(salted)))
         if not exchange.proves(await self._sasl(_SASL_ENDS)):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def _sasl(self, wanted: int) -> bytes:
         kind, body = await self._authentication()
         if kind != wanted:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         return body
 
     async def _authentication(self) -> tuple[int, bytes]:
         kind, body = await self._next()
         if kind != b"R" or len(body) < 4:
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         return struct.unpack("!i", body[:4])[0], body[4:]
 
     async def _until(self, wanted: bytes) -> bytes:
@@ -163,12 +163,12 @@ class Session:
                 return body
 
     async def _next(self) -> tuple[bytes, bytes]:
-        """The next message that concerns us; `Failed` where it is an error."""
+        """The next message that concerns us; `TargetFailure` where it is an error."""
         while True:
             head = await self.reader.exactly(5)
             length = int.from_bytes(head[1:], "big") - 4
             if length < 0 or (length > MESSAGE_LONGEST and head[:1] not in _LONG):
-                raise Failed(FailureClass.PROTOCOL_ERROR)
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
             body = await self.reader.exactly(length)
             if head[:1] == b"E":
                 raise _Refused(_class_of(body))
@@ -201,7 +201,7 @@ def _first_type(description: bytes) -> int:
         return 0
     end = description.find(b"\x00", 2)
     if end < 0 or len(description) < end + 19:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return int.from_bytes(description[end + 7 : end + 11], "big")
 
 
@@ -210,8 +210,8 @@ def _first_value(row: bytes) -> str | None:
     if row[:2] == b"\x00\x00":
         return None
     if len(row) < 6:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     length = int.from_bytes(row[2:6], "big", signed=True)
     if length < -1 or len(row) < 6 + length:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return None if length < 0 else row[6 : 6 + length].decode("utf-8", "replace")

@@ -14,10 +14,10 @@ import dns.exception
 import dns.name
 import dns.rdatatype
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, UnknownReason
-from .dns_client import Answer, Conversation, Trouble
+from .dns_client import Conversation, DnsAnswer, DnsError
 from .resolver_files import HostFiles, Nameserver
 
 CACHE_MOST = 4_096
@@ -50,8 +50,10 @@ class Resolver:
         self._answered_last: Nameserver | None = None
 
     async def lookup(self, host: str, family: Family, watch: Stopwatch) -> tuple[str, ...]:
-        """The addresses of a lower-case host; at least one. `Failed(dns_error)` where there are
-        none, `Unobtainable(resolver_dead)` where nobody could tell.
+        """Returns one or more addresses of a lower-case host.
+
+        Raises `TargetFailure(dns_error)` if the name has none, and `LocalFailure(resolver_dead)` if
+        no nameserver answers.
         """
         if _is_literal(host):
             return self._of_family((host,), family)
@@ -63,18 +65,18 @@ class Resolver:
             return cached[1]
         answer = await self._ask(host, family, watch)
         if not answer.addresses:
-            raise Failed(FailureClass.DNS_ERROR)
+            raise TargetFailure(FailureClass.DNS_ERROR)
         addresses = tuple(dict.fromkeys(answer.addresses))[:ADDRESSES_MOST]
         self._keep(host, family, addresses, answer.ttl_seconds)
         return addresses
 
-    async def _ask(self, host: str, family: Family, watch: Stopwatch) -> Answer:
+    async def _ask(self, host: str, family: Family, watch: Stopwatch) -> DnsAnswer:
         try:
             name = dns.name.from_text(host)
         except dns.exception.DNSException:
-            raise Failed(FailureClass.DNS_ERROR) from None
+            raise TargetFailure(FailureClass.DNS_ERROR) from None
         for patience_seconds in PATIENCE_SECONDS:
-            troubles: list[Trouble] = []
+            troubles: list[DnsError] = []
             for server in self.nameservers():
                 conversation = Conversation(server, name, _TYPES[family])
                 answer = await conversation.ask(patience_seconds)
@@ -85,11 +87,11 @@ class Resolver:
                 if conversation.root_answered:
                     watch.resolver_alive = True
                     self._answered_last = server
-            if Trouble.SILENT not in troubles:
+            if DnsError.SILENT not in troubles:
                 break
         if watch.resolver_alive:
-            raise Failed(FailureClass.DNS_ERROR)
-        raise Unobtainable(UnknownReason.RESOLVER_DEAD)
+            raise TargetFailure(FailureClass.DNS_ERROR)
+        raise LocalFailure(UnknownReason.RESOLVER_DEAD)
 
     def nameservers(self) -> list[Nameserver]:
         """This host's. The one that answered last goes first: a dead one costs its time once."""
@@ -110,7 +112,7 @@ class Resolver:
             wanted_colon = family is Family.IPV6
             addresses = tuple(a for a in addresses if (":" in a) is wanted_colon)
         if not addresses:
-            raise Failed(FailureClass.DNS_ERROR)
+            raise TargetFailure(FailureClass.DNS_ERROR)
         return addresses
 
 

@@ -9,7 +9,7 @@ import socket
 
 import trio
 
-from ..check.failure import Unobtainable
+from ..check.failure import LocalFailure
 from ..check.result import FailureClass, UnknownReason
 
 _OURS_AT_ONCE = {
@@ -31,7 +31,7 @@ _OURS_ALWAYS = {
 async def connected(
     address: str, port: int, *, kind: socket.SocketKind = socket.SOCK_STREAM
 ) -> trio.socket.SocketType:
-    """A socket connected to that very address; `OSError` as the network told it, `Unobtainable`
+    """A socket connected to that very address; `OSError` as the network told it, `LocalFailure`
     where it never left this host. The caller closes it; on any way out of here it is closed.
     """
     return trio.socket.from_stdlib_socket(await connected_plainly(address, port, kind))
@@ -57,7 +57,7 @@ async def connected_plainly(
         elif number:
             if number == errno.EADDRNOTAVAIL and family == socket.AF_INET6:
                 # A host with no IPv6 address of its own, not one that has run out of ports.
-                raise Unobtainable(UnknownReason.NO_ROUTE)
+                raise LocalFailure(UnknownReason.NO_ROUTE)
             raise trouble_at_once(OSError(number, "connect"))
         return sock
     except BaseException:
@@ -66,7 +66,7 @@ async def connected_plainly(
 
 
 def trouble_at_once(error: OSError) -> Exception:
-    """What a call that does not wait was told: `Unobtainable` where this host said it, else the
+    """What a call that does not wait was told: `LocalFailure` where this host said it, else the
     error as it is.
     """
     return _ours(error, _OURS_AT_ONCE | _OURS_ALWAYS)
@@ -88,10 +88,10 @@ def _socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int
     try:
         scope = int(zone) if zone.isdigit() else socket.if_nametoindex(zone)
     except OSError as error:
-        raise Unobtainable(UnknownReason.NO_ROUTE) from error
+        raise LocalFailure(UnknownReason.NO_ROUTE) from error
     return (host, port, 0, scope)
 
 
 def _ours(error: OSError, causes: dict[int, UnknownReason]) -> Exception:
     reason = causes.get(error.errno or 0)
-    return error if reason is None else Unobtainable(reason)
+    return error if reason is None else LocalFailure(reason)

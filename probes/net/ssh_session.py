@@ -14,7 +14,7 @@ import asyncssh
 from asyncssh.packet import PacketDecodeError
 from asyncssh.saslprep import SASLPrepError
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.result import FailureClass, UnknownReason
 from .sockets import class_of
 
@@ -41,7 +41,7 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SshResult:
     """`status` is None where a signal ended the command, or there was none."""
 
     version: str
@@ -49,7 +49,7 @@ class Answer:
     status: int | None = None
 
 
-async def see_host_key(sock: socket.socket, algorithms: list[str], pin: str) -> Answer | None:
+async def see_host_key(sock: socket.socket, algorithms: list[str], pin: str) -> SshResult | None:
     """A key exchange in which the server proved that it has the pinned key; None where it showed
     another.
     """
@@ -72,12 +72,12 @@ async def see_host_key(sock: socket.socket, algorithms: list[str], pin: str) -> 
         )
     if key is None or key.get_fingerprint() != pin:
         return None
-    return Answer(client.version)
+    return SshResult(client.version)
 
 
 async def log_in(
     sock: socket.socket, algorithms: list[str], pin: str, login: Login
-) -> Answer | None:
+) -> SshResult | None:
     """A login, and what a command said; None where another key than the pinned one was shown.
     Without a pin any host key is taken.
     """
@@ -106,13 +106,13 @@ async def log_in(
             )
             try:
                 if not login.command:
-                    return Answer(client.version)
+                    return SshResult(client.version)
                 output, status = await _run(connection, login.command)
-                return Answer(client.version, output, status)
+                return SshResult(client.version, output, status)
             finally:
                 # Nothing is left to say; the loop closes the socket in its next turn.
                 connection.abort()
-    except Failed:
+    except TargetFailure:
         if client.refused_key:
             return None
         raise
@@ -130,7 +130,7 @@ async def _run(connection: asyncssh.SSHClientConnection, command: str) -> tuple[
     while piece := await process.stdout.read(_CHUNK):
         output += piece
         if len(output) > OUTPUT_BYTES_MOST:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
     await process.wait_closed()
     status = process.exit_status
     return output, status if status is not None and status >= 0 else None
@@ -167,7 +167,7 @@ def _private_key(text: str) -> asyncssh.SSHKey:
     try:
         return asyncssh.import_private_key(text)
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError):
-        raise Unobtainable(UnknownReason.BAD_SECRET) from None
+        raise LocalFailure(UnknownReason.BAD_SECRET) from None
 
 
 @asynccontextmanager
@@ -175,13 +175,13 @@ async def _named_errors() -> AsyncIterator[None]:
     try:
         yield
     except asyncssh.PermissionDenied as error:
-        raise Failed(FailureClass.AUTH_FAILED) from error
+        raise TargetFailure(FailureClass.AUTH_FAILED) from error
     except SASLPrepError:
         # A user name or a password with characters that nobody may log in with (RFC 4013).
-        raise Unobtainable(UnknownReason.BAD_SECRET) from None
+        raise LocalFailure(UnknownReason.BAD_SECRET) from None
     except (asyncssh.Error, PacketDecodeError, ValueError, ArithmeticError) as error:
         # The last two are said of a server's numbers that make no group and no key, and of its
         # text that is none.
-        raise Failed(FailureClass.PROTOCOL_ERROR) from error
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
     except OSError as error:
-        raise Failed(class_of(error)) from error
+        raise TargetFailure(class_of(error)) from error

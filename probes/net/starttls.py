@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from ..check.failure import Failed
+from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from .bounded_reader import Reader
@@ -21,29 +21,31 @@ SSL_REQUEST = (8).to_bytes(4, "big") + (80_877_103).to_bytes(4, "big")
 
 
 async def start_tls(stream: trio.SocketStream, protocol: str, watch: Stopwatch) -> None:
-    """Ends where the handshake begins. `Failed` is `tls_error` where the peer has no TLS to offer,
-    `protocol_error` where it speaks something else.
+    """Ends where the handshake begins.
+
+    Raises `TargetFailure`: `tls_error` if the peer offers no TLS, `protocol_error` if its protocol
+    is another.
     """
     reader = Reader(stream, watch, CONVERSATION_BYTES_MOST)
     await _PROTOCOLS[protocol](reader)
     if reader.ahead:
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
 
 async def _smtp(reader: Reader) -> None:
     greeted, _ = await _smtp_reply(reader)
     if greeted != 220:
-        raise Failed(FailureClass.PROTOCOL_ERROR, greeted)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, greeted)
     await reader.send(f"EHLO {EHLO_NAME}\r\n".encode())
     said, lines = await _smtp_reply(reader)
     if said != 250:
-        raise Failed(FailureClass.PROTOCOL_ERROR, said)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, said)
     if not any(line.strip().upper() == b"STARTTLS" for line in lines[1:]):
-        raise Failed(FailureClass.TLS_ERROR)
+        raise TargetFailure(FailureClass.TLS_ERROR)
     await reader.send(b"STARTTLS\r\n")
     said, _ = await _smtp_reply(reader)
     if said != 220:
-        raise Failed(FailureClass.TLS_ERROR, said)
+        raise TargetFailure(FailureClass.TLS_ERROR, said)
 
 
 async def _smtp_reply(reader: Reader) -> tuple[int, list[bytes]]:
@@ -53,7 +55,7 @@ async def _smtp_reply(reader: Reader) -> tuple[int, list[bytes]]:
         line = await reader.line()
         code, mark = line[:3], line[3:4]
         if len(code) < 3 or not code.isdigit() or mark not in (b"-", b" ", b""):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         texts.append(line[4:])
         if mark != b"-":
             return int(code), texts
@@ -61,25 +63,25 @@ async def _smtp_reply(reader: Reader) -> tuple[int, list[bytes]]:
 
 async def _imap(reader: Reader) -> None:
     if not (await reader.line()).upper().startswith(b"* OK"):
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     await reader.send(b"a1 STARTTLS\r\n")
     while True:
         line = (await reader.line()).upper()
         if line.startswith(b"A1 OK"):
             return
         if line.startswith((b"A1 NO", b"A1 BAD")):
-            raise Failed(FailureClass.TLS_ERROR)
+            raise TargetFailure(FailureClass.TLS_ERROR)
         if not line.startswith(b"* "):
-            raise Failed(FailureClass.PROTOCOL_ERROR)
+            raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
 
 async def _postgres(reader: Reader) -> None:
     await reader.send(SSL_REQUEST)
     said = await reader.exactly(1)
     if said == b"N":
-        raise Failed(FailureClass.TLS_ERROR)
+        raise TargetFailure(FailureClass.TLS_ERROR)
     if said != b"S":
-        raise Failed(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
 
 _PROTOCOLS: dict[str, Callable[[Reader], Awaitable[None]]] = {

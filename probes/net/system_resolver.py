@@ -8,7 +8,7 @@ import socket
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, UnknownReason
 from .resolver import ADDRESSES_MOST, Family, Resolver
@@ -36,10 +36,10 @@ class SystemNames(Resolver):
             )
         except socket.gaierror as error:
             if error.errno in (socket.EAI_AGAIN, socket.EAI_FAIL):
-                raise Unobtainable(UnknownReason.RESOLVER_DEAD) from error
-            raise Failed(FailureClass.DNS_ERROR) from error
+                raise LocalFailure(UnknownReason.RESOLVER_DEAD) from error
+            raise TargetFailure(FailureClass.DNS_ERROR) from error
         except UnicodeError as error:
-            raise Failed(FailureClass.DNS_ERROR) from error
+            raise TargetFailure(FailureClass.DNS_ERROR) from error
         addresses = dict.fromkeys(_written(place) for *_, place in found)
         return tuple(addresses)[:ADDRESSES_MOST]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import trio
 from cryptography import x509
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, Phase, UnknownReason
+from ..check.result import FailureClass, ProbePhase, UnknownReason
 
 CONTEXTS_MOST = 64
 HTTP_ALPN = ("http/1.1",)
@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientCertificate:
     """Who we are to a server that asks: certificates and the private key of the first, in PEM."""
 
     certificates: str
@@ -32,15 +32,15 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TlsSetting:
     """All that tells one context from another."""
 
     verify: bool
     alpn: tuple[str, ...] = ()
-    identity: Identity | None = None
+    identity: ClientCertificate | None = None
 
 
-class Contexts:
+class TlsContexts:
     """Client contexts by setting, made once. `authorities` is a PEM file that is believed too, or
     `alone`: instead of those of this host.
     """
@@ -48,19 +48,19 @@ class Contexts:
     def __init__(self, authorities: Path | None = None, *, alone: bool = False) -> None:
         self._authorities = authorities
         self._alone = alone
-        self._made: dict[Setting, ssl.SSLContext] = {}
+        self._made: dict[TlsSetting, ssl.SSLContext] = {}
         self.making = trio.Lock()
 
     def context(self, *, verify: bool, alpn: tuple[str, ...] = ()) -> ssl.SSLContext:
         """At once, for whoever may hold the loop."""
-        setting = Setting(verify, alpn)
+        setting = TlsSetting(verify, alpn)
         return self.made(setting) or self.keep(setting, self.make(setting))
 
-    def made(self, setting: Setting) -> ssl.SSLContext | None:
+    def made(self, setting: TlsSetting) -> ssl.SSLContext | None:
         context = self._made.pop(setting, None)
         return None if context is None else self.keep(setting, context)
 
-    def keep(self, setting: Setting, context: ssl.SSLContext) -> ssl.SSLContext:
+    def keep(self, setting: TlsSetting, context: ssl.SSLContext) -> ssl.SSLContext:
         """The one that was used longest ago makes room."""
         if len(self._made) >= CONTEXTS_MOST:
             del self._made[next(iter(self._made))]
@@ -69,11 +69,11 @@ class Contexts:
 
     def warm_up(self) -> None:
         """Makes the usual context now, rather than holding the loop for it during a run."""
-        with suppress(Unobtainable):
+        with suppress(LocalFailure):
             self.context(verify=True, alpn=HTTP_ALPN)
 
-    def make(self, setting: Setting) -> ssl.SSLContext:
-        """A new one; may run in a thread. `Unobtainable` where we lack what it takes."""
+    def make(self, setting: TlsSetting) -> ssl.SSLContext:
+        """A new one; may run in a thread. `LocalFailure` where we lack what it takes."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if setting.alpn:
             context.set_alpn_protocols(list(setting.alpn))
@@ -86,13 +86,13 @@ class Contexts:
         if self._authorities is not None:
             context.load_verify_locations(cafile=str(self._authorities))
         elif not _has_trust_store():
-            raise Unobtainable(UnknownReason.NO_TRUST_STORE)
+            raise LocalFailure(UnknownReason.NO_TRUST_STORE)
         if self._authorities is None or not self._alone:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         return context
 
 
-def _introduce(context: ssl.SSLContext, identity: Identity) -> None:
+def _introduce(context: ssl.SSLContext, identity: ClientCertificate) -> None:
     """OpenSSL's reader wants a file: one that only this process has, and that no disk holds."""
     with os.fdopen(os.memfd_create("identity"), "wb") as file:
         file.write(f"{identity.key}\n{identity.certificates}\n".encode())
@@ -102,24 +102,24 @@ def _introduce(context: ssl.SSLContext, identity: Identity) -> None:
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=b"")
         except (ssl.SSLError, OSError):
             # The certificate was read when it was saved: it is the key that is none, or another's.
-            raise Unobtainable(UnknownReason.BAD_SECRET) from None
+            raise LocalFailure(UnknownReason.BAD_SECRET) from None
 
 
 async def wrap(
     stream: trio.SocketStream, context: ssl.SSLContext, server_name: str, watch: Stopwatch
 ) -> "trio.SSLStream[trio.SocketStream]":
-    """The stream after its handshake; `Failed(tls_error)` where there is none to be had.
+    """The stream after its handshake; `TargetFailure(tls_error)` where there is none to be had.
 
     The stream given stays the caller's to close.
     """
-    watch.begin(Phase.TLS)
+    watch.begin(ProbePhase.TLS)
     wrapped = trio.SSLStream(
         stream, context, server_hostname=server_name.partition("%")[0], https_compatible=True
     )
     try:
         await wrapped.do_handshake()
     except (trio.BrokenResourceError, ssl.SSLError, ssl.CertificateError) as error:
-        raise Failed(FailureClass.TLS_ERROR) from error
+        raise TargetFailure(FailureClass.TLS_ERROR) from error
     watch.done()
     return wrapped
 

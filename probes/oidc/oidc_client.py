@@ -12,11 +12,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.target import BadTarget, Url, read_url
-from ..net.egress import Reach
-from ..net.http_client import Request, Response, fetch
+from ..net.egress import Egress
+from ..net.http_client import HttpRequest, HttpResponse, fetch
 from ..net.http_exchange import Header
 from .oidc_settings import LOOPBACK
 
@@ -57,7 +57,7 @@ class Client:
     redirect_url: str
 
 
-async def discover(reach: Reach, issuer: str) -> Metadata:
+async def discover(reach: Egress, issuer: str) -> Metadata:
     """What the issuer says of itself; it must be the issuer that was asked, letter by letter
     (Discovery 1.0, section 4.3)."""
     document = await _get(reach, issuer.removesuffix("/") + _WELL_KNOWN)
@@ -78,7 +78,7 @@ async def discover(reach: Reach, issuer: str) -> Metadata:
     )
 
 
-async def fetch_keys(reach: Reach, metadata: Metadata) -> list[dict[str, Any]]:
+async def fetch_keys(reach: Egress, metadata: Metadata) -> list[dict[str, Any]]:
     """The provider's keys as they are told (RFC 7517, section 5)."""
     keys = (await _get(reach, metadata.jwks_uri)).get("keys")
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
@@ -95,7 +95,7 @@ class Tokens:
 
 
 async def redeem(
-    reach: Reach, metadata: Metadata, client: Client, code: str, verifier: str
+    reach: Egress, metadata: Metadata, client: Client, code: str, verifier: str
 ) -> Tokens:
     """What a code is good for (RFC 6749, section 4.1.3; RFC 7636, section 4.5)."""
     form = {
@@ -116,7 +116,7 @@ async def redeem(
         form["client_id"] = client.id
         if client.secret:
             form["client_secret"] = client.secret
-    request = Request(
+    request = HttpRequest(
         method="POST",
         url=_url(metadata.token_endpoint),
         headers=tuple(headers),
@@ -131,7 +131,7 @@ async def redeem(
     return Tokens(token, access if isinstance(access, str) else "")
 
 
-async def ask_about(reach: Reach, metadata: Metadata, tokens: Tokens) -> dict[str, Any]:
+async def ask_about(reach: Egress, metadata: Metadata, tokens: Tokens) -> dict[str, Any]:
     """What the provider says of the person beside the ID token (OpenID Connect Core 1.0, section
     5.3); empty where it has no such place."""
     token = tokens.access
@@ -176,8 +176,8 @@ def sign_out_address(metadata: Metadata, client_id: str, to: str) -> str:
     return metadata.end_session_endpoint + separator + urlencode(given)
 
 
-async def _get(reach: Reach, url: str, headers: tuple[Header, ...] = ()) -> dict[str, Any]:
-    request = Request(
+async def _get(reach: Egress, url: str, headers: tuple[Header, ...] = ()) -> dict[str, Any]:
+    request = HttpRequest(
         method="GET",
         url=_url(url),
         headers=(("Accept", "application/json"), *headers),
@@ -187,13 +187,13 @@ async def _get(reach: Reach, url: str, headers: tuple[Header, ...] = ()) -> dict
     return _document(await _ask(reach, request))
 
 
-async def _ask(reach: Reach, request: Request) -> Response:
+async def _ask(reach: Egress, request: HttpRequest) -> HttpResponse:
     with trio.move_on_after(ASK_SECONDS):
         try:
             response = await fetch(reach, request, Stopwatch())
-        except Failed as failure:
+        except TargetFailure as failure:
             raise ProviderFault(failure.failure.value) from None
-        except Unobtainable as failure:
+        except LocalFailure as failure:
             raise ProviderFault(failure.reason.value) from None
         if response.status != 200:
             raise ProviderFault(f"http_status {response.status}")
@@ -201,7 +201,7 @@ async def _ask(reach: Reach, request: Request) -> Response:
     raise ProviderFault("timeout")
 
 
-def _document(response: Response) -> dict[str, Any]:
+def _document(response: HttpResponse) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(response.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

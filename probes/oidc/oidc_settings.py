@@ -15,7 +15,7 @@ USUAL_SCOPES: Final = ("openid", "email", "profile")
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
-class SignOn(msgspec.Struct, frozen=True, kw_only=True):
+class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`issuer` is told to be one by its own discovery document, letter by letter. The secret is
     empty where there is none, and where it is not told."""
 
@@ -30,10 +30,10 @@ class SignOn(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap_admins: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"SignOn({self.issuer})"
+        return f"OidcSettings({self.issuer})"
 
 
-def sign_on_faults(settings: SignOn) -> list[tuple[str, str]]:
+def sign_on_faults(settings: OidcSettings) -> list[tuple[str, str]]:
     """Each field that cannot be, and why."""
     faults = []
     if settings.enabled:
@@ -83,7 +83,9 @@ def endpoint_fault(text: str) -> str | None:
     return None
 
 
-def with_client_secret(given: SignOn, secret: str | None, before: SignOn) -> SignOn | None:
+def with_client_secret(
+    given: OidcSettings, secret: str | None, before: OidcSettings
+) -> OidcSettings | None:
     """The whole settings: a `secret` that is None or blank is the one in force, `before` with its
     own. None where that would go to another issuer, or for another client, and has to be given."""
     if secret or not before.client_secret:

@@ -10,11 +10,11 @@ from typing import Final
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from . import apprise, discord, email, ntfy, opsgenie, pagerduty, slack, teams, telegram, webhook
 from .channel_spec import ChannelSpec
 from .message import Message
-from .send_result import SEND_SECONDS, Delivered, Means, NotDelivered, Verdict, renamed
+from .send_result import SEND_SECONDS, Delivered, NotDelivered, SendContext, SendFailure, renamed
 
 _SENDERS: Final[Mapping[str, ModuleType]] = {
     sender.SPEC.type: sender
@@ -34,10 +34,10 @@ _SENDERS: Final[Mapping[str, ModuleType]] = {
 __all__ = [
     "SPECS",
     "Delivered",
-    "Means",
     "Message",
     "NotDelivered",
-    "Verdict",
+    "SendContext",
+    "SendFailure",
     "deliver",
     "deliver_signed",
 ]
@@ -46,7 +46,7 @@ SPECS: Final[Mapping[str, ChannelSpec]] = {name: sender.SPEC for name, sender in
 
 
 async def deliver(
-    kind: str, message: Message, config: Mapping[str, str], means: Means
+    kind: str, message: Message, config: Mapping[str, str], means: SendContext
 ) -> Delivered:
     """One attempt, `SEND_SECONDS` at most. `NotDelivered` says why not, and whether to try again;
     `config` is whole, its secrets opened, and was held against the kind's SPEC."""
@@ -55,7 +55,7 @@ async def deliver(
 
 
 async def deliver_signed(
-    url: str, secret: str, event: str, uid: str, body: bytes, means: Means
+    url: str, secret: str, event: str, uid: str, body: bytes, means: SendContext
 ) -> Delivered:
     """As `deliver`, of a body of the caller's own: what webhooks of organizations are sent."""
     return await _within_bounds(webhook.send_signed(url, secret, event, uid, body, means))
@@ -65,6 +65,6 @@ async def _within_bounds(sending: Awaitable[Delivered]) -> Delivered:
     with trio.move_on_after(SEND_SECONDS):
         try:
             return await sending
-        except (Failed, Unobtainable) as failure:
+        except (TargetFailure, LocalFailure) as failure:
             raise renamed(failure) from None
-    raise NotDelivered(Verdict.RETRY, "timeout")
+    raise NotDelivered(SendFailure.RETRY, "timeout")

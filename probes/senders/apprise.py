@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.target import BadTarget, read_url
-from ..net.http_client import Request, Response, fetch
-from .channel_spec import ChannelSpec, Config, Setting, SettingFault
-from .message import Message, Status, body_lines, title_line
+from ..net.http_client import HttpRequest, HttpResponse, fetch
+from .channel_spec import ChannelSetting, ChannelSpec, Config, SettingFault
+from .message import Message, NotificationStatus, body_lines, title_line
 from .send_result import (
     ANSWER_BYTES_MOST,
     Delivered,
-    Means,
     NotDelivered,
-    Verdict,
+    SendContext,
+    SendFailure,
     by_status,
     renamed,
 )
@@ -82,7 +82,7 @@ SPEC: Final = ChannelSpec(
     type="apprise",
     help="A service that the apprise library knows, with a host of its own.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="url",
             help="The service's apprise URL, such as pover://user@token",
             required=True,
@@ -99,20 +99,22 @@ SPEC: Final = ChannelSpec(
 class _Way:
     """One delivery's way out; `ended` is why the last request failed."""
 
-    means: Means
+    means: SendContext
     hosts: frozenset[str]
     left: int = REQUESTS_MOST
     ended: NotDelivered | None = None
 
-    async def go(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+    async def go(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes
+    ) -> HttpResponse:
         try:
             where = read_url(url, ("https",))
         except BadTarget:
-            raise NotDelivered(Verdict.BLOCKED, "target_blocked") from None
+            raise NotDelivered(SendFailure.BLOCKED, "target_blocked") from None
         if where.host not in self.hosts or self.left < 1:
-            raise NotDelivered(Verdict.BLOCKED, "target_blocked")
+            raise NotDelivered(SendFailure.BLOCKED, "target_blocked")
         self.left -= 1
-        request = Request(
+        request = HttpRequest(
             method=method,
             url=where,
             headers=tuple((n, v) for n, v in headers.items() if n.lower() not in _FRAMING),
@@ -122,7 +124,7 @@ class _Way:
         )
         try:
             response = await fetch(self.means.reach, request, Stopwatch())
-        except (Failed, Unobtainable) as failure:
+        except (TargetFailure, LocalFailure) as failure:
             raise renamed(failure) from None
         if not 200 <= response.status <= 299:
             self.ended = by_status(response.status, response.headers.get("retry-after", ""))
@@ -181,14 +183,14 @@ def _notify(url: str, message: Message, way: _Way) -> None:
     apprise = _library()
     _way.set(way)
     kinds = {
-        Status.DOWN: apprise.NotifyType.FAILURE,
-        Status.RECOVERED: apprise.NotifyType.SUCCESS,
-        Status.TEST: apprise.NotifyType.INFO,
+        NotificationStatus.DOWN: apprise.NotifyType.FAILURE,
+        NotificationStatus.RECOVERED: apprise.NotifyType.SUCCESS,
+        NotificationStatus.TEST: apprise.NotifyType.INFO,
     }
     asset = apprise.AppriseAsset(storage_mode=apprise.PersistentStoreMode.MEMORY, async_mode=False)
     service = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
     if not service:
-        raise NotDelivered(Verdict.REFUSED, "bad_definition")
+        raise NotDelivered(SendFailure.REFUSED, "bad_definition")
     # Its pauses between requests would outlast the delivery.
     service.request_rate_per_sec = 0
     lines = [*body_lines(message), *([message.link] if message.link else [])]
@@ -199,10 +201,10 @@ def _notify(url: str, message: Message, way: _Way) -> None:
         body_format=apprise.NotifyFormat.TEXT,
     )
     if not was_taken:
-        raise way.ended or NotDelivered(Verdict.REFUSED, "protocol_error")
+        raise way.ended or NotDelivered(SendFailure.REFUSED, "protocol_error")
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     url = config["url"]
     way = _Way(means, SERVICES[url.partition("://")[0].lower()])
     # Not left alone when cancelled: its next request then ends it, and so does the one under way.

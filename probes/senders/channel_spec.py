@@ -19,19 +19,19 @@ MASK: Final = "••••"
 Config = Mapping[str, str]
 
 
-class Form(Enum):
+class ValueForm(Enum):
     TEXT = "text"
     URL = "url"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class ChannelSetting:
     """`pattern` holds for the whole value, and `hint` says it to people. `leads` is where secrets
     are sent: with another origin there, they are asked for again."""
 
     name: str
     help: str
-    form: Form = Form.TEXT
+    form: ValueForm = ValueForm.TEXT
     required: bool = False
     secret: bool = False
     leads: bool = False
@@ -59,7 +59,7 @@ class ChannelSpec:
 
     type: str
     help: str
-    settings: tuple[Setting, ...]
+    settings: tuple[ChannelSetting, ...]
     rule: Callable[[Config], list[SettingFault]] = _no_rule
 
     @property
@@ -98,7 +98,7 @@ def _named(key: str) -> str:
     return f"config.{key}" if re.fullmatch(r"[a-z_]{1,40}", key) else "config"
 
 
-def _fault(setting: Setting, value: str) -> SettingFault | None:
+def _fault(setting: ChannelSetting, value: str) -> SettingFault | None:
     field = f"config.{setting.name}"
     if not value:
         return SettingFault(field, "is required") if setting.required else None
@@ -106,7 +106,7 @@ def _fault(setting: Setting, value: str) -> SettingFault | None:
         return SettingFault(field, f"must be at most {setting.longest} characters")
     if any(c < " " or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" for c in value):
         return SettingFault(field, "must not hold control characters")
-    if setting.form is Form.URL:
+    if setting.form is ValueForm.URL:
         try:
             read_url(value)
         except BadTarget as fault:

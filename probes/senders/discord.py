@@ -7,25 +7,29 @@ Markdown's characters are escaped.
 import re
 from typing import Any, Final
 
-from .channel_spec import ChannelSpec, Config, Form, Setting
-from .message import Message, Status, body_lines, title_line
-from .send_result import Delivered, Means, post_json
+from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
+from .message import Message, NotificationStatus, body_lines, title_line
+from .send_result import Delivered, SendContext, post_json
 
 # Discord's bounds of an embed.
 TITLE_LONGEST: Final = 256
 DESCRIPTION_LONGEST: Final = 4_096
 
-_COLOURS: Final = {Status.DOWN: 0xC62828, Status.RECOVERED: 0x2E7D32, Status.TEST: 0x546E7A}
+_COLOURS: Final = {
+    NotificationStatus.DOWN: 0xC62828,
+    NotificationStatus.RECOVERED: 0x2E7D32,
+    NotificationStatus.TEST: 0x546E7A,
+}
 _MARKUP: Final = re.compile(r"([\\*_~`|>#\[\]()<@:\-])")
 
 SPEC: Final = ChannelSpec(
     type="discord",
     help="A message by a webhook of a Discord channel.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="url",
             help="The webhook's URL; who knows it can post",
-            form=Form.URL,
+            form=ValueForm.URL,
             required=True,
             secret=True,
         ),
@@ -64,6 +68,6 @@ def _within(text: str, longest: int) -> str:
     return "".join(pieces) + "…"
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     await post_json(means, config["url"], document(message))
     return Delivered()

@@ -21,9 +21,16 @@ from typing import Final
 
 from ..check.phase_timer import Stopwatch
 from ..net import tls_contexts as tls
-from .channel_spec import ChannelSpec, Config, Setting, SettingFault
+from .channel_spec import ChannelSetting, ChannelSpec, Config, SettingFault
 from .message import Message, body_lines, title_line
-from .send_result import SEND_SECONDS, Delivered, Mail, Means, NotDelivered, Verdict
+from .send_result import (
+    SEND_SECONDS,
+    Delivered,
+    NotDelivered,
+    OutgoingMail,
+    SendContext,
+    SendFailure,
+)
 
 ADDRESSES_MOST: Final = 20
 ADDRESS_LONGEST: Final = 254
@@ -61,7 +68,7 @@ SPEC: Final = ChannelSpec(
     type="email",
     help="Mail by the server that mail.* configures.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="to",
             help=f"Up to {ADDRESSES_MOST} addresses, separated by commas",
             required=True,
@@ -71,7 +78,7 @@ SPEC: Final = ChannelSpec(
 )
 
 
-def letter(message: Message, to: Sequence[str], mail: Mail, now_us: int) -> EmailMessage:
+def letter(message: Message, to: Sequence[str], mail: OutgoingMail, now_us: int) -> EmailMessage:
     """References name the incident's key, though no mail bears it: clients put together what names
     the same."""
     domain = parseaddr(mail.sender)[1].rpartition("@")[2] or "localhost"
@@ -108,9 +115,9 @@ def _is_message_id(text: str) -> bool:
     return text == f"<{inside}>" and _is_address(inside)
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     if means.mail is None:
-        raise NotDelivered(Verdict.RETRY, "mail_unavailable")
+        raise NotDelivered(SendFailure.RETRY, "mail_unavailable")
     to = addresses(config["to"])
     # Encoding its headers may take several milliseconds.
     write = partial(letter, message, to, means.mail, means.now())
@@ -120,7 +127,7 @@ async def send(message: Message, config: Config, means: Means) -> Delivered:
     return Delivered(thread=message.thread or str(whole["Message-ID"]), note=note)
 
 
-async def hand_over(mail: Mail, whole: EmailMessage, to: Sequence[str]) -> int:
+async def hand_over(mail: OutgoingMail, whole: EmailMessage, to: Sequence[str]) -> int:
     """How many of the recipients the server would not take, where it took some. NotDelivered."""
     connection = await mail.reach.dial(mail.host, mail.port, Stopwatch())
     sock = socket.socket(fileno=connection.stream.socket.detach())
@@ -145,7 +152,7 @@ async def hand_over(mail: Mail, whole: EmailMessage, to: Sequence[str]) -> int:
 @dataclass(slots=True)
 class _Conversation:
     sock: socket.socket
-    mail: Mail
+    mail: OutgoingMail
     whole: EmailMessage
     to: Sequence[str]
     began: bool = False
@@ -165,18 +172,18 @@ class _Conversation:
         except smtplib.SMTPResponseException as error:
             raise _by_code(error.smtp_code, "smtp_status") from None
         except smtplib.SMTPNotSupportedError:
-            raise NotDelivered(Verdict.REFUSED, "auth_unsupported") from None
+            raise NotDelivered(SendFailure.REFUSED, "auth_unsupported") from None
         except ssl.SSLError:
-            raise NotDelivered(Verdict.RETRY, "tls_error") from None
+            raise NotDelivered(SendFailure.RETRY, "tls_error") from None
         except (smtplib.SMTPException, OSError, ValueError):
-            raise NotDelivered(Verdict.RETRY, "connect_error") from None
+            raise NotDelivered(SendFailure.RETRY, "connect_error") from None
         finally:
             self.sock.close()
 
     def _hold(self) -> int:
         implicit = self.mail.port == IMPLICIT_TLS_PORT
         verified = bool(self.mail.username) or implicit
-        context = self.mail.reach.contexts.make(tls.Setting(verified))
+        context = self.mail.reach.contexts.make(tls.TlsSetting(verified))
         if implicit:
             self.sock = context.wrap_socket(self.sock, server_hostname=self.mail.host)
         client = _Client(self.sock)
@@ -186,7 +193,7 @@ class _Conversation:
                 client.starttls(context=context)
                 client.ehlo()
             elif not implicit and verified:
-                raise NotDelivered(Verdict.REFUSED, "starttls_missing")
+                raise NotDelivered(SendFailure.REFUSED, "starttls_missing")
             if self.mail.username:
                 client.login(self.mail.username, self.mail.password)
             refused = client.send_message(self.whole, to_addrs=list(self.to))
@@ -248,5 +255,5 @@ class _Heard:
 
 def _by_code(code: int, reason: str) -> NotDelivered:
     """A 5xx is a no (RFC 5321, 4.2.1); what is neither is heard as not now."""
-    verdict = Verdict.REFUSED if 500 <= code <= 599 else Verdict.RETRY
+    verdict = SendFailure.REFUSED if 500 <= code <= 599 else SendFailure.RETRY
     return NotDelivered(verdict, f"{reason} {code}" if 200 <= code <= 599 else reason)

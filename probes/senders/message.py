@@ -13,13 +13,13 @@ LINES_MOST: Final = 20
 LINE_LONGEST: Final = 500
 
 
-class Status(StrEnum):
+class NotificationStatus(StrEnum):
     DOWN = "down"
     RECOVERED = "recovered"
     TEST = "test"
 
 
-class Severity(StrEnum):
+class MessageSeverity(StrEnum):
     """As an incident's impact."""
 
     NONE = "none"
@@ -38,9 +38,9 @@ class Message:
     id: str
     key: str
     event: str
-    status: Status
+    status: NotificationStatus
     title: str
-    severity: Severity = Severity.NONE
+    severity: MessageSeverity = MessageSeverity.NONE
     lines: tuple[str, ...] = ()
     link: str = ""
     since: int | None = None

@@ -6,36 +6,36 @@ interprets none of them unless it is asked to.
 
 from typing import Any, Final
 
-from .channel_spec import ChannelSpec, Config, Form, Setting
-from .message import Message, Severity, Status, body_lines, clipped, title_line
-from .send_result import Delivered, Means, post_json
+from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
+from .message import Message, MessageSeverity, NotificationStatus, body_lines, clipped, title_line
+from .send_result import Delivered, SendContext, post_json
 
 # A longer message becomes an attachment.
 MESSAGE_BYTES_MOST: Final = 4_000
 _TAGS: Final = {
-    Status.DOWN: "rotating_light",
-    Status.RECOVERED: "white_check_mark",
-    Status.TEST: "wrench",
+    NotificationStatus.DOWN: "rotating_light",
+    NotificationStatus.RECOVERED: "white_check_mark",
+    NotificationStatus.TEST: "wrench",
 }
 _PRIORITIES: Final = {
-    Severity.NONE: 3,
-    Severity.MINOR: 3,
-    Severity.MAJOR: 4,
-    Severity.CRITICAL: 5,
+    MessageSeverity.NONE: 3,
+    MessageSeverity.MINOR: 3,
+    MessageSeverity.MAJOR: 4,
+    MessageSeverity.CRITICAL: 5,
 }
 
 SPEC: Final = ChannelSpec(
     type="ntfy",
     help="A notification to a topic of ntfy.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="url",
             help="The server",
-            form=Form.URL,
+            form=ValueForm.URL,
             leads=True,
             default="https://ntfy.sh",
         ),
-        Setting(
+        ChannelSetting(
             name="topic",
             help="The topic; on a public server whoever knows it can read along",
             required=True,
@@ -43,7 +43,7 @@ SPEC: Final = ChannelSpec(
             hint="must be 1 to 64 letters, digits, dashes and underscores",
             longest=64,
         ),
-        Setting(
+        ChannelSetting(
             name="token",
             help="An access token, where the topic asks for one",
             secret=True,
@@ -59,7 +59,7 @@ def document(message: Message, topic: str) -> dict[str, Any]:
     text = "\n".join(body_lines(message)) or title_line(message)
     while len(text.encode()) > MESSAGE_BYTES_MOST:
         text = clipped(text, len(text) * 9 // 10)
-    down = message.status is Status.DOWN
+    down = message.status is NotificationStatus.DOWN
     found: dict[str, Any] = {
         "topic": topic,
         "title": title_line(message),
@@ -72,7 +72,7 @@ def document(message: Message, topic: str) -> dict[str, Any]:
     return found
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     headers = {"Authorization": f"Bearer {config['token']}"} if config["token"] else {}
     await post_json(means, config["url"], document(message, config["topic"]), headers)
     return Delivered()

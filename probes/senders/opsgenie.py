@@ -6,24 +6,24 @@ A test opens and closes at once, so that it ends where it began.
 from typing import Any, Final
 from urllib.parse import quote
 
-from .channel_spec import ChannelSpec, Config, Form, Setting
-from .message import Message, Severity, Status, body_lines, clipped, title_line
-from .send_result import Delivered, Means, post_json
+from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
+from .message import Message, MessageSeverity, NotificationStatus, body_lines, clipped, title_line
+from .send_result import Delivered, SendContext, post_json
 
 MESSAGE_LONGEST: Final = 130
 DESCRIPTION_LONGEST: Final = 15_000
 _PRIORITIES: Final = {
-    Severity.NONE: "P5",
-    Severity.MINOR: "P3",
-    Severity.MAJOR: "P2",
-    Severity.CRITICAL: "P1",
+    MessageSeverity.NONE: "P5",
+    MessageSeverity.MINOR: "P3",
+    MessageSeverity.MAJOR: "P2",
+    MessageSeverity.CRITICAL: "P1",
 }
 
 SPEC: Final = ChannelSpec(
     type="opsgenie",
     help="Opens and closes an alert of Opsgenie.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="api_key",
             help="The key of an API integration",
             required=True,
@@ -32,10 +32,10 @@ SPEC: Final = ChannelSpec(
             hint="must be letters, digits and dashes",
             longest=128,
         ),
-        Setting(
+        ChannelSetting(
             name="base_url",
             help="Another region's: https://api.eu.opsgenie.com",
-            form=Form.URL,
+            form=ValueForm.URL,
             leads=True,
             default="https://api.opsgenie.com",
         ),
@@ -58,12 +58,12 @@ def closing(message: Message) -> dict[str, Any]:
     return {"source": "leadline", "note": title_line(message)}
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     alerts = f"{config['base_url'].rstrip('/')}/v2/alerts"
     headers = {"Authorization": f"GenieKey {config['api_key']}"}
-    if message.status is not Status.RECOVERED:
+    if message.status is not NotificationStatus.RECOVERED:
         await post_json(means, alerts, opening(message), headers)
-    if message.status is not Status.DOWN:
+    if message.status is not NotificationStatus.DOWN:
         alias = quote(message.key, safe="")
         url = f"{alerts}/{alias}/close?identifierType=alias"
         await post_json(means, url, closing(message), headers)

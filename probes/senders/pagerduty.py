@@ -5,23 +5,31 @@ A test triggers and resolves at once, so that it ends where it began.
 
 from typing import Any, Final
 
-from .channel_spec import ChannelSpec, Config, Form, Setting
-from .message import Message, Severity, Status, body_lines, clipped, instant_text, title_line
-from .send_result import Delivered, Means, post_json
+from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
+from .message import (
+    Message,
+    MessageSeverity,
+    NotificationStatus,
+    body_lines,
+    clipped,
+    instant_text,
+    title_line,
+)
+from .send_result import Delivered, SendContext, post_json
 
 SUMMARY_LONGEST: Final = 1_024
 _SEVERITIES: Final = {
-    Severity.NONE: "info",
-    Severity.MINOR: "warning",
-    Severity.MAJOR: "error",
-    Severity.CRITICAL: "critical",
+    MessageSeverity.NONE: "info",
+    MessageSeverity.MINOR: "warning",
+    MessageSeverity.MAJOR: "error",
+    MessageSeverity.CRITICAL: "critical",
 }
 
 SPEC: Final = ChannelSpec(
     type="pagerduty",
     help="Triggers and resolves an incident of PagerDuty.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="routing_key",
             help="The integration key of Events API v2",
             required=True,
@@ -30,10 +38,10 @@ SPEC: Final = ChannelSpec(
             hint="must be 32 letters and digits",
             longest=32,
         ),
-        Setting(
+        ChannelSetting(
             name="base_url",
             help="Another region's: https://events.eu.pagerduty.com",
-            form=Form.URL,
+            form=ValueForm.URL,
             leads=True,
             default="https://events.pagerduty.com",
         ),
@@ -67,11 +75,11 @@ def resolve(message: Message, routing_key: str) -> dict[str, Any]:
     return {"routing_key": routing_key, "event_action": "resolve", "dedup_key": message.key}
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     url = f"{config['base_url'].rstrip('/')}/v2/enqueue"
     key = config["routing_key"]
-    if message.status is not Status.RECOVERED:
+    if message.status is not NotificationStatus.RECOVERED:
         await post_json(means, url, trigger(message, key))
-    if message.status is not Status.DOWN:
+    if message.status is not NotificationStatus.DOWN:
         await post_json(means, url, resolve(message, key))
     return Delivered(thread=message.key)

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import BadTarget, Url, read_url
-from ..net.egress import Reach
-from ..net.http_client import Request, Response, fetch
+from ..net.egress import Egress
+from ..net.http_client import HttpRequest, HttpResponse, fetch
 
 SEND_SECONDS: Final = 10.0
 # What of an answer is read: the names that services give to messages are short.
@@ -26,7 +26,7 @@ RETRY_AFTER_MOST_SECONDS: Final = 3_600
 _WORTH_ANOTHER_TRY: Final = frozenset({408, 425, 429})
 
 
-class Verdict(StrEnum):
+class SendFailure(StrEnum):
     """REFUSED: the service said no, and will again; BLOCKED: our own policy did."""
 
     REFUSED = "refused"
@@ -46,7 +46,7 @@ class Delivered:
 class NotDelivered(Exception):
     """`retry_after` is what the service asked for, in seconds, bounded."""
 
-    def __init__(self, verdict: Verdict, reason: str, retry_after: int | None = None) -> None:
+    def __init__(self, verdict: SendFailure, reason: str, retry_after: int | None = None) -> None:
         super().__init__(verdict, reason)
         self.verdict = verdict
         self.reason = reason
@@ -54,42 +54,44 @@ class NotDelivered(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class OutgoingMail:
     """The mail server. `reach` is a way of its own: the operator named the server, and it often
     stands in a private network, where no channel may lead."""
 
     host: str
     port: int
     sender: str
-    reach: Reach
+    reach: Egress
     username: str = ""
     password: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class SendContext:
     """What senders go out with: a guarded way, the mail server if there is one, and what time it
     is, in µs since the epoch. `stranger` leads to what anybody on the internet may name: never
     into a private network, whatever the operator allows; without it nobody is led there. A mail
     server that is named later is gone to by `to_mail_server`."""
 
-    reach: Reach
+    reach: Egress
     now: Callable[[], int]
-    mail: Mail | None = None
-    stranger: Reach | None = None
-    to_mail_server: Reach | None = None
+    mail: OutgoingMail | None = None
+    stranger: Egress | None = None
+    to_mail_server: Egress | None = None
 
 
 async def post_json(
-    means: Means, url: str, document: Any, headers: Mapping[str, str] | None = None
-) -> Response:
+    means: SendContext, url: str, document: Any, headers: Mapping[str, str] | None = None
+) -> HttpResponse:
     """The answer, which is a 2xx."""
     body = msgspec.json.encode(document)
     return await post(means, url, body, {"Content-Type": "application/json", **(headers or {})})
 
 
-async def post(means: Means, url: str, body: bytes, headers: Mapping[str, str]) -> Response:
-    request = Request(
+async def post(
+    means: SendContext, url: str, body: bytes, headers: Mapping[str, str]
+) -> HttpResponse:
+    request = HttpRequest(
         method="POST",
         url=_url(url),
         headers=tuple(headers.items()),
@@ -103,7 +105,7 @@ async def post(means: Means, url: str, body: bytes, headers: Mapping[str, str]) 
     return response
 
 
-def answer_of(response: Response) -> dict[str, Any]:
+def answer_of(response: HttpResponse) -> dict[str, Any]:
     """The JSON object that came back, empty where it is none: only names are looked for in it."""
     try:
         found = msgspec.json.decode(response.body)
@@ -114,7 +116,7 @@ def answer_of(response: Response) -> dict[str, Any]:
 
 def by_status(status: int, retry_after: str = "") -> NotDelivered:
     is_no = 400 <= status <= 499 and status not in _WORTH_ANOTHER_TRY
-    verdict = Verdict.REFUSED if is_no or 300 <= status <= 399 else Verdict.RETRY
+    verdict = SendFailure.REFUSED if is_no or 300 <= status <= 399 else SendFailure.RETRY
     return NotDelivered(verdict, f"http_status {status}", None if is_no else _seconds(retry_after))
 
 
@@ -125,13 +127,13 @@ def _seconds(text: str) -> int | None:
     return min(int(text[:5]), RETRY_AFTER_MOST_SECONDS)
 
 
-def renamed(failure: Failed | Unobtainable) -> NotDelivered:
+def renamed(failure: TargetFailure | LocalFailure) -> NotDelivered:
     """The words of reaching out as those of delivering. What is our own trouble is tried again."""
-    if isinstance(failure, Unobtainable):
-        return NotDelivered(Verdict.RETRY, str(failure.reason))
+    if isinstance(failure, LocalFailure):
+        return NotDelivered(SendFailure.RETRY, str(failure.reason))
     if failure.failure is FailureClass.TARGET_BLOCKED:
-        return NotDelivered(Verdict.BLOCKED, str(failure.failure))
-    return NotDelivered(Verdict.RETRY, str(failure.failure))
+        return NotDelivered(SendFailure.BLOCKED, str(failure.failure))
+    return NotDelivered(SendFailure.RETRY, str(failure.failure))
 
 
 def _url(text: str) -> Url:
@@ -139,4 +141,4 @@ def _url(text: str) -> Url:
         return read_url(text)
     except BadTarget:
         # Stored by another version, and not to be read by this one.
-        raise NotDelivered(Verdict.REFUSED, "bad_definition") from None
+        raise NotDelivered(SendFailure.REFUSED, "bad_definition") from None

@@ -7,9 +7,9 @@ three characters escaped.
 
 from typing import Any, Final
 
-from .channel_spec import ChannelSpec, Config, Form, Setting
+from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
 from .message import Message, body_lines, plain_text, title_line
-from .send_result import Delivered, Means, post_json
+from .send_result import Delivered, SendContext, post_json
 
 TEXT_LONGEST: Final = 3_000
 
@@ -17,10 +17,10 @@ SPEC: Final = ChannelSpec(
     type="slack",
     help="A message by an incoming webhook of Slack, or of what takes the same.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="url",
             help="The incoming webhook's URL; who knows it can post",
-            form=Form.URL,
+            form=ValueForm.URL,
             required=True,
             secret=True,
         ),
@@ -52,6 +52,6 @@ def document(message: Message) -> dict[str, Any]:
     }
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     await post_json(means, config["url"], document(message))
     return Delivered()

@@ -14,10 +14,10 @@ from typing import Final
 
 import trio
 
-from ..check.failure import Failed, Unobtainable
+from ..check.failure import LocalFailure, TargetFailure
 from .email import hand_over
 from .message import one_line
-from .send_result import SEND_SECONDS, Mail, Means, NotDelivered, Verdict, renamed
+from .send_result import SEND_SECONDS, NotDelivered, OutgoingMail, SendContext, SendFailure, renamed
 
 SUBJECT_LONGEST: Final = 200
 # Of a header, as it is sent (RFC 5322, 2.1.1).
@@ -25,7 +25,7 @@ LINE_LONGEST: Final = 998
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class SubscriberMail:
     """`uid` is the same over all tries, `thread` over all letters of one incident, or empty.
     `paragraphs` may have lines. `leave` ends the subscription by a POST, `leave_page` is where
     people do that; both are empty where there is nothing to end yet."""
@@ -41,7 +41,7 @@ class Letter:
     leave_page: str = ""
 
 
-def written(letter: Letter, mail: Mail, now_us: int) -> EmailMessage:
+def written(letter: SubscriberMail, mail: OutgoingMail, now_us: int) -> EmailMessage:
     domain = parseaddr(mail.sender)[1].rpartition("@")[2] or "localhost"
     found = EmailMessage()
     found["From"] = mail.sender
@@ -66,7 +66,7 @@ def written(letter: Letter, mail: Mail, now_us: int) -> EmailMessage:
     return found
 
 
-def _text(letter: Letter) -> str:
+def _text(letter: SubscriberMail) -> str:
     parts = [*letter.paragraphs]
     if letter.link:
         parts.append(f"{letter.link_text}: {letter.link}")
@@ -75,7 +75,7 @@ def _text(letter: Letter) -> str:
     return "\n\n".join(_plain(part) for part in parts) + "\n"
 
 
-def _html(letter: Letter) -> str:
+def _html(letter: SubscriberMail) -> str:
     parts = [
         "<p>" + escape(_plain(part)).replace("\n", "<br>\n") + "</p>" for part in letter.paragraphs
     ]
@@ -92,16 +92,16 @@ def _plain(text: str) -> str:
     return "\n".join(one_line(line, len(line) or 1) for line in text.splitlines())
 
 
-async def send_letter(letter: Letter, means: Means) -> None:
+async def send_letter(letter: SubscriberMail, means: SendContext) -> None:
     """One attempt, SEND_SECONDS at most. NotDelivered says why not, and whether to try again."""
     if means.mail is None:
-        raise NotDelivered(Verdict.RETRY, "mail_unavailable")
+        raise NotDelivered(SendFailure.RETRY, "mail_unavailable")
     mail = means.mail
     with trio.move_on_after(SEND_SECONDS):
         try:
             whole = await mail.reach.in_thread(partial(written, letter, mail, means.now()))
             await hand_over(mail, whole, [letter.to])
-        except (Failed, Unobtainable) as failure:
+        except (TargetFailure, LocalFailure) as failure:
             raise renamed(failure) from None
         return
-    raise NotDelivered(Verdict.RETRY, "timeout")
+    raise NotDelivered(SendFailure.RETRY, "timeout")

@@ -5,24 +5,24 @@ Texts stand in runs of rich text, in which Teams interprets nothing.
 
 from typing import Any, Final
 
-from .channel_spec import ChannelSpec, Config, Form, Setting
-from .message import Message, Status, body_lines, title_line
-from .send_result import Delivered, Means, post_json
+from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
+from .message import Message, NotificationStatus, body_lines, title_line
+from .send_result import Delivered, SendContext, post_json
 
 _COLOURS: Final = {
-    Status.DOWN: "Attention",
-    Status.RECOVERED: "Good",
-    Status.TEST: "Default",
+    NotificationStatus.DOWN: "Attention",
+    NotificationStatus.RECOVERED: "Good",
+    NotificationStatus.TEST: "Default",
 }
 
 SPEC: Final = ChannelSpec(
     type="teams",
     help="An adaptive card by a workflow of Microsoft Teams.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="url",
             help="The workflow's webhook URL; who knows it can post",
-            form=Form.URL,
+            form=ValueForm.URL,
             required=True,
             secret=True,
         ),
@@ -63,6 +63,6 @@ def _text(text: str, **style: str) -> dict[str, Any]:
     return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text, **style}]}
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     await post_json(means, config["url"], document(message))
     return Delivered()

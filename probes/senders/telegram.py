@@ -6,9 +6,9 @@ The text is HTML with all of ours escaped; a name after an @ is broken, or it wo
 from html import escape
 from typing import Any, Final
 
-from .channel_spec import ChannelSpec, Config, Setting
+from .channel_spec import ChannelSetting, ChannelSpec, Config
 from .message import Message, plain_text, title_line
-from .send_result import Delivered, Means, NotDelivered, Verdict, answer_of, post_json
+from .send_result import Delivered, NotDelivered, SendContext, SendFailure, answer_of, post_json
 
 ORIGIN: Final = "https://api.telegram.org"
 TEXT_LONGEST: Final = 4_096
@@ -19,7 +19,7 @@ SPEC: Final = ChannelSpec(
     type="telegram",
     help="A message by a bot of Telegram.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="bot_token",
             help="As BotFather gave it",
             required=True,
@@ -28,7 +28,7 @@ SPEC: Final = ChannelSpec(
             hint="must be a bot's token",
             longest=128,
         ),
-        Setting(
+        ChannelSetting(
             name="chat_id",
             help="The chat's number, or @name of a public channel",
             required=True,
@@ -62,11 +62,11 @@ def _safe(text: str) -> str:
     return escape(text, quote=False).replace("@", f"@{_WORD_JOINER}")
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     url = f"{ORIGIN}/bot{config['bot_token']}/sendMessage"
     answer = answer_of(await post_json(means, url, document(message, config["chat_id"])))
     result = answer.get("result")
     number = result.get("message_id") if isinstance(result, dict) else None
     if answer.get("ok") is not True:
-        raise NotDelivered(Verdict.RETRY, "protocol_error")
+        raise NotDelivered(SendFailure.RETRY, "protocol_error")
     return Delivered(thread=message.thread or (str(number) if isinstance(number, int) else ""))

@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from .channel_spec import ChannelSpec, Config, Form, Setting, SettingFault
+from .channel_spec import ChannelSetting, ChannelSpec, Config, SettingFault, ValueForm
 from .message import Message, body_lines, instant_text, title_line
-from .send_result import Delivered, Means, post
+from .send_result import Delivered, SendContext, post
 
 SECRET_PREFIX: Final = "whsec_"
 # As the Standard Webhooks specification bounds keys.
@@ -61,7 +61,7 @@ async def send_signed(
     event: str,
     uid: str,
     body: bytes,
-    means: Means,
+    means: SendContext,
 ) -> Delivered:
     """`secret` empty: unsigned."""
     headers = {"Content-Type": "application/json", "X-Leadline-Event": event}
@@ -81,14 +81,14 @@ SPEC: Final = ChannelSpec(
     type="webhook",
     help="A POST of JSON to a URL of yours, signed where a secret is set.",
     settings=(
-        Setting(
+        ChannelSetting(
             name="url",
             help="Where it is posted",
-            form=Form.URL,
+            form=ValueForm.URL,
             required=True,
             leads=True,
         ),
-        Setting(name="secret", help="Signs each delivery: whsec_ and base64", secret=True),
+        ChannelSetting(name="secret", help="Signs each delivery: whsec_ and base64", secret=True),
     ),
     rule=_rule,
 )
@@ -109,7 +109,7 @@ def document(message: Message) -> dict[str, object]:
     }
 
 
-async def send(message: Message, config: Config, means: Means) -> Delivered:
+async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     body = msgspec.json.encode(document(message))
     return await send_signed(
         config["url"], config["secret"], message.event, message.id, body, means

@@ -108,7 +108,7 @@ class SettingRow(msgspec.Struct, frozen=True):
     secret_sealed: bytes | None
 
 
-class ResetRequest(msgspec.Struct, frozen=True):
+class ResetRequestRow(msgspec.Struct, frozen=True):
     """`attempts` counts this one."""
 
     address: str

@@ -14,13 +14,13 @@ from ...probes.check.result import FailureClass
 from ...probes.jobs.agent_protocol import AgentResult, window_job_id
 from ..core.instant import DAY, SECOND, Instant, from_datetime
 from ..monitors.rules.monitor import MonitorType, manner_of
-from ..results.rules.incoming_result import Arrival, Source
+from ..results.rules.incoming_result import IncomingResult, ResultSource
 from ..scheduling.rules.expected_run import covered_until
 from ..scheduling.rules.run_schedule import (
     LATE_ARRIVAL_US,
-    Manner,
-    Term,
-    Window,
+    ResultMode,
+    RunWindow,
+    ScheduleTerm,
     claimable_until,
     window_at,
 )
@@ -33,7 +33,7 @@ _CLASSES: Final = frozenset(FailureClass) - {FailureClass.PROBE_ERROR, FailureCl
 _MESSAGE_MOST: Final = 300
 
 
-class Watched(msgspec.Struct, frozen=True):
+class AgentMonitor(msgspec.Struct, frozen=True):
     """A monitor that results are brought for."""
 
     org: int
@@ -74,12 +74,12 @@ def _message_fault(item: AgentResult) -> tuple[str, str] | None:
 
 
 def arrival_of(
-    item: AgentResult, monitor: Watched, terms: Sequence[Term], source: Source
-) -> Arrival | None:
+    item: AgentResult, monitor: AgentMonitor, terms: Sequence[ScheduleTerm], source: ResultSource
+) -> IncomingResult | None:
     """What answers a window; None where it answers none that was due."""
     due = from_datetime(item.due_at)
     window = window_at(terms, due)
-    if window is None or manner_of(MonitorType(monitor.type)) is not Manner.PROBE:
+    if window is None or manner_of(MonitorType(monitor.type)) is not ResultMode.PROBE:
         return None
     if from_datetime(item.ts) >= claimable_until(due, window.term.interval_us):
         return None
@@ -89,7 +89,7 @@ def arrival_of(
     return _arrival(item, monitor, revision, source, window)
 
 
-def _revision(item: AgentResult, monitor: Watched, due: Instant) -> int | None:
+def _revision(item: AgentResult, monitor: AgentMonitor, due: Instant) -> int | None:
     """Of which definition the run was; 0 where the agent does not say, None for no job of ours."""
     if isinstance(item.job_id, msgspec.UnsetType):
         return 0
@@ -100,16 +100,22 @@ def _revision(item: AgentResult, monitor: Watched, due: Instant) -> int | None:
     return None
 
 
-def arrival_beside(item: AgentResult, monitor: Watched, revision: int, source: Source) -> Arrival:
+def arrival_beside(
+    item: AgentResult, monitor: AgentMonitor, revision: int, source: ResultSource
+) -> IncomingResult:
     """Of a job without a window, given out by that definition."""
     return _arrival(item, monitor, revision, source, None)
 
 
 def _arrival(
-    item: AgentResult, monitor: Watched, revision: int, source: Source, window: Window | None
-) -> Arrival:
+    item: AgentResult,
+    monitor: AgentMonitor,
+    revision: int,
+    source: ResultSource,
+    window: RunWindow | None,
+) -> IncomingResult:
     timeout_us = window.term.timeout_us if window else monitor.timeout_seconds * SECOND
-    arrival = Arrival(
+    arrival = IncomingResult(
         org=monitor.org,
         monitor=monitor.id,
         shard=monitor.shard,
@@ -125,9 +131,11 @@ def _arrival(
     if window is None:
         return arrival
     # Backfill is late whatever the clock says: the figures had to do without it.
-    until = Instant(0) if source is Source.BACKFILL else covered_until(window, Manner.PROBE)
+    until = (
+        Instant(0) if source is ResultSource.BACKFILL else covered_until(window, ResultMode.PROBE)
+    )
     return msgspec.structs.replace(arrival, dues=(window.due,), windowed=True, covered_until=until)
 
 
-def of_other_regions(monitors: Mapping[UUID, Watched], region: str) -> list[UUID]:
+def of_other_regions(monitors: Mapping[UUID, AgentMonitor], region: str) -> list[UUID]:
     return [uid for uid, monitor in monitors.items() if monitor.region != region]

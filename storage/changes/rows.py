@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
-from .rules.change import Kind, Known, Phase
+from .rules.change import ChangeKind, ChangePhaseName, RecordedPhase
 
 
 class ChangeRow(msgspec.Struct, frozen=True):
@@ -16,7 +16,7 @@ class ChangeRow(msgspec.Struct, frozen=True):
     service: int
     source: str
     external_id: str
-    kind: Kind
+    kind: ChangeKind
     started_at: Instant
     latest_at: Instant
 
@@ -27,7 +27,7 @@ class PhaseRow(msgspec.Struct, frozen=True):
     org: int
     change: int
     uid: UUID
-    phase: Phase
+    phase: ChangePhaseName
     occurred_at: Instant
     ref: str
     url: str
@@ -38,8 +38,8 @@ class PhaseRow(msgspec.Struct, frozen=True):
     recorded_at: Instant
 
     @property
-    def known(self) -> Known:
-        return Known(
+    def known(self) -> RecordedPhase:
+        return RecordedPhase(
             phase=self.phase,
             occurred_at=self.occurred_at,
             ref=self.ref,

@@ -14,7 +14,7 @@ from ..core.instant import Instant
 from ..core.key import Key
 from ..engine.pools import LockRank, Tx
 from .rows import ChangeRow, PhaseRow
-from .rules.change import Kind, Known, Record
+from .rules.change import ChangeKind, Record, RecordedPhase
 
 COLUMNS = "c.org, c.id, c.service, c.source, c.external_id, c.kind, c.started_at, c.latest_at"
 # Who comes while another is making it waits, and then finds it.
@@ -50,7 +50,7 @@ async def make_change(tx: Tx, service: Key, record: Record, at: Instant) -> Chan
     return row
 
 
-async def add_phase(tx: Tx, change: ChangeRow, known: Known, by: Actor) -> PhaseRow:
+async def add_phase(tx: Tx, change: ChangeRow, known: RecordedPhase, by: Actor) -> PhaseRow:
     """The last of a change that is held."""
     row = PhaseRow(
         org=change.org,
@@ -75,7 +75,7 @@ async def add_phase(tx: Tx, change: ChangeRow, known: Known, by: Actor) -> Phase
 def change_row(*columns: Any) -> ChangeRow:
     """Of COLUMNS."""
     row = ChangeRow(*columns)
-    return structs.replace(row, kind=Kind(row.kind))
+    return structs.replace(row, kind=ChangeKind(row.kind))
 
 
 def _identity(service: Key, source: str, external_id: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ..accounts.rules.access import Action, Grant, Need, Principal, Scope
+from ..accounts.rules.access import Grant, Need, Permission, Principal, Scope
 from ..accounts.transactions.authorize import NOT_FOUND, demand
 from ..core.refusal import Refused
 from ..engine.pools import Tx
@@ -18,13 +18,13 @@ from . import tables as changes
 from .queries import changes as changes_queries
 from .queries.change_gate_decisions import select_decided
 from .rows import ChangeRow, PhaseRow
-from .rules.change import Code, Fault, Known, Record, Replay, follow, occurred_at
+from .rules.change import ChangeFault, Code, Record, RecordedPhase, Replay, follow, occurred_at
 
-RECORD: Final = Action(Need.EDITOR, grant=Grant.CHANGE_RECORD)
+RECORD: Final = Permission(Need.EDITOR, grant=Grant.CHANGE_RECORD)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedChange:
     """`is_replay` where the phase was known already."""
 
     service: ServiceRow
@@ -35,7 +35,7 @@ class Recorded:
 
 async def record_change(
     tx: Tx, principal: Principal, project: UUID, service: UUID, record: Record
-) -> Recorded:
+) -> RecordedChange:
     """Refused not_found, forbidden, kind_mismatch, phase_exists, phase_order,
     occurred_at_out_of_bounds, occurred_at_before_start, decision_unknown."""
     home = await keep_service(tx, service)
@@ -45,15 +45,15 @@ async def record_change(
     change = await changes.make_change(tx, home.key, record, occurred_at(record, tx.now))
     phases = (await changes_queries.select_phases(tx, home.org, [change.id]))[change.id]
     match follow(change.kind, [each.known for each in phases], record, tx.now):
-        case Fault() as fault:
+        case ChangeFault() as fault:
             raise Refused(fault.code, fault.field, fault.rule)
         case Replay():
             phase = next(each for each in phases if each.phase is record.phase)
-            return Recorded(home, change, phase, is_replay=True)
-        case Known() as known:
+            return RecordedChange(home, change, phase, is_replay=True)
+        case RecordedPhase() as known:
             await _check_decision(tx, home, record)
             phase = await changes.add_phase(tx, change, known, principal.actor)
-            return Recorded(home, change, phase, is_replay=False)
+            return RecordedChange(home, change, phase, is_replay=False)
 
 
 async def _check_decision(tx: Tx, service: ServiceRow, record: Record) -> None:

@@ -36,7 +36,7 @@ class Withheld(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Availability:
     """An availability with its coverage; the reason is there exactly when the percent is not."""
 
     uptime_percent: float | None
@@ -45,7 +45,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ErrorBudget:
     """An error budget. The ratios are shares of the measured time, not of the budget."""
 
     objective: float
@@ -57,15 +57,15 @@ class Budget:
     exhausted: bool
 
 
-def figure(split: Split, *, sealed: bool = True) -> Figure:
+def figure(split: Split, *, sealed: bool = True) -> Availability:
     """The figure of a split; `sealed` is False where nothing of the range is sealed yet."""
     availability = split.availability()
     coverage = float(split.coverage() or 0)
     if not sealed:
-        return Figure(None, coverage, Withheld.NOTHING_SEALED)
+        return Availability(None, coverage, Withheld.NOTHING_SEALED)
     if availability is None:
-        return Figure(None, coverage, Withheld.NOTHING_MEASURED)
-    return Figure(percent(availability), coverage, None)
+        return Availability(None, coverage, Withheld.NOTHING_MEASURED)
+    return Availability(percent(availability), coverage, None)
 
 
 # Of very many days most were good throughout, and many of the rest are alike.
@@ -107,7 +107,7 @@ def is_exhausted(split: Split, objective: int) -> bool:
     return bool(split.measured_us) and split.bad_us >= allowed_us(split, objective)
 
 
-def budget(split: Split, objective: int) -> Budget | Withheld:
+def budget(split: Split, objective: int) -> ErrorBudget | Withheld:
     """The budget of a window, withheld where too little was measured to mean anything."""
     if not split.measured_us:
         return Withheld.NOTHING_MEASURED
@@ -116,7 +116,7 @@ def budget(split: Split, objective: int) -> Budget | Withheld:
         return Withheld.DECIDABLE_COVERAGE_BELOW_MIN
     allowed = Fraction(WHOLE - objective, WHOLE)
     actual = Fraction(split.bad_us, split.measured_us)
-    return Budget(
+    return ErrorBudget(
         objective=objective / OBJECTIVE_SCALE,
         allowed_downtime_ratio=float(allowed),
         actual_downtime_ratio=float(actual),

@@ -14,7 +14,7 @@ from fractions import Fraction
 import msgspec
 
 from .instant import Instant
-from .time_span import Span, clipped, merged, without
+from .time_span import TimeSpan, clipped, merged, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Sample:
     until: Instant
 
 
-class Condition(StrEnum):
+class SliCondition(StrEnum):
     GOOD = "good"
     BAD = "bad"
     UNKNOWN = "unknown"
@@ -76,9 +76,9 @@ def total(splits: Iterable[Split]) -> Split:
 
 def split(
     samples: Sequence[Sample],
-    within: Span,
-    maintenance: Sequence[Span] = (),
-    pauses: Sequence[Span] = (),
+    within: TimeSpan,
+    maintenance: Sequence[TimeSpan] = (),
+    pauses: Sequence[TimeSpan] = (),
 ) -> Split:
     """The split of one range. `samples` are in order of their instants and reach back far enough
     that the one in force at the start of the range is among them."""
@@ -88,13 +88,13 @@ def split(
 def buckets(
     samples: Sequence[Sample],
     edges: Sequence[Instant],
-    maintenance: Sequence[Span] = (),
-    pauses: Sequence[Span] = (),
+    maintenance: Sequence[TimeSpan] = (),
+    pauses: Sequence[TimeSpan] = (),
 ) -> list[Split]:
     """One split for each range between two neighbouring edges, in one pass over the samples."""
     if len(edges) < 2:
         return []
-    within = Span(edges[0], edges[-1])
+    within = TimeSpan(edges[0], edges[-1])
     excluded = merged(clipped(maintenance, within))
     silent = merged([*excluded, *clipped(pauses, within)])
     good, bad = _spoken(samples, within, maintenance, pauses)
@@ -114,10 +114,10 @@ def buckets(
 
 def timeline(
     samples: Sequence[Sample],
-    within: Span,
-    maintenance: Sequence[Span] = (),
-    pauses: Sequence[Span] = (),
-) -> list[tuple[Span, Condition]]:
+    within: TimeSpan,
+    maintenance: Sequence[TimeSpan] = (),
+    pauses: Sequence[TimeSpan] = (),
+) -> list[tuple[TimeSpan, SliCondition]]:
     """The range in order, each stretch with its condition, neighbours always differing.
 
     What a composite or a service is made of: its state at an instant is a function of these.
@@ -125,47 +125,51 @@ def timeline(
     excluded = merged(clipped(maintenance, within))
     silent = merged([*excluded, *clipped(pauses, within)])
     good, bad = _spoken(samples, within, maintenance, pauses)
-    pieces = [(span, Condition.GOOD) for span in without(good, silent)]
-    pieces += [(span, Condition.BAD) for span in without(bad, silent)]
-    pieces += [(span, Condition.EXCLUDED) for span in excluded]
+    pieces = [(span, SliCondition.GOOD) for span in without(good, silent)]
+    pieces += [(span, SliCondition.BAD) for span in without(bad, silent)]
+    pieces += [(span, SliCondition.EXCLUDED) for span in excluded]
     rest = without([within], merged(span for span, _ in pieces))
-    pieces += [(span, Condition.UNKNOWN) for span in rest]
+    pieces += [(span, SliCondition.UNKNOWN) for span in rest]
     return sorted(pieces, key=lambda piece: piece[0].from_)
 
 
-def line_buckets(line: Sequence[tuple[Span, Condition]], edges: Sequence[Instant]) -> list[Split]:
+def line_buckets(
+    line: Sequence[tuple[TimeSpan, SliCondition]], edges: Sequence[Instant]
+) -> list[Split]:
     """One split for each range between two neighbouring edges, of a line that covers them all."""
     sums = [
         _per_bucket(
-            clipped((span for span, kind in line if kind is condition), Span(edges[0], edges[-1])),
+            clipped(
+                (span for span, kind in line if kind is condition), TimeSpan(edges[0], edges[-1])
+            ),
             edges,
         )
-        for condition in Condition
+        for condition in SliCondition
     ]
     return [Split(*parts) for parts in zip(*sums, strict=True)]
 
 
 def _spoken(
     samples: Sequence[Sample],
-    within: Span,
-    maintenance: Sequence[Span],
-    pauses: Sequence[Span],
-) -> tuple[list[Span], list[Span]]:
+    within: TimeSpan,
+    maintenance: Sequence[TimeSpan],
+    pauses: Sequence[TimeSpan],
+) -> tuple[list[TimeSpan], list[TimeSpan]]:
     """When results say up and when they say down, before anything is excluded."""
     breaks = sorted({span.from_ for span in (*maintenance, *pauses)})
-    good: list[Span] = []
-    bad: list[Span] = []
+    good: list[TimeSpan] = []
+    bad: list[TimeSpan] = []
     for sample, from_, until in _holds(samples, breaks, within):
         said = good if sample.up else bad
         if said and said[-1].until == from_:
-            said[-1] = Span(said[-1].from_, until)
+            said[-1] = TimeSpan(said[-1].from_, until)
         else:
-            said.append(Span(from_, until))
+            said.append(TimeSpan(from_, until))
     return good, bad
 
 
 def _holds(
-    samples: Sequence[Sample], breaks: Sequence[Instant], within: Span
+    samples: Sequence[Sample], breaks: Sequence[Instant], within: TimeSpan
 ) -> Iterator[tuple[Sample, Instant, Instant]]:
     """Each sample with the part of the range that it speaks for."""
     index = 0
@@ -185,7 +189,7 @@ def _holds(
             yield sample, from_, until
 
 
-def _per_bucket(spans: Sequence[Span], edges: Sequence[Instant]) -> list[int]:
+def _per_bucket(spans: Sequence[TimeSpan], edges: Sequence[Instant]) -> list[int]:
     """How much of the spans lies between each two edges."""
     sums = [0] * (len(edges) - 1)
     index = 0

@@ -8,7 +8,7 @@ from .instant import DAY, Instant
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
+class TimeSpan:
     """From one instant to another; whether its ends belong to it is for the user to say.
 
     Where nothing is said, `from_` belongs to it and `until` does not.
@@ -22,23 +22,23 @@ class Span:
         return self.until - self.from_
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merged(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
     """The same time as a set; empty spans fall out, touching ones become one."""
-    result: list[Span] = []
+    result: list[TimeSpan] = []
     for span in sorted(spans):
         if span.until <= span.from_:
             continue
         if result and span.from_ <= result[-1].until:
             if span.until > result[-1].until:
-                result[-1] = Span(result[-1].from_, span.until)
+                result[-1] = TimeSpan(result[-1].from_, span.until)
         else:
             result.append(span)
     return result
 
 
-def without(spans: Sequence[Span], holes: Sequence[Span]) -> list[Span]:
+def without(spans: Sequence[TimeSpan], holes: Sequence[TimeSpan]) -> list[TimeSpan]:
     """What of one set is not in the other; both as `merged` gives them."""
-    result: list[Span] = []
+    result: list[TimeSpan] = []
     index = 0
     for span in spans:
         start = span.from_
@@ -47,37 +47,37 @@ def without(spans: Sequence[Span], holes: Sequence[Span]) -> list[Span]:
         at = index
         while at < len(holes) and holes[at].from_ < span.until:
             if holes[at].from_ > start:
-                result.append(Span(start, holes[at].from_))
+                result.append(TimeSpan(start, holes[at].from_))
             start = max(start, holes[at].until)
             at += 1
         if start < span.until:
-            result.append(Span(start, span.until))
+            result.append(TimeSpan(start, span.until))
     return result
 
 
-def clipped(spans: Iterable[Span], within: Span) -> list[Span]:
+def clipped(spans: Iterable[TimeSpan], within: TimeSpan) -> list[TimeSpan]:
     """What of a set lies within one span."""
-    cut = (Span(max(s.from_, within.from_), min(s.until, within.until)) for s in spans)
+    cut = (TimeSpan(max(s.from_, within.from_), min(s.until, within.until)) for s in spans)
     return [span for span in cut if span.from_ < span.until]
 
 
-def by_day(span: Span) -> list[Span]:
+def by_day(span: TimeSpan) -> list[TimeSpan]:
     """The parts of a span that lie in each day in UTC."""
     edges = [*range(span.from_ - span.from_ % DAY + DAY, span.until, DAY), span.until]
     starts = [span.from_, *edges[:-1]]
     pairs = zip(starts, edges, strict=True)
-    return [Span(Instant(a), Instant(b)) for a, b in pairs if a < b]
+    return [TimeSpan(Instant(a), Instant(b)) for a, b in pairs if a < b]
 
 
-def total_us(spans: Iterable[Span]) -> int:
+def total_us(spans: Iterable[TimeSpan]) -> int:
     return sum(span.length_us for span in spans)
 
 
-def holding(spans: Sequence[Span], instant: Instant) -> Span | None:
+def holding(spans: Sequence[TimeSpan], instant: Instant) -> TimeSpan | None:
     """The span of a merged set that an instant lies in, its end not included."""
     index = bisect_right(spans, instant, key=_from) - 1
     return spans[index] if index >= 0 and instant < spans[index].until else None
 
 
-def _from(span: Span) -> Instant:
+def _from(span: TimeSpan) -> Instant:
     return span.from_

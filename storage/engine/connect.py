@@ -99,22 +99,22 @@ async def _resolve(host: str) -> list[str]:
     return [str(item[4][0]) for item in found]
 
 
-class Notice(NamedTuple):
+class NotifyMessage(NamedTuple):
     channel: str
     payload: str
 
 
-class Listener:
+class NotifyListener:
     """NOTIFY as it comes, on a connection of its own."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._arrived: list[Notice] = []
+        self._arrived: list[NotifyMessage] = []
         connection.add_notify_handler(
-            lambda notify: self._arrived.append(Notice(notify.channel, notify.payload))
+            lambda notify: self._arrived.append(NotifyMessage(notify.channel, notify.payload))
         )
 
-    async def batch(self) -> list[Notice]:
+    async def batch(self) -> list[NotifyMessage]:
         """Waits for one and returns all that have come. Raises Unavailable when cut off."""
         pgconn = self._connection.pgconn
         try:
@@ -130,11 +130,11 @@ class Listener:
 @asynccontextmanager
 async def listening(
     dsn: str, *channels: str, name: str = "leadline listen"
-) -> AsyncIterator[Listener]:
+) -> AsyncIterator[NotifyListener]:
     """A Listener on these channels; what is notified after this has entered is not missed."""
     connection = await connect(dsn, name=name)
     try:
-        listener = Listener(connection)
+        listener = NotifyListener(connection)
         for channel in channels:
             await connection.command(
                 sql.SQL("LISTEN {}").format(sql.Identifier(channel)).as_bytes()

@@ -81,7 +81,7 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EmbeddedLayout:
     data_dir: Path
     binaries: Path
     socket_dir: Path
@@ -117,7 +117,7 @@ def environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
-def make_place(data_dir: Path) -> Place:
+def make_place(data_dir: Path) -> EmbeddedLayout:
     """Finds the binaries, chooses the runner and makes the folders. Raises CannotRun."""
     binaries = find_binaries()
     data_dir = data_dir.absolute()
@@ -126,7 +126,7 @@ def make_place(data_dir: Path) -> Place:
     data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     runner = choose_runner(binaries, data_dir)
     socket_dir = _socket_dir(data_dir, runner)
-    return Place(data_dir, binaries, socket_dir, runner)
+    return EmbeddedLayout(data_dir, binaries, socket_dir, runner)
 
 
 def find_binaries() -> Path:

@@ -21,10 +21,10 @@ from typing import Final
 import trio
 from psycopg.conninfo import make_conninfo
 
-from .embedded_layout import CannotRun, Place, environment, make_place
+from .embedded_layout import CannotRun, EmbeddedLayout, environment, make_place
 from .migrate import ensure_database
 
-__all__ = ["CannotRun", "Server", "running"]
+__all__ = ["CannotRun", "EmbeddedServer", "running"]
 
 MAJOR: Final = "18"
 DATABASE: Final = "leadline"
@@ -40,10 +40,10 @@ LOOK_SECONDS: Final = 0.01
 LOG_BYTES: Final = 8 << 20
 
 
-class Server:
+class EmbeddedServer:
     """A running server. `dsn` stays the same over restarts."""
 
-    def __init__(self, place: Place, *, durable: bool) -> None:
+    def __init__(self, place: EmbeddedLayout, *, durable: bool) -> None:
         self._place = place
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
@@ -100,7 +100,7 @@ class Server:
 
 
 @asynccontextmanager
-async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Server]:
+async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[EmbeddedServer]:
     """The server of this data directory, made at first, started, and stopped at the end.
 
     `durable=False` gives up fsync: for tests only. Raises CannotRun.
@@ -108,7 +108,7 @@ async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Serv
     place = make_place(data_dir)
     with _alone(place):
         await _initialize(place, durable=durable)
-        server = Server(place, durable=durable)
+        server = EmbeddedServer(place, durable=durable)
         try:
             await server.start()
             await server._ensure_database()
@@ -119,7 +119,7 @@ async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Serv
 
 
 @contextmanager
-def _alone(place: Place) -> Iterator[None]:
+def _alone(place: EmbeddedLayout) -> Iterator[None]:
     """A lock that ends with the process, however it ends; children do not inherit it."""
     with (place.data_dir / "postgres.lock").open("ab") as file:
         try:
@@ -142,7 +142,7 @@ async def _await_others(cluster: Path) -> None:
     )
 
 
-async def _initialize(place: Place, *, durable: bool) -> None:
+async def _initialize(place: EmbeddedLayout, *, durable: bool) -> None:
     version_file = place.cluster / "PG_VERSION"
     if version_file.exists():
         version = version_file.read_text().strip()

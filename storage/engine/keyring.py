@@ -27,7 +27,7 @@ class CannotOpen(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CipherContext:
     """Where a sealed value stands: part of what is authenticated."""
 
     table: str
@@ -53,7 +53,7 @@ class Keyring:
     def can_seal(self) -> bool:
         return self._current is not None
 
-    def seal(self, plaintext: bytes, place: Place) -> bytes:
+    def seal(self, plaintext: bytes, place: CipherContext) -> bytes:
         """Refused encryption_key_missing where there is no key to seal with."""
         if self._current is None:
             raise Refused("encryption_key_missing")
@@ -61,7 +61,7 @@ class Keyring:
         sealed = self._ciphers[self._current].encrypt(nonce, plaintext, place.associated_data())
         return _VERSION + self._current + nonce + sealed
 
-    def open(self, sealed: bytes, place: Place) -> bytes:
+    def open(self, sealed: bytes, place: CipherContext) -> bytes:
         """CannotOpen where the key is not on the ring or the value is not what was sealed there."""
         key_id = sealed[1 : 1 + _KEY_ID_BYTES]
         nonce_end = 1 + _KEY_ID_BYTES + _NONCE_BYTES

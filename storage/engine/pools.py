@@ -30,11 +30,11 @@ __all__ = [
     "Conflicted",
     "Isolation",
     "LockRank",
-    "Outcome",
     "OutcomeUnknown",
     "Pool",
     "PoolCounts",
     "Rejected",
+    "TransactionOutcome",
     "Tx",
     "holding_connection",
     "open_pool",
@@ -65,7 +65,7 @@ class Isolation(StrEnum):
     SERIALIZABLE = "SERIALIZABLE"
 
 
-class Outcome(StrEnum):
+class TransactionOutcome(StrEnum):
     """How a transaction ended, as told to `observe`."""
 
     COMMITTED = "committed"
@@ -77,7 +77,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-Observe = Callable[[str, float, Outcome], None]
+Observe = Callable[[str, float, TransactionOutcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +213,11 @@ class Pool:
     def _watched(self, name: str, connection: Connection) -> Iterator[None]:
         """Renames what BEGIN and COMMIT raise, and tells how long it took and how it ended."""
         since = trio.current_time()
-        outcome = Outcome.FAILED
+        outcome = TransactionOutcome.FAILED
         try:
             try:
                 yield
-                outcome = Outcome.COMMITTED
+                outcome = TransactionOutcome.COMMITTED
             except psycopg.Error as error:
                 if must_leave(error):
                     connection.discard()
@@ -383,12 +383,12 @@ async def open_pool(
             nursery.cancel_scope.cancel()
 
 
-_OUTCOMES: Final[tuple[tuple[type[BaseException], Outcome], ...]] = (
-    (OutcomeUnknown, Outcome.UNKNOWN),
-    (Conflicted, Outcome.CONFLICTED),
-    (Unavailable, Outcome.UNAVAILABLE),
-    (Refused, Outcome.REFUSED),
-    (trio.Cancelled, Outcome.CANCELLED),
+_OUTCOMES: Final[tuple[tuple[type[BaseException], TransactionOutcome], ...]] = (
+    (OutcomeUnknown, TransactionOutcome.UNKNOWN),
+    (Conflicted, TransactionOutcome.CONFLICTED),
+    (Unavailable, TransactionOutcome.UNAVAILABLE),
+    (Refused, TransactionOutcome.REFUSED),
+    (trio.Cancelled, TransactionOutcome.CANCELLED),
 )
 
 

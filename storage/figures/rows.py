@@ -5,7 +5,7 @@ import msgspec
 from ..core.instant import Instant
 
 
-class DueRestatement(msgspec.Struct, frozen=True):
+class DueRepair(msgspec.Struct, frozen=True):
     org: int
     id: int
     shard: int

@@ -7,7 +7,7 @@ import msgspec
 from ..core.instant import Instant
 from ..core.key import Key
 from ..engine.pools import LockRank, Tx
-from .rows import DueRestatement
+from .rows import DueRepair
 
 _RESULTS = """
 select org, monitor, ts, up, msg from heartbeats
@@ -98,7 +98,7 @@ where org = %(org)s and id = %(id)s
 """
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class RollupBucket(msgspec.Struct, frozen=True):
     org: int
     monitor: int
     start: Instant
@@ -127,7 +127,7 @@ async def select_results(
     return found
 
 
-async def put_hours(tx: Tx, hours: Sequence[Bucket]) -> None:
+async def put_hours(tx: Tx, hours: Sequence[RollupBucket]) -> None:
     if hours:
         await tx.execute(_PUT_HOURS, items=msgspec.json.encode(hours).decode())
 
@@ -163,9 +163,9 @@ async def select_figured_of(tx: Tx, keys: Sequence[Key], since: Instant) -> dict
     return {(org, monitor): max(shards, own or shards) for org, monitor, shards, own in rows}
 
 
-async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRestatement]:
+async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRepair]:
     return await tx.structs(
-        DueRestatement, _LEASE_RESTATEMENTS, shards=list(shards), most=most, now=tx.now
+        DueRepair, _LEASE_RESTATEMENTS, shards=list(shards), most=most, now=tx.now
     )
 
 

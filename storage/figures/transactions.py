@@ -14,7 +14,7 @@ from ..scheduling.rows import Shard
 from ..scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from . import tables as figures
 from .queries.monitor_time import measure
-from .tables import Bucket
+from .tables import RollupBucket
 
 MONITORS_AT_ONCE = 100
 
@@ -43,7 +43,7 @@ async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant
     await figures.put_hours(
         tx,
         [
-            Bucket(
+            RollupBucket(
                 *key,
                 edges[n],
                 hour.split.good_us,

@@ -5,10 +5,10 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import LATEST, Instant
-from .rules.gate import Action, State
-from .rules.gate_evidence import Evidence, ReasonSaid
+from .rules.gate import GateAction, GateState
+from .rules.gate_evidence import Evidence, StoredReason
 from .rules.gate_override import Ended
-from .rules.gate_policy import Document, Governing, Source
+from .rules.gate_policy import Document, Governing, PolicySource
 
 
 class DecisionRow(msgspec.Struct, frozen=True):
@@ -23,10 +23,10 @@ class DecisionRow(msgspec.Struct, frozen=True):
     service_uid: UUID | None
     service_slug: str
     service_name: str
-    state: State
-    action: Action | None
-    unoverridden_action: Action | None
-    reasons: tuple[ReasonSaid, ...]
+    state: GateState
+    action: GateAction | None
+    unoverridden_action: GateAction | None
+    reasons: tuple[StoredReason, ...]
     policy_revision: int | None
     override_uid: UUID | None
     actor_label: str
@@ -35,7 +35,7 @@ class DecisionRow(msgspec.Struct, frozen=True):
     schema_version: int
 
 
-class Before(msgspec.Struct, frozen=True):
+class DecisionCursor(msgspec.Struct, frozen=True):
     """Where a list goes on: after this one, as newer ones come first."""
 
     at: Instant
@@ -45,18 +45,18 @@ class Before(msgspec.Struct, frozen=True):
 class DecisionSeen(msgspec.Struct, frozen=True):
     uid: UUID
     evaluated_at: Instant
-    state: State
+    state: GateState
     evidence: Evidence
 
 
-class OverrideRow(msgspec.Struct, frozen=True):
+class GateOverrideRow(msgspec.Struct, frozen=True):
     """Four columns say who ended it, and why; all are None while nobody has."""
 
     org: int
     id: int
     uid: UUID
     service: int
-    policy_source: Source
+    policy_source: PolicySource
     policy_revision: int
     reason: str
     created_at: Instant
@@ -71,7 +71,7 @@ class OverrideRow(msgspec.Struct, frozen=True):
     revoked_via_token: bool | None
 
 
-class PolicyRow(msgspec.Struct, frozen=True):
+class GatePolicyRow(msgspec.Struct, frozen=True):
     """A revision. `service` is None of a project's own policy."""
 
     org: int
@@ -87,8 +87,8 @@ class PolicyRow(msgspec.Struct, frozen=True):
     author_label: str
 
     @property
-    def source(self) -> Source:
-        return Source.PROJECT if self.service is None else Source.SERVICE
+    def source(self) -> PolicySource:
+        return PolicySource.PROJECT if self.service is None else PolicySource.SERVICE
 
     @property
     def owner(self) -> UUID:

@@ -57,7 +57,7 @@ class MonitorRow(msgspec.Struct, frozen=True):
     retired_at: Instant | None = None
 
 
-class Trouble(StrEnum):
+class ProbeErrorReason(StrEnum):
     """What keeps a check from being made of a monitor; the words are those of the wire."""
 
     CARRIER_TOO_OLD = "carrier_too_old"
@@ -65,20 +65,20 @@ class Trouble(StrEnum):
     DECRYPT_FAILED = "decrypt_failed"
 
 
-class TroubleRow(msgspec.Struct, frozen=True):
+class ProbeErrorRow(msgspec.Struct, frozen=True):
     org: int
     monitor: int
     reason: str
     at: Instant
 
 
-class Trial(msgspec.Struct, frozen=True):
+class CheckTest(msgspec.Struct, frozen=True):
     uid: UUID
     document: str | None
     document_sealed: bytes | None
 
 
-class Named(msgspec.Struct, frozen=True):
+class MonitorRef(msgspec.Struct, frozen=True):
     """A monitor by all it may be referred to."""
 
     id: int

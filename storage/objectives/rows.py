@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
-from .rules import Rule, Verdict
+from .rules import BurnRule, BurnState
 
 
 class BurnRuleRow(msgspec.Struct, frozen=True):
@@ -19,10 +19,10 @@ class BurnRuleRow(msgspec.Struct, frozen=True):
     monitor: int | None
     window: str
     place: int
-    rule: Rule
+    rule: BurnRule
     firing: bool
     firing_since: Instant | None
-    last_verdict: Verdict | None
+    last_verdict: BurnState | None
     evaluated_at: Instant | None
     lease_until: Instant | None
     told_at: Instant | None
@@ -47,7 +47,7 @@ class ProjectTarget(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
-class TargetRow(msgspec.Struct, frozen=True):
+class ServiceTargetRow(msgspec.Struct, frozen=True):
     """`owner` is the key of what it is aimed at for; `burn_enabled` whether somebody is told when
     its budget burns too fast. `updated_at` is when something else was aimed at."""
 

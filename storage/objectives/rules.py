@@ -27,49 +27,49 @@ _THRESHOLD_SCALE: Final = 10_000
 LAG_MOST_US: Final = 600 * SECOND
 
 
-class Severity(StrEnum):
+class BurnSeverity(StrEnum):
     PAGE = "page"
     TICKET = "ticket"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BurnRule:
     """`threshold` is a multiple of the pace that uses the budget up exactly."""
 
     long_us: int
     short_us: int
     threshold: Fraction
-    severity: Severity
+    severity: BurnSeverity
 
 
 DEFAULT_RULES: Final = (
-    Rule(HOUR, 5 * MINUTE, Fraction(144, 10), Severity.PAGE),
-    Rule(6 * HOUR, 30 * MINUTE, Fraction(6), Severity.TICKET),
+    BurnRule(HOUR, 5 * MINUTE, Fraction(144, 10), BurnSeverity.PAGE),
+    BurnRule(6 * HOUR, 30 * MINUTE, Fraction(6), BurnSeverity.TICKET),
 )
 
 
-class Verdict(StrEnum):
+class BurnState(StrEnum):
     FIRING = "firing"
     CLEAR = "clear"
     UNEVALUATED = "unevaluated"
 
 
-def judge(rule: Rule, long: Fraction | None, short: Fraction | None) -> Verdict:
+def judge(rule: BurnRule, long: Fraction | None, short: Fraction | None) -> BurnState:
     """By the burn rates of its two ranges; None where one cannot be decided."""
     rates = (long, short)
     if any(rate is not None and rate < rule.threshold for rate in rates):
-        return Verdict.CLEAR
+        return BurnState.CLEAR
     if any(rate is None for rate in rates):
-        return Verdict.UNEVALUATED
-    return Verdict.FIRING
+        return BurnState.UNEVALUATED
+    return BurnState.FIRING
 
 
-def fires(before: bool, verdict: Verdict) -> bool:
+def fires(before: bool, verdict: BurnState) -> bool:
     """Whether the rule fires after a look, as it did or not before it."""
-    return before if verdict is Verdict.UNEVALUATED else verdict is Verdict.FIRING
+    return before if verdict is BurnState.UNEVALUATED else verdict is BurnState.FIRING
 
 
-class Word(StrEnum):
+class BurnNotification(StrEnum):
     """What people are told of a rule."""
 
     BURNING = "burning"
@@ -77,14 +77,16 @@ class Word(StrEnum):
     CALM = "recovered"
 
 
-def word_of(firing: bool, told_at: Instant | None, renotify_us: int, now: Instant) -> Word | None:
+def word_of(
+    firing: bool, told_at: Instant | None, renotify_us: int, now: Instant
+) -> BurnNotification | None:
     """What to tell now: once that it fires, again where that was asked for, and once to who was
     told that it no longer does."""
     if not firing:
-        return None if told_at is None else Word.CALM
+        return None if told_at is None else BurnNotification.CALM
     if told_at is None:
-        return Word.BURNING
-    return Word.REMINDER if renotify_us and told_at + renotify_us <= now else None
+        return BurnNotification.BURNING
+    return BurnNotification.REMINDER if renotify_us and told_at + renotify_us <= now else None
 
 
 def is_stale(watermark: Instant | None, longest_timeout_us: int, now: Instant) -> bool:
@@ -92,7 +94,7 @@ def is_stale(watermark: Instant | None, longest_timeout_us: int, now: Instant) -
     return watermark is None or now - watermark > longest_timeout_us + LAG_MOST_US
 
 
-def faults(rules: Sequence[Rule], short_least_us: int) -> Iterator[tuple[str, str]]:
+def faults(rules: Sequence[BurnRule], short_least_us: int) -> Iterator[tuple[str, str]]:
     """(field, what is wrong with it) of rules that somebody gives."""
     if len(rules) > RULES_MOST:
         yield "burn_rules", f"must have at most {RULES_MOST} entries"

@@ -6,10 +6,10 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import SECOND, Instant
-from .rules.oncall_schedule import Override, Roster
+from .rules.oncall_schedule import OnCallOverride, OnCallSchedule
 
 
-class PolicyRow(msgspec.Struct, frozen=True):
+class EscalationPolicyRow(msgspec.Struct, frozen=True):
     """`after_seconds` has one entry a step."""
 
     org: int
@@ -24,7 +24,7 @@ class PolicyRow(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
-class TargetRow(msgspec.Struct, frozen=True):
+class EscalationTargetRow(msgspec.Struct, frozen=True):
     """Of `channel` and `schedule` one is None; `uid` and `name` are those of the other."""
 
     policy: int
@@ -51,9 +51,9 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
 
-    def roster(self, participants: Sequence[int]) -> Roster:
+    def roster(self, participants: Sequence[int]) -> OnCallSchedule:
         """As the rule reads it, with the keys of who takes turns."""
-        return Roster(
+        return OnCallSchedule(
             self.anchor_at, self.shift_seconds * SECOND, tuple(participants), self.timezone
         )
 
@@ -66,7 +66,7 @@ class ParticipantRow(msgspec.Struct, frozen=True):
     enabled: bool
 
 
-class OverrideRow(msgspec.Struct, frozen=True):
+class OnCallOverrideRow(msgspec.Struct, frozen=True):
     org: int
     id: int
     uid: UUID
@@ -81,5 +81,5 @@ class OverrideRow(msgspec.Struct, frozen=True):
     created_at: Instant
 
     @property
-    def as_rule(self) -> Override:
-        return Override(self.id, self.channel, self.starts_at, self.ends_at)
+    def as_rule(self) -> OnCallOverride:
+        return OnCallOverride(self.id, self.channel, self.starts_at, self.ends_at)

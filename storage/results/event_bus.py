@@ -11,7 +11,7 @@ import msgspec
 import trio
 
 from ..core.instant import Instant
-from ..monitors.rules.monitor_state import Status
+from ..monitors.rules.monitor_state import MonitorStatus
 
 QUEUE_MOST = 1_000
 LISTENERS_MOST = 5_000
@@ -24,7 +24,7 @@ class StatusEvent(msgspec.Struct, frozen=True):
     project_uid: UUID
     org: int
     project: int
-    status: Status
+    status: MonitorStatus
     up: bool
     latency_ms: int
     ts: Instant
@@ -35,7 +35,7 @@ class TooManyListeners(Exception):
     """The bound on listeners is reached."""
 
 
-class Listener:
+class BusListener:
     """What one listener still has to hear. Iterating ends when it was cut or the bus closed."""
 
     def __init__(self, receive: trio.MemoryReceiveChannel[StatusEvent]) -> None:
@@ -58,7 +58,7 @@ class Bus:
 
     def __init__(self) -> None:
         self.on_change: Callable[[], None] = lambda: None
-        self._listeners: dict[Listener, trio.MemorySendChannel[StatusEvent]] = {}
+        self._listeners: dict[BusListener, trio.MemorySendChannel[StatusEvent]] = {}
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -82,20 +82,20 @@ class Bus:
         for listener in list(self._listeners):
             self._close(listener)
 
-    def listen(self) -> Listener:
+    def listen(self) -> BusListener:
         """A new listener; whoever asks for one hands it back to `hang_up`."""
         if len(self._listeners) >= LISTENERS_MOST:
             raise TooManyListeners
         send, receive = trio.open_memory_channel[StatusEvent](QUEUE_MOST)
-        listener = Listener(receive)
+        listener = BusListener(receive)
         self._listeners[listener] = send
         return listener
 
-    def hang_up(self, listener: Listener) -> None:
+    def hang_up(self, listener: BusListener) -> None:
         self._close(listener)
         listener.close()
 
-    def _close(self, listener: Listener) -> None:
+    def _close(self, listener: BusListener) -> None:
         send = self._listeners.pop(listener, None)
         if send is not None:
             send.close()

@@ -5,7 +5,7 @@ import msgspec
 from ..core.instant import Instant
 
 
-class Restatement(msgspec.Struct, frozen=True):
+class RepairRequest(msgspec.Struct, frozen=True):
     """A stretch whose figures were made before something about it was known."""
 
     org: int

@@ -14,21 +14,21 @@ SEVERAL_REGIONS = "its children stand in several regions, over which no service 
 
 
 def policies_of(
-    mode: composite.Mode, quorum: int, regions: Collection[str]
+    mode: composite.CompositeMode, quorum: int, regions: Collection[str]
 ) -> service.Policies | None:
     """None where no policies say the same; `regions` are those of the members."""
     match mode:
-        case composite.Mode.ALL:
+        case composite.CompositeMode.ALL:
             return service.Policies(
-                mode=service.Mode.ALL, region_mode=service.RegionMode.ALL_REGIONS
+                mode=service.AggregationMode.ALL, region_mode=service.RegionMode.ALL_REGIONS
             )
-        case composite.Mode.ANY:
+        case composite.CompositeMode.ANY:
             return service.Policies(
-                mode=service.Mode.ANY, region_mode=service.RegionMode.ANY_REGION
+                mode=service.AggregationMode.ANY, region_mode=service.RegionMode.ANY_REGION
             )
-        case composite.Mode.QUORUM if len(set(regions)) <= 1:
+        case composite.CompositeMode.QUORUM if len(set(regions)) <= 1:
             return service.Policies(
-                mode=service.Mode.QUORUM, healthy_min=quorum, degraded_min=quorum
+                mode=service.AggregationMode.QUORUM, healthy_min=quorum, degraded_min=quorum
             )
-        case composite.Mode.QUORUM:
+        case composite.CompositeMode.QUORUM:
             return None

@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
-from .rules.run_schedule import Term
+from .rules.run_schedule import ScheduleTerm
 
 
 class PresenceRow(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class NewTerm(msgspec.Struct, frozen=True):
     enabled: bool
 
     @classmethod
-    def of(cls, key: tuple[int, int], term: Term, from_at: Instant) -> "NewTerm":
+    def of(cls, key: tuple[int, int], term: ScheduleTerm, from_at: Instant) -> "NewTerm":
         return cls(
             *key,
             from_at,
@@ -67,7 +67,7 @@ class NewJob(msgspec.Struct, frozen=True):
     claim_until: Instant
 
 
-class LeasedSlice(msgspec.Struct, frozen=True):
+class LeasedBatch(msgspec.Struct, frozen=True):
     id: int
     shard: int
     orgs: list[int]
@@ -76,7 +76,7 @@ class LeasedSlice(msgspec.Struct, frozen=True):
     claim_untils: list[Instant]
 
 
-class OpenSlice(msgspec.Struct, frozen=True):
+class OpenBatch(msgspec.Struct, frozen=True):
     """Windows, the lists side by side, of which some may still be claimed."""
 
     id: int

@@ -19,7 +19,7 @@ class EpochRow(msgspec.Struct, frozen=True):
     members: int
 
 
-class Noted(msgspec.Struct, frozen=True):
+class RevisionAuthor(msgspec.Struct, frozen=True):
     """Who declared a revision, and when. The label is empty where nobody did."""
 
     revision: int

@@ -7,7 +7,7 @@ import msgspec
 from ..core.instant import Instant
 
 
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
+class ComponentBinding(msgspec.Struct, frozen=True, kw_only=True):
     """What a component shows: one of the three, as its source says."""
 
     source: str
@@ -42,8 +42,8 @@ class ComponentRow(msgspec.Struct, frozen=True):
     updated_at: Instant
 
     @property
-    def bound(self) -> Bound:
-        return Bound(
+    def bound(self) -> ComponentBinding:
+        return ComponentBinding(
             source=self.source,
             monitor=self.monitor,
             service=self.service,

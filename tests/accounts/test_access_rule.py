@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from leadline.storage.accounts.rules.access import (
-    Action,
-    Answer,
+    AccessDecision,
+    CredentialKind,
     Grant,
-    Kind,
     Membership,
     Need,
+    Permission,
     Principal,
     Role,
     Scope,
@@ -45,17 +45,17 @@ def all_principals() -> Iterator[Principal]:
     for memberships in all_memberships():
         for admin, owes in itertools.product((False, True), repeat=2):
             yield Principal(
-                Kind.SESSION, memberships, is_global_admin=admin, owes_second_factor=owes
+                CredentialKind.SESSION, memberships, is_global_admin=admin, owes_second_factor=owes
             )
-        yield Principal(Kind.JWT, memberships)
-        yield Principal(Kind.JWT, memberships, is_global_admin=True)
+        yield Principal(CredentialKind.JWT, memberships)
+        yield Principal(CredentialKind.JWT, memberships, is_global_admin=True)
         if len(memberships) == 1:
             for actions in narrowings:
-                yield Principal(Kind.TOKEN, memberships, actions=actions)
-    yield Principal(Kind.AGENT)
+                yield Principal(CredentialKind.TOKEN, memberships, actions=actions)
+    yield Principal(CredentialKind.AGENT)
 
 
-def all_actions() -> list[Action]:
+def all_actions() -> list[Permission]:
     extras: list[dict[str, object]] = [
         {},
         {"grant": Grant.GATE_EVALUATE},
@@ -65,7 +65,7 @@ def all_actions() -> list[Action]:
         {"tokenless": True},
         {"enrolling": True},
     ]
-    return [Action(need, **extra) for need in Need for extra in extras]  # type: ignore[arg-type]
+    return [Permission(need, **extra) for need in Need for extra in extras]  # type: ignore[arg-type]
 
 
 def member_roles(principal: Principal, scope: Scope) -> list[str]:
@@ -82,7 +82,7 @@ def member_roles(principal: Principal, scope: Scope) -> list[str]:
     return roles
 
 
-def stated(principal: Principal, action: Action, scope: Scope | None) -> str:
+def stated(principal: Principal, action: Permission, scope: Scope | None) -> str:
     need = action.need.value
     if need == "-":
         return "allowed"
@@ -114,7 +114,7 @@ def stated(principal: Principal, action: Action, scope: Scope | None) -> str:
 
 
 @pytest.mark.parametrize("action", all_actions(), ids=str)
-def test_every_principal_gets_the_answer_that_the_text_gives(action: Action) -> None:
+def test_every_principal_gets_the_answer_that_the_text_gives(action: Permission) -> None:
     for principal in all_principals():
         for scope in SCOPES:
             if scope is None and action.need.value in LETTERS:
@@ -127,22 +127,24 @@ def test_every_principal_gets_the_answer_that_the_text_gives(action: Action) -> 
 
 def test_a_role_is_never_judged_without_a_scope() -> None:
     with pytest.raises(ValueError, match="scope"):
-        may(Principal(Kind.JWT), Action(Need.VIEWER))
+        may(Principal(CredentialKind.JWT), Permission(Need.VIEWER))
 
 
 def test_a_stranger_learns_nothing_and_a_member_of_another_project_neither() -> None:
-    stranger = Principal(Kind.SESSION, (Membership(OTHER_ORG, None, Role.ORG_ADMIN),))
-    neighbour = Principal(Kind.SESSION, (Membership(ORG, OTHER_PROJECT, Role.PROJECT_ADMIN),))
+    stranger = Principal(CredentialKind.SESSION, (Membership(OTHER_ORG, None, Role.ORG_ADMIN),))
+    neighbour = Principal(
+        CredentialKind.SESSION, (Membership(ORG, OTHER_PROJECT, Role.PROJECT_ADMIN),)
+    )
     for need in (Need.VIEWER, Need.ORG_ADMIN, Need.GLOBAL_ADMIN):
-        assert may(stranger, Action(need), Scope(ORG, PROJECT)) is Answer.HIDDEN
-        assert may(neighbour, Action(need), Scope(ORG, PROJECT)) is Answer.HIDDEN
-    assert may(neighbour, Action(Need.VIEWER), Scope(ORG)) is Answer.ALLOWED
-    assert may(neighbour, Action(Need.ORG_ADMIN), Scope(ORG)) is Answer.REFUSED
+        assert may(stranger, Permission(need), Scope(ORG, PROJECT)) is AccessDecision.HIDDEN
+        assert may(neighbour, Permission(need), Scope(ORG, PROJECT)) is AccessDecision.HIDDEN
+    assert may(neighbour, Permission(Need.VIEWER), Scope(ORG)) is AccessDecision.ALLOWED
+    assert may(neighbour, Permission(Need.ORG_ADMIN), Scope(ORG)) is AccessDecision.REFUSED
 
 
 def test_lists_show_whole_organizations_single_projects_and_their_organizations() -> None:
     someone = Principal(
-        Kind.SESSION,
+        CredentialKind.SESSION,
         (Membership(ORG, PROJECT, Role.VIEWER), Membership(OTHER_ORG, None, Role.VIEWER)),
     )
     assert sight(someone) == Sight(
@@ -151,13 +153,13 @@ def test_lists_show_whole_organizations_single_projects_and_their_organizations(
         projects=frozenset({PROJECT}),
         visible_organizations=frozenset({ORG, OTHER_ORG}),
     )
-    assert sight(Principal(Kind.SESSION, is_global_admin=True)).everything
-    assert not sight(Principal(Kind.JWT, is_global_admin=True)).everything
+    assert sight(Principal(CredentialKind.SESSION, is_global_admin=True)).everything
+    assert not sight(Principal(CredentialKind.JWT, is_global_admin=True)).everything
 
 
 def test_viewers_never_see_what_only_editors_write() -> None:
     for role in Role:
-        principal = Principal(Kind.SESSION, (Membership(ORG, None, role),))
+        principal = Principal(CredentialKind.SESSION, (Membership(ORG, None, role),))
         seen = may_see_secrets_of_a_monitor(principal, Scope(ORG, PROJECT))
         assert seen == (role is not Role.VIEWER)
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from leadline.probes.oidc.oidc_settings import (
     ADMINS_MOST,
-    SignOn,
+    OidcSettings,
     sign_on_faults,
     with_client_secret,
 )
 from leadline.storage.accounts.rules.oidc_claim import (
     SKEW_SECONDS,
-    Person,
+    OidcPerson,
     access_token_fault,
     client_of,
     id_token_fault,
@@ -134,13 +134,13 @@ def test_an_address_is_verified_only_where_it_is_told_so(
 
 def test_a_client_is_never_known_by_an_address() -> None:
     claims = {"sub": "p", "email": "boss@x.test", "email_verified": True, "client_id": "pipe"}
-    assert client_of(claims, issuer=ISSUER) == Person(issuer=ISSUER, subject="p", name="pipe")
+    assert client_of(claims, issuer=ISSUER) == OidcPerson(issuer=ISSUER, subject="p", name="pipe")
 
 
 def test_who_is_named_is_an_admin_by_a_verified_address_only() -> None:
-    boss = Person(issuer=ISSUER, subject="b", email="Boss@x.test", email_verified=True)
-    liar = Person(issuer=ISSUER, subject="l", email="boss@x.test", email_verified=False)
-    nobody = Person(issuer=ISSUER, subject="n")
+    boss = OidcPerson(issuer=ISSUER, subject="b", email="Boss@x.test", email_verified=True)
+    liar = OidcPerson(issuer=ISSUER, subject="l", email="boss@x.test", email_verified=False)
+    nobody = OidcPerson(issuer=ISSUER, subject="n")
     admins = ("boss@X.test", "")
     assert [is_bootstrap_admin(one, admins) for one in (boss, liar, nobody)] == [True, False, False]
 
@@ -178,7 +178,7 @@ USUAL = {
     ],
 )
 def test_settings_that_cannot_be_are_named(changed: dict[str, Any], fields: list[str]) -> None:
-    settings = SignOn(**{**USUAL, **changed})
+    settings = OidcSettings(**{**USUAL, **changed})
     assert [field for field, _ in sign_on_faults(settings)] == fields
 
 
@@ -191,8 +191,8 @@ def test_settings_that_cannot_be_are_named(changed: dict[str, Any], fields: list
 def test_a_secret_goes_to_no_issuer_that_it_was_not_given_for(
     issuer: str, client_id: str, secret: str | None, old: str
 ) -> None:
-    before = SignOn(issuer="https://a.test", client_id="c", client_secret=old)
-    found = with_client_secret(SignOn(issuer=issuer, client_id=client_id), secret, before)
+    before = OidcSettings(issuer="https://a.test", client_id="c", client_secret=old)
+    found = with_client_secret(OidcSettings(issuer=issuer, client_id=client_id), secret, before)
     same = (issuer, client_id) == ("https://a.test", "c")
     if secret:
         assert found is not None

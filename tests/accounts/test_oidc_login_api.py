@@ -13,7 +13,7 @@ import trio
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
-from leadline.probes.oidc.oidc_settings import SignOn
+from leadline.probes.oidc.oidc_settings import OidcSettings
 from leadline.storage.accounts.rules.access import Role
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.pools import open_pool
@@ -97,7 +97,7 @@ async def world_of(
     dsn: str, passwords: Passwords, provider: Provider, **options: Any
 ) -> AsyncIterator[World]:
     clock = NowClock()
-    sign_on = SignOn(
+    sign_on = OidcSettings(
         enabled=True,
         issuer=provider.issuer,
         client_id=CLIENT,
@@ -387,7 +387,7 @@ async def test_a_provider_that_is_away_is_no_fault_of_a_token(
 async def test_it_is_set_while_we_run_and_never_half(
     dsn: str, passwords: Passwords, provider: Provider
 ) -> None:
-    async with world_of(dsn, passwords, provider, sign_on=SignOn()) as world:
+    async with world_of(dsn, passwords, provider, sign_on=OidcSettings()) as world:
         api = world.api
 
         async def put(status: int = 200, **body: Any) -> Any:
@@ -434,7 +434,7 @@ async def test_it_is_set_while_we_run_and_never_half(
 async def test_it_is_set_by_a_form_that_keeps_what_was_typed(
     dsn: str, passwords: Passwords, provider: Provider
 ) -> None:
-    async with world_of(dsn, passwords, provider, sign_on=SignOn()) as world:
+    async with world_of(dsn, passwords, provider, sign_on=OidcSettings()) as world:
 
         async def save(**form: str) -> tuple[int, str]:
             answer = await world.api.ask(

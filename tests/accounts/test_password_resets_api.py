@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.password_reset_mailer import Resets
+from leadline.daemon.loops.password_reset_mailer import PasswordResetMailer
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
@@ -34,7 +34,7 @@ CONFIRM = "/auth/local/reset/confirm"
 @dataclass
 class World:
     api: Api
-    resets: Resets
+    resets: PasswordResetMailer
     server: Server
     clock: Clock
 
@@ -90,7 +90,7 @@ async def world_of(dsn: str, passwords: Passwords, **options: Any) -> AsyncItera
             )
             client = make_app(context, ROUTES).test_client(use_cookies=False)
             api = replace(usual, context=context, client=client)
-            resets = Resets(pool, context.keyring, means, BASE, clock)
+            resets = PasswordResetMailer(pool, context.keyring, means, BASE, clock)
             yield World(api, resets, server, clock)
 
 

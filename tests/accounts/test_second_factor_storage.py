@@ -8,11 +8,11 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.storage.accounts.rows import UserRow
-from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.rules.access import CredentialKind, Principal
 from leadline.storage.accounts.rules.totp import (
     RECOVERY_CODES,
     WRONG_MOST,
-    Verdict,
+    TotpOutcome,
     code_of,
     step_at,
 )
@@ -45,7 +45,7 @@ class Person:
         async with self.world.pool.transaction("enable") as tx:
             return await second_factor.enable(tx, self.principal, code, self.world.keyring)
 
-    async def give(self, code: str | None, keyring: Keyring | None = None) -> Verdict:
+    async def give(self, code: str | None, keyring: Keyring | None = None) -> TotpOutcome:
         async with self.world.pool.transaction("pass") as tx:
             ring = keyring or self.world.keyring
             return await second_factor.pass_second_factor(tx, self.row, code, ring)
@@ -58,7 +58,7 @@ async def person(world: World) -> Person:
         assert key is not None
         row = await users.select_user_by_id(tx, key)
     assert row is not None
-    return Person(world, row, Principal(Kind.SESSION, user=uid, uid=uid))
+    return Person(world, row, Principal(CredentialKind.SESSION, user=uid, uid=uid))
 
 
 async def enrolled(world: World) -> Person:
@@ -73,9 +73,9 @@ async def enrolled(world: World) -> Person:
 
 async def test_nothing_is_asked_before_it_is_enabled(world: World) -> None:
     made = await person(world)
-    assert await made.give(None) is Verdict.PASSED
+    assert await made.give(None) is TotpOutcome.PASSED
     await made.enrol()
-    assert await made.give(None) is Verdict.PASSED
+    assert await made.give(None) is TotpOutcome.PASSED
     with pytest.raises(Refused, match="code"):
         await made.enable(NEVER)
     first = made.secret
@@ -84,9 +84,9 @@ async def test_nothing_is_asked_before_it_is_enabled(world: World) -> None:
     with pytest.raises(Refused, match="code"):
         await made.enable(code_of(first, step_at(world.now)))
     await made.enable(made.code())
-    assert await made.give(None) is Verdict.REQUIRED
+    assert await made.give(None) is TotpOutcome.REQUIRED
     # What enabled it was taken by that.
-    assert await made.give(made.code()) is Verdict.REFUSED
+    assert await made.give(made.code()) is TotpOutcome.REFUSED
     with pytest.raises(Refused, match="totp_enabled"):
         await made.enrol()
 
@@ -95,7 +95,7 @@ async def test_what_is_given_up_is_asked_no_more_and_its_codes_are_gone(world: W
     made = await enrolled(world)
     async with world.pool.transaction("disable") as tx:
         await second_factor.disable(tx, made.principal, made.row)
-    assert await made.give(None) is Verdict.PASSED
+    assert await made.give(None) is TotpOutcome.PASSED
     assert await world.rows("select 1 from recovery_codes") == []
     assert await world.rows("select totp_sealed from users") == [(None,)]
     actions = await world.rows("select action from audit_entries order by id")
@@ -110,14 +110,14 @@ async def test_who_changed_the_password_meanwhile_gives_nothing_up(world: World)
         async with world.pool.transaction("disable") as tx:
             await second_factor.disable(tx, made.principal, made.row)
     # And who knew the old one does not come in by a code.
-    assert await made.give(made.code()) is Verdict.REFUSED
+    assert await made.give(made.code()) is TotpOutcome.REFUSED
 
 
 async def test_the_machine_s_owner_removes_it(world: World) -> None:
     made = await enrolled(world)
     async with world.pool.transaction("remove") as tx:
         await second_factor.remove_factor(tx, world.editor, "Mara@example.com")
-    assert await made.give(None) is Verdict.PASSED
+    assert await made.give(None) is TotpOutcome.PASSED
     with pytest.raises(Refused, match="nobody here"):
         async with world.pool.transaction("remove") as tx:
             await second_factor.remove_factor(tx, world.editor, "nobody@example.com")
@@ -127,7 +127,7 @@ async def test_a_lost_key_is_told_and_lets_nobody_in(world: World) -> None:
     made = await enrolled(world)
     with pytest.raises(Refused, match="encryption_key_missing"):
         await made.give(made.code(), Keyring(b"x" * 32))
-    assert await made.give(None, Keyring(b"x" * 32)) is Verdict.REQUIRED
+    assert await made.give(None, Keyring(b"x" * 32)) is TotpOutcome.REQUIRED
 
 
 @pytest.mark.parametrize("recovers", [False, True])
@@ -136,7 +136,7 @@ async def test_of_many_who_give_the_same_code_at_once_one_comes_in(
 ) -> None:
     made = await enrolled(world)
     code = made.recovery[0] if recovers else made.code()
-    found: list[Verdict] = []
+    found: list[TotpOutcome] = []
 
     async def give() -> None:
         found.append(await made.give(code))
@@ -144,7 +144,7 @@ async def test_of_many_who_give_the_same_code_at_once_one_comes_in(
     async with trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(give)
-    assert sorted(found) == [Verdict.PASSED, *[Verdict.REFUSED] * 5]
+    assert sorted(found) == [TotpOutcome.PASSED, *[TotpOutcome.REFUSED] * 5]
 
 
 async def test_wrong_ones_at_once_are_all_counted(world: World) -> None:
@@ -152,10 +152,10 @@ async def test_wrong_ones_at_once_are_all_counted(world: World) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(WRONG_MOST):
             nursery.start_soon(made.give, NEVER)
-    assert await made.give(made.code()) is Verdict.REFUSED
-    assert await made.give(made.recovery[0]) is Verdict.REFUSED
+    assert await made.give(made.code()) is TotpOutcome.REFUSED
+    assert await made.give(made.recovery[0]) is TotpOutcome.REFUSED
     world.now = Instant(world.now + 15 * MINUTE)
-    assert await made.give(made.code()) is Verdict.PASSED
+    assert await made.give(made.code()) is TotpOutcome.PASSED
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -182,10 +182,10 @@ async def test_what_passes_is_what_the_sentence_says(world: World, seed: int) ->
         }[what]
         found = await made.give(given)
         if what == "none":
-            assert found is Verdict.REQUIRED
+            assert found is TotpOutcome.REQUIRED
             continue
         if world.now < closed_until:
-            assert found is Verdict.REFUSED
+            assert found is TotpOutcome.REFUSED
             continue
         if what == "recovery":
             good = given in unspent
@@ -194,7 +194,7 @@ async def test_what_passes_is_what_the_sentence_says(world: World, seed: int) ->
             steps = [s for s in (here - 1, here, here + 1) if code_of(made.secret, s) == given]
             good = any(step > taken for step in steps)
             taken = max([*steps, taken]) if good else taken
-        assert found is (Verdict.PASSED if good else Verdict.REFUSED), (what, aside)
+        assert found is (TotpOutcome.PASSED if good else TotpOutcome.REFUSED), (what, aside)
         if good:
             wrong = []
             continue

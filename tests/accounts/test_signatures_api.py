@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from leadline.http.auth.jws import (
     ALGORITHMS,
     TOKEN_LONGEST,
-    Keys,
+    Jwks,
     NotSigned,
     UnknownKey,
     looks_signed,
@@ -44,7 +44,7 @@ def packed(value: Any) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-KEYS = Keys(public(RSA, EC, ED))
+KEYS = Jwks(public(RSA, EC, ED))
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,17 @@ def test_a_key_of_somebody_else_signs_nothing() -> None:
 
 def test_without_a_name_the_key_must_be_the_only_one() -> None:
     with pytest.raises(NotSigned):
-        Keys(public(RSA, OTHER)).claims(signed({"alg": "RS256"}, RSA))
+        Jwks(public(RSA, OTHER)).claims(signed({"alg": "RS256"}, RSA))
     with pytest.raises(UnknownKey):
-        Keys(()).claims(signed({"alg": "RS256"}, RSA))
+        Jwks(()).claims(signed({"alg": "RS256"}, RSA))
 
 
 def test_a_key_is_for_its_own_algorithm_and_use() -> None:
     only = {**public(RSA)[0], "alg": "RS512"}
     with pytest.raises(NotSigned):
-        Keys([only]).claims(signed({"alg": "RS256", "kid": "rsa"}, RSA))
+        Jwks([only]).claims(signed({"alg": "RS256", "kid": "rsa"}, RSA))
     sealing = {**public(RSA)[0], "use": "enc"}
-    assert len(Keys([sealing])) == 0
+    assert len(Jwks([sealing])) == 0
     with pytest.raises(NotSigned):
         KEYS.claims(signed({"alg": "ES256", "kid": "rsa"}, EC))
 
@@ -138,9 +138,9 @@ def test_a_key_is_for_its_own_algorithm_and_use() -> None:
 def test_keys_that_are_none_are_passed_over() -> None:
     shared = dict(OctKey.generate_key(256).as_dict(private=True))
     odd: list[dict[str, Any]] = [{}, {"kty": "RSA"}, {"kty": "XX"}, {"kty": "RSA", "n": 7, "e": 1}]
-    assert len(Keys([shared, *odd, *public(SMALL), *public(EC)])) == 1
+    assert len(Jwks([shared, *odd, *public(SMALL), *public(EC)])) == 1
     with pytest.raises(NotSigned):
-        Keys(public(SMALL)).claims(signed({"alg": "RS256", "kid": "small"}, SMALL))
+        Jwks(public(SMALL)).claims(signed({"alg": "RS256", "kid": "small"}, SMALL))
 
 
 @pytest.mark.parametrize("odd", [{"crit": ["exp"]}, {"b64": False}, {"crit": []}])

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from leadline.daemon.agent.job_parser import SECOND, moment
-from leadline.daemon.agent.offline_schedule import Definition
+from leadline.daemon.agent.offline_schedule import KnownCheck
 from leadline.probes.check.check import make_check
 from leadline.probes.jobs.agent_protocol import Job, generation_of, window_job_id
 from leadline.probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
@@ -24,8 +24,8 @@ def definition(
     revision: int = 1,
     kind: str = "tcp",
     monitor: UUID | None = None,
-) -> Definition:
-    return Definition(
+) -> KnownCheck:
+    return KnownCheck(
         monitor=monitor or uuid4(),
         revision=revision,
         anchor=anchor,

@@ -10,9 +10,9 @@ from leadline.daemon.agent.agent_config import read_place
 from leadline.daemon.agent.agent_main import Agent, build, run_parts
 from leadline.daemon.agent.ring_buffer import open_ring
 from leadline.daemon.agent.server_clock import ServerClock
-from leadline.daemon.config.config_schema import Prober, Pull, Settings
+from leadline.daemon.config.config_schema import ProberConfig, Pull, Settings
 from leadline.daemon.runtime import limits
-from leadline.probes.check.loop_lag import Lag
+from leadline.probes.check.loop_lag import LoopLag
 from tests.agents.making import REGION, T0, TOKEN
 
 # A minute of theirs is three seconds of ours.
@@ -24,14 +24,14 @@ class FastTime:
     """A count that runs fast; and the truth, which is what the server's clock says."""
 
     def __init__(self) -> None:
-        self._began = Lag.now_us()
+        self._began = LoopLag.now_us()
         self.leap = 0
 
     def count(self) -> int:
-        return (Lag.now_us() - self._began) * PACE + self.leap
+        return (LoopLag.now_us() - self._began) * PACE + self.leap
 
     def truth(self) -> int:
-        return T0 + (Lag.now_us() - self._began) * PACE
+        return T0 + (LoopLag.now_us() - self._began) * PACE
 
 
 @asynccontextmanager
@@ -46,7 +46,7 @@ async def not_running(
     """Its parts, for a test that moves them itself."""
     settings = Settings(
         pull=Pull(token=TOKEN, server_url=url),
-        prober=Prober(regions=(region,), concurrency=concurrency),
+        prober=ProberConfig(regions=(region,), concurrency=concurrency),
     )
     place = read_place(settings, {}, folder)
     async with await open_ring(folder, limits.ring()) as ring:

@@ -12,7 +12,7 @@ import trio
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
-from leadline.http.wire.options import Options
+from leadline.http.wire.options import HttpOptions
 from leadline.probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     KINDS_HEADER,
@@ -85,7 +85,7 @@ async def test_a_token_of_people_opens_nothing_here_and_an_agents_nothing_there(
 
 
 async def test_without_agents_in_the_configuration_there_are_no_routes_for_them(api: Api) -> None:
-    context = replace(api.context, options=Options())
+    context = replace(api.context, options=HttpOptions())
     client = make_app(context, ROUTES).test_client(use_cookies=False)
     found = await client.get("/api/v1/agent/jobs?region=eu")
     assert found.status_code == 404

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 import trio
 
-from leadline.daemon.agent.connection_state import FAILURES, Standing
+from leadline.daemon.agent.connection_state import FAILURES, ConnectionState
 from leadline.daemon.agent.job_parser import SECOND, micros
-from leadline.probes.check.loop_lag import Lag
+from leadline.probes.check.loop_lag import LoopLag
 from tests.agents.making import REGION, T0, definition, job
 from tests.agents.running import PACE, PATIENCE_SECONDS, FastTime, agent, not_running, target, until
 from tests.agents.serving import FakeServer, Watched
@@ -55,7 +55,7 @@ async def test_what_is_due_is_run_and_told_once(
     server.watched = [up, down]
     async with agent(tmp_path, server.url, time.count) as ours:
         await until(lambda: len(server.results) >= 8)
-        assert ours.puller.standing() is Standing.CONNECTED
+        assert ours.puller.standing() is ConnectionState.CONNECTED
     assert len(set(job_ids(server))) == len(server.results)
     for route, item in server.results:
         assert route == "results"
@@ -77,13 +77,13 @@ async def test_cut_off_it_runs_every_window_and_brings_them_in_order(
             await until(lambda: len(ours.known) == 3 and len(server.results) >= 3)
             server.fault = lambda route, _: None
             cut_at = time.truth()
-            await until(lambda: ours.puller.standing() is Standing.CUT_OFF)
+            await until(lambda: ours.puller.standing() is ConnectionState.CUT_OFF)
             await until(lambda: time.truth() > cut_at + 240 * SECOND)
             held = len(ours.ring)
             assert held >= 5
             server.fault = None
             back_at = time.truth()
-            await until(lambda: ours.puller.standing() is Standing.CONNECTED)
+            await until(lambda: ours.puller.standing() is ConnectionState.CONNECTED)
             await until(
                 lambda: (
                     not len(ours.ring)
@@ -141,7 +141,7 @@ async def test_a_result_that_is_refused_alone_blocks_nothing(
         await until(lambda: len(server.results) == 18 and not len(ours.ring))
         assert ours.counts.dropped[f"refused_{status}"] == 2
         assert ours.counts.accepted == 18
-        assert ours.puller.standing() is Standing.CONNECTED
+        assert ours.puller.standing() is ConnectionState.CONNECTED
 
 
 @pytest.mark.parametrize("status", [400, 403])
@@ -182,7 +182,7 @@ async def test_a_token_that_is_revoked_ends_all_that_was_known(
     async with agent(tmp_path, server.url, time.count) as ours:
         await until(lambda: len(server.results) >= 2)
         server.token = "another"
-        await until(lambda: ours.puller.standing() is Standing.REFUSED)
+        await until(lambda: ours.puller.standing() is ConnectionState.REFUSED)
         assert len(ours.known) == 0
         made = ours.counts.up
         at = time.truth()
@@ -218,17 +218,17 @@ async def test_whatever_is_no_answer_acknowledges_nothing_and_is_a_cut(
         ours.ring.keep(b'{"job_id":"a"}', 0)
         server.fault = lambda route, _: answer
         for _ in range(FAILURES):
-            assert ours.puller.standing() is Standing.CONNECTED
+            assert ours.puller.standing() is ConnectionState.CONNECTED
             assert await ours.sender.pass_once() > 0
             assert await ours.puller.claim_once() > 0
-        assert ours.puller.standing() is Standing.CUT_OFF
+        assert ours.puller.standing() is ConnectionState.CUT_OFF
         assert not await ours.puller.greet()
         assert (len(ours.ring), len(ours.known), ours.runs.room()) == (1, 0, 100)
         server.fault = None
         assert await ours.puller.greet()
         server.extra = [job(T0)]
         assert await ours.puller.claim_once() == 0
-        assert ours.puller.standing() is Standing.CONNECTED
+        assert ours.puller.standing() is ConnectionState.CONNECTED
         assert await ours.sender.pass_once() == 0
         assert not ours.counts.dropped
         assert len(ours.ring) == 0
@@ -245,9 +245,11 @@ async def test_a_line_that_swallows_everything_is_a_cut_and_heals(
     async with agent(tmp_path, server.url, time.count) as ours:
         await until(lambda: len(server.results) >= 1 and len(ours.known) == 1)
         server.fault = lambda route, _: never()
-        await until(lambda: ours.puller.standing() is Standing.CUT_OFF and ours.counts.alone >= 1)
+        await until(
+            lambda: ours.puller.standing() is ConnectionState.CUT_OFF and ours.counts.alone >= 1
+        )
         server.fault = None
-        await until(lambda: ours.puller.standing() is Standing.CONNECTED)
+        await until(lambda: ours.puller.standing() is ConnectionState.CONNECTED)
         back_at = time.truth()
         await until(lambda: dues(server, server.watched[0].monitor)[-1] > back_at)
         await until(lambda: not len(ours.ring))
@@ -268,7 +270,7 @@ async def test_answers_that_take_seconds_are_answers(
     server.fault = lambda route, _: slowly(route) if route != "jobs" else ...
     async with agent(tmp_path, server.url, time.count) as ours:
         await until(lambda: len(server.results) >= 3)
-        assert ours.puller.standing() is Standing.CONNECTED
+        assert ours.puller.standing() is ConnectionState.CONNECTED
         assert ours.counts.alone == 0
     for _, item in server.results:
         # The error of the agent's clock is at most the duration of an answer.
@@ -368,7 +370,7 @@ async def test_what_is_known_is_run_alone_for_a_day(
         free = ours.runs.room()
         assert ours.puller.look_once() > 0
         assert ours.runs.room() == free, "connected, it runs nothing of its own"
-        later = Lag.now_us() + hours * 3_600 * SECOND
+        later = LoopLag.now_us() + hours * 3_600 * SECOND
         monkeypatch.setattr(ours.puller, "_count_us", lambda: later)
         assert ours.puller.look_once() > 0
         assert len(ours.known) == knows

@@ -14,15 +14,15 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.jobs.agent_protocol import Generation
 from leadline.storage.agents.rows import AgentRow
 from leadline.storage.agents.tables import agents
-from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from leadline.storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.queries import shards as shards_queries
-from leadline.storage.scheduling.rows import OpenSlice
+from leadline.storage.scheduling.rows import OpenBatch
 from leadline.storage.scheduling.rules.run_schedule import claimable_until
 from leadline.storage.scheduling.tables import presences
 from leadline.storage.scheduling.tables import work_queues as queues
-from leadline.storage.scheduling.transactions.split_batch import parted
+from leadline.storage.scheduling.transactions.split_batch import split_batch
 from tests.support.worlds.world import World
 
 REGION = "eu"
@@ -38,10 +38,10 @@ async def heard(world: World, name: str, carrier: int = Generation.WORKFLOWS) ->
 
 async def claim(
     world: World, agent: AgentRow, most: int = 10, kinds: Collection[str] = ()
-) -> list[HandedOut]:
+) -> list[ClaimedJobs]:
     async with world.pool.transaction("claim") as tx:
         shards = [shard.id for shard in await shards_queries.select_shards(tx, [REGION])]
-        return await hand_out(tx, agent, kinds, shards, most, 4)
+        return await claim_jobs(tx, agent, kinds, shards, most, 4)
 
 
 async def lease(world: World, process: UUID, have: list[int], most: int = 5) -> list[Any]:
@@ -247,15 +247,15 @@ async def test_jobs_without_a_window_go_by_the_same_rule(world: World, carrier: 
 
 
 def test_a_slice_is_parted_without_remainder() -> None:
-    item = OpenSlice(
+    item = OpenBatch(
         1,
         2,
         [1, 1, 1],
         [4, 5, 6],
         *([Instant(n), Instant(n + 1), Instant(n + 2)] for n in (0, 9, 5)),
     )
-    taken, left = parted(item, [2, 0])
+    taken, left = split_batch(item, [2, 0])
     assert (taken.monitors, taken.dues) == ([4, 6], [0, 2])
     assert left is not None
     assert (left.monitors, left.seals) == ([5], [10])
-    assert parted(item, [0, 1, 2])[1] is None
+    assert split_batch(item, [0, 1, 2])[1] is None

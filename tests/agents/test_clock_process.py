@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.daemon.agent.server_clock import DOUBT_US, DRIFT_PPM, Heard, NoTimeYet, ServerClock
+from leadline.daemon.agent.server_clock import (
+    DOUBT_US,
+    DRIFT_PPM,
+    NoTimeYet,
+    ServerClock,
+    TimeReading,
+)
 from tests.agents.making import T0
 
 SECOND = 1_000_000
@@ -18,7 +24,7 @@ class Box:
         self.at = 5_000 * SECOND
         self.clock = ServerClock(lambda: self.at)
 
-    def hear(self, said: int, *, took: int = 0) -> Heard:
+    def hear(self, said: int, *, took: int = 0) -> TimeReading:
         asked_at = self.at
         self.at += took
         return self.clock.hear(said, asked_at, self.at)
@@ -61,7 +67,7 @@ def test_it_is_never_further_off_than_the_quickest_answer_leaves_open(
         box.at += there
         said = truth()
         box.at += back
-        assert box.clock.hear(said, asked_at, box.at) is not Heard.DOUBTED
+        assert box.clock.hear(said, asked_at, box.at) is not TimeReading.DOUBTED
         took = there + back
         drift = 2 * ((since + took) * DRIFT_PPM // 1_000_000 + 1)
         width = took if width is None else min(width + drift, took)
@@ -73,11 +79,11 @@ def test_one_odd_answer_is_doubted_and_the_next_that_agrees_ends_the_doubt() -> 
     box = Box()
     box.hear(T0)
     box.at += 10 * SECOND
-    assert box.hear(T0 + 10 * SECOND + DOUBT_US + SECOND) is Heard.DOUBTED
+    assert box.hear(T0 + 10 * SECOND + DOUBT_US + SECOND) is TimeReading.DOUBTED
     assert box.clock.is_doubted
     assert box.clock.now() == T0 + 10 * SECOND
     box.at += SECOND
-    assert box.hear(T0 + 11 * SECOND) is Heard.AGREES
+    assert box.hear(T0 + 11 * SECOND) is TimeReading.AGREES
     assert not box.clock.is_doubted
     assert (box.clock.now(), box.clock.era) == (T0 + 11 * SECOND, 0)
 
@@ -86,9 +92,9 @@ def test_one_odd_answer_is_doubted_and_the_next_that_agrees_ends_the_doubt() -> 
 def test_two_answers_that_agree_with_each_other_begin_an_era(leap: int, way: int) -> None:
     box = Box()
     box.hear(T0)
-    assert box.hear(T0 + way * leap) is Heard.DOUBTED
+    assert box.hear(T0 + way * leap) is TimeReading.DOUBTED
     box.at += SECOND
-    assert box.hear(T0 + way * leap + SECOND) is Heard.LEAPT
+    assert box.hear(T0 + way * leap + SECOND) is TimeReading.LEAPT
     assert (box.clock.now(), box.clock.era) == (T0 + way * leap + SECOND, 1)
     assert not box.clock.is_doubted
 
@@ -97,14 +103,14 @@ def test_answers_that_agree_with_nothing_stay_doubted() -> None:
     box = Box()
     box.hear(T0)
     for n in range(1, 9):
-        assert box.hear(T0 + n * 2 * (DOUBT_US + SECOND)) is Heard.DOUBTED
+        assert box.hear(T0 + n * 2 * (DOUBT_US + SECOND)) is TimeReading.DOUBTED
     assert box.clock.now() == T0
 
 
 def test_an_answer_that_took_long_is_not_doubted_for_that() -> None:
     box = Box()
     box.hear(T0)
-    assert box.hear(T0 + 100 * SECOND, took=100 * SECOND) is Heard.AGREES
+    assert box.hear(T0 + 100 * SECOND, took=100 * SECOND) is TimeReading.AGREES
     assert box.clock.now() == T0 + 100 * SECOND
 
 
@@ -112,5 +118,5 @@ def test_an_answer_that_took_long_is_not_doubted_for_that() -> None:
 def test_what_is_no_leap_is_followed_at_once(step: int) -> None:
     box = Box()
     box.hear(T0)
-    assert box.hear(T0 + step) is Heard.AGREES
+    assert box.hear(T0 + step) is TimeReading.AGREES
     assert abs(box.clock.now() - T0 - step) <= 2

@@ -13,8 +13,8 @@ from leadline.daemon.agent.offline_schedule import (
     CLAIMABLE_US_MOST,
     MONITORS_MOST,
     UNSEEN_US_LEAST,
-    Definition,
-    Known,
+    KnownCheck,
+    OfflineSchedule,
 )
 from tests.agents.making import T0, definition
 
@@ -25,7 +25,7 @@ class Cut:
 
     at: int
     span: int
-    monitors: list[Definition]
+    monitors: list[KnownCheck]
     given_ahead: list[bool]
     steps: list[int]
 
@@ -71,7 +71,7 @@ def brute_force(cut: Cut) -> Counter[tuple[UUID, int]]:
 
 @given(cuts())
 def test_each_window_of_a_cut_is_run_once(cut: Cut) -> None:
-    known, found = Known(), Counter[tuple[UUID, int]]()
+    known, found = OfflineSchedule(), Counter[tuple[UUID, int]]()
     for monitor, is_given in zip(cut.monitors, cut.given_ahead, strict=True):
         known.learn(monitor)
         due = monitor.newest_due(cut.at)
@@ -89,7 +89,7 @@ def test_each_window_of_a_cut_is_run_once(cut: Cut) -> None:
 
 @given(cuts())
 def test_nothing_is_due_before_it_is_said_to_be(cut: Cut) -> None:
-    known = Known()
+    known = OfflineSchedule()
     for monitor in cut.monitors:
         known.learn(monitor)
     known.take_due(cut.at)
@@ -101,14 +101,14 @@ def test_nothing_is_due_before_it_is_said_to_be(cut: Cut) -> None:
 
 
 def test_a_window_that_was_run_alone_is_not_run_again_when_the_server_gives_it() -> None:
-    known, monitor = Known(), definition()
+    known, monitor = OfflineSchedule(), definition()
     known.learn(monitor)
     assert known.take_due(T0) == [(monitor, T0)]
     assert not known.take(monitor, T0, T0 + SECOND)
 
 
 def test_but_it_is_by_another_definition() -> None:
-    known, monitor = Known(), definition(revision=1)
+    known, monitor = OfflineSchedule(), definition(revision=1)
     known.learn(monitor)
     known.take_due(T0)
     edited = definition(revision=2, monitor=monitor.monitor)
@@ -117,7 +117,7 @@ def test_but_it_is_by_another_definition() -> None:
 
 
 def test_a_window_that_came_to_nothing_may_be_given_again() -> None:
-    known, monitor = Known(), definition()
+    known, monitor = OfflineSchedule(), definition()
     known.learn(monitor)
     assert known.take(monitor, T0, T0)
     assert not known.take(monitor, T0, T0)
@@ -128,14 +128,14 @@ def test_a_window_that_came_to_nothing_may_be_given_again() -> None:
 
 
 def test_an_older_definition_does_not_replace_a_newer_one() -> None:
-    known, newer = Known(), definition(revision=3)
+    known, newer = OfflineSchedule(), definition(revision=3)
     known.learn(newer)
     known.learn(definition(revision=2, monitor=newer.monitor, interval_seconds=5))
     assert known.take_due(T0) == [(newer, T0)]
 
 
 def test_a_canary_is_never_run_without_the_server() -> None:
-    known, canary = Known(), definition(kind="async_canary")
+    known, canary = OfflineSchedule(), definition(kind="async_canary")
     known.learn(canary)
     assert len(known) == 0
     assert known.take(canary, T0, T0)
@@ -144,7 +144,7 @@ def test_a_canary_is_never_run_without_the_server() -> None:
 
 @given(st.integers(5, 86_400), st.integers(1, 400))
 def test_who_is_no_job_of_ours_any_more_is_forgotten(interval: int, passes: int) -> None:
-    known, monitor = Known(), definition(interval)
+    known, monitor = OfflineSchedule(), definition(interval)
     known.learn(monitor)
     longest = max(10 * interval * SECOND, UNSEEN_US_LEAST)
     step = longest // passes
@@ -155,7 +155,7 @@ def test_who_is_no_job_of_ours_any_more_is_forgotten(interval: int, passes: int)
 
 
 def test_a_job_renews_it() -> None:
-    known, monitor = Known(), definition()
+    known, monitor = OfflineSchedule(), definition()
     known.learn(monitor)
     for _ in range(10):
         known.pass_connected(UNSEEN_US_LEAST - 1)
@@ -166,7 +166,7 @@ def test_a_job_renews_it() -> None:
 
 
 def test_there_is_a_most_and_whoever_is_over_it_is_still_run_by_the_server() -> None:
-    known = Known()
+    known = OfflineSchedule()
     for _ in range(MONITORS_MOST + 1):
         known.learn(last := definition())
     assert len(known) == MONITORS_MOST

@@ -1,52 +1,58 @@
 """How answers tell whether the server can be reached."""
 
-from leadline.daemon.agent.connection_state import FAILURES, SILENT_US, Link, Question, Standing
+from leadline.daemon.agent.connection_state import (
+    FAILURES,
+    SILENT_US,
+    ConnectionState,
+    ConnectionTracker,
+    Question,
+)
 
 
 def test_before_any_answer_the_agent_is_new_and_not_cut_off() -> None:
-    link = Link()
+    link = ConnectionTracker()
     for _ in range(9):
         link.failed(Question.HEARTBEAT)
-    assert link.standing(10**12) is Standing.NEW
+    assert link.standing(10**12) is ConnectionState.NEW
     assert link.silent_us(10**12) == 0
 
 
 def test_one_failure_is_nothing_and_two_of_one_question_are_a_cut() -> None:
-    link = Link()
+    link = ConnectionTracker()
     link.answered(Question.HEARTBEAT, 0)
     link.failed(Question.CLAIM)
     link.failed(Question.HEARTBEAT)
-    assert link.standing(1) is Standing.CONNECTED
+    assert link.standing(1) is ConnectionState.CONNECTED
     link.failed(Question.CLAIM)
     assert FAILURES == 2
-    assert link.standing(1) is Standing.CUT_OFF
+    assert link.standing(1) is ConnectionState.CUT_OFF
 
 
 def test_who_answers_heartbeats_and_gives_no_jobs_cannot_be_reached() -> None:
-    link = Link()
+    link = ConnectionTracker()
     link.answered(Question.HEARTBEAT, 0)
     link.failed(Question.CLAIM)
     link.answered(Question.HEARTBEAT, 1)
     link.failed(Question.CLAIM)
     link.answered(Question.HEARTBEAT, 2)
-    assert link.standing(3) is Standing.CUT_OFF
+    assert link.standing(3) is ConnectionState.CUT_OFF
     link.answered(Question.CLAIM, 4)
-    assert link.standing(4) is Standing.CONNECTED
+    assert link.standing(4) is ConnectionState.CONNECTED
 
 
 def test_silence_is_a_cut_while_questions_still_wait() -> None:
-    link = Link()
+    link = ConnectionTracker()
     link.answered(Question.CLAIM, 100)
-    assert link.standing(100 + SILENT_US - 1) is Standing.CONNECTED
-    assert link.standing(100 + SILENT_US) is Standing.CUT_OFF
+    assert link.standing(100 + SILENT_US - 1) is ConnectionState.CONNECTED
+    assert link.standing(100 + SILENT_US) is ConnectionState.CUT_OFF
     assert link.silent_us(100 + SILENT_US) == SILENT_US
 
 
 def test_who_is_refused_stays_so_until_an_answer() -> None:
-    link = Link()
+    link = ConnectionTracker()
     link.answered(Question.CLAIM, 0)
     link.refused()
     link.failed(Question.CLAIM)
-    assert link.standing(SILENT_US * 2) is Standing.REFUSED
+    assert link.standing(SILENT_US * 2) is ConnectionState.REFUSED
     link.answered(Question.HEARTBEAT, SILENT_US * 2)
-    assert link.standing(SILENT_US * 2) is Standing.CONNECTED
+    assert link.standing(SILENT_US * 2) is ConnectionState.CONNECTED

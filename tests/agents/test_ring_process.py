@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from leadline.daemon.agent import ring_buffer as rings
-from leadline.daemon.agent.ring_buffer import CAPACITY, Ring, RingInUse, open_ring
+from leadline.daemon.agent.ring_buffer import CAPACITY, RingBuffer, RingInUse, open_ring
 from leadline.daemon.runtime import limits
 
 KEEPING = Path(__file__).with_name("keeping.py")
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Ring]:
+async def opened(folder: Path) -> AsyncIterator[RingBuffer]:
     async with await open_ring(folder, limits.ring()) as ring:
         yield ring
 
 
-def numbers(ring: Ring) -> list[int]:
+def numbers(ring: RingBuffer) -> list[int]:
     return [row.seq for row in ring.oldest(CAPACITY)]
 
 

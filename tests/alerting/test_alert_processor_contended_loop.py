@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from leadline.daemon.loops import alert_processor as watcher_module
-from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
@@ -104,12 +104,12 @@ async def test_many_that_are_put_off_starve_nobody(
 
     async def refusing(
         tx: Tx, keys: Sequence[tuple[int, int]], *, is_steady: bool = True
-    ) -> Driven:
+    ) -> OutageCounts:
         if bad & set(keys):
             raise Rejected("no")
-        return await drive_alerts(tx, keys, is_steady=is_steady)
+        return await process_outages(tx, keys, is_steady=is_steady)
 
-    monkeypatch.setattr(watcher_module, "drive_alerts", refusing)
+    monkeypatch.setattr(watcher_module, "process_outages", refusing)
     monkeypatch.setattr(watcher_module, "AT_ONCE", 2)
     await story.look()
     assert len(await story.incidents()) == 2

@@ -10,20 +10,20 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import alert_processor as watcher_module
-from leadline.daemon.loops.alert_processor import Watcher
-from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.daemon.loops.alert_processor import AlertProcessor
+from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Rejected, Tx
-from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.tables import incidents
 from leadline.storage.incidents.transactions import escalate_incident as climb_module
-from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.incidents.transactions.write_incident import IncidentEntry, write_entry
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.notifications.queries.channels import select_channel
 from leadline.storage.notifications.tables.channels import attach_channel
 from leadline.storage.notifications.transactions.edit_channels import create_channel, edit_channel
-from leadline.storage.oncall.rules.escalation import Target, TargetKind
+from leadline.storage.oncall.rules.escalation import EscalationTarget, TargetKind
 from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
@@ -37,7 +37,7 @@ class Story:
         self.world = world
         self.asked = 0
         self.told = 0
-        self.watcher = Watcher(world.pool, lambda: world.now, self._on_told, self._on_asked)
+        self.watcher = AlertProcessor(world.pool, lambda: world.now, self._on_told, self._on_asked)
 
     def _on_told(self) -> None:
         self.told += 1
@@ -249,7 +249,9 @@ async def test_what_was_resolved_by_hand_is_not_taken_up_by_the_next_outage(stor
     async with story.world.pool.transaction("resolve") as tx:
         incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
         assert incident is not None
-        entry = Entry(status=Status.RESOLVED, body="Mended.", public=None, author=None)
+        entry = IncidentEntry(
+            status=IncidentStatus.RESOLVED, body="Mended.", public=None, author=None
+        )
         await write_entry(tx, incident, entry)
     await story.is_now(row, True)
     await story.is_now(row, False)
@@ -313,7 +315,9 @@ async def test_resolved_by_hand_while_down_it_is_not_opened_again_before_a_recov
     async with story.world.pool.transaction("resolve") as tx:
         incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
         assert incident is not None
-        entry = Entry(status=Status.RESOLVED, body="Nobody uses it.", public=None, author=None)
+        entry = IncidentEntry(
+            status=IncidentStatus.RESOLVED, body="Nobody uses it.", public=None, author=None
+        )
         await write_entry(tx, incident, entry)
     for _ in range(4):
         await story.is_now(row, False)
@@ -481,7 +485,7 @@ async def test_a_schedule_of_nobody_reaches_nobody(story: Story) -> None:
             org=world.org,
             project=world.project,
         )
-        target = Target(TargetKind.SCHEDULE, key)
+        target = EscalationTarget(TargetKind.SCHEDULE, key)
         assert await channels_of_step(tx, world.org, [target], world.now) == []
 
 
@@ -752,16 +756,16 @@ async def test_what_is_refused_of_one_monitor_keeps_nothing_from_the_others(
 
     async def refusing(
         tx: Tx, keys: Sequence[tuple[int, int]], *, is_steady: bool = True
-    ) -> Driven:
-        done = await drive_alerts(tx, keys, is_steady=is_steady)
+    ) -> OutageCounts:
+        done = await process_outages(tx, keys, is_steady=is_steady)
         if bad in keys:
             raise Rejected("no")
         return done
 
-    monkeypatch.setattr(watcher_module, "drive_alerts", refusing)
+    monkeypatch.setattr(watcher_module, "process_outages", refusing)
     await story.look()
     assert len(await story.incidents()) == 8
-    monkeypatch.setattr(watcher_module, "drive_alerts", drive_alerts)
+    monkeypatch.setattr(watcher_module, "process_outages", process_outages)
     await story.later(watcher_module.PUT_OFF_US + SECOND)
     assert len(await story.incidents()) == 9
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from leadline.storage.core.instant import HOUR, SECOND, Instant
-from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.tables import incidents
-from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.incidents.transactions.write_incident import IncidentEntry, write_entry
 from leadline.storage.monitors.rows import MonitorRow
 from tests.support.run.effort import varied
 from tests.support.worlds.world import World
@@ -133,7 +133,9 @@ class Play:
         async with self.story.world.pool.transaction("resolve") as tx:
             incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
             if incident is not None:
-                entry = Entry(status=Status.RESOLVED, body="", public=None, author=None)
+                entry = IncidentEntry(
+                    status=IncidentStatus.RESOLVED, body="", public=None, author=None
+                )
                 await write_entry(tx, incident, entry)
 
     async def look(self) -> None:

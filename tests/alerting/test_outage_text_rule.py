@@ -7,7 +7,7 @@ from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.scheduling.rules.due_queue import Timetable
 from leadline.storage.scheduling.rules.expected_run import (
     MissedReason,
-    Ruling,
+    VerdictWithReason,
     WithheldReason,
     covered_until,
     missed,
@@ -16,8 +16,8 @@ from leadline.storage.scheduling.rules.expected_run import (
 )
 from leadline.storage.scheduling.rules.run_batch import DueWindow, cut
 from leadline.storage.scheduling.rules.run_schedule import (
-    Manner,
-    Term,
+    ResultMode,
+    ScheduleTerm,
     claimable_until,
     sealing_at,
     window_at,
@@ -27,16 +27,20 @@ NOW = Instant(1_800_000_000 * SECOND)
 STEP_US = MINUTE
 
 
-def come_back(terms: list[Term], left: Instant, back: Instant) -> dict[int, Ruling]:
+def come_back(
+    terms: list[ScheduleTerm], left: Instant, back: Instant
+) -> dict[int, VerdictWithReason]:
     """What a scheduler that returns writes: reserve in steps, run what is published, seal."""
     timetable = Timetable(0, left, {1: terms})
-    ledger: dict[int, Ruling] = {}
+    ledger: dict[int, VerdictWithReason] = {}
     published: set[int] = set()
     reserved: list[int] = []
     through = left
     while through < back:
         through = Instant(min(through + STEP_US, back))
-        due = [DueWindow(7, key, Manner.PROBE, window) for key, window in timetable.take(through)]
+        due = [
+            DueWindow(7, key, ResultMode.PROBE, window) for key, window in timetable.take(through)
+        ]
         slices, spared = cut(due, back)
         for one in spared:
             assert one.due not in ledger
@@ -49,20 +53,20 @@ def come_back(terms: list[Term], left: Instant, back: Instant) -> dict[int, Ruli
         assert window is not None
         assert due_at not in ledger
         if due_at in published:
-            in_time = covered_until(window, Manner.PROBE)
-            ledger[due_at] = Ruling(verdict_of_result(in_time, Instant(back + SECOND)))
+            in_time = covered_until(window, ResultMode.PROBE)
+            ledger[due_at] = VerdictWithReason(verdict_of_result(in_time, Instant(back + SECOND)))
         else:
-            assert sealing_at(window, Manner.PROBE) <= back + HOUR
+            assert sealing_at(window, ResultMode.PROBE) <= back + HOUR
             ledger[due_at] = missed(MissedReason.NEVER_PUBLISHED)
     return ledger
 
 
 def test_an_hour_with_a_change_of_interval_and_a_pause_in_it() -> None:
     terms = [
-        Term(Instant(NOW - HOUR), NOW, 60 * SECOND, 10 * SECOND),
-        Term(Instant(NOW + 20 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
-        Term(Instant(NOW + 30 * MINUTE), NOW, 20 * SECOND, 10 * SECOND, enabled=False),
-        Term(Instant(NOW + 45 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
+        ScheduleTerm(Instant(NOW - HOUR), NOW, 60 * SECOND, 10 * SECOND),
+        ScheduleTerm(Instant(NOW + 20 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
+        ScheduleTerm(Instant(NOW + 30 * MINUTE), NOW, 20 * SECOND, 10 * SECOND, enabled=False),
+        ScheduleTerm(Instant(NOW + 45 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
     ]
     ledger = come_back(terms, NOW, Instant(NOW + HOUR + 5 * SECOND))
     by_minutes = {
@@ -94,12 +98,14 @@ def test_whatever_was_edited_meanwhile_every_window_is_accounted_for_once(
     edits: list[tuple[int, int, bool]], away_s: int
 ) -> None:
     back = Instant(NOW + away_s * SECOND)
-    terms = [Term(Instant(NOW - HOUR), NOW, 10 * SECOND, 5 * SECOND)]
+    terms = [ScheduleTerm(Instant(NOW - HOUR), NOW, 10 * SECOND, 5 * SECOND)]
     at = int(NOW)
     for after, interval, enabled in edits:
         at += after * SECOND
         if at < back:
-            terms.append(Term(Instant(at), NOW, interval * SECOND, 5 * SECOND, enabled=enabled))
+            terms.append(
+                ScheduleTerm(Instant(at), NOW, interval * SECOND, 5 * SECOND, enabled=enabled)
+            )
     ledger = come_back(terms, NOW, back)
     expected = set()
     for second in range(1, away_s + 1):

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.alerting.rules.alert_episode import Live, Speaking
+from leadline.storage.alerting.rules.alert_episode import AlertingPolicy, ServiceCondition
 from leadline.storage.alerting.rules.paging_delegation import (
     DELIVERED_WITHIN_US,
     TOLERATED_US,
     Delegated,
-    FailsOpen,
-    Latch,
+    EpisodeLatch,
+    FailOpen,
     Owner,
-    Reach,
-    Signal,
+    PagingSignal,
+    RouteState,
     SignalReason,
     judge,
     judge_burn,
@@ -29,14 +29,14 @@ from leadline.storage.core.instant import HOUR, SECOND, Instant
 NOW = Instant(1_000_000 * SECOND)
 JUST = Instant(NOW - 10 * SECOND)
 LONG_AGO = Instant(NOW - HOUR)
-SPEAKING = Speaking(True, frozenset({Live.DOWN}), False, 2)
-LIVE = Signal(
+SPEAKING = AlertingPolicy(True, frozenset({ServiceCondition.DOWN}), False, 2)
+LIVE = PagingSignal(
     evaluated_at=Instant(NOW - 5 * SECOND),
     generation=3,
     failed=False,
     lease_holds=True,
     revision=7,
-    state=Live.DOWN,
+    state=ServiceCondition.DOWN,
 )
 BURN = replace(LIVE, revision=None, state=None)
 ABLE = Owner(
@@ -44,14 +44,16 @@ ABLE = Owner(
     revision=7,
     governs_from=LONG_AGO,
     speaking=SPEAKING,
-    reach=Reach.SOMEBODY,
+    reach=RouteState.SOMEBODY,
     generation=3,
     edited_at=LONG_AGO,
     live=LIVE,
     burn=BURN,
     burns=True,
 )
-HEARD = Latch(announced=True, has_incident=True, told_at=JUST, is_due=False, heard=True, dead=False)
+HEARD = EpisodeLatch(
+    announced=True, has_incident=True, told_at=JUST, is_due=False, heard=True, dead=False
+)
 OPEN = replace(HEARD, heard=False)
 
 
@@ -64,9 +66,12 @@ BROKEN: dict[SignalReason, list[Owner]] = {
     SignalReason.NO_GOVERNING_REVISION: [replace(ABLE, revision=None)],
     SignalReason.POLICY_PAGES_NOTHING: [
         replace(ABLE, speaking=replace(SPEAKING, page_on=frozenset())),
-        replace(ABLE, reach=Reach.UNNAMED),
+        replace(ABLE, reach=RouteState.UNNAMED),
     ],
-    SignalReason.STATE_NOT_PAGEABLE: [live(state=Live.DEGRADED), live(state=Live.UNKNOWN)],
+    SignalReason.STATE_NOT_PAGEABLE: [
+        live(state=ServiceCondition.DEGRADED),
+        live(state=ServiceCondition.UNKNOWN),
+    ],
     SignalReason.NEVER_EVALUATED: [live(evaluated_at=None, state=None, lease_holds=False)],
     SignalReason.GENERATION_CHANGED: [
         live(generation=2),
@@ -78,9 +83,9 @@ BROKEN: dict[SignalReason, list[Owner]] = {
     ],
     SignalReason.EVALUATION_ERROR: [live(failed=True)],
     SignalReason.STALE_LEASE: [live(lease_holds=False)],
-    SignalReason.NO_ENABLED_TARGET: [replace(ABLE, reach=Reach.DISABLED)],
+    SignalReason.NO_ENABLED_TARGET: [replace(ABLE, reach=RouteState.DISABLED)],
     SignalReason.HELD: [live(held=True)],
-    SignalReason.UNROUTABLE: [replace(ABLE, reach=Reach.NOBODY)],
+    SignalReason.UNROUTABLE: [replace(ABLE, reach=RouteState.NOBODY)],
     SignalReason.ONSET_UNDELIVERED: [
         replace(ABLE, latch=replace(OPEN, dead=True)),
         replace(ABLE, latch=replace(OPEN, told_at=Instant(NOW - DELIVERED_WITHIN_US))),
@@ -98,7 +103,7 @@ BROKEN: dict[SignalReason, list[Owner]] = {
 def test_each_thing_that_is_missing_has_its_reason_and_the_monitor_speaks(
     reason: SignalReason, owner: Owner
 ) -> None:
-    assert judge([owner], JUST, NOW, is_steady=True) == FailsOpen(reason, ABLE.key)
+    assert judge([owner], JUST, NOW, is_steady=True) == FailOpen(reason, ABLE.key)
 
 
 def test_every_reason_can_be_had() -> None:
@@ -111,7 +116,7 @@ def test_every_reason_can_be_had() -> None:
 
 
 def test_what_no_service_owns_speaks_for_itself() -> None:
-    assert judge([], JUST, NOW, is_steady=True) == FailsOpen(SignalReason.NO_OWNING_SERVICE)
+    assert judge([], JUST, NOW, is_steady=True) == FailOpen(SignalReason.NO_OWNING_SERVICE)
 
 
 @given(st.lists(st.sampled_from([ABLE, *(o for found in BROKEN.values() for o in found)])))
@@ -121,7 +126,7 @@ def test_a_monitor_is_quiet_exactly_while_any_of_its_services_can_speak(
     numbered = [replace(owner, key=(1, n)) for n, owner in enumerate(owners)]
     able = tuple(o.key for o in numbered if replace(o, key=ABLE.key) == ABLE)
     verdict = judge(numbered, JUST, NOW, is_steady=True)
-    assert verdict == Delegated(able) if able else isinstance(verdict, FailsOpen)
+    assert verdict == Delegated(able) if able else isinstance(verdict, FailOpen)
 
 
 def _first(owner: Owner) -> SignalReason | None:
@@ -138,7 +143,7 @@ BREAKS: dict[SignalReason, Breaks] = {
     SignalReason.REVISION_CHANGED: lambda o: replace(o, live=replace(o.live, revision=1)),
     SignalReason.EVALUATION_ERROR: lambda o: replace(o, live=replace(o.live, failed=True)),
     SignalReason.STALE_LEASE: lambda o: replace(o, live=replace(o.live, lease_holds=False)),
-    SignalReason.NO_ENABLED_TARGET: lambda o: replace(o, reach=Reach.DISABLED),
+    SignalReason.NO_ENABLED_TARGET: lambda o: replace(o, reach=RouteState.DISABLED),
     SignalReason.HELD: lambda o: replace(o, live=replace(o.live, held=True)),
     SignalReason.LATCH_INCONSISTENT: lambda o: replace(o, latch=replace(OPEN, has_incident=False)),
 }
@@ -162,7 +167,7 @@ def test_a_change_is_tolerated_for_two_looks_while_the_lease_holds() -> None:
     ):
         assert judge([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
         later = Instant(JUST + TOLERATED_US)
-        assert isinstance(judge([owner], JUST, later, is_steady=True), FailsOpen)
+        assert isinstance(judge([owner], JUST, later, is_steady=True), FailOpen)
 
 
 def test_who_was_not_there_all_the_time_says_nothing_of_a_lease() -> None:
@@ -170,14 +175,14 @@ def test_who_was_not_there_all_the_time_says_nothing_of_a_lease() -> None:
     assert judge([owner], LONG_AGO, NOW, is_steady=False) == Delegated((ABLE.key,))
 
 
-@pytest.mark.parametrize("state", [Live.DOWN, Live.EXCLUDED])
+@pytest.mark.parametrize("state", [ServiceCondition.DOWN, ServiceCondition.EXCLUDED])
 def test_a_service_that_had_the_time_and_said_nothing_is_waited_for_no_longer(
-    state: Live,
+    state: ServiceCondition,
 ) -> None:
     owner = live(state=state)
     bound = (SPEAKING.confirm_evaluations + 2) * 30 * SECOND
     known_at = Instant(NOW - bound)
-    pending = FailsOpen(SignalReason.ONSET_PENDING, ABLE.key)
+    pending = FailOpen(SignalReason.ONSET_PENDING, ABLE.key)
     assert judge([owner], known_at, NOW, is_steady=True) == pending
     assert judge([owner], Instant(known_at + 1), NOW, is_steady=True) == Delegated((ABLE.key,))
     assert judge([owner], known_at, NOW, is_steady=False) == Delegated((ABLE.key,))
@@ -186,18 +191,18 @@ def test_a_service_that_had_the_time_and_said_nothing_is_waited_for_no_longer(
 
 
 def test_what_is_healthy_all_the_same_was_declared_to_be_borne() -> None:
-    assert judge([live(state=Live.HEALTHY)], LONG_AGO, NOW, is_steady=True) == Delegated(
-        (ABLE.key,)
-    )
+    assert judge(
+        [live(state=ServiceCondition.HEALTHY)], LONG_AGO, NOW, is_steady=True
+    ) == Delegated((ABLE.key,))
     # But only where it was looked at since.
-    stale = live(state=Live.HEALTHY, evaluated_at=Instant(LONG_AGO - 1))
-    assert judge([stale], LONG_AGO, NOW, is_steady=True) == FailsOpen(
+    stale = live(state=ServiceCondition.HEALTHY, evaluated_at=Instant(LONG_AGO - 1))
+    assert judge([stale], LONG_AGO, NOW, is_steady=True) == FailOpen(
         SignalReason.ONSET_PENDING, ABLE.key
     )
 
 
 def test_what_was_seen_before_the_outage_says_nothing_of_it() -> None:
-    owner = live(state=Live.DEGRADED, evaluated_at=Instant(JUST - 1))
+    owner = live(state=ServiceCondition.DEGRADED, evaluated_at=Instant(JUST - 1))
     assert judge([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
 
 
@@ -215,8 +220,8 @@ def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
         (replace(ABLE, burn=replace(BURN, failed=True)), SignalReason.EVALUATION_ERROR),
         (replace(ABLE, burn=replace(BURN, evaluated_at=None)), SignalReason.NEVER_EVALUATED),
         (replace(ABLE, burns=False), SignalReason.POLICY_PAGES_NOTHING),
-        (replace(ABLE, reach=Reach.DISABLED), SignalReason.NO_ENABLED_TARGET),
-        (replace(ABLE, reach=Reach.NOBODY), SignalReason.UNROUTABLE),
+        (replace(ABLE, reach=RouteState.DISABLED), SignalReason.NO_ENABLED_TARGET),
+        (replace(ABLE, reach=RouteState.NOBODY), SignalReason.UNROUTABLE),
         (replace(ABLE, revision=None), SignalReason.NO_GOVERNING_REVISION),
     ],
 )
@@ -224,4 +229,4 @@ def test_a_budget_is_told_by_the_monitor_where_its_service_cannot(
     owner: Owner, reason: SignalReason
 ) -> None:
     assert judge_burn([ABLE], NOW, is_steady=True) == Delegated((ABLE.key,))
-    assert judge_burn([owner], NOW, is_steady=True) == FailsOpen(reason, ABLE.key)
+    assert judge_burn([owner], NOW, is_steady=True) == FailOpen(reason, ABLE.key)

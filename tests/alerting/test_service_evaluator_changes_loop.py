@@ -7,13 +7,13 @@ import pytest
 
 from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.storage.alerting.transactions.evaluate_services import end_forgotten_episodes
-from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Tx
-from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.retirement.transactions.end_episode_of_deleted import end_with_service
-from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from leadline.storage.services.tables.services import delete_service, lock_service
 
 from ..support.worlds.speaking import EVERY, Key, Service, Speaking, speaking
@@ -192,7 +192,7 @@ async def test_what_no_service_can_say_of_a_member_that_is_down_it_says_itself(
     await story.is_now(one, False)
     await story.look()
     await story.deliver()
-    policies = Policies(mode=Mode.QUORUM, healthy_min=3, degraded_min=2)
+    policies = Policies(mode=AggregationMode.QUORUM, healthy_min=3, degraded_min=2)
     await story.service(*rows, policy=await story.policy((0, ops)), policies=policies)
     await stays(story, 2 * MINUTE, one, other, up=[unseen])
     assert await story.held() == [None, "delegated"]
@@ -262,7 +262,7 @@ async def test_owning_paging_on_and_off_tells_once(story: Speaking) -> None:
     assert await story.heard() == [("own", "incident.opened")]
     await stays(story, 2 * MINUTE, up=[row])
     assert await story.heard() == [("own", "incident.opened"), ("own", "incident.resolved")]
-    assert {status for _, status, _ in await story.incidents()} == {Status.RESOLVED}
+    assert {status for _, status, _ in await story.incidents()} == {IncidentStatus.RESOLVED}
     assert story.world.now > Instant(0)
 
 
@@ -284,7 +284,7 @@ async def test_a_service_that_bears_one_member_ends_though_nobody_evaluates_it(
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", one, other)
     ops = await story.channel("ops")
-    policies = Policies(mode=Mode.ANY)
+    policies = Policies(mode=AggregationMode.ANY)
     await story.service(one, other, policy=await story.policy((0, ops)), policies=policies)
     await stays(story, 2 * MINUTE, one, other)
     await story.deliver()
@@ -305,19 +305,19 @@ async def test_one_outage_that_cannot_be_decided_about_keeps_no_other_waiting(
     """Whatever the fault of it is."""
     rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
     await story.channel("own", *rows)
-    real = drive_alerts
+    real = process_outages
 
-    async def refusing(tx: Tx, keys: Sequence[Key], *, is_steady: bool) -> Driven:
+    async def refusing(tx: Tx, keys: Sequence[Key], *, is_steady: bool) -> OutageCounts:
         if (rows[1].org, rows[1].id) in keys:
             raise ValueError("it is not right")
         return await real(tx, keys, is_steady=is_steady)
 
-    monkeypatch.setattr(watcher_module, "drive_alerts", refusing)
+    monkeypatch.setattr(watcher_module, "process_outages", refusing)
     for row in rows:
         await story.is_now(row, False)
     await story.look()
     assert [title for title, _, _ in await story.incidents()] == ["M0 is down", "M2 is down"]
-    monkeypatch.setattr(watcher_module, "drive_alerts", real)
+    monkeypatch.setattr(watcher_module, "process_outages", real)
     await stays(story, MINUTE, *rows)
     assert len(await story.incidents()) == 3
 

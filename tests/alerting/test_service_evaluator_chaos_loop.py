@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from leadline.daemon.loops import service_evaluator as evaluator_module
-from leadline.storage.alerting.transactions.evaluate_services import Evaluated
+from leadline.storage.alerting.transactions.evaluate_services import ServiceEvaluations
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Tx
 from tests.support.run.effort import varied
@@ -123,7 +123,7 @@ async def _lease_runs_out(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
 
 
 async def _evaluating_fails(_: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failing(_tx: Tx, _keys: list[Key]) -> Evaluated:
+    async def failing(_tx: Tx, _keys: list[Key]) -> ServiceEvaluations:
         raise ValueError("broken")
 
     monkeypatch.setattr(evaluator_module, "evaluate_services", failing)

@@ -8,17 +8,17 @@ from contextlib import AsyncExitStack
 import pytest
 import trio
 
-from leadline.daemon.loops.alert_processor import Watcher
-from leadline.daemon.loops.service_evaluator import Evaluator
+from leadline.daemon.loops.alert_processor import AlertProcessor
+from leadline.daemon.loops.service_evaluator import ServiceEvaluator
 from leadline.storage.core.instant import Instant
 from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from tests.support.run.effort import varied
 
 from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
 
-Process = tuple[Watcher, Evaluator]
+Process = tuple[AlertProcessor, ServiceEvaluator]
 
 PROCESSES = 3
 MOMENTS = 16
@@ -48,7 +48,7 @@ class Crowd:
         policy = await story.policy((0, await story.channel("ops")))
         for n in range(3):
             members = [self.rows[n], self.rows[3]]
-            mode = self.chance.choice([Mode.ALL, Mode.ANY])
+            mode = self.chance.choice([AggregationMode.ALL, AggregationMode.ANY])
             policies = Policies(mode=mode)
             made = await story.service(*members, name=f"S{n}", policy=policy, policies=policies)
             self.services.append(made)
@@ -116,7 +116,7 @@ def _process(story: Speaking, pool: Pool) -> Process:
     def nobody() -> None:
         """Whoever delivers is not there."""
 
-    return Watcher(pool, clock, nobody, nobody), Evaluator(pool, clock, nobody)
+    return AlertProcessor(pool, clock, nobody, nobody), ServiceEvaluator(pool, clock, nobody)
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(4)))

@@ -10,14 +10,17 @@ from leadline.storage.alerting.queries.alerting_state import (
     select_alerting_state,
     select_delegations,
 )
-from leadline.storage.alerting.transactions.evaluate_services import Evaluated, evaluate_services
+from leadline.storage.alerting.transactions.evaluate_services import (
+    ServiceEvaluations,
+    evaluate_services,
+)
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.engine.pools import Tx
-from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.tables import incidents
-from leadline.storage.incidents.transactions.write_incident import Entry, write_entry
+from leadline.storage.incidents.transactions.write_incident import IncidentEntry, write_entry
 from leadline.storage.retirement.transactions.end_episode_of_deleted import end_with_service
-from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from leadline.storage.services.tables.services import delete_service, lock_service
 
 from ..support.worlds.speaking import EVERY, Key, Speaking, speaking
@@ -113,7 +116,7 @@ async def test_what_is_resolved_by_hand_is_not_opened_again_before_a_recovery(
     await story.deliver()
     async with story.world.pool.transaction("resolve") as tx:
         held = await incidents.lock_of_episodes(tx, {}, [(row.org, 1)])
-        entry = Entry(status=Status.RESOLVED, body="", public=None, author=None)
+        entry = IncidentEntry(status=IncidentStatus.RESOLVED, body="", public=None, author=None)
         await write_entry(tx, held[row.org, 1], entry)
     for _ in range(8):
         await story.is_now(row, False)
@@ -210,7 +213,7 @@ async def test_degraded_where_only_down_pages_is_told_by_the_member(story: Speak
     await story.channel("own", one, other)
     ops = await story.channel("ops")
     policy = await story.policy((0, ops))
-    await story.service(one, other, policy=policy, policies=Policies(mode=Mode.ANY))
+    await story.service(one, other, policy=policy, policies=Policies(mode=AggregationMode.ANY))
     for _ in range(3):
         await story.is_now(one, False)
         await story.is_now(other, True)
@@ -223,7 +226,7 @@ async def test_what_the_declaration_tolerates_is_told_by_nobody(story: Speaking)
     rows = [await story.world.monitor() for _ in range(3)]
     await story.channel("own", *rows)
     ops = await story.channel("ops")
-    policies = Policies(mode=Mode.QUORUM, healthy_min=2, degraded_min=1)
+    policies = Policies(mode=AggregationMode.QUORUM, healthy_min=2, degraded_min=1)
     service = await story.service(*rows, policy=await story.policy((0, ops)), policies=policies)
     for _ in range(20):
         await story.is_now(rows[0], False)
@@ -281,7 +284,7 @@ async def test_what_is_still_down_when_the_service_is_well_is_looked_at_again(
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", one, other)
     ops = await story.channel("ops")
-    policies = Policies(mode=Mode.ANY)
+    policies = Policies(mode=AggregationMode.ANY)
     await story.service(one, other, policy=await story.policy((0, ops)), policies=policies)
     for _ in range(3):
         await story.is_now(one, False)
@@ -305,7 +308,7 @@ async def test_one_that_cannot_be_evaluated_keeps_no_other_waiting(
     made = [await story.service(row, policy=policy, name=f"S{n}") for n, row in enumerate(rows)]
     real = evaluate_services
 
-    async def refusing(tx: Tx, keys: Sequence[Key]) -> Evaluated:
+    async def refusing(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
         if made[1].key in keys:
             raise ValueError("it is not right")
         return await real(tx, keys)

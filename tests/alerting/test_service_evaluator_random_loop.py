@@ -8,7 +8,7 @@ import pytest
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.services.rules.service_health import Mode, Policies
+from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from tests.support.run.effort import varied
 
 from ..support.worlds.speaking import Speaking, speaking
@@ -46,7 +46,7 @@ class Play:
                 *members,
                 name=f"S{n}",
                 policy=policy,
-                policies=Policies(mode=chance.choice([Mode.ALL, Mode.ANY])),
+                policies=Policies(mode=chance.choice([AggregationMode.ALL, AggregationMode.ANY])),
                 page_on=chance.choice([["down"], ["down", "degraded"]]),
                 confirm_evaluations=chance.randrange(1, 4),
             )

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from leadline.storage.alerting.rules.suppression import (
     TELL,
-    HeldBy,
-    Hold,
     Judgement,
-    Own,
+    MonitorCondition,
+    Suppression,
+    SuppressionReason,
     Upstream,
-    judge,
+    decide_suppression,
 )
 from leadline.storage.core.instant import SECOND, Instant
 
@@ -21,8 +21,8 @@ ME, CAUSE, MEMBER = (1, 1), (1, 2), (1, 3)
 T = Instant(1_000 * SECOND)
 
 
-def own(**given: object) -> Own:
-    usual = Own(
+def own(**given: object) -> MonitorCondition:
+    usual = MonitorCondition(
         key=ME,
         enabled=True,
         in_maintenance=False,
@@ -48,70 +48,81 @@ def cause(**given: object) -> Upstream:
 
 
 def test_what_depends_on_nothing_is_told_at_once() -> None:
-    assert judge(own(), [], None, T) == TELL
+    assert decide_suppression(own(), [], None, T) == TELL
 
 
 def test_what_was_looked_at_after_the_failure_and_is_well_explains_nothing() -> None:
-    assert judge(own(), [cause()], None, T) == TELL
+    assert decide_suppression(own(), [cause()], None, T) == TELL
 
 
 @pytest.mark.parametrize(
     ("facts", "by"),
     [
-        ({"enabled": False}, HeldBy.PAUSED),
-        ({"in_maintenance": True}, HeldBy.MAINTENANCE),
-        ({"is_down": False}, HeldBy.UNKNOWN),
+        ({"enabled": False}, SuppressionReason.PAUSED),
+        ({"in_maintenance": True}, SuppressionReason.MAINTENANCE),
+        ({"is_down": False}, SuppressionReason.UNKNOWN),
     ],
 )
-def test_what_is_not_known_to_be_down_is_not_told(facts: dict[str, object], by: HeldBy) -> None:
-    assert judge(own(**facts), [], None, T) == Judgement(Hold(by))
+def test_what_is_not_known_to_be_down_is_not_told(
+    facts: dict[str, object], by: SuppressionReason
+) -> None:
+    assert decide_suppression(own(**facts), [], None, T) == Judgement(Suppression(by))
 
 
 @pytest.mark.parametrize("facts", [{"failing": True}, {"in_maintenance": True}])
 def test_a_cause_silences(facts: dict[str, object]) -> None:
-    assert judge(own(), [cause(**facts)], None, T) == Judgement(Hold(HeldBy.DEPENDENCY))
+    assert decide_suppression(own(), [cause(**facts)], None, T) == Judgement(
+        Suppression(SuppressionReason.DEPENDENCY)
+    )
 
 
 def test_a_member_of_a_composite_silences_only_through_it() -> None:
     failing = cause(key=MEMBER, counts=False, failing=True)
     composite = cause(probed=False, last_at=None)
-    assert judge(own(), [composite, failing], None, T) == TELL
+    assert decide_suppression(own(), [composite, failing], None, T) == TELL
 
 
 def test_what_is_paused_or_unknown_silences_nothing_and_is_not_asked() -> None:
-    assert judge(own(), [cause(probed=False, last_at=None)], None, T) == TELL
+    assert decide_suppression(own(), [cause(probed=False, last_at=None)], None, T) == TELL
 
 
 def test_an_onset_asks_for_what_is_older_than_the_failure_and_waits_its_time_out_and_5_s() -> None:
-    found = judge(own(), [cause(last_at=Instant(T - 1))], None, T)
+    found = decide_suppression(own(), [cause(last_at=Instant(T - 1))], None, T)
     until = Instant(T + 25 * SECOND)
-    assert found == Judgement(Hold(HeldBy.WAITING, T, until), (CAUSE,))
-    still = judge(own(), [cause(last_at=None)], found.hold, Instant(until - 1))
+    assert found == Judgement(Suppression(SuppressionReason.WAITING, T, until), (CAUSE,))
+    still = decide_suppression(own(), [cause(last_at=None)], found.hold, Instant(until - 1))
     assert still == Judgement(found.hold)
-    assert judge(own(), [cause(last_at=None)], found.hold, until) == TELL
+    assert decide_suppression(own(), [cause(last_at=None)], found.hold, until) == TELL
 
 
 def test_its_own_further_failures_make_nobody_wait_longer() -> None:
-    hold = Hold(HeldBy.WAITING, T, Instant(T + 25 * SECOND))
+    hold = Suppression(SuppressionReason.WAITING, T, Instant(T + 25 * SECOND))
     later = own(last_at=Instant(T + 9 * SECOND))
-    assert judge(later, [cause(last_at=Instant(T + SECOND))], hold, Instant(T + SECOND)) == TELL
+    assert (
+        decide_suppression(later, [cause(last_at=Instant(T + SECOND))], hold, Instant(T + SECOND))
+        == TELL
+    )
 
 
 def test_a_composite_that_waits_to_be_looked_at_is_waited_for() -> None:
     composite = cause(probed=False, last_at=T, unsettled=True)
-    found = judge(own(), [composite], None, T)
-    assert found == Judgement(Hold(HeldBy.WAITING, T, Instant(T + 5 * SECOND)))
-    assert judge(own(), [replace(composite, unsettled=False)], found.hold, T) == TELL
+    found = decide_suppression(own(), [composite], None, T)
+    assert found == Judgement(Suppression(SuppressionReason.WAITING, T, Instant(T + 5 * SECOND)))
+    assert decide_suppression(own(), [replace(composite, unsettled=False)], found.hold, T) == TELL
 
 
 def test_after_a_silence_it_is_looked_at_again_before_anybody_is_told() -> None:
-    silent = Hold(HeldBy.DEPENDENCY)
-    found = judge(own(), [cause()], silent, T)
-    assert found == Judgement(Hold(HeldBy.RECHECKING, T, Instant(T + 15 * SECOND)), (ME,))
+    silent = Suppression(SuppressionReason.DEPENDENCY)
+    found = decide_suppression(own(), [cause()], silent, T)
+    assert found == Judgement(
+        Suppression(SuppressionReason.RECHECKING, T, Instant(T + 15 * SECOND)), (ME,)
+    )
     older = own(last_at=Instant(T - 1))
-    assert judge(older, [cause()], found.hold, Instant(T + SECOND)) == Judgement(found.hold)
-    assert judge(own(last_at=T), [cause()], found.hold, Instant(T + SECOND)) == TELL
-    assert judge(older, [cause()], found.hold, Instant(T + 15 * SECOND)) == TELL
+    assert decide_suppression(older, [cause()], found.hold, Instant(T + SECOND)) == Judgement(
+        found.hold
+    )
+    assert decide_suppression(own(last_at=T), [cause()], found.hold, Instant(T + SECOND)) == TELL
+    assert decide_suppression(older, [cause()], found.hold, Instant(T + 15 * SECOND)) == TELL
 
 
 @dataclass
@@ -154,12 +165,12 @@ def test_nobody_is_told_beside_a_cause_and_somebody_is_told_in_the_end(
                 _look(world, key)
                 del asked_at[key]
         upstream = _cause_of(world, its)
-        found = judge(_me_of(world, mine), [upstream], hold, world.now)
+        found = decide_suppression(_me_of(world, mine), [upstream], hold, world.now)
         explained = upstream.failing or upstream.in_maintenance
         if explained:
             quiet_since, silent_since_told = None, True
             assert found.hold is not None
-            assert found.hold.by is HeldBy.DEPENDENCY
+            assert found.hold.by is SuppressionReason.DEPENDENCY
         else:
             quiet_since = quiet_since if quiet_since is not None else world.now
         for key in found.ask:
@@ -203,7 +214,7 @@ def _look(world: World, key: tuple[int, int]) -> None:
         world.cause_at, world.cause_failed = world.now, world.cause_down
 
 
-def _me_of(world: World, seconds: int) -> Own:
+def _me_of(world: World, seconds: int) -> MonitorCondition:
     return own(last_at=world.me_at, timeout_us=seconds * SECOND)
 
 

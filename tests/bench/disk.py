@@ -9,7 +9,7 @@ import trio
 
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.pools import open_pool
-from leadline.storage.results.rules.incoming_result import Arrival
+from leadline.storage.results.rules.incoming_result import IncomingResult
 from leadline.storage.results.transactions.record_steady import record_steady
 
 from ..support.processes.daemon_process import daemon
@@ -73,9 +73,9 @@ async def _store(dsn: str, keys: list[tuple[int, int, int]]) -> int:
     return stored
 
 
-def _arrival(key: tuple[int, int, int], ts: Instant) -> Arrival:
+def _arrival(key: tuple[int, int, int], ts: Instant) -> IncomingResult:
     org, monitor, shard = key
-    return Arrival(
+    return IncomingResult(
         org=org,
         monitor=monitor,
         shard=shard,

@@ -13,8 +13,8 @@ import trio
 
 from leadline.daemon.runtime.gc_tuning import set_aside
 from leadline.probes.check.check import Check, make_check
-from leadline.probes.check.result import Outcome
-from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.check.result import RunOutcome
+from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.runner import run
 
@@ -94,7 +94,7 @@ def checks(peers: Peers) -> dict[str, Check]:
     }
 
 
-async def many(check: Check, reach: Reach, times: int) -> None:
+async def many(check: Check, reach: Egress, times: int) -> None:
     """So many runs, each of them up, by `IN_FLIGHT` at once."""
     left = times
 
@@ -103,14 +103,14 @@ async def many(check: Check, reach: Reach, times: int) -> None:
         while left > 0:
             left -= 1
             result = await run(check, reach, now)
-            assert result.outcome is Outcome.UP, result
+            assert result.outcome is RunOutcome.UP, result
 
     async with trio.open_nursery() as nursery:
         for _ in range(min(IN_FLIGHT, times)):
             nursery.start_soon(work)
 
 
-async def _ours(name: str, check: Check, reach: Reach) -> float:
+async def _ours(name: str, check: Check, reach: Egress) -> float:
     runs = FEWER_RUNS.get(name, RUNS)
     before = time.process_time_ns()
     await many(check, reach, runs)

@@ -14,7 +14,7 @@ import trio
 
 from leadline.daemon.runtime.gc_tuning import set_aside
 from leadline.probes.check.check import Check, make_check
-from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.runner import run
 
@@ -105,7 +105,7 @@ def hostile(peers: Peers) -> dict[str, Check]:
     }
 
 
-async def _again(name: str, check: Check, reach: Reach, ends: dict[str, str]) -> None:
+async def _again(name: str, check: Check, reach: Egress, ends: dict[str, str]) -> None:
     KIND.set(name)
     while True:
         result = await run(check, reach, now)
@@ -121,7 +121,7 @@ async def _late(worst: list[float]) -> None:
         worst.append((time.perf_counter() - began - 0.001) * 1_000)
 
 
-async def _together(reach: Reach, to_do: dict[str, Check]) -> dict[str, Any]:
+async def _together(reach: Egress, to_do: dict[str, Check]) -> dict[str, Any]:
     steps, late, ends = Steps(), list[float](), dict[str, str]()
     async with trio.open_nursery() as watching:
         await watching.start(reach.lag.watch)

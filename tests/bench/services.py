@@ -16,10 +16,10 @@ import psycopg
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.service_evaluator import Evaluator
+from leadline.daemon.loops.service_evaluator import ServiceEvaluator
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_datetime
 from leadline.storage.core.key import Key
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.services.queries.service_reports import (
     _FROM_DAYS,
@@ -28,7 +28,7 @@ from leadline.storage.services.queries.service_reports import (
     select_windows,
 )
 from leadline.storage.services.rules.service_health import Durations
-from leadline.storage.services.rules.service_minute import Run, joined
+from leadline.storage.services.rules.service_minute import MinuteSpan, joined
 from leadline.storage.services.rules.service_report import WINDOWS
 from leadline.storage.services.tables import service_minutes as service_facts
 from leadline.storage.services.tables import services
@@ -140,7 +140,7 @@ async def _fill(dsn: str) -> None:
         chance = random.Random(1)
         for first in range(0, len(keys), 20):
             part = keys[first : first + 20]
-            ranges = {key: Span(start, sealed) for key in part}
+            ranges = {key: TimeSpan(start, sealed) for key in part}
             runs = {key: _history(chance, start, sealed) for key in part}
             async with pool.transaction("fill") as tx:
                 await service_facts.replace_minutes(tx, ranges, runs)
@@ -149,7 +149,7 @@ async def _fill(dsn: str) -> None:
         connection.execute("vacuum analyze")
 
 
-def _history(chance: random.Random, start: Instant, until: Instant) -> list[Run]:
+def _history(chance: random.Random, start: Instant, until: Instant) -> list[MinuteSpan]:
     """Good time with outages in it, each with a minute that was bad in part at its ends."""
     well = Durations(good_us=MINUTE, healthy_us=MINUTE)
     ill = Durations(bad_us=MINUTE, down_us=MINUTE)
@@ -163,9 +163,9 @@ def _history(chance: random.Random, start: Instant, until: Instant) -> list[Run]
         edges = [at, outage, outage + MINUTE, outage + long * MINUTE, outage + (long + 1) * MINUTE]
         for n, each in enumerate((well, part, ill, part)):
             if edges[n] < edges[n + 1]:
-                runs.append(Run(Instant(edges[n]), Instant(edges[n + 1]), 1, each))
+                runs.append(MinuteSpan(Instant(edges[n]), Instant(edges[n + 1]), 1, each))
         at = Instant(edges[-1])
-    runs.append(Run(at, until, 1, well))
+    runs.append(MinuteSpan(at, until, 1, well))
     return joined(runs)
 
 
@@ -245,7 +245,7 @@ async def _seal(pool: Pool, dsn: str, keys: list[Key], sealed: Instant) -> Figur
 
 async def _evaluate(pool: Pool, dsn: str) -> Figures:
     """All services looked at with their members and both burn rules, as every half minute."""
-    evaluator = Evaluator(pool, _clock, lambda: None)
+    evaluator = ServiceEvaluator(pool, _clock, lambda: None)
 
     async def once() -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:

@@ -15,7 +15,7 @@ import psycopg
 from uuid_utils.compat import uuid7
 
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
-from leadline.storage.engine.keyring import Keyring, Place
+from leadline.storage.engine.keyring import CipherContext, Keyring
 
 from ..support.processes.daemon_process import Daemon, daemon
 from ..support.processes.ports import free_port
@@ -91,7 +91,7 @@ def _subscribe(running: Daemon, keyring: Keyring) -> None:
             "addresses": [f"reader{n}@example.com" for n in range(PEOPLE)],
             "hashes": [digest(token) for token in tokens],
             "sealed": [
-                keyring.seal(token.encode(), Place("subscribers", "token_sealed", uid))
+                keyring.seal(token.encode(), CipherContext("subscribers", "token_sealed", uid))
                 for uid, token in zip(uids, tokens, strict=True)
             ],
         }

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.bundles.rules.bundle import BYTES_MOST, DEPTH_MOST
-from leadline.storage.bundles.rules.bundle_yaml import BadText, Place, read_text, write_text
+from leadline.storage.bundles.rules.bundle_yaml import (
+    BadText,
+    SourcePosition,
+    read_text,
+    write_text,
+)
 
 TEXT = """\
 format: 1
@@ -31,10 +36,10 @@ def refused(text: str) -> str:
 def test_everything_has_its_place() -> None:
     read = read_text(TEXT)
     assert read.document["monitors"]["web"]["tags"] == ["no", "12", 7]
-    assert read.places["monitors.web.config.url"] == Place(8, 7)
-    assert read.place_of("monitors.web.config.method") == Place(7, 5)
-    assert read.place_of("monitors.web.tags[1]") == Place(6, 16)
-    assert read.place_of("services.x") == Place(1, 1)
+    assert read.places["monitors.web.config.url"] == SourcePosition(8, 7)
+    assert read.place_of("monitors.web.config.method") == SourcePosition(7, 5)
+    assert read.place_of("monitors.web.tags[1]") == SourcePosition(6, 16)
+    assert read.place_of("services.x") == SourcePosition(1, 1)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.storage.bundles.rules.file_provider import Status, may_speak_of, scope_of, wrong
+from leadline.storage.bundles.rules.file_provider import FileStatus, may_speak_of, scope_of, wrong
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ def test_a_scope_is_of_the_instance_an_organization_or_a_project() -> None:
 
 
 def test_a_wrong_file_is_degraded_where_older_content_of_it_is_applied() -> None:
-    assert wrong(0) is Status.REJECTED
-    assert wrong(1) is Status.DEGRADED
+    assert wrong(0) is FileStatus.REJECTED
+    assert wrong(1) is FileStatus.DEGRADED

@@ -13,8 +13,13 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import bundle_directory
 from leadline.daemon.loops import file_provider_syncer as providers
-from leadline.daemon.loops.file_provider_syncer import AGAIN_US, Ground, Providers, Source
-from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.daemon.loops.file_provider_syncer import (
+    AGAIN_US,
+    ApplyContext,
+    FileProviderConfig,
+    FileProviderSyncer,
+)
+from leadline.storage.accounts.rules.access import CredentialKind, Principal
 from leadline.storage.accounts.tables import projects
 from leadline.storage.bundles.queries import select_files, select_providers
 from leadline.storage.bundles.rows import FileRow
@@ -36,11 +41,11 @@ Look = Callable[[], Awaitable[int]]
 
 
 def provider(world: World, directory: Path, scope: str = "", process: UUID | None = None) -> Look:
-    ground = Ground(keyring=world.keyring, regions=REGIONS, reserved={}, raw_days=30)
-    watching = Providers(
+    ground = ApplyContext(keyring=world.keyring, regions=REGIONS, reserved={}, raw_days=30)
+    watching = FileProviderSyncer(
         world.pool,
         process or uuid7(),
-        [Source("files", directory, scope)],
+        [FileProviderConfig("files", directory, scope)],
         ground,
         trio.CapacityLimiter(1),
         lambda: None,
@@ -418,7 +423,7 @@ async def test_what_a_provider_managed_is_given_back(world: World, tmp_path: Pat
     )
     await look()
     await look()
-    operator = Principal(Kind.SESSION, is_global_admin=True, label="command line")
+    operator = Principal(CredentialKind.SESSION, is_global_admin=True, label="command line")
 
     async def release(who: Principal, name: str) -> tuple[int, int]:
         async with world.pool.transaction("release") as tx:

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leadline.daemon.cli import main
-from leadline.daemon.importers import CannotImport, Found, read_of
+from leadline.daemon.importers import CannotImport, ImportResult, read_of
 from leadline.storage.bundles.rules.bundle import read_bundle
 from leadline.storage.bundles.rules.bundle_yaml import read_text
 
 
-def read(kind: str, tmp_path: Path, document: Any, modules: Any = None) -> Found:
+def read(kind: str, tmp_path: Path, document: Any, modules: Any = None) -> ImportResult:
     file = tmp_path / "file"
     file.write_text(document if isinstance(document, str) else json.dumps(document))
     if modules is None:
@@ -28,7 +28,7 @@ def read(kind: str, tmp_path: Path, document: Any, modules: Any = None) -> Found
     return read_of(kind, file, beside)
 
 
-def lost(found: Found) -> dict[str, tuple[bool, tuple[str, ...]]]:
+def lost(found: ImportResult) -> dict[str, tuple[bool, tuple[str, ...]]]:
     return {note.name: (note.is_kept, note.lost) for note in found.notes}
 
 

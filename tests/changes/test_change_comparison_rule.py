@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from leadline.storage.changes.rules.change_comparison import (
     HORIZONS,
     Begin,
-    Facts,
-    Sealed,
+    ComparisonWithheld,
+    SealedRange,
+    SealedSums,
     Side,
-    Withheld,
     after_of,
     before_of,
     begins_of,
@@ -22,9 +22,14 @@ from leadline.storage.changes.rules.change_comparison import (
 )
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.sli import Split
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.services.rules.epoch import Revision
-from leadline.storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
+from leadline.storage.services.rules.service_health import (
+    AggregationMode,
+    MissingData,
+    Policies,
+    RegionMode,
+)
 
 # A whole minute.
 ZERO = Instant(1_767_571_200_000_000)
@@ -42,11 +47,11 @@ _QUARTERS = st.sampled_from(
 Minutes = dict[int, tuple[int, int, int, int] | None]
 
 
-def facts_of(minutes: Minutes, span: Span) -> Facts:
+def facts_of(minutes: Minutes, span: TimeSpan) -> SealedSums:
     inside = range((span.from_ - ZERO) // MINUTE, (span.until - ZERO) // MINUTE)
     kept = [m for n in inside if (m := minutes.get(n)) is not None]
     sums = [sum(m[place] for m in kept) * (MINUTE // 4) for place in range(4)]
-    return Facts(len(kept), Split(*sums))
+    return SealedSums(len(kept), Split(*sums))
 
 
 def model(
@@ -120,14 +125,14 @@ def test_both_sides_are_what_a_walk_over_the_minutes_says(
     before = list(range(first - HORIZON, first))
     after = list(range(last, last + HORIZON))
     assert spans == (
-        Span(minute(before[0]), minute(first)),
-        Span(minute(last), minute(last + HORIZON)),
+        TimeSpan(minute(before[0]), minute(first)),
+        TimeSpan(minute(last), minute(last + HORIZON)),
     )
 
     if start is not None:
         through = max(through, start)
         held = {n: each for n, each in held.items() if start <= n < through}
-        sealed = Sealed(minute(start), minute(through))
+        sealed = SealedRange(minute(start), minute(through))
     else:
         held, sealed = {}, None
     begins = [Begin(minute(at), n + 2) for n, at in enumerate(sorted(starts))]
@@ -150,7 +155,7 @@ def test_both_sides_are_what_a_walk_over_the_minutes_says(
 
 
 _POLICIES = Policies(
-    mode=Mode.ALL,
+    mode=AggregationMode.ALL,
     healthy_min=1,
     degraded_min=1,
     region_mode=RegionMode.ALL_REGIONS,
@@ -189,19 +194,19 @@ UP = dict.fromkeys(range(-20, 30), (4, 0, 0, 0))
     [
         # The sides are [-15, 0) and [1, 16).
         (-15, None, None),
-        (-14, Withheld.DEFINITION_CHANGED, None),
-        (-1, Withheld.DEFINITION_CHANGED, None),
-        (0, None, Withheld.DEFINITION_CHANGED),
-        (1, None, Withheld.DEFINITION_CHANGED),
-        (15, None, Withheld.DEFINITION_CHANGED),
+        (-14, ComparisonWithheld.DEFINITION_CHANGED, None),
+        (-1, ComparisonWithheld.DEFINITION_CHANGED, None),
+        (0, None, ComparisonWithheld.DEFINITION_CHANGED),
+        (1, None, ComparisonWithheld.DEFINITION_CHANGED),
+        (15, None, ComparisonWithheld.DEFINITION_CHANGED),
         (16, None, None),
     ],
 )
 def test_a_revision_on_the_edge_of_a_side_governs_what_follows_it(
-    at: int, before: Withheld | None, after: Withheld | None
+    at: int, before: ComparisonWithheld | None, after: ComparisonWithheld | None
 ) -> None:
     spans = sides_of(None, Instant(ZERO + SECOND), HORIZONS["15m"])
-    sealed, begins = Sealed(minute(-20), minute(30)), [Begin(minute(at), 2)]
+    sealed, begins = SealedRange(minute(-20), minute(30)), [Begin(minute(at), 2)]
     one = before_of(spans[0], sealed, begins, facts_of(dict(UP), spans[0]))
     two = after_of(spans[1], spans[0], sealed, begins, facts_of(dict(UP), spans[1]))
     assert (one.withheld, two.withheld) == (before, after)
@@ -209,17 +214,17 @@ def test_a_revision_on_the_edge_of_a_side_governs_what_follows_it(
 
 def test_half_of_what_is_not_excluded_is_enough_and_less_is_not() -> None:
     spans = sides_of(None, ZERO, HORIZONS["1h"])
-    sealed = Sealed(minute(-60), minute(60))
-    for decided, withheld in ((30, None), (29, Withheld.UNDECIDABLE)):
-        facts = Facts(decided, Split(good_us=decided * MINUTE))
+    sealed = SealedRange(minute(-60), minute(60))
+    for decided, withheld in ((30, None), (29, ComparisonWithheld.UNDECIDABLE)):
+        facts = SealedSums(decided, Split(good_us=decided * MINUTE))
         assert before_of(spans[0], sealed, [], facts).withheld is withheld
-    mostly_excluded = Facts(
+    mostly_excluded = SealedSums(
         60, Split(bad_us=5 * MINUTE, unknown_us=5 * MINUTE, excluded_us=50 * MINUTE)
     )
     assert before_of(spans[0], sealed, [], mostly_excluded).availability == 0
-    all_excluded = Facts(60, Split(excluded_us=60 * MINUTE))
+    all_excluded = SealedSums(60, Split(excluded_us=60 * MINUTE))
     side = before_of(spans[0], sealed, [], all_excluded)
     assert (side.withheld, side.detail) == (
-        Withheld.UNDECIDABLE,
+        ComparisonWithheld.UNDECIDABLE,
         "0 of 0 minutes could be decided",
     )

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from leadline.storage.changes.rules.change import (
     AHEAD_MOST_US,
     BACK_MOST_US,
+    ChangeDraft,
+    ChangeFault,
+    ChangeKind,
+    ChangePhaseName,
     Code,
-    Draft,
-    Fault,
-    Kind,
-    Known,
-    Phase,
     Record,
+    RecordedPhase,
     Replay,
     follow,
     kept,
@@ -28,22 +28,28 @@ from leadline.storage.core.instant import DAY, MILLISECOND, MINUTE, SECOND, Inst
 
 NOW = Instant(1_767_571_200_000_000)
 ONE, TWO = UUID(int=1), UUID(int=2)
-TERMINAL = (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
+TERMINAL = (ChangePhaseName.SUCCEEDED, ChangePhaseName.FAILED, ChangePhaseName.CANCELLED)
 
 
-def draft(**given_: object) -> Draft:
+def draft(**given_: object) -> ChangeDraft:
     values = {"kind": "deploy", "phase": "started", "source": "ci", "external_id": "1", **given_}
-    return Draft(**values)  # type: ignore[arg-type]
+    return ChangeDraft(**values)  # type: ignore[arg-type]
 
 
-def fault(**given_: object) -> Fault:
+def fault(**given_: object) -> ChangeFault:
     found = read(draft(**given_))
-    assert isinstance(found, Fault), found
+    assert isinstance(found, ChangeFault), found
     return found
 
 
-def record(phase: Phase, **given_: object) -> Record:
-    values = {"kind": Kind.DEPLOY, "phase": phase, "source": "ci", "external_id": "1", **given_}
+def record(phase: ChangePhaseName, **given_: object) -> Record:
+    values = {
+        "kind": ChangeKind.DEPLOY,
+        "phase": phase,
+        "source": "ci",
+        "external_id": "1",
+        **given_,
+    }
     return Record(**values)  # type: ignore[arg-type]
 
 
@@ -130,12 +136,12 @@ def test_instants_are_kept_as_they_are_told(us: int) -> None:
     found = read(draft(occurred_at=Instant(NOW + us)))
     assert isinstance(found, Record)
     assert found.occurred_at == NOW + us - us % MILLISECOND
-    taken = follow(None, [], record(Phase.STARTED), Instant(NOW + us))
-    assert isinstance(taken, Known)
+    taken = follow(None, [], record(ChangePhaseName.STARTED), Instant(NOW + us))
+    assert isinstance(taken, RecordedPhase)
     assert taken.occurred_at == found.occurred_at
 
 
-def stands(history: list[Known]) -> bool:
+def stands(history: list[RecordedPhase]) -> bool:
     """Whether these phases, in whatever order they came to be known, are a change: `started` and
     then one that ends it, or either alone."""
     phases = [each.phase for each in history]
@@ -143,10 +149,10 @@ def stands(history: list[Known]) -> bool:
         return False
     if len(history) < 2:
         return True
-    return phases[0] is Phase.STARTED and history[0].occurred_at <= history[1].occurred_at
+    return phases[0] is ChangePhaseName.STARTED and history[0].occurred_at <= history[1].occurred_at
 
 
-def told_of(known: Known) -> dict[str, object]:
+def told_of(known: RecordedPhase) -> dict[str, object]:
     return {
         "occurred_at": known.occurred_at,
         "ref": known.ref,
@@ -155,7 +161,7 @@ def told_of(known: Known) -> dict[str, object]:
     }
 
 
-def contradictions(known: Known, given_: Record) -> list[str]:
+def contradictions(known: RecordedPhase, given_: Record) -> list[str]:
     names = {"decision": "decision_id"}
     return [
         names.get(name, name)
@@ -167,8 +173,10 @@ def contradictions(known: Known, given_: Record) -> list[str]:
 _TIMES = [None, NOW - DAY, NOW, NOW + AHEAD_MOST_US, NOW - BACK_MOST_US - 1, NOW + 10 * MINUTE]
 _GIVEN = st.builds(
     Record,
-    kind=st.sampled_from([Kind.DEPLOY, Kind.DEPLOY, Kind.DEPLOY, Kind.FLAG]),
-    phase=st.sampled_from(Phase),
+    kind=st.sampled_from(
+        [ChangeKind.DEPLOY, ChangeKind.DEPLOY, ChangeKind.DEPLOY, ChangeKind.FLAG]
+    ),
+    phase=st.sampled_from(ChangePhaseName),
     source=st.just("ci"),
     external_id=st.just("1"),
     ref=st.sampled_from([None, "", "v1"]),
@@ -180,12 +188,12 @@ _GIVEN = st.builds(
 
 @given(st.lists(_GIVEN, max_size=8))
 def test_every_history_is_a_change_and_every_refusal_has_its_reason(given_: list[Record]) -> None:
-    kind: Kind | None = None
-    history: list[Known] = []
+    kind: ChangeKind | None = None
+    history: list[RecordedPhase] = []
     for one in given_:
         said = follow(kind, history, one, NOW)
         same = [each for each in history if each.phase is one.phase]
-        if isinstance(said, Known):
+        if isinstance(said, RecordedPhase):
             assert kind in (None, one.kind)
             assert said.occurred_at in (one.occurred_at, NOW)
             assert NOW - BACK_MOST_US <= said.occurred_at <= NOW + AHEAD_MOST_US
@@ -209,40 +217,46 @@ def test_every_history_is_a_change_and_every_refusal_has_its_reason(given_: list
             assert said.code is Code.BEFORE_START
             assert not same
             assert (one.occurred_at or NOW) < history[0].occurred_at
-            assert [each.phase for each in history] == [Phase.STARTED]
+            assert [each.phase for each in history] == [ChangePhaseName.STARTED]
         assert stands(history)
 
 
 def test_a_record_is_taken_exactly_where_the_whole_is_then_a_change() -> None:
     """All pairs of phases and instants in bounds, the third record judged against what two left."""
     times = [Instant(NOW - SECOND), NOW]
-    alphabet = [record(p, occurred_at=t) for p, t in product(Phase, times)]
+    alphabet = [record(p, occurred_at=t) for p, t in product(ChangePhaseName, times)]
     for first, second, third in product(alphabet, repeat=3):
-        history: list[Known] = []
+        history: list[RecordedPhase] = []
         for one in (first, second):
             said = follow(one.kind if history else None, history, one, NOW)
-            if isinstance(said, Known):
+            if isinstance(said, RecordedPhase):
                 history.append(said)
-        said = follow(Kind.DEPLOY, history, third, NOW)
+        said = follow(ChangeKind.DEPLOY, history, third, NOW)
         assert third.occurred_at is not None
-        new = Known(phase=third.phase, occurred_at=third.occurred_at, ref="", url="", decision=None)
-        assert isinstance(said, Known) == stands([*history, new])
+        new = RecordedPhase(
+            phase=third.phase, occurred_at=third.occurred_at, ref="", url="", decision=None
+        )
+        assert isinstance(said, RecordedPhase) == stands([*history, new])
 
 
 def test_a_retry_that_gives_less_or_the_same_is_replayed_whenever_it_comes() -> None:
     whole = record(
-        Phase.FAILED, ref="v1", url="https://a", occurred_at=Instant(NOW - DAY), decision=ONE
+        ChangePhaseName.FAILED,
+        ref="v1",
+        url="https://a",
+        occurred_at=Instant(NOW - DAY),
+        decision=ONE,
     )
     taken = follow(None, [], whole, NOW)
-    assert isinstance(taken, Known)
+    assert isinstance(taken, RecordedPhase)
     for left_out in product([False, True], repeat=4):
         names = ("ref", "url", "occurred_at", "decision")
         gone = {name: None for name, out in zip(names, left_out, strict=True) if out}
         less = replace(whole, **gone)  # type: ignore[arg-type]
-        assert follow(Kind.DEPLOY, [taken], less, Instant(NOW + 365 * DAY)) == Replay()
+        assert follow(ChangeKind.DEPLOY, [taken], less, Instant(NOW + 365 * DAY)) == Replay()
     for field, other in (("ref", ""), ("url", "https://b"), ("decision", TWO)):
-        said = follow(Kind.DEPLOY, [taken], replace(whole, **{field: other}), NOW)  # type: ignore[arg-type]
-        assert isinstance(said, Fault)
+        said = follow(ChangeKind.DEPLOY, [taken], replace(whole, **{field: other}), NOW)  # type: ignore[arg-type]
+        assert isinstance(said, ChangeFault)
         assert said.code is Code.PHASE_EXISTS
         assert said.field == {"decision": "decision_id"}.get(field, field)
 
@@ -257,7 +271,7 @@ def test_a_retry_that_gives_less_or_the_same_is_replayed_whenever_it_comes() -> 
     ],
 )
 def test_a_change_is_told_of_at_most_so_long_before_or_after_it(off_us: int, taken: bool) -> None:
-    said = follow(None, [], record(Phase.STARTED, occurred_at=Instant(NOW + off_us)), NOW)
-    assert isinstance(said, Known) == taken
-    if isinstance(said, Fault):
+    said = follow(None, [], record(ChangePhaseName.STARTED, occurred_at=Instant(NOW + off_us)), NOW)
+    assert isinstance(said, RecordedPhase) == taken
+    if isinstance(said, ChangeFault):
         assert said.code is Code.OUT_OF_BOUNDS

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.changes.queries import change_timeline, preceding_changes
-from leadline.storage.changes.queries.change_timeline import Group, select_timeline
+from leadline.storage.changes.queries.change_timeline import ChangeGroup, select_timeline
 from leadline.storage.changes.queries.preceding_changes import Preceding, select_preceding
-from leadline.storage.changes.rules.change import Kind
-from leadline.storage.changes.rules.change_precedence import FOLLOWS_MOST_US, Role
+from leadline.storage.changes.rules.change import ChangeKind
+from leadline.storage.changes.rules.change_precedence import FOLLOWS_MOST_US, ChangeRole
 from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.incidents.queries.incidents import select_incident
 from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.tables.service_dependencies import put_edges
@@ -23,12 +23,12 @@ from tests.support.worlds.changing import decide, make_service, open_incident, s
 from tests.support.worlds.databases import Databases
 from tests.support.worlds.world import START, World, small_world
 
-ALWAYS = Span(Instant(START - 90 * DAY), Instant(START + 90 * DAY))
+ALWAYS = TimeSpan(Instant(START - 90 * DAY), Instant(START + 90 * DAY))
 
 
-async def timeline(world: World, service: ServiceRow, most: int = 1_000) -> list[Group]:
+async def timeline(world: World, service: ServiceRow, most: int = 1_000) -> list[ChangeGroup]:
     async with world.pool.transaction("look", read_only=True) as tx:
-        return await select_timeline(tx, service.key, ALWAYS, list(Kind), None, None, most)
+        return await select_timeline(tx, service.key, ALWAYS, list(ChangeKind), None, None, most)
 
 
 async def preceding(world: World, incident: UUID) -> list[Preceding]:
@@ -150,7 +150,7 @@ async def test_a_change_is_counted_from_when_it_began_however_late_that_is_told(
     await say(world, service, occurred_at=Instant(START - DAY))
     await say(world, service, "succeeded")
     [found] = await preceding(world, incident)
-    assert (found.role, found.lag_seconds) == (Role.OWN_SERVICE, 86_400)
+    assert (found.role, found.lag_seconds) == (ChangeRole.OWN_SERVICE, 86_400)
     assert [phase.phase.value for phase in found.phases] == ["started", "succeeded"]
 
 
@@ -199,15 +199,15 @@ async def test_a_page_goes_on_where_the_last_one_ended(world: World) -> None:
     other = await make_service(world, "mill")
     said = []
     for number in range(12):
-        kind, source = list(Kind)[number % 3], ("ci", "cd")[number % 2]
+        kind, source = list(ChangeKind)[number % 3], ("ci", "cd")[number % 2]
         given_ = {"kind": kind, "source": source, "external_id": str(number)}
         await say(world, service, occurred_at=Instant(START - number // 4 * HOUR), **given_)
         await say(world, other, **given_)
         said.append((kind, source))
-    for kinds in ([], [Kind.DEPLOY], list(Kind)):
+    for kinds in ([], [ChangeKind.DEPLOY], list(ChangeKind)):
         for only in (None, "ci", "none"):
             wanted = [k in kinds and only in (None, s) for k, s in said]
-            found: list[Group] = []
+            found: list[ChangeGroup] = []
             before = None
             while True:
                 async with world.pool.transaction("look", read_only=True) as tx:
@@ -227,8 +227,8 @@ async def test_a_page_is_of_the_range_and_a_cursor_does_not_lead_out_of_it(world
         await say(
             world, service, external_id=str(number), occurred_at=Instant(START - number * HOUR)
         )
-    within = Span(Instant(START - 2 * HOUR), START)
+    within = TimeSpan(Instant(START - 2 * HOUR), START)
     for before, count in ((None, 2), ((2**62, 2**62), 2), ((-(2**62), 0), 0), ((START, 0), 2)):
         async with world.pool.transaction("look", read_only=True) as tx:
-            page = await select_timeline(tx, service.key, within, list(Kind), None, before, 9)
+            page = await select_timeline(tx, service.key, within, list(ChangeKind), None, before, 9)
         assert len(page) == count

@@ -8,7 +8,7 @@ import trio
 
 from leadline.daemon.process.metrics import Metrics
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.admission_control import Admission, Bounds
+from leadline.http.wire.admission_control import AdmissionControl, RateLimits
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
 from leadline.storage.engine.pools import Pool
 from leadline.storage.services.rows import ServiceRow
@@ -478,10 +478,12 @@ async def test_what_cannot_be_compared_is_refused(api: Api) -> None:
 async def test_who_asks_too_often_is_told_when_to_come_again_and_it_costs_nothing(
     pool: Pool, passwords: Passwords
 ) -> None:
-    bounds = Bounds(
+    bounds = RateLimits(
         inflight_process=32, inflight_principal=8, principal_per_minute=2, process_per_minute=3
     )
-    async with open_api(pool, FROZEN_NOW, passwords, change_records=Admission(bounds)) as api:
+    async with open_api(
+        pool, FROZEN_NOW, passwords, change_records=AdmissionControl(bounds)
+    ) as api:
         path = await new(api, "shop")
 
         async def post(who: str, **given: Any) -> tuple[int, Any, str | None]:
@@ -506,7 +508,7 @@ async def test_who_asks_too_often_is_told_when_to_come_again_and_it_costs_nothin
 
 
 async def test_reads_take_a_permit_and_no_token(pool: Pool, passwords: Passwords) -> None:
-    reads = Admission(Bounds(inflight_process=1))
+    reads = AdmissionControl(RateLimits(inflight_process=1))
     async with open_api(pool, FROZEN_NOW, passwords, change_reads=reads) as api:
         path = await new(api, "shop")
         await say(api, path, "failed")

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from leadline.http.incidents.console.preceding_changes_panel import SHOWN_MOST
 from leadline.http.ui.change_text import difference
-from leadline.storage.changes.rules.change import Kind, Phase, Record
-from leadline.storage.changes.rules.change_comparison import Facts, Side
+from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
+from leadline.storage.changes.rules.change_comparison import SealedSums, Side
 from leadline.storage.changes.transactions import record_change
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.core.sli import Split
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.services.rows import ServiceRow
 from tests.changes.test_changes_api import at, listed, row_of, say
 from tests.conftest import FROZEN_NOW
@@ -58,9 +58,9 @@ async def recorded(
     api: Api, service: ServiceRow, phase: str, external_id: str, off_us: int, **given_: Any
 ) -> None:
     """As by HTTP, without its rates."""
-    values = {"kind": Kind.DEPLOY, "source": "ci", **given_}
+    values = {"kind": ChangeKind.DEPLOY, "source": "ci", **given_}
     told_ = Record(
-        phase=Phase(phase),
+        phase=ChangePhaseName(phase),
         external_id=external_id,
         occurred_at=Instant(FROZEN_NOW + off_us),
         **values,
@@ -266,8 +266,8 @@ async def test_both_sides_of_a_change_are_told_as_the_api_compares_them(api: Api
 
 
 def a_side(minutes: int) -> Side:
-    facts = Facts(minutes, Split(good_us=minutes * MINUTE))
-    return Side(Span(Instant(0), Instant(minutes * MINUTE)), facts=facts)
+    facts = SealedSums(minutes, Split(good_us=minutes * MINUTE))
+    return Side(TimeSpan(Instant(0), Instant(minutes * MINUTE)), facts=facts)
 
 
 @given(

@@ -9,10 +9,10 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.accounts.rules.access import Kind as Credential
+from leadline.storage.accounts.rules.access import CredentialKind as Credential
 from leadline.storage.accounts.rules.access import Membership, Principal, Role
-from leadline.storage.changes.rules.change import Kind, Phase, Record
-from leadline.storage.changes.transactions import Recorded, record_change
+from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
+from leadline.storage.changes.transactions import RecordedChange, record_change
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.partitions import drop_partitions
@@ -64,7 +64,7 @@ async def test_a_change_begins_and_ends_and_says_so_again(world: World) -> None:
     assert await times(world) == [(START, START + MINUTE)]
     assert await refused(world, service, "failed") == "phase_order"
     assert await refused(world, service, ref="v2") == "phase_exists: ref"
-    assert await refused(world, service, kind=Kind.FLAG) == "kind_mismatch"
+    assert await refused(world, service, kind=ChangeKind.FLAG) == "kind_mismatch"
 
 
 async def test_a_change_that_is_told_of_when_it_is_over_began_then(world: World) -> None:
@@ -99,9 +99,9 @@ async def test_of_many_who_say_the_same_at_once_one_is_taken_and_all_are_told(
 ) -> None:
     service = await make_service(world, "shop")
     for phase in ("started", "succeeded"):
-        found: list[Recorded] = []
+        found: list[RecordedChange] = []
 
-        async def one(phase: str, found: list[Recorded]) -> None:
+        async def one(phase: str, found: list[RecordedChange]) -> None:
             found.append(await say(world, service, phase, ref="v1"))
 
         async with trio.open_nursery() as nursery:
@@ -132,9 +132,9 @@ async def test_of_several_ends_at_once_one_is_taken(world: World) -> None:
 _RECORDS = st.lists(
     st.builds(
         record,
-        st.sampled_from([phase.value for phase in Phase]),
+        st.sampled_from([phase.value for phase in ChangePhaseName]),
         st.sampled_from(["1", "2"]),
-        kind=st.sampled_from([Kind.DEPLOY, Kind.DEPLOY, Kind.FLAG]),
+        kind=st.sampled_from([ChangeKind.DEPLOY, ChangeKind.DEPLOY, ChangeKind.FLAG]),
         ref=st.sampled_from([None, "v1", "v2"]),
         occurred_at=st.sampled_from([None, Instant(START - HOUR), START]),
     ),
@@ -151,7 +151,7 @@ async def test_whatever_is_said_at_once_leaves_changes_and_each_hears_what_becam
     dsn = databases.lend(world_template)
     async with small_world(dsn) as world:
         service = await make_service(world, "shop")
-        told: list[tuple[Record, Recorded]] = []
+        told: list[tuple[Record, RecordedChange]] = []
         refusals: set[str] = set()
 
         async def one(each: Record) -> None:
@@ -204,7 +204,7 @@ async def test_who_waits_for_another_sees_what_it_said(world: World) -> None:
         "done",
         "phase_order",
     ]
-    flag = saying(service, external_id="2", kind=Kind.FLAG)
+    flag = saying(service, external_id="2", kind=ChangeKind.FLAG)
     assert await both(world, saying(service, external_id="2"), flag) == ["done", "kind_mismatch"]
     assert len(await phases(world)) == 3
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.core.availability import (
-    Budget,
-    Figure,
+    Availability,
+    ErrorBudget,
     Withheld,
     allowed_us,
     budget,
@@ -56,11 +56,11 @@ def test_a_ratio_that_a_float_would_round_stays_below_a_hundred_and_above_zero()
 
 
 def test_missing_data_has_no_percentage() -> None:
-    assert figure(Split(unknown_us=DAY)) == Figure(None, 0.0, Withheld.NOTHING_MEASURED)
-    assert figure(Split(excluded_us=DAY)) == Figure(None, 0.0, Withheld.NOTHING_MEASURED)
-    assert figure(Split(), sealed=False) == Figure(None, 0.0, Withheld.NOTHING_SEALED)
+    assert figure(Split(unknown_us=DAY)) == Availability(None, 0.0, Withheld.NOTHING_MEASURED)
+    assert figure(Split(excluded_us=DAY)) == Availability(None, 0.0, Withheld.NOTHING_MEASURED)
+    assert figure(Split(), sealed=False) == Availability(None, 0.0, Withheld.NOTHING_SEALED)
     half = figure(Split(good_us=3, bad_us=1, unknown_us=4, excluded_us=9))
-    assert half == Figure(75.0, 0.5, None)
+    assert half == Availability(75.0, 0.5, None)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_a_budget_is_exact(split: Split, objective: int) -> None:
     if measured < HOUR or measured * 10 < counted * 9:
         assert isinstance(found, Withheld)
     else:
-        assert isinstance(found, Budget)
+        assert isinstance(found, ErrorBudget)
         assert found.met == (Fraction(split.good_us, measured) >= Fraction(objective, 1_000_000))
         assert found.exhausted == is_exhausted(split, objective)
 
 
 def test_the_ratios_of_a_budget_are_shares_of_time() -> None:
     found = budget(Split(good_us=9_995 * HOUR, bad_us=5 * HOUR), 999_000)
-    assert found == Budget(99.9, 0.001, 0.0005, 0.0005, 50.0, met=True, exhausted=False)
+    assert found == ErrorBudget(99.9, 0.001, 0.0005, 0.0005, 50.0, met=True, exhausted=False)
     just = budget(Split(good_us=999 * HOUR, bad_us=HOUR), 999_000)
-    assert isinstance(just, Budget)
+    assert isinstance(just, ErrorBudget)
     assert (just.met, just.exhausted, just.burned_percent) == (True, True, 100.0)
 
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
-from leadline.storage.core.sli import Condition, Sample, Split, buckets, split, timeline, total
-from leadline.storage.core.time_span import Span, merged
+from leadline.storage.core.sli import Sample, SliCondition, Split, buckets, split, timeline, total
+from leadline.storage.core.time_span import TimeSpan, merged
 
 NOW = Instant(1_800_000_000 * SECOND)
 
 
-def span(from_: int, until: int) -> Span:
-    return Span(Instant(from_), Instant(until))
+def span(from_: int, until: int) -> TimeSpan:
+    return TimeSpan(Instant(from_), Instant(until))
 
 
 @st.composite
@@ -31,35 +31,43 @@ span_sets = st.lists(
 
 
 def paint(
-    samples: list[Sample], maintenance: list[Span], pauses: list[Span], instant: int
-) -> Condition:
+    samples: list[Sample], maintenance: list[TimeSpan], pauses: list[TimeSpan], instant: int
+) -> SliCondition:
     """The sentences of the text, asked about one microsecond."""
     if any(s.from_ <= instant < s.until for s in maintenance):
-        return Condition.EXCLUDED
+        return SliCondition.EXCLUDED
     if any(s.from_ <= instant < s.until for s in pauses):
-        return Condition.UNKNOWN
+        return SliCondition.UNKNOWN
     before = [s for s in samples if s.instant <= instant]
     if not before or instant >= before[-1].until:
-        return Condition.UNKNOWN
+        return SliCondition.UNKNOWN
     begun = [s.from_ for s in (*maintenance, *pauses)]
     if any(before[-1].instant < start <= instant for start in begun):
-        return Condition.UNKNOWN
-    return Condition.GOOD if before[-1].up else Condition.BAD
+        return SliCondition.UNKNOWN
+    return SliCondition.GOOD if before[-1].up else SliCondition.BAD
 
 
 @given(sample_lists(), span_sets, span_sets, st.integers(-5, 80), st.integers(0, 60))
 def test_a_split_counts_every_microsecond_as_exactly_one_thing(
-    samples: list[Sample], maintenance: list[Span], pauses: list[Span], from_: int, length: int
+    samples: list[Sample],
+    maintenance: list[TimeSpan],
+    pauses: list[TimeSpan],
+    from_: int,
+    length: int,
 ) -> None:
     painted = [paint(samples, maintenance, pauses, t) for t in range(from_, from_ + length)]
     assert split(samples, span(from_, from_ + length), maintenance, pauses) == Split(
-        *(painted.count(condition) for condition in Condition)
+        *(painted.count(condition) for condition in SliCondition)
     )
 
 
 @given(sample_lists(), span_sets, span_sets, st.integers(-5, 80), st.integers(1, 60))
 def test_a_timeline_says_of_every_microsecond_what_it_was(
-    samples: list[Sample], maintenance: list[Span], pauses: list[Span], from_: int, length: int
+    samples: list[Sample],
+    maintenance: list[TimeSpan],
+    pauses: list[TimeSpan],
+    from_: int,
+    length: int,
 ) -> None:
     pieces = timeline(samples, span(from_, from_ + length), maintenance, pauses)
     spread = [condition for piece, condition in pieces for _ in range(piece.length_us)]
@@ -69,15 +77,15 @@ def test_a_timeline_says_of_every_microsecond_what_it_was(
 
 @given(sample_lists(), span_sets, span_sets, st.sets(st.integers(-20, 110), min_size=2, max_size=9))
 def test_rollups_add_up_to_the_whole(
-    samples: list[Sample], maintenance: list[Span], pauses: list[Span], edges: set[int]
+    samples: list[Sample], maintenance: list[TimeSpan], pauses: list[TimeSpan], edges: set[int]
 ) -> None:
     cuts = [Instant(edge) for edge in sorted(edges)]
     each = buckets(samples, cuts, maintenance, pauses)
     assert each == [
-        split(samples, Span(a, b), maintenance, pauses) for a, b in itertools.pairwise(cuts)
+        split(samples, TimeSpan(a, b), maintenance, pauses) for a, b in itertools.pairwise(cuts)
     ]
     whole = total(each)
-    assert whole == split(samples, Span(cuts[0], cuts[-1]), maintenance, pauses)
+    assert whole == split(samples, TimeSpan(cuts[0], cuts[-1]), maintenance, pauses)
     assert whole.range_us == cuts[-1] - cuts[0]
 
 

@@ -2,14 +2,19 @@
 
 import ipaddress
 
-from leadline.daemon.config.config_schema import Mail, NotificationEgress, Prober, Settings
+from leadline.daemon.config.config_schema import (
+    MailConfig,
+    NotificationEgress,
+    ProberConfig,
+    Settings,
+)
 from leadline.daemon.process.wiring import means_of
-from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import Refusal, probe_policy
 from leadline.storage.core.instant import Instant
 
 
-def reach_of(deny: str = "") -> Reach:
+def reach_of(deny: str = "") -> Egress:
     return make_reach(probe_policy((ipaddress.ip_network(deny),) if deny else ()))
 
 
@@ -28,8 +33,8 @@ def test_channels_keep_out_of_private_networks_unless_they_may_go_there() -> Non
 
 
 def test_the_mail_server_may_stand_where_no_channel_may_lead() -> None:
-    given = Mail(enabled=True, smtp_host="10.0.0.2", smtp_port=25, from_="a@b.test")
-    settings = Settings(mail=given, prober=Prober(allow_private_ips=False))
+    given = MailConfig(enabled=True, smtp_host="10.0.0.2", smtp_port=25, from_="a@b.test")
+    settings = Settings(mail=given, prober=ProberConfig(allow_private_ips=False))
     means = means_of(settings, reach_of(), lambda: Instant(0))
     assert means.mail is not None
     assert (means.mail.host, means.mail.port, means.mail.sender) == ("10.0.0.2", 25, "a@b.test")

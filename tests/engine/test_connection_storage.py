@@ -15,7 +15,7 @@ import trio
 
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine import trio_postgres as postgres
-from leadline.storage.engine.connect import Notice, connect, listening
+from leadline.storage.engine.connect import NotifyMessage, connect, listening
 from leadline.storage.engine.database_errors import OutcomeUnknown
 from leadline.storage.engine.trio_postgres import Connection, Cursor
 from leadline.storage.engine.value_types import FOREVER, NEVER
@@ -335,7 +335,7 @@ async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
 ) -> None:
     async with listening(empty_dsn, "schedules", "Odd Name") as listener:
         await connection.command(b"notify schedules, 'a'; notify \"Odd Name\"; notify other")
-        heard: list[Notice] = []
+        heard: list[NotifyMessage] = []
         with trio.fail_after(30):
             while len(heard) < 2:
                 heard += await listener.batch()

@@ -10,7 +10,7 @@ import trio
 from leadline.storage.core.instant import DAY, HOUR, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.partitions import drop_partitions, make_partitions, partitions
-from leadline.storage.engine.pools import Outcome, Pool, open_pool
+from leadline.storage.engine.pools import Pool, TransactionOutcome, open_pool
 from tests.support.worlds.blocked import until_blocked
 
 HANGS_SECONDS = 30
@@ -93,8 +93,8 @@ async def test_a_row_type_that_another_process_is_just_making_is_waited_for(
     made: list[str] = []
     in_vain = trio.Event()
 
-    def observe(name: str, _seconds: float, outcome: Outcome) -> None:
-        if (name, outcome) == ("make_partition", Outcome.FAILED):
+    def observe(name: str, _seconds: float, outcome: TransactionOutcome) -> None:
+        if (name, outcome) == ("make_partition", TransactionOutcome.FAILED):
             in_vain.set()
 
     async with (

@@ -22,10 +22,10 @@ from leadline.storage.engine.pools import (
     Conflicted,
     Isolation,
     LockRank,
-    Outcome,
     OutcomeUnknown,
     Pool,
     Rejected,
+    TransactionOutcome,
     Tx,
     holding_connection,
     open_pool,
@@ -176,7 +176,7 @@ async def test_a_snapshot_is_not_held_beyond_its_bound(
 
 
 async def test_every_end_is_told_with_its_word(empty_dsn: str) -> None:
-    told: list[tuple[str, Outcome]] = []
+    told: list[tuple[str, TransactionOutcome]] = []
     async with open_pool(
         empty_dsn,
         name="told",

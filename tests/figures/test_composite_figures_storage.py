@@ -2,13 +2,13 @@
 
 import pytest
 
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
 from leadline.storage.figures.queries.availability import select_days
 from leadline.storage.monitors.tables import compositions
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
-from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.rules.incoming_result import StoreOutcome
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.scheduling.queries import shards
@@ -61,7 +61,7 @@ async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_
         name="all of eu",
         interval_seconds=60,
     )
-    sealer = Sealer(world.pool, lambda: world.now)
+    sealer = MonitorSealer(world.pool, lambda: world.now)
     ticker = Ticker(world.pool, lambda: world.now)
     while world.now < START + HOUR + 10 * MINUTE:
         world.now = Instant(world.now + MINUTE)
@@ -75,7 +75,7 @@ async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_
     async with world.pool.transaction("record") as tx:
         arrival = world.result(far, Instant(START + 50 * MINUTE), True)
         (answer,), _ = await record_results(tx, [arrival])
-    assert answer.fate is Fate.LIVE
+    assert answer.fate is StoreOutcome.LIVE
     await sealer.pass_once()
     await sealer.pass_once()
     assert await world.rows(mine, m=row.id) == [(START, 3 * MINUTE, 0)]

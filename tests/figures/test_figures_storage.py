@@ -6,24 +6,26 @@ import pytest
 import trio
 
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
 from leadline.storage.figures import tables as figures
 from leadline.storage.figures.queries.availability import select_days
-from leadline.storage.figures.queries.monitor_time import Measured
+from leadline.storage.figures.queries.monitor_time import MonitorTime
 from leadline.storage.figures.transactions import roll_up_hour
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
-from leadline.storage.results.rules.incoming_result import Fate
-from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.rules.incoming_result import StoreOutcome
+from leadline.storage.results.transactions.record_missed_pushes import record_missed_pushes
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.queries import shards
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import REGIONS, START, World
 
 
-async def record(world: World, row: MonitorRow, *instants: int, up: bool = True) -> list[Fate]:
+async def record(
+    world: World, row: MonitorRow, *instants: int, up: bool = True
+) -> list[StoreOutcome]:
     async with world.pool.transaction("record") as tx:
         arrivals = [world.result(row, Instant(at), up) for at in instants]
         answers, _ = await record_results(tx, arrivals)
@@ -31,14 +33,14 @@ async def record(world: World, row: MonitorRow, *instants: int, up: bool = True)
 
 
 async def pass_until(world: World, until: int, step_us: int = 10 * MINUTE) -> None:
-    ticker, sealer = (kind(world.pool, lambda: world.now) for kind in (Ticker, Sealer))
+    ticker, sealer = (kind(world.pool, lambda: world.now) for kind in (Ticker, MonitorSealer))
     while world.now < until:
         world.now = Instant(min(world.now + step_us, until))
         await ticker.pass_once()
         await sealer.pass_once()
 
 
-async def days_of(world: World, row: MonitorRow, days: int) -> list[Measured]:
+async def days_of(world: World, row: MonitorRow, days: int) -> list[MonitorTime]:
     async with world.pool.transaction("days", read_only=True) as tx:
         found = await select_days(tx, {(row.org, row.id): row.type}, tx.now, days)
     return [measured for _, measured in found[row.org, row.id].days]
@@ -137,10 +139,10 @@ async def test_hours_wait_until_the_region_that_was_left_is_sealed(world: World)
     )
     await execute(world, "update shards set figured_through = at(%(at)s)", at=START)
     await execute(world, "delete from monitor_hours")
-    eu = Sealer(world.pool, lambda: world.now)
+    eu = MonitorSealer(world.pool, lambda: world.now)
     await eu.roll_up(other.shard)
     assert await hours_of(world, row) == []
-    assert await record(world, row, START + 49 * MINUTE) == [Fate.LIVE]
+    assert await record(world, row, START + 49 * MINUTE) == [StoreOutcome.LIVE]
     await pass_until(world, START + HOUR + 20 * MINUTE, MINUTE)
     assert await hours_of(world, row) == [(START, 1)]
 
@@ -155,7 +157,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
     await pass_until(world, start + HOUR, HOUR)
     world.now = Instant(start + HOUR + 10 * MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()
-    sealer = Sealer(world.pool, lambda: world.now)
+    sealer = MonitorSealer(world.pool, lambda: world.now)
     async with world.pool.transaction("shards", read_only=True) as tx:
         (shard,) = await shards.select_shards(tx)
     await sealer.seal(shard)
@@ -171,7 +173,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(roll_up_slowly)
         await rolled.wait()
-        assert await record(world, row, start + MINUTE) == [Fate.HISTORY]
+        assert await record(world, row, start + MINUTE) == [StoreOutcome.HISTORY]
         nursery.start_soon(Repairer(world.pool).pass_once)
         learnt.set()
     async with world.pool.transaction("move") as tx:
@@ -189,7 +191,7 @@ async def test_what_is_learnt_late_speaks_as_long_as_the_terms_of_then_let_it(
     await pass_until(world, START + 4 * HOUR)
     await edit(world, row, interval_seconds=60)
     await pass_until(world, START + 5 * HOUR + 10 * MINUTE)
-    assert await record(world, row, START + 30 * MINUTE) == [Fate.HISTORY]
+    assert await record(world, row, START + 30 * MINUTE) == [StoreOutcome.HISTORY]
     await Repairer(world.pool).pass_once()
     rows = await world.rows("select hour, good_us from monitor_hours order by hour")
     good_us = [30 * MINUTE, HOUR, HOUR, 30 * MINUTE, 0]
@@ -207,7 +209,7 @@ async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder
         await record(world, row, world.now)
     else:
         async with world.pool.transaction("judge") as tx:
-            await judge_silence(tx, [(row.org, row.id)], [row.shard])
+            await record_missed_pushes(tx, [(row.org, row.id)], [row.shard])
     await Repairer(world.pool).pass_once()
     while await Repairer(world.pool).pass_once():
         pass
@@ -219,8 +221,8 @@ async def test_what_was_learnt_late_of_the_same_hours_is_made_good_at_once(world
     row, other = await world.monitor(interval_seconds=60), await world.monitor()
     await pass_until(world, START + 3 * HOUR)
     late = [START + n * MINUTE for n in range(0, 100, 10)]
-    assert set(await record(world, row, *late)) == {Fate.HISTORY}
-    assert await record(world, other, START + MINUTE) == [Fate.HISTORY]
+    assert set(await record(world, row, *late)) == {StoreOutcome.HISTORY}
+    assert await record(world, other, START + MINUTE) == [StoreOutcome.HISTORY]
     repairer = Repairer(world.pool)
     # One an hour of the monitor, and the other monitor's own.
     assert await repairer.pass_once() == 3

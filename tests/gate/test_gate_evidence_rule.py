@@ -10,37 +10,43 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.alerting.rules.alert_episode import ServiceCondition
 from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.core.availability import Withheld
 from leadline.storage.core.instant import HOUR, SECOND, Instant
-from leadline.storage.gate.rules.gate import Action, Assignment, Clause, State, UnknownBehavior
+from leadline.storage.gate.rules.gate import (
+    GateAction,
+    GateClause,
+    GateClauseAssignment,
+    GateState,
+    UnknownBehavior,
+)
 from leadline.storage.gate.rules.gate_evidence import (
     Evidence,
     FactRevisions,
-    Facts,
+    GateFacts,
     GoverningRevision,
     OverrideFacts,
     RuleFacts,
     SignalFacts,
     WindowFacts,
-    answer,
+    evaluate_policy,
     findings,
 )
 from leadline.storage.gate.rules.gate_policy import (
     Document,
     Governing,
-    Source,
+    PolicySource,
     WindowMode,
     fault,
     least_seal_lag_seconds,
 )
-from leadline.storage.objectives.rules import Severity, Verdict
+from leadline.storage.objectives.rules import BurnSeverity, BurnState
 
 NOW = Instant(1_790_000_000 * SECOND)
 WINDOWS = ("24h", "7d", "30d", "90d")
 UID = UUID(int=7)
-BUDGET = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
+BUDGET = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
 
 ages = st.sampled_from([-86_400, -91, -90, 0, 1, 89, 90, 91, 300, 301, 600, 601, 86_401]).map(
     lambda seconds: Instant(NOW - seconds * SECOND)
@@ -49,9 +55,9 @@ near = st.one_of(st.none(), ages)
 rules = st.builds(
     RuleFacts,
     key=st.just("30d page 1h/5m 14.4"),
-    severity=st.sampled_from(Severity),
+    severity=st.sampled_from(BurnSeverity),
     firing=st.booleans(),
-    last_verdict=st.one_of(st.none(), st.sampled_from(Verdict)),
+    last_verdict=st.one_of(st.none(), st.sampled_from(BurnState)),
     evaluated_at=near,
     lease_until=st.none(),
 )
@@ -91,16 +97,16 @@ def signals(draw: st.DrawFn) -> SignalFacts:
 
 
 @st.composite
-def some_facts(draw: st.DrawFn) -> Facts:
+def some_facts(draw: st.DrawFn) -> GateFacts:
     names = draw(st.lists(st.sampled_from(WINDOWS), unique=True, max_size=3))
     governed = draw(st.sampled_from([True, True, True, False]))
-    return Facts(
+    return GateFacts(
         at=NOW,
         governing=GoverningRevision(UID, 1) if governed else None,
         sealed_through=draw(near),
         windows=[draw(windows(name)) for name in sorted(names, key=WINDOWS.index)],
         fact_revisions=FactRevisions(0, None, None, ""),
-        seen=draw(st.one_of(st.none(), st.sampled_from(Live))),
+        seen=draw(st.one_of(st.none(), st.sampled_from(ServiceCondition))),
         live=draw(signals()),
         burn=draw(signals()),
         open_incidents=draw(st.sampled_from([[], [], [UID]])),
@@ -115,7 +121,7 @@ def documents(draw: st.DrawFn) -> Document:
         schema_version=1 if one and draw(st.booleans()) else 2,
         window_mode=mode,
         window=draw(st.sampled_from(WINDOWS)) if one else None,
-        clauses={clause: draw(st.sampled_from(Assignment)) for clause in Clause},
+        clauses={clause: draw(st.sampled_from(GateClauseAssignment)) for clause in GateClause},
         budget_consumed_percent=draw(st.sampled_from([1, 50, 100])),
         max_seal_lag_seconds=draw(st.sampled_from([300, 600])),
         unknown_behavior=draw(st.sampled_from(UnknownBehavior)),
@@ -131,7 +137,7 @@ class Said:
     verdict: bool | str
 
 
-def by_the_text(policy: Document, facts: Facts) -> list[Said]:
+def by_the_text(policy: Document, facts: GateFacts) -> list[Said]:
     wanted: list[str | None] = (
         [policy.window] if policy.window_mode == "one" else [w.window for w in facts.windows]
     ) or [None]
@@ -149,7 +155,7 @@ def by_the_text(policy: Document, facts: Facts) -> list[Said]:
     return said
 
 
-def unreadable(policy: Document, facts: Facts, window: WindowFacts | None) -> str | None:
+def unreadable(policy: Document, facts: GateFacts, window: WindowFacts | None) -> str | None:
     if facts.governing is None:
         return "no_governing_revision"
     if window is None:
@@ -167,7 +173,7 @@ def unreadable(policy: Document, facts: Facts, window: WindowFacts | None) -> st
 
 
 def budget_by_the_text(
-    clause: Clause, policy: Document, facts: Facts, window: WindowFacts | None
+    clause: GateClause, policy: Document, facts: GateFacts, window: WindowFacts | None
 ) -> bool | str:
     why = unreadable(policy, facts, window)
     if why is not None:
@@ -179,12 +185,12 @@ def budget_by_the_text(
     if window.withheld or measured < 3_600_000_000 or 10 * measured < 9 * seen:
         return "budget_withheld"
     allowed = Fraction(measured * (1_000_000 - window.objective), 1_000_000)
-    percent = 100 if clause is Clause.BUDGET_EXHAUSTED else policy.budget_consumed_percent
+    percent = 100 if clause is GateClause.BUDGET_EXHAUSTED else policy.budget_consumed_percent
     return Fraction(100 * window.bad_us) >= percent * allowed
 
 
 def burn_by_the_text(
-    severity: str, policy: Document, facts: Facts, window: WindowFacts | None
+    severity: str, policy: Document, facts: GateFacts, window: WindowFacts | None
 ) -> bool | str:
     mine = [] if window is None else [r for r in window.rules if r.severity == severity]
     watched = window is not None and window.burn_enabled and mine
@@ -207,7 +213,7 @@ def burn_by_the_text(
     return unreadable(policy, facts, window) or False
 
 
-def incident_by_the_text(facts: Facts) -> bool | str:
+def incident_by_the_text(facts: GateFacts) -> bool | str:
     if facts.open_incidents:
         return True
     if facts.governing is None:
@@ -240,7 +246,7 @@ def incident_by_the_text(facts: Facts) -> bool | str:
 
 
 @given(documents(), some_facts())
-def test_each_clause_is_found_as_the_text_says(policy: Document, facts: Facts) -> None:
+def test_each_clause_is_found_as_the_text_says(policy: Document, facts: GateFacts) -> None:
     found = [
         Said(
             each.clause,
@@ -256,7 +262,7 @@ def test_each_clause_is_found_as_the_text_says(policy: Document, facts: Facts) -
 
 
 def governed(document: Document) -> Governing:
-    return Governing(source=Source.SERVICE, owner=UID, revision=3, document=document)
+    return Governing(source=PolicySource.SERVICE, owner=UID, revision=3, document=document)
 
 
 OVERRIDE = OverrideFacts(uid=UID, actor_label="ops", reason="a fix", expires_at=NOW)
@@ -264,34 +270,34 @@ OVERRIDE = OverrideFacts(uid=UID, actor_label="ops", reason="a fix", expires_at=
 
 @given(documents(), some_facts(), st.sampled_from([None, OVERRIDE]))
 def test_what_was_kept_says_the_same_for_ever(
-    document: Document, facts: Facts, override: OverrideFacts | None
+    document: Document, facts: GateFacts, override: OverrideFacts | None
 ) -> None:
     evidence = Evidence(policy=governed(document), facts=facts, override=override)
     kept = msgspec.json.encode(evidence)
     read = msgspec.json.decode(kept, type=Evidence)
     assert read == evidence
-    assert answer(read) == answer(evidence)
+    assert evaluate_policy(read) == evaluate_policy(evidence)
     assert msgspec.json.encode(read) == kept
 
 
 @given(documents(), some_facts())
 def test_it_allows_only_what_is_known_of_every_clause_that_counts(
-    document: Document, facts: Facts
+    document: Document, facts: GateFacts
 ) -> None:
-    said = answer(Evidence(policy=governed(document), facts=facts, override=None))
-    if said.state is State.ALLOW:
+    said = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=None))
+    if said.state is GateState.ALLOW:
         for each in by_the_text(document, facts):
-            ignored = document.clauses[Clause(each.clause)] is Assignment.IGNORE
+            ignored = document.clauses[GateClause(each.clause)] is GateClauseAssignment.IGNORE
             assert ignored or each.verdict is False
 
 
 @given(documents(), some_facts(), st.data())
 def test_whatever_goes_missing_allows_nothing_that_was_not_allowed(
-    document: Document, facts: Facts, data: st.DataObject
+    document: Document, facts: GateFacts, data: st.DataObject
 ) -> None:
     """One of the facts is lost: what is done is at most as lenient, where unknown blocks."""
     document = replace(document, unknown_behavior=UnknownBehavior.BLOCK)
-    before = answer(Evidence(policy=governed(document), facts=facts, override=None))
+    before = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=None))
     lost = [
         replace(facts, governing=None),
         replace(facts, sealed_through=None),
@@ -307,11 +313,11 @@ def test_whatever_goes_missing_allows_nothing_that_was_not_allowed(
             lost.append(replace(facts, windows=others))
     if document.window_mode is WindowMode.ONE:
         lost.append(replace(facts, windows=[]))
-    after = answer(
+    after = evaluate_policy(
         Evidence(policy=governed(document), facts=data.draw(st.sampled_from(lost)), override=None)
     )
-    assume(before.state is not State.BLOCK)
-    order = [Action.ALLOW, Action.WARN, Action.BLOCK]
+    assume(before.state is not GateState.BLOCK)
+    order = [GateAction.ALLOW, GateAction.WARN, GateAction.BLOCK]
     assert before.action is not None
     assert after.action is not None
     assert order.index(after.action) >= order.index(before.action)
@@ -319,19 +325,27 @@ def test_whatever_goes_missing_allows_nothing_that_was_not_allowed(
 
 @given(documents(), some_facts())
 def test_an_override_changes_what_is_done_and_nothing_that_was_seen(
-    document: Document, facts: Facts
+    document: Document, facts: GateFacts
 ) -> None:
-    without = answer(Evidence(policy=governed(document), facts=facts, override=None))
-    under = answer(Evidence(policy=governed(document), facts=facts, override=OVERRIDE))
+    without = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=None))
+    under = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=OVERRIDE))
     assert (under.state, under.reasons) == (without.state, without.reasons)
     assert under.unoverridden_action == without.action
-    assert under.action == (Action.ALLOW if without.action is Action.BLOCK else without.action)
+    assert under.action == (
+        GateAction.ALLOW if without.action is GateAction.BLOCK else without.action
+    )
 
 
 @given(some_facts(), st.sampled_from([None, OVERRIDE]))
-def test_without_a_policy_nothing_is_judged(facts: Facts, override: OverrideFacts | None) -> None:
-    said = answer(Evidence(policy=None, facts=facts, override=override))
-    assert (said.state, said.action, said.unoverridden_action) == (State.NOT_CONFIGURED, None, None)
+def test_without_a_policy_nothing_is_judged(
+    facts: GateFacts, override: OverrideFacts | None
+) -> None:
+    said = evaluate_policy(Evidence(policy=None, facts=facts, override=override))
+    assert (said.state, said.action, said.unoverridden_action) == (
+        GateState.NOT_CONFIGURED,
+        None,
+        None,
+    )
     assert [each.code for each in said.reasons] == ["not_configured"]
 
 
@@ -339,7 +353,7 @@ GOOD = Document(
     schema_version=2,
     window_mode=WindowMode.ONE,
     window="30d",
-    clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+    clauses=dict.fromkeys(GateClause, GateClauseAssignment.BLOCK),
     budget_consumed_percent=80,
     max_seal_lag_seconds=900,
     unknown_behavior=UnknownBehavior.BLOCK,
@@ -356,7 +370,7 @@ GOOD = Document(
         (replace(GOOD, window=None), "window"),
         (replace(GOOD, window_mode=WindowMode.ALL), "window"),
         (
-            replace(GOOD, clauses={Clause.BUDGET_EXHAUSTED: Assignment.BLOCK}),
+            replace(GOOD, clauses={GateClause.BUDGET_EXHAUSTED: GateClauseAssignment.BLOCK}),
             "clauses.budget_consumed",
         ),
     ],

@@ -19,10 +19,10 @@ from leadline.daemon.cli.gate_ci_formats import (
     junit,
     junit_error,
 )
-from leadline.daemon.cli.gate_response import Decision, read_decision
+from leadline.daemon.cli.gate_response import PrintedDecision, read_decision
 from leadline.daemon.cli.gate_text import reason_told, told
 from leadline.daemon.cli.safe_text import shown, shown_json
-from leadline.storage.gate.rules.gate import Clause, Unavailable
+from leadline.storage.gate.rules.gate import GateClause, UnavailableReason
 from tests.support.app.pipeline_server import (
     DECISION,
     PROJECT,
@@ -43,9 +43,9 @@ EVIL = (
 # What others may write anywhere: any text, and what is known to be read as a command somewhere.
 TEXTS = st.text(max_size=60) | st.sampled_from([EVIL, EVIL.replace(" ", "\n"), "##[", "###", "::"])
 REASONS = st.fixed_dictionaries(
-    {"code": TEXTS | st.sampled_from([*map(str, Clause), *map(str, Unavailable)])},
+    {"code": TEXTS | st.sampled_from([*map(str, GateClause), *map(str, UnavailableReason)])},
     optional={
-        "clause": TEXTS | st.sampled_from([*map(str, Clause)]),
+        "clause": TEXTS | st.sampled_from([*map(str, GateClause)]),
         "assignment": TEXTS | st.sampled_from(["block", "warn", "ignore"]),
         "value": TEXTS | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9**20),
         "window": TEXTS,
@@ -55,7 +55,7 @@ REASONS = st.fixed_dictionaries(
 
 
 @st.composite
-def decisions(draw: st.DrawFn) -> Decision:
+def decisions(draw: st.DrawFn) -> PrintedDecision:
     state = draw(st.sampled_from(["ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED"]))
     more: dict[str, Any] = {}
     if state == "UNKNOWN":
@@ -75,7 +75,7 @@ def decisions(draw: st.DrawFn) -> Decision:
     )
 
 
-def made(state: str = "ALLOW", **more: Any) -> Decision:
+def made(state: str = "ALLOW", **more: Any) -> PrintedDecision:
     return read_decision(json.dumps(decision(state, **more)).encode(), UUID(SERVICE))
 
 
@@ -113,7 +113,7 @@ def test_json_that_is_shown_says_the_same(value: Any) -> None:
 
 
 @given(decisions())
-def test_nothing_that_was_written_is_a_command(said: Decision) -> None:
+def test_nothing_that_was_written_is_a_command(said: PrintedDecision) -> None:
     for line in told(said):
         assert is_harmless(line)
     command = github(said)
@@ -126,7 +126,7 @@ def test_nothing_that_was_written_is_a_command(said: Decision) -> None:
 
 
 @given(decisions())
-def test_gitlab_reads_three_variables_and_no_more(said: Decision) -> None:
+def test_gitlab_reads_three_variables_and_no_more(said: PrintedDecision) -> None:
     lines = gitlab(said).splitlines()
     assert [line.partition("=")[0] for line in lines] == [
         "LEADLINE_GATE_STATE",
@@ -168,7 +168,7 @@ def checked(text: str) -> ElementTree.Element:
 
 
 @given(decisions())
-def test_junit_keeps_to_its_schema_and_fails_where_it_is_blocked(said: Decision) -> None:
+def test_junit_keeps_to_its_schema_and_fails_where_it_is_blocked(said: PrintedDecision) -> None:
     suite = checked(junit(said))
     assert bool(int(suite.attrib["failures"])) == (said.exit_status == 2)
     for element in suite.iter():
@@ -177,7 +177,7 @@ def test_junit_keeps_to_its_schema_and_fails_where_it_is_blocked(said: Decision)
             assert re.search(r"[^\n\x20-\x7e\x85\xa0-\U0010ffff]", text) is None
 
 
-def cases(said: Decision) -> dict[str, str]:
+def cases(said: PrintedDecision) -> dict[str, str]:
     suite = checked(junit(said))
     return {case.attrib["name"]: next((part.tag for part in case), "passed") for case in suite[:-1]}
 
@@ -275,9 +275,9 @@ def test_that_no_incident_is_watched_for_has_words_of_its_own() -> None:
     )
 
 
-@pytest.mark.parametrize("code", [*Clause, *Unavailable])
+@pytest.mark.parametrize("code", [*GateClause, *UnavailableReason])
 def test_every_code_has_words(code: str) -> None:
-    clause = code if code in list(Clause) else Clause.BUDGET_EXHAUSTED
+    clause = code if code in list(GateClause) else GateClause.BUDGET_EXHAUSTED
     said = made("BLOCK", reasons=[{"code": code, "clause": clause, "assignment": "block"}])
     assert code not in reason_told(said, said.reasons[0])
 

@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.alerting.rules.alert_episode import ServiceCondition
 from leadline.storage.core.instant import HOUR, SECOND, Instant
-from leadline.storage.gate.rules.gate import Assignment, Clause, Unavailable, UnknownBehavior
+from leadline.storage.gate.rules.gate import (
+    GateClause,
+    GateClauseAssignment,
+    UnavailableReason,
+    UnknownBehavior,
+)
 from leadline.storage.gate.rules.gate_evidence import (
     FactRevisions,
-    Facts,
+    GateFacts,
     GoverningRevision,
     RuleFacts,
     SignalFacts,
@@ -22,12 +27,12 @@ from leadline.storage.gate.rules.gate_evidence import (
 )
 from leadline.storage.gate.rules.gate_freshness import fresh_until, looked_at
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
-from leadline.storage.objectives.rules import Severity, Verdict
+from leadline.storage.objectives.rules import BurnSeverity, BurnState
 
 NOW = Instant(1_790_000_000 * SECOND)
 UID = UUID(int=7)
 WINDOWS = ("24h", "7d", "30d")
-STALE = {Unavailable.SEAL_STALE, Unavailable.FACTS_STALE}
+STALE = {UnavailableReason.SEAL_STALE, UnavailableReason.FACTS_STALE}
 
 
 def ago(most_seconds: int) -> st.SearchStrategy[Instant]:
@@ -38,16 +43,16 @@ def seen() -> st.SearchStrategy[RuleFacts]:
     return st.builds(
         RuleFacts,
         key=st.just("k"),
-        severity=st.sampled_from(Severity),
+        severity=st.sampled_from(BurnSeverity),
         firing=st.just(value=False),
-        last_verdict=st.just(Verdict.CLEAR),
+        last_verdict=st.just(BurnState.CLEAR),
         evaluated_at=ago(90),
         lease_until=st.none(),
     )
 
 
 @st.composite
-def all_that_counts(draw: st.DrawFn) -> tuple[Document, Facts]:
+def all_that_counts(draw: st.DrawFn) -> tuple[Document, GateFacts]:
     """Facts of which none is stale now, and a policy that looks at some of them."""
     lag = draw(st.integers(300, 3_600))
     mode = draw(st.sampled_from(WindowMode))
@@ -71,7 +76,7 @@ def all_that_counts(draw: st.DrawFn) -> tuple[Document, Facts]:
         for name in WINDOWS[: draw(st.integers(1, 3))]
     ]
     never = SignalFacts(armed=False, reason=None, evaluated_at=None, lease_until=None)
-    facts = Facts(
+    facts = GateFacts(
         at=NOW,
         governing=GoverningRevision(UID, 1),
         sealed_through=draw(ago(lag)),
@@ -80,13 +85,13 @@ def all_that_counts(draw: st.DrawFn) -> tuple[Document, Facts]:
         live=SignalFacts(armed=True, reason=None, evaluated_at=draw(ago(90)), lease_until=None),
         burn=never,
         open_incidents=[],
-        seen=Live.HEALTHY,
+        seen=ServiceCondition.HEALTHY,
     )
     document = Document(
         schema_version=2,
         window_mode=mode,
         window=None if mode is WindowMode.ALL else draw(st.sampled_from(WINDOWS)),
-        clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+        clauses=dict.fromkeys(GateClause, GateClauseAssignment.BLOCK),
         budget_consumed_percent=80,
         max_seal_lag_seconds=lag,
         unknown_behavior=UnknownBehavior.BLOCK,
@@ -94,14 +99,14 @@ def all_that_counts(draw: st.DrawFn) -> tuple[Document, Facts]:
     return document, facts
 
 
-def is_stale(document: Document, facts: Facts, at: int) -> bool:
+def is_stale(document: Document, facts: GateFacts, at: int) -> bool:
     then = replace(facts, at=Instant(at))
     return any(finding.unavailable in STALE for finding in findings(document, then))
 
 
 @given(all_that_counts(), st.data())
 def test_up_to_it_nothing_is_stale_and_after_it_something_is(
-    given_: tuple[Document, Facts], data: st.DataObject
+    given_: tuple[Document, GateFacts], data: st.DataObject
 ) -> None:
     document, facts = given_
     until = fresh_until(document, facts)
@@ -114,7 +119,7 @@ def test_up_to_it_nothing_is_stale_and_after_it_something_is(
 
 
 @given(all_that_counts())
-def test_of_what_was_never_seen_nothing_is_said(given_: tuple[Document, Facts]) -> None:
+def test_of_what_was_never_seen_nothing_is_said(given_: tuple[Document, GateFacts]) -> None:
     document, facts = given_
     nothing = replace(facts, sealed_through=None, windows=[], live=facts.burn)
     assert fresh_until(document, nothing) is None
@@ -122,7 +127,7 @@ def test_of_what_was_never_seen_nothing_is_said(given_: tuple[Document, Facts]) 
 
 @given(all_that_counts())
 def test_all_windows_are_looked_at_by_who_looks_at_all_or_has_no_policy(
-    given_: tuple[Document, Facts],
+    given_: tuple[Document, GateFacts],
 ) -> None:
     document, facts = given_
     assert looked_at(None, facts) == facts.windows

@@ -3,27 +3,35 @@
 import pytest
 
 from leadline.storage.core.instant import DAY, SECOND, Instant
-from leadline.storage.gate.rules.gate_override import Binding, Status, expiry_fault, status
-from leadline.storage.gate.rules.gate_policy import Source
+from leadline.storage.gate.rules.gate_override import (
+    OverrideBinding,
+    OverrideStatus,
+    expiry_fault,
+    status,
+)
+from leadline.storage.gate.rules.gate_policy import PolicySource
 
 NOW = Instant(1_800_000_000 * SECOND)
 LATER = Instant(NOW + 1)
-BOUND = Binding(Source.SERVICE, 3)
+BOUND = OverrideBinding(PolicySource.SERVICE, 3)
 
 
 @pytest.mark.parametrize(
     ("expires_at", "revoked_at", "governing", "expected"),
     [
-        (LATER, None, BOUND, Status.ACTIVE),
-        (LATER, None, Binding(BOUND.source, 4), Status.INERT),
-        (LATER, None, None, Status.INERT),
-        (NOW, None, BOUND, Status.EXPIRED),
-        (LATER, NOW, BOUND, Status.REVOKED),
-        (NOW, NOW, BOUND, Status.REVOKED),
+        (LATER, None, BOUND, OverrideStatus.ACTIVE),
+        (LATER, None, OverrideBinding(BOUND.source, 4), OverrideStatus.INERT),
+        (LATER, None, None, OverrideStatus.INERT),
+        (NOW, None, BOUND, OverrideStatus.EXPIRED),
+        (LATER, NOW, BOUND, OverrideStatus.REVOKED),
+        (NOW, NOW, BOUND, OverrideStatus.REVOKED),
     ],
 )
 def test_it_is_active_only_while_the_policy_that_it_is_bound_to_governs(
-    expires_at: Instant, revoked_at: Instant | None, governing: Binding | None, expected: Status
+    expires_at: Instant,
+    revoked_at: Instant | None,
+    governing: OverrideBinding | None,
+    expected: OverrideStatus,
 ) -> None:
     assert status(BOUND, expires_at, revoked_at, governing, NOW) is expected
 

@@ -12,12 +12,25 @@ from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.core.availability import Withheld
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.core.sli import Split
-from leadline.storage.core.time_span import Span
-from leadline.storage.gate.rules.gate import Assignment, Clause, State, UnknownBehavior
+from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.gate.rules.gate import (
+    GateClause,
+    GateClauseAssignment,
+    GateState,
+    UnknownBehavior,
+)
 from leadline.storage.gate.rules.gate_evidence import judge
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
-from leadline.storage.gate.rules.gate_replay import Aimed, Past, Run, Said, Sums, facts_at, replay
-from leadline.storage.objectives.rules import DEFAULT_RULES, Rule, Severity
+from leadline.storage.gate.rules.gate_replay import (
+    MinuteRun,
+    ObjectiveSpan,
+    ReplayedSpan,
+    ServicePast,
+    Sums,
+    facts_at,
+    replay,
+)
+from leadline.storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity
 
 BEGIN = Instant(20_000 * DAY)
 UP = Split(good_us=MINUTE)
@@ -26,20 +39,20 @@ HALF = Split(good_us=MINUTE // 2, bad_us=MINUTE // 2)
 BLIND = Split(unknown_us=MINUTE)
 OUT = Split(excluded_us=MINUTE)
 
-ONE_RULE = Rule(2 * HOUR, 10 * MINUTE, Fraction(3), Severity.PAGE)
+ONE_RULE = BurnRule(2 * HOUR, 10 * MINUTE, Fraction(3), BurnSeverity.PAGE)
 
 
-def life(seed: int, minutes: int) -> list[Run]:
+def life(seed: int, minutes: int) -> list[MinuteRun]:
     """Runs of minutes, with gaps where nothing is sealed."""
     rnd = random.Random(seed)
-    runs: list[Run] = []
+    runs: list[MinuteRun] = []
     at = BEGIN
     end = Instant(BEGIN + minutes * MINUTE)
     while at < end:
         until = Instant(min(at + rnd.choice([1, 2, 7, 40, 300, 900]) * MINUTE, end))
         each = rnd.choice([UP, UP, UP, UP, DOWN, HALF, BLIND, OUT])
         if rnd.random() > 0.05:
-            runs.append(Run(Span(at, until), each, is_seen=rnd.random() > 0.1))
+            runs.append(MinuteRun(TimeSpan(at, until), each, is_seen=rnd.random() > 0.1))
         at = until
     return runs
 
@@ -51,7 +64,7 @@ def documents(draw: st.DrawFn) -> Document:
         schema_version=2,
         window_mode=mode,
         window=draw(st.sampled_from(["24h", "7d"])) if mode is WindowMode.ONE else None,
-        clauses={clause: draw(st.sampled_from(Assignment)) for clause in Clause},
+        clauses={clause: draw(st.sampled_from(GateClauseAssignment)) for clause in GateClause},
         budget_consumed_percent=draw(st.sampled_from([1, 30, 80])),
         max_seal_lag_seconds=900,
         unknown_behavior=draw(st.sampled_from(UnknownBehavior)),
@@ -59,42 +72,42 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @st.composite
-def pasts(draw: st.DrawFn, minutes: int = 3_000) -> Past:
+def pasts(draw: st.DrawFn, minutes: int = 3_000) -> ServicePast:
     aims = [
-        Aimed(window, objective, burn_enabled, rules)
+        ObjectiveSpan(window, objective, burn_enabled, rules)
         for window in draw(st.lists(st.sampled_from(["24h", "7d"]), unique=True))
         for objective in [draw(st.sampled_from([900_000, 990_000]))]
         for burn_enabled in [draw(st.booleans())]
         for rules in [draw(st.sampled_from([(), DEFAULT_RULES, (ONE_RULE,)]))]
     ]
     opened = draw(st.lists(st.integers(0, minutes * MINUTE), max_size=3))
-    return Past(
+    return ServicePast(
         runs=life(draw(st.integers(0, 10_000)), minutes),
         start=draw(st.sampled_from([None, BEGIN, Instant(BEGIN + 500 * MINUTE)])),
         governed_from=draw(st.sampled_from([None, BEGIN, Instant(BEGIN + 700 * MINUTE + 1)])),
         aims=aims,
-        incidents=[Span(Instant(BEGIN + at), Instant(BEGIN + at + HOUR)) for at in opened],
+        incidents=[TimeSpan(Instant(BEGIN + at), Instant(BEGIN + at + HOUR)) for at in opened],
         deaf=draw(st.sampled_from([None, None, SignalReason.POLICY_PAGES_NOTHING])),
     )
 
 
 def of_each_minute(
-    past: Past, policies: list[tuple[Span, Document]], within: Span
-) -> list[tuple[Instant, State, tuple[str, ...]]]:
+    past: ServicePast, policies: list[tuple[TimeSpan, Document]], within: TimeSpan
+) -> list[tuple[Instant, GateState, tuple[str, ...]]]:
     sums = Sums(past.runs)
-    found: list[tuple[Instant, State, tuple[str, ...]]] = []
+    found: list[tuple[Instant, GateState, tuple[str, ...]]] = []
     for at in range(within.from_, within.until, MINUTE):
         governing = [d for span, d in policies if span.from_ <= at < span.until]
         if not governing:
-            found.append((Instant(at), State.NOT_CONFIGURED, ("not_configured",)))
+            found.append((Instant(at), GateState.NOT_CONFIGURED, ("not_configured",)))
             continue
         said = judge(governing[0], facts_at(past, sums, Instant(at)))
-        codes = [r.code for r in said.reasons if r.assignment is not Assignment.IGNORE]
+        codes = [r.code for r in said.reasons if r.assignment is not GateClauseAssignment.IGNORE]
         found.append((Instant(at), said.state, tuple(sorted(set(codes)))))
     return found
 
 
-def by_minute(said: list[Said]) -> list[tuple[Instant, State, tuple[str, ...]]]:
+def by_minute(said: list[ReplayedSpan]) -> list[tuple[Instant, GateState, tuple[str, ...]]]:
     return [
         (Instant(at), each.state, tuple(sorted(each.reasons)))
         for each in said
@@ -104,13 +117,13 @@ def by_minute(said: list[Said]) -> list[tuple[Instant, State, tuple[str, ...]]]:
 
 @given(pasts(), documents(), documents(), st.integers(0, 3_000), st.integers(0, 3_000))
 def test_every_minute_is_judged_as_if_it_had_been_looked_at(
-    past: Past, first: Document, second: Document, changed: int, ended: int
+    past: ServicePast, first: Document, second: Document, changed: int, ended: int
 ) -> None:
-    within = Span(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
+    within = TimeSpan(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
     change, end = sorted([changed, ended])
     policies = [
-        (Span(BEGIN, Instant(BEGIN + change * MINUTE + 5)), first),
-        (Span(Instant(BEGIN + change * MINUTE + 5), Instant(BEGIN + end * MINUTE + 9)), second),
+        (TimeSpan(BEGIN, Instant(BEGIN + change * MINUTE + 5)), first),
+        (TimeSpan(Instant(BEGIN + change * MINUTE + 5), Instant(BEGIN + end * MINUTE + 9)), second),
     ]
     said = [each for each in replay(past, policies, within) if each is not None]
     assert by_minute(said) == of_each_minute(past, policies, within)
@@ -125,8 +138,8 @@ def test_the_same_reasons_are_the_same_whichever_window_says_them_first() -> Non
         window_mode=WindowMode.ALL,
         window=None,
         clauses={
-            **dict.fromkeys(Clause, Assignment.BLOCK),
-            Clause.SERVICE_INCIDENT_OPEN: Assignment.IGNORE,
+            **dict.fromkeys(GateClause, GateClauseAssignment.BLOCK),
+            GateClause.SERVICE_INCIDENT_OPEN: GateClauseAssignment.IGNORE,
         },
         budget_consumed_percent=100,
         max_seal_lag_seconds=900,
@@ -136,13 +149,14 @@ def test_the_same_reasons_are_the_same_whichever_window_says_them_first() -> Non
     gaps = [DAY, 5 * DAY]
     edges = [0, gaps[0], gaps[0] + HOUR, gaps[1], gaps[1] + HOUR, 6 * DAY]
     runs = [
-        Run(Span(Instant(BEGIN + edges[n]), Instant(BEGIN + edges[n + 1])), UP) for n in (0, 2, 4)
+        MinuteRun(TimeSpan(Instant(BEGIN + edges[n]), Instant(BEGIN + edges[n + 1])), UP)
+        for n in (0, 2, 4)
     ]
-    aims = [Aimed(window, 990_000, False, ()) for window in ("24h", "7d")]
-    past = Past(runs, BEGIN, BEGIN, aims, [])
-    within = Span(Instant(BEGIN + 3 * DAY), Instant(BEGIN + 6 * DAY))
+    aims = [ObjectiveSpan(window, 990_000, False, ()) for window in ("24h", "7d")]
+    past = ServicePast(runs, BEGIN, BEGIN, aims, [])
+    within = TimeSpan(Instant(BEGIN + 3 * DAY), Instant(BEGIN + 6 * DAY))
     said = [each for each in replay(past, [(within, document)], within) if each is not None]
-    assert said == [Said(within, State.UNKNOWN, ("budget_withheld", "never_evaluated"))]
+    assert said == [ReplayedSpan(within, GateState.UNKNOWN, ("budget_withheld", "never_evaluated"))]
 
 
 def test_what_is_gone_is_unknown_and_not_allowed() -> None:
@@ -151,21 +165,21 @@ def test_what_is_gone_is_unknown_and_not_allowed() -> None:
         window_mode=WindowMode.ONE,
         window="24h",
         clauses={
-            **dict.fromkeys(Clause, Assignment.IGNORE),
-            Clause.BUDGET_EXHAUSTED: Assignment.BLOCK,
+            **dict.fromkeys(GateClause, GateClauseAssignment.IGNORE),
+            GateClause.BUDGET_EXHAUSTED: GateClauseAssignment.BLOCK,
         },
         budget_consumed_percent=100,
         max_seal_lag_seconds=900,
         unknown_behavior=UnknownBehavior.BLOCK,
     )
     day = Instant(BEGIN + DAY)
-    runs = [Run(Span(day, Instant(day + 2 * DAY)), UP)]
-    past = Past(runs, BEGIN, BEGIN, [Aimed("24h", 990_000, False, ())], [])
-    within = Span(day, Instant(day + 2 * DAY))
+    runs = [MinuteRun(TimeSpan(day, Instant(day + 2 * DAY)), UP)]
+    past = ServicePast(runs, BEGIN, BEGIN, [ObjectiveSpan("24h", 990_000, False, ())], [])
+    within = TimeSpan(day, Instant(day + 2 * DAY))
     said = [each for each in replay(past, [(within, blocking)], within) if each is not None]
-    gone = Span(day, Instant(day + DAY))
-    assert said[0] == Said(gone, State.UNKNOWN, ("budget_withheld",))
-    assert [each.state for each in said[1:]] == [State.ALLOW]
+    gone = TimeSpan(day, Instant(day + DAY))
+    assert said[0] == ReplayedSpan(gone, GateState.UNKNOWN, ("budget_withheld",))
+    assert [each.state for each in said[1:]] == [GateState.ALLOW]
 
 
 INCIDENTS = Document(
@@ -173,8 +187,8 @@ INCIDENTS = Document(
     window_mode=WindowMode.ONE,
     window="24h",
     clauses={
-        **dict.fromkeys(Clause, Assignment.IGNORE),
-        Clause.SERVICE_INCIDENT_OPEN: Assignment.BLOCK,
+        **dict.fromkeys(GateClause, GateClauseAssignment.IGNORE),
+        GateClause.SERVICE_INCIDENT_OPEN: GateClauseAssignment.BLOCK,
     },
     budget_consumed_percent=100,
     max_seal_lag_seconds=900,
@@ -184,16 +198,24 @@ INCIDENTS = Document(
 
 def test_that_no_incident_was_open_says_nothing_of_what_could_not_be_seen() -> None:
     """Nobody knew of trouble that one would have been opened for; nor do we, where it is gone."""
-    lengths = [(10, Run, UP), (5, Run, BLIND), (5, None, UP), (5, Run, OUT), (5, Run, HALF)]
+    lengths = [
+        (10, MinuteRun, UP),
+        (5, MinuteRun, BLIND),
+        (5, None, UP),
+        (5, MinuteRun, OUT),
+        (5, MinuteRun, HALF),
+    ]
     runs, at = [], BEGIN
     for minutes, is_kept, each in lengths:
         until = Instant(at + minutes * MINUTE)
-        runs += [Run(Span(at, until), each)] if is_kept else []
+        runs += [MinuteRun(TimeSpan(at, until), each)] if is_kept else []
         at = until
     # Its health was not known, though it was good either way.
-    runs.append(Run(Span(at, Instant(at + 5 * MINUTE)), UP, is_seen=False))
-    past = Past(runs, BEGIN, BEGIN, [], [Span(Instant(BEGIN + 12 * MINUTE), Instant(at))])
-    within = Span(Instant(BEGIN + MINUTE), Instant(at + 6 * MINUTE))
+    runs.append(MinuteRun(TimeSpan(at, Instant(at + 5 * MINUTE)), UP, is_seen=False))
+    past = ServicePast(
+        runs, BEGIN, BEGIN, [], [TimeSpan(Instant(BEGIN + 12 * MINUTE), Instant(at))]
+    )
+    within = TimeSpan(Instant(BEGIN + MINUTE), Instant(at + 6 * MINUTE))
     for incidents, states in (
         ([], [(1, "ALLOW"), (11, "UNKNOWN"), (21, "ALLOW"), (31, "UNKNOWN")]),
         (past.incidents, [(1, "ALLOW"), (11, "UNKNOWN"), (12, "BLOCK"), (30, "ALLOW")]),
@@ -205,15 +227,15 @@ def test_that_no_incident_was_open_says_nothing_of_what_could_not_be_seen() -> N
 
 
 def test_a_service_of_which_nothing_was_sealed_was_not_seen() -> None:
-    past = Past([], None, BEGIN, [], [])
-    within = Span(BEGIN, Instant(BEGIN + DAY))
+    past = ServicePast([], None, BEGIN, [], [])
+    within = TimeSpan(BEGIN, Instant(BEGIN + DAY))
     said = [each for each in replay(past, [(within, INCIDENTS)], within) if each is not None]
-    assert said == [Said(within, State.UNKNOWN, ("facts_stale",))]
+    assert said == [ReplayedSpan(within, GateState.UNKNOWN, ("facts_stale",))]
 
 
 def test_at_the_instant_at_which_its_time_begins_nothing_was_measured() -> None:
-    runs = [Run(Span(BEGIN, Instant(BEGIN + HOUR)), UP)]
-    past = Past(runs, BEGIN, BEGIN, [Aimed("24h", 990_000, True, (ONE_RULE,))], [])
+    runs = [MinuteRun(TimeSpan(BEGIN, Instant(BEGIN + HOUR)), UP)]
+    past = ServicePast(runs, BEGIN, BEGIN, [ObjectiveSpan("24h", 990_000, True, (ONE_RULE,))], [])
     (window,) = facts_at(past, Sums(runs), BEGIN).windows
     assert window.withheld is Withheld.NOTHING_MEASURED
     assert (window.good_us, window.bad_us, window.unknown_us, window.excluded_us) == (0, 0, 0, 0)
@@ -226,13 +248,13 @@ def test_rules_of_two_windows_that_look_at_the_same_ranges_are_judged_alike() ->
         schema_version=2,
         window_mode=WindowMode.ALL,
         window=None,
-        clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+        clauses=dict.fromkeys(GateClause, GateClauseAssignment.BLOCK),
         budget_consumed_percent=80,
         max_seal_lag_seconds=900,
         unknown_behavior=UnknownBehavior.BLOCK,
     )
-    aims = [Aimed(window, 990_000, True, (ONE_RULE,)) for window in ("24h", "7d")]
-    past = Past(life(1, 3_000), BEGIN, BEGIN, aims, [])
-    within = Span(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
+    aims = [ObjectiveSpan(window, 990_000, True, (ONE_RULE,)) for window in ("24h", "7d")]
+    past = ServicePast(life(1, 3_000), BEGIN, BEGIN, aims, [])
+    within = TimeSpan(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
     said = [each for each in replay(past, [(within, document)], within) if each is not None]
     assert by_minute(said) == of_each_minute(past, [(within, document)], within)

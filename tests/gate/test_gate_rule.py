@@ -6,24 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.gate.rules.gate import (
-    Action,
-    Assignment,
-    Clause,
     Finding,
-    State,
-    Unavailable,
+    GateAction,
+    GateClause,
+    GateClauseAssignment,
+    GateState,
+    UnavailableReason,
     UnknownBehavior,
     decide,
     overridden,
 )
 from tests.support.run.effort import examples
 
-CLAUSES = list(Clause)
+CLAUSES = list(GateClause)
 VERDICTS = (True, False, None)
 
 
 def by_the_text(
-    assigned: tuple[Assignment, ...],
+    assigned: tuple[GateClauseAssignment, ...],
     verdicts: tuple[bool | None, ...],
     unknown_behavior: UnknownBehavior,
     is_overridden: bool,
@@ -43,13 +43,13 @@ def by_the_text(
     return state, action
 
 
-def finding(clause: Clause, matches: bool | None, window: str | None = None) -> Finding:
-    why = Unavailable.BUDGET_WITHHELD if matches is None else None
+def finding(clause: GateClause, matches: bool | None, window: str | None = None) -> Finding:
+    why = UnavailableReason.BUDGET_WITHHELD if matches is None else None
     return Finding(clause, matches, why, window)
 
 
 def test_every_combination_is_what_the_text_says() -> None:
-    assignments = list(product(Assignment, repeat=len(CLAUSES)))
+    assignments = list(product(GateClauseAssignment, repeat=len(CLAUSES)))
     for verdicts in product(VERDICTS, repeat=len(CLAUSES)):
         findings = [finding(c, v) for c, v in zip(CLAUSES, verdicts, strict=True)]
         for assigned in assignments:
@@ -69,14 +69,14 @@ _FOUND = st.lists(
     ),
     max_size=12,
 )
-_POLICY = st.fixed_dictionaries(dict.fromkeys(CLAUSES, st.sampled_from(Assignment)))
+_POLICY = st.fixed_dictionaries(dict.fromkeys(CLAUSES, st.sampled_from(GateClauseAssignment)))
 
 
 @given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
 @settings(max_examples=examples(500), deadline=None)
 def test_over_several_windows_the_worst_decides_and_silence_never_allows(
-    clauses: dict[Clause, Assignment],
-    found: list[tuple[Clause, bool | None, str | None]],
+    clauses: dict[GateClause, GateClauseAssignment],
+    found: list[tuple[GateClause, bool | None, str | None]],
     behavior: UnknownBehavior,
 ) -> None:
     said = decide(clauses, [finding(*each) for each in found], behavior)
@@ -84,18 +84,18 @@ def test_over_several_windows_the_worst_decides_and_silence_never_allows(
     silent = {clause for clause in CLAUSES if clause not in {c for c, _ in told}}
     matters = {clause for clause in CLAUSES if clauses[clause] != "ignore"}
     if any((clause, True) in told and clauses[clause] == "block" for clause in CLAUSES):
-        assert said.state is State.BLOCK
+        assert said.state is GateState.BLOCK
     elif silent & matters or any((clause, None) in told for clause in matters):
-        assert said.state is State.UNKNOWN
-        assert said.action is not Action.ALLOW
+        assert said.state is GateState.UNKNOWN
+        assert said.action is not GateAction.ALLOW
     else:
-        assert said.state in (State.WARN, State.ALLOW)
+        assert said.state in (GateState.WARN, GateState.ALLOW)
 
 
 @given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
 def test_everything_that_matched_or_could_not_be_decided_is_a_reason(
-    clauses: dict[Clause, Assignment],
-    found: list[tuple[Clause, bool | None, str | None]],
+    clauses: dict[GateClause, GateClauseAssignment],
+    found: list[tuple[GateClause, bool | None, str | None]],
     behavior: UnknownBehavior,
 ) -> None:
     findings = [finding(*each) for each in found]

@@ -13,29 +13,35 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from leadline.http.gate.console.gate_text import because, document_lines, lines, short, used
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
-from leadline.storage.alerting.rules.alert_episode import Live
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
+from leadline.storage.alerting.rules.alert_episode import ServiceCondition
 from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.core.instant import DAY, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Isolation, Tx
 from leadline.storage.gate.queries.gate_overrides import select_overrides
-from leadline.storage.gate.rows import OverrideRow
-from leadline.storage.gate.rules.gate import Assignment, Clause, State, Unavailable, UnknownBehavior
+from leadline.storage.gate.rows import GateOverrideRow
+from leadline.storage.gate.rules.gate import (
+    GateClause,
+    GateClauseAssignment,
+    GateState,
+    UnavailableReason,
+    UnknownBehavior,
+)
 from leadline.storage.gate.rules.gate_evidence import (
     Evidence,
     FactRevisions,
-    Facts,
+    GateFacts,
     GoverningRevision,
     RuleFacts,
     SignalFacts,
     WindowFacts,
-    answer,
+    evaluate_policy,
 )
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
 from leadline.storage.gate.transactions.edit_policy import put_policy
 from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
-from leadline.storage.objectives.rules import Severity, Verdict
+from leadline.storage.objectives.rules import BurnSeverity, BurnState
 from leadline.storage.services.rows import ServiceRow
 from tests.conftest import FROZEN_NOW
 from tests.gate.test_gate_evidence_rule import documents, governed, some_facts
@@ -50,11 +56,11 @@ POLICY = Document(
     window_mode=WindowMode.ONE,
     window="24h",
     clauses={
-        Clause.BUDGET_EXHAUSTED: Assignment.BLOCK,
-        Clause.BUDGET_CONSUMED: Assignment.WARN,
-        Clause.PAGE_BURN_FIRING: Assignment.IGNORE,
-        Clause.TICKET_BURN_FIRING: Assignment.IGNORE,
-        Clause.SERVICE_INCIDENT_OPEN: Assignment.IGNORE,
+        GateClause.BUDGET_EXHAUSTED: GateClauseAssignment.BLOCK,
+        GateClause.BUDGET_CONSUMED: GateClauseAssignment.WARN,
+        GateClause.PAGE_BURN_FIRING: GateClauseAssignment.IGNORE,
+        GateClause.TICKET_BURN_FIRING: GateClauseAssignment.IGNORE,
+        GateClause.SERVICE_INCIDENT_OPEN: GateClauseAssignment.IGNORE,
     },
     budget_consumed_percent=50,
     max_seal_lag_seconds=86_400,
@@ -74,7 +80,9 @@ OVERRIDE = {"act": "override", "source": "service", "revision": "1", "until": "1
 
 def admin(api: Api) -> Principal:
     org = api.orgs["acme"][0]
-    return Principal(Kind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin")
+    return Principal(
+        CredentialKind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin"
+    )
 
 
 async def a_service(api: Api, bad_minutes: int = 0, **given_: Any) -> ServiceRow:
@@ -251,24 +259,28 @@ async def test_an_override_is_made_and_ended_by_an_admin_alone(api: Api) -> None
 
 
 @given(documents(), some_facts())
-def test_every_finding_is_told_in_words_and_none_twice(document: Document, facts: Facts) -> None:
+def test_every_finding_is_told_in_words_and_none_twice(
+    document: Document, facts: GateFacts
+) -> None:
     evidence = Evidence(policy=governed(document), facts=facts, override=None)
-    said = answer(evidence)
+    said = evaluate_policy(evidence)
     told = lines(evidence)
-    counted_codes = {r.code for r in said.reasons if r.assignment is not Assignment.IGNORE}
+    counted_codes = {
+        r.code for r in said.reasons if r.assignment is not GateClauseAssignment.IGNORE
+    }
     assert {line.code for line in told if line.matches} == counted_codes
     for line in told:
         assert "None" not in f"{line.text} {line.note}"
         assert line.text
         if line.mark == "up":
             assert not line.matches
-    if said.state is State.ALLOW:
+    if said.state is GateState.ALLOW:
         assert because(said.reasons) == "nothing matched"
     assert len(document_lines(document)) == 8
 
 
 def test_every_word_of_the_interface_has_plain_words() -> None:
-    codes = [*(clause.value for clause in Clause), *(why.value for why in Unavailable)]
+    codes = [*(clause.value for clause in GateClause), *(why.value for why in UnavailableReason)]
     for code in [*codes, "not_configured"]:
         assert short(code) != code
 
@@ -385,7 +397,7 @@ async def test_a_revision_that_is_no_number_is_no_fault_of_ours(api: Api) -> Non
 
 def test_the_first_that_is_told_is_what_the_answer_rests_on() -> None:
     """What cannot be told beside it blocks nothing."""
-    facts = Facts(
+    facts = GateFacts(
         at=FROZEN_NOW,
         governing=None,
         sealed_through=None,
@@ -396,9 +408,9 @@ def test_the_first_that_is_told_is_what_the_answer_rests_on() -> None:
         burn=SignalFacts(armed=False, reason=None, evaluated_at=None, lease_until=None),
         open_incidents=[UUID(int=1)],
     )
-    blocking = replace(POLICY, clauses=dict.fromkeys(Clause, Assignment.BLOCK))
-    said = answer(Evidence(policy=governed(blocking), facts=facts, override=None))
-    assert said.state is State.BLOCK
+    blocking = replace(POLICY, clauses=dict.fromkeys(GateClause, GateClauseAssignment.BLOCK))
+    said = evaluate_policy(Evidence(policy=governed(blocking), facts=facts, override=None))
+    assert said.state is GateState.BLOCK
     assert because(said.reasons).startswith("an incident is open")
 
 
@@ -429,7 +441,7 @@ async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
         async with api.pool.transaction("edit") as tx:
             await put_policy(tx, admin(api), api.project, service.uid, 1, edited)
 
-    async def after_an_edit(tx: Tx, key: tuple[int, int]) -> list[OverrideRow]:
+    async def after_an_edit(tx: Tx, key: tuple[int, int]) -> list[GateOverrideRow]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(edit)
         return await select_overrides(tx, key)
@@ -444,13 +456,13 @@ async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
     assert "ended as the policy was changed" in page
 
 
-def lived_facts(**given_: Any) -> Facts:
+def lived_facts(**given_: Any) -> GateFacts:
     """Of a service of which all is known, and well."""
     rule = RuleFacts(
         key="24h page 1h/5m 14.4",
-        severity=Severity.PAGE,
+        severity=BurnSeverity.PAGE,
         firing=False,
-        last_verdict=Verdict.CLEAR,
+        last_verdict=BurnState.CLEAR,
         evaluated_at=FROZEN_NOW,
         lease_until=None,
     )
@@ -468,17 +480,17 @@ def lived_facts(**given_: Any) -> Facts:
         withheld=None,
         repair_since=None,
         burn_enabled=True,
-        rules=[rule, replace(rule, severity=Severity.TICKET)],
+        rules=[rule, replace(rule, severity=BurnSeverity.TICKET)],
     )
     window = replace(window, **given_.pop("window", {}))
     signal = SignalFacts(armed=True, reason=None, evaluated_at=FROZEN_NOW, lease_until=None)
-    facts = Facts(
+    facts = GateFacts(
         at=FROZEN_NOW,
         governing=GoverningRevision(UUID(int=1), 1),
         sealed_through=FROZEN_NOW,
         windows=[window],
         fact_revisions=FactRevisions(0, None, None, ""),
-        seen=Live.HEALTHY,
+        seen=ServiceCondition.HEALTHY,
         live=signal,
         burn=signal,
         open_incidents=[],
@@ -486,7 +498,7 @@ def lived_facts(**given_: Any) -> Facts:
     return replace(facts, **given_)
 
 
-def notes_of(facts: Facts) -> dict[str, str]:
+def notes_of(facts: GateFacts) -> dict[str, str]:
     evidence = Evidence(policy=governed(POLICY), facts=facts, override=None)
     return {line.code: line.note for line in lines(evidence) if line.mark != "up"}
 
@@ -504,14 +516,14 @@ def test_what_is_still_to_be_looked_at_is_not_said_to_be_set_up_so(
 def test_a_burn_rule_that_is_still_to_be_looked_at_is_not_said_to_be_missing() -> None:
     rule = lived_facts().windows[0].rules[0]
     unseen = replace(rule, evaluated_at=None, last_verdict=None)
-    rules = [unseen, replace(unseen, severity=Severity.TICKET)]
+    rules = [unseen, replace(unseen, severity=BurnSeverity.TICKET)]
     assert notes_of(lived_facts(window={"rules": rules})) == {
         "never_evaluated": "Nobody has looked at such a burn rule over 24 hours yet."
     }
 
 
 def test_who_looked_and_saw_nothing_is_not_said_not_to_have_looked() -> None:
-    assert notes_of(lived_facts(seen=Live.UNKNOWN)) == {
+    assert notes_of(lived_facts(seen=ServiceCondition.UNKNOWN)) == {
         "facts_stale": "The service could not be seen when it was last looked at."
     }
 

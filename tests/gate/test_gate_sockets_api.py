@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.admission_control import Bounds
+from leadline.http.wire.admission_control import RateLimits
 from leadline.http.wire.app_context import GATE
 from tests.support.app.gating import Gated, open_gated
 from tests.support.app.serving import NOWHERE, told
@@ -19,7 +19,7 @@ from tests.support.app.sockets import Told, asked, held, request, served
 from tests.support.worlds.blocked import until_blocked
 
 # The rates of the interface, and room for all who come at once.
-RATES = Bounds(inflight_process=200, principal_per_minute=10, process_per_minute=60)
+RATES = RateLimits(inflight_process=200, principal_per_minute=10, process_per_minute=60)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.gate.queries.gate_replay import select_past, select_policies_in_force
 from leadline.storage.gate.rules.gate_replay import replay
 from leadline.storage.objectives.transactions.evaluate_burn_rules import evaluate_service_burns
@@ -28,7 +28,7 @@ HALF = Durations(
     healthy_us=MINUTE // 2,
     down_us=MINUTE // 2,
 )
-WITHIN = Span(Instant(FROZEN_NOW - DAY), Instant(FROZEN_NOW + MINUTE))
+WITHIN = TimeSpan(Instant(FROZEN_NOW - DAY), Instant(FROZEN_NOW + MINUTE))
 
 
 async def row_of(gated: Gated, path: str) -> ServiceRow:

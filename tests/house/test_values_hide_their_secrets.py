@@ -6,21 +6,21 @@ from uuid import UUID
 
 import pytest
 
-from leadline.daemon.agent.agent_config import Place
-from leadline.daemon.agent.ring_buffer import Row
+from leadline.daemon.agent.agent_config import AgentConfig
+from leadline.daemon.agent.ring_buffer import BufferedResult
 from leadline.http.agents.schemas.agent_tokens import CreatedAgentToken
 from leadline.http.monitors.schemas.monitors import CreateMonitor, UpdateMonitor
 from leadline.http.monitors.schemas.secrets import CreateSecretRequest, UpdateSecretRequest
-from leadline.http.wire.route import Ask, Reply
+from leadline.http.wire.route import Request, Response
 from leadline.probes.check.check import make_check
-from leadline.probes.check.condition_evaluation import Facts
+from leadline.probes.check.condition_evaluation import ProbeValues
 from leadline.probes.check.target import read_url
 from leadline.probes.kinds.synthetic.scenario import read_scenario
 from leadline.probes.kinds.synthetic.synthetic_probe import _Run
 from leadline.probes.kinds.synthetic.template import Values
-from leadline.probes.net.http_exchange import RawResponse, Request, Response
+from leadline.probes.net.http_exchange import HttpRequest, HttpResponse, RawResponse
 from leadline.probes.net.ssh_session import Login
-from leadline.probes.net.tls_contexts import Contexts, Identity
+from leadline.probes.net.tls_contexts import ClientCertificate, TlsContexts
 from leadline.storage.monitors.rules.monitor import MonitorType
 from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 
@@ -38,25 +38,27 @@ ASKED: dict[str, Any] = {"context": None, "principal": None, "scope": None, "ids
     "value",
     [
         make_check("http", TARGET, None, CONFIG, [], secrets={"token": SECRET}),
-        Request(method="POST", url=URL, headers=[("Authorization", SECRET)], body=BYTES),
-        Response(status=200, headers={"x": SECRET}, body=BYTES, whole=True, address="", url=URL),
+        HttpRequest(method="POST", url=URL, headers=[("Authorization", SECRET)], body=BYTES),
+        HttpResponse(
+            status=200, headers={"x": SECRET}, body=BYTES, whole=True, address="", url=URL
+        ),
         RawResponse(200, [(b"set-cookie", BYTES)], BYTES, whole=True),
-        Facts(body=SECRET, headers={"x": SECRET}, result=SECRET),
+        ProbeValues(body=SECRET, headers={"x": SECRET}, result=SECRET),
         Values({"x": SECRET}, {"x": SECRET}),
         _Run({"x": SECRET}, {"x": SECRET}),
         read_scenario({"steps": [STEP]}),
         Login("root", SECRET, SECRET, ""),
-        Identity("", SECRET),
-        Place(URL_ALONE, Contexts(), SECRET, "hut", Path()),
-        Row(1, 0, BYTES),
+        ClientCertificate("", SECRET),
+        AgentConfig(URL_ALONE, TlsContexts(), SECRET, "hut", Path()),
+        BufferedResult(1, 0, BYTES),
         MonitorDraft(name="a", type="http", target=TARGET, config=CONFIG),
         CreateMonitor(name="a", type=MonitorType.HTTP, target=TARGET, config=CONFIG),
         UpdateMonitor(config=CONFIG),
         CreateSecretRequest(name="a", value=SECRET),
         UpdateSecretRequest(value=SECRET),
         CreatedAgentToken(id=UUID(int=1), name="a", region="core", token=SECRET),
-        Reply(body=SECRET, headers={"Set-Cookie": SECRET}),
-        Ask(
+        Response(body=SECRET, headers={"Set-Cookie": SECRET}),
+        Request(
             **ASKED,
             words={"token": SECRET},
             body=UpdateSecretRequest(value=SECRET),

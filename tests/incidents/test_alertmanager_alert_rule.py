@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.incidents.rules.alertmanager_alert import (
     Alert,
-    Verdict,
+    AlertAction,
     key_fault,
     read_alert,
     verdict,
 )
-from leadline.storage.incidents.rules.incident import Impact, body_fault, title_fault
+from leadline.storage.incidents.rules.incident import IncidentImpact, body_fault, title_fault
 
 NOW = Instant(1_800_000_000 * SECOND)
 INSTANTS = st.one_of(st.none(), st.integers(-(10**17), 2 * NOW), st.integers(NOW - 5, NOW + 5)).map(
@@ -46,7 +46,7 @@ def an_alert(firing: bool, ended_at: Instant | None) -> Alert:
         firing=firing,
         title="t",
         body="",
-        impact=Impact.NONE,
+        impact=IncidentImpact.NONE,
         started_at=NOW,
         ended_at=ended_at,
     )
@@ -58,11 +58,11 @@ def test_it_opens_what_is_not_open_and_ends_what_is_not_newer(
 ) -> None:
     found = verdict(an_alert(firing, ended_at), open_since)
     if firing:
-        assert found is (Verdict.OPENS if open_since is None else Verdict.IGNORED)
+        assert found is (AlertAction.OPENS if open_since is None else AlertAction.IGNORED)
     elif open_since is None or (ended_at is not None and ended_at < open_since):
-        assert found is Verdict.IGNORED
+        assert found is AlertAction.IGNORED
     else:
-        assert found is Verdict.RESOLVES
+        assert found is AlertAction.RESOLVES
 
 
 def test_a_fingerprint_is_a_short_word() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from leadline.storage.incidents.rules.incident import (
     BODY_LONGEST,
     TITLE_LONGEST,
-    Impact,
-    Status,
+    IncidentImpact,
+    IncidentStatus,
     body_fault,
     impact_of_severity,
     is_public,
@@ -27,11 +27,11 @@ from leadline.storage.incidents.rules.incident import (
 )
 
 ORDER = ["investigating", "identified", "monitoring", "resolved"]
-PAIRS = [(before, given) for before in Status for given in [None, *Status]]
+PAIRS = [(before, given) for before in IncidentStatus for given in [None, *IncidentStatus]]
 
 
 @pytest.mark.parametrize(("before", "given"), PAIRS)
-def test_every_pair_of_statuses(before: Status, given: Status | None) -> None:
+def test_every_pair_of_statuses(before: IncidentStatus, given: IncidentStatus | None) -> None:
     found = status_refusal(before, given)
     if given is None:
         assert found is None
@@ -44,14 +44,14 @@ def test_every_pair_of_statuses(before: Status, given: Status | None) -> None:
 
 
 def test_the_statuses_are_those_and_in_that_order() -> None:
-    assert [status.value for status in Status] == ORDER
+    assert [status.value for status in IncidentStatus] == ORDER
 
 
-@given(st.lists(st.sampled_from([None, *Status])))
+@given(st.lists(st.sampled_from([None, *IncidentStatus])))
 def test_whatever_is_tried_an_incident_never_goes_back_and_is_resolved_once(
-    tried: list[Status | None],
+    tried: list[IncidentStatus | None],
 ) -> None:
-    status, history = Status.INVESTIGATING, [0]
+    status, history = IncidentStatus.INVESTIGATING, [0]
     for one in tried:
         if status_refusal(status, one) is None and one is not None:
             status = one
@@ -61,26 +61,26 @@ def test_whatever_is_tried_an_incident_never_goes_back_and_is_resolved_once(
     assert 3 not in history[:-1]
 
 
-@pytest.mark.parametrize("present", Status)
-def test_what_is_offered_is_what_is_taken(present: Status) -> None:
+@pytest.mark.parametrize("present", IncidentStatus)
+def test_what_is_offered_is_what_is_taken(present: IncidentStatus) -> None:
     offered = statuses_from(present)
-    assert offered == [s for s in Status if status_refusal(present, s) is None]
-    if present is not Status.RESOLVED:
+    assert offered == [s for s in IncidentStatus if status_refusal(present, s) is None]
+    if present is not IncidentStatus.RESOLVED:
         assert offered[0] is present
-        assert offered[-1] is Status.RESOLVED
+        assert offered[-1] is IncidentStatus.RESOLVED
 
 
 @pytest.mark.parametrize(
     ("status", "wish", "public"),
     [
-        (Status.IDENTIFIED, None, True),
+        (IncidentStatus.IDENTIFIED, None, True),
         (None, None, False),
-        (Status.RESOLVED, False, False),
+        (IncidentStatus.RESOLVED, False, False),
         (None, True, True),
     ],
 )
 def test_a_note_is_kept_in_the_house_unless_it_is_wished_otherwise(
-    status: Status | None, wish: bool | None, public: bool
+    status: IncidentStatus | None, wish: bool | None, public: bool
 ) -> None:
     assert is_public(status, wish) is public
 
@@ -91,13 +91,15 @@ def test_a_note_is_kept_in_the_house_unless_it_is_wished_otherwise(
         (None, "", True),
         (None, " \n", True),
         (None, "x", False),
-        (Status.IDENTIFIED, "", True),
-        (Status.IDENTIFIED, "x", False),
-        (Status.MONITORING, "", False),
+        (IncidentStatus.IDENTIFIED, "", True),
+        (IncidentStatus.IDENTIFIED, "x", False),
+        (IncidentStatus.MONITORING, "", False),
     ],
 )
-def test_an_update_moves_or_says_something(given: Status | None, body: str, nothing: bool) -> None:
-    assert says_nothing(Status.IDENTIFIED, given, body) is nothing
+def test_an_update_moves_or_says_something(
+    given: IncidentStatus | None, body: str, nothing: bool
+) -> None:
+    assert says_nothing(IncidentStatus.IDENTIFIED, given, body) is nothing
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_an_update_moves_or_says_something(given: Status | None, body: str, noth
     ],
 )
 def test_an_alerts_severity_tells_the_impact(severity: str, impact: str) -> None:
-    assert impact_of_severity(severity) == Impact(impact)
+    assert impact_of_severity(severity) == IncidentImpact(impact)
 
 
 def broken(text: str, allowed: str = "") -> bool:

@@ -9,9 +9,12 @@ import pytest
 from playwright.sync_api import expect
 
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.incidents.rules.incident import Impact, Status
+from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentStatus
 from leadline.storage.incidents.tables.incidents import lock_incident
-from leadline.storage.notifications.transactions.enqueue_notifications import Page, page_channels
+from leadline.storage.notifications.transactions.enqueue_notifications import (
+    Notification,
+    enqueue_pages,
+)
 from tests.conftest import FROZEN_NOW
 from tests.support.app.browser import PHONE
 from tests.support.app.cast import Api
@@ -53,12 +56,12 @@ async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) ->
     path = f"/projects/{api.project}/incidents"
     assert first_line(await seen(api, path)) == "No incidents yet"
     first = await api.new_incident(title="Oldest")
-    await api.new_incident(title="Bygone", status=Status.RESOLVED)
+    await api.new_incident(title="Bygone", status=IncidentStatus.RESOLVED)
     text = await seen(api, path)
     assert first_line(text) == "1 incident is open"
     assert "Nobody has acknowledged it." in text
     assert text.index("Oldest") < text.index("Bygone")
-    await api.new_incident(title="Newest", impact=Impact.CRITICAL)
+    await api.new_incident(title="Newest", impact=IncidentImpact.CRITICAL)
     text = await seen(api, path)
     assert first_line(text) == "2 incidents are open"
     assert '<h1><svg class="mark down"' in text
@@ -75,7 +78,7 @@ async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) ->
 
 
 async def test_where_nothing_is_open_the_list_says_since_when(api: Api) -> None:
-    await api.new_incident(status=Status.RESOLVED)
+    await api.new_incident(status=IncidentStatus.RESOLVED)
     text = await seen(api, f"/projects/{api.project}/incidents")
     assert first_line(text) == "No incident is open"
     assert "The newest one was resolved 0" in text
@@ -87,7 +90,7 @@ async def test_many_incidents_are_pages_and_each_stands_on_one_of_them(api: Api,
     """Open ones stand first, whichever page they are on; of each kind the newest."""
     over = {number for number in range(109) if number % 2}
     for number in range(109):
-        status = Status.RESOLVED if number in over else Status.INVESTIGATING
+        status = IncidentStatus.RESOLVED if number in over else IncidentStatus.INVESTIGATING
         await api.new_incident(title=f"Incident number {number:03}", status=status)
     open_ones = sorted(set(range(109)) - over, reverse=True)
     wanted = {
@@ -178,14 +181,26 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
 @pytest.mark.parametrize(
     ("present", "form", "said"),
     [
-        (Status.MONITORING, {"status": "identified", "body": "kept"}, "only moves forward"),
-        (Status.RESOLVED, {"status": "resolved", "body": "kept"}, "It is resolved meanwhile."),
-        (Status.IDENTIFIED, {"status": "identified", "body": ""}, "Body must say something"),
-        (Status.IDENTIFIED, {"status": "identified", "body": "kept\x07"}, "control characters"),
+        (IncidentStatus.MONITORING, {"status": "identified", "body": "kept"}, "only moves forward"),
+        (
+            IncidentStatus.RESOLVED,
+            {"status": "resolved", "body": "kept"},
+            "It is resolved meanwhile.",
+        ),
+        (
+            IncidentStatus.IDENTIFIED,
+            {"status": "identified", "body": ""},
+            "Body must say something",
+        ),
+        (
+            IncidentStatus.IDENTIFIED,
+            {"status": "identified", "body": "kept\x07"},
+            "control characters",
+        ),
     ],
 )
 async def test_a_refused_update_says_why_and_keeps_what_was_typed(
-    api: Api, present: Status, form: dict[str, str], said: str
+    api: Api, present: IncidentStatus, form: dict[str, str], said: str
 ) -> None:
     uid = await api.new_incident(status=present)
     text = await sent(api, f"/incidents/{uid}", act="update", **form)
@@ -218,7 +233,7 @@ async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api
         ((key,),) = await tx.rows(
             "select id from notification_channels where uid = %(u)s", u=channel
         )
-        page = Page(
+        page = Notification(
             event="incident.opened",
             status="down",
             severity="major",
@@ -228,7 +243,7 @@ async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api
             since=None,
             path=f"/incidents/{uid}",
         )
-        await page_channels(tx, row.org, row.project, uid, uid, "incident_event", [key], page)
+        await enqueue_pages(tx, row.org, row.project, uid, uid, "incident_event", [key], page)
     text = await seen(api, f"/incidents/{uid}", "editor")
     assert "Operators" in text
     assert "Webhook, hook.test" in text

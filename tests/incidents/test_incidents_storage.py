@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
 from leadline.probes.senders.webhook import secret_from
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables.tenant_deletion import lock_project
 from leadline.storage.accounts.tables.users import insert_user
 from leadline.storage.core.instant import SECOND, Instant
@@ -28,9 +28,9 @@ from leadline.storage.incidents.rows import IncidentRow, UpdateRow
 from leadline.storage.incidents.rules.incident import (
     BODY_LONGEST,
     UPDATES_MOST,
-    Impact,
-    Source,
-    Status,
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
 )
 from leadline.storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
@@ -41,15 +41,15 @@ from leadline.storage.incidents.transactions.edit_incidents import (
 )
 from leadline.storage.incidents.transactions.write_incident import (
     AlreadyOpen,
-    Entry,
+    IncidentEntry,
     Opening,
     open_incident,
     write_entry,
 )
-from leadline.storage.notifications.rules.notification import Page
+from leadline.storage.notifications.rules.notification import Notification
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
-from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
 from tests.monitors.test_secrets_while_monitors_are_saved_storage import both
 from tests.support.worlds.world import START, World, small_world
 
@@ -71,7 +71,7 @@ async def update(
     who: Principal | None = None,
 ) -> tuple[IncidentRow, UpdateRow]:
     async with world.pool.transaction("add_update") as tx:
-        given_ = None if status is None else Status(status)
+        given_ = None if status is None else IncidentStatus(status)
         return await add_update(tx, who or world.editor, incident, given_, body, public)
 
 
@@ -101,7 +101,9 @@ async def audited(world: World) -> list[tuple[str, str]]:
 async def webhook(world: World) -> None:
     async with world.pool.transaction("webhook") as tx:
         ((org,),) = await tx.rows("select uid from organizations")
-        admin = Principal(Kind.SESSION, (Membership(world.org, None, Role.ORG_ADMIN),), label="a")
+        admin = Principal(
+            CredentialKind.SESSION, (Membership(world.org, None, Role.ORG_ADMIN),), label="a"
+        )
         secret = secret_from(b"s" * 32)
         await create_webhook(
             tx, admin, org, "http://hook.test/", secret, None, world.keyring, enabled=True
@@ -179,7 +181,7 @@ def test_any_history_is_what_the_interface_says(
 async def _history(dsn: str, first: str, steps: list[Any]) -> None:
     async with small_world(dsn) as world:
         await webhook(world)
-        uid = (await create(world, status=Status(first), body="It begins.")).uid
+        uid = (await create(world, status=IncidentStatus(first), body="It begins.")).uid
         model = Model(first, updates=[(1, first, "It begins.", True)])
         written = [("incident.create", f"incident:{uid} project:{world.project_uid}")]
         for step in steps:
@@ -248,10 +250,10 @@ async def _agrees(world: World, uid: UUID, model: Model) -> None:
 
 
 async def test_a_session_opens_by_hand_and_a_token_by_the_api(world: World) -> None:
-    token = replace(world.editor, kind=Kind.TOKEN, label="ci")
+    token = replace(world.editor, kind=CredentialKind.TOKEN, label="ci")
     by_hand, by_token = await create(world), await create(world, token)
-    assert (by_hand.source, by_token.source) == (Source.MANUAL, Source.API)
-    assert (by_hand.status, by_hand.impact) == (Status.INVESTIGATING, Impact.MINOR)
+    assert (by_hand.source, by_token.source) == (IncidentSource.MANUAL, IncidentSource.API)
+    assert (by_hand.status, by_hand.impact) == (IncidentStatus.INVESTIGATING, IncidentImpact.MINOR)
     assert by_hand.started_at == by_hand.created_at == START
     _, (first,) = await read(world, by_token.uid)
     assert first.author_label == "ci"
@@ -300,7 +302,9 @@ async def test_about_a_monitor_with_a_ladder_it_is_climbed_unless_it_is_over(wor
         )
     climbing = await create(world, monitor=row.uid)
     assert climbing.escalate_at == START
-    assert (await create(world, monitor=row.uid, status=Status.RESOLVED)).escalate_at is None
+    assert (
+        await create(world, monitor=row.uid, status=IncidentStatus.RESOLVED)
+    ).escalate_at is None
     assert (await take(world, climbing.uid)).escalate_at is None
     assert (await read(world, climbing.uid))[0].escalate_at is None
     over = await create(world, monitor=row.uid)
@@ -344,7 +348,7 @@ async def test_the_first_acknowledgement_stays(world: World) -> None:
 
 
 async def test_a_resolved_one_that_nobody_took_up_takes_no_acknowledgement(world: World) -> None:
-    uid = (await create(world, status=Status.RESOLVED)).uid
+    uid = (await create(world, status=IncidentStatus.RESOLVED)).uid
     with pytest.raises(Refused, match="incident_resolved"):
         await take(world, uid)
 
@@ -370,7 +374,7 @@ async def test_whoever_waited_for_an_acknowledgement_tells_who_gave_it(world: Wo
         await acknowledge(tx, ann, uid)
 
     async def go_on(world: World, tx: Tx) -> None:
-        await add_update(tx, world.editor, uid, Status.IDENTIFIED, "It is the disk.", None)
+        await add_update(tx, world.editor, uid, IncidentStatus.IDENTIFIED, "It is the disk.", None)
 
     assert await both(world, take_up, go_on) == ["done", "done"]
     *_, last = await told(world)
@@ -464,9 +468,9 @@ def opening(world: World, **given_: Any) -> Opening:
         "project": world.project,
         "monitor": None,
         "title": "m is down",
-        "status": Status.INVESTIGATING,
-        "impact": Impact.MAJOR,
-        "source": Source.AUTO,
+        "status": IncidentStatus.INVESTIGATING,
+        "impact": IncidentImpact.MAJOR,
+        "source": IncidentSource.AUTO,
         "body": "Automatic checks fail.",
         "started_at": Instant(START - SECOND),
         "author": None,
@@ -477,7 +481,9 @@ def opening(world: World, **given_: Any) -> Opening:
 async def test_a_machine_writes_no_audit_and_has_no_name(world: World) -> None:
     async with world.pool.transaction("machine") as tx:
         row = await open_incident(tx, opening(world))
-        entry = Entry(status=Status.RESOLVED, body="Well.", public=None, author=None)
+        entry = IncidentEntry(
+            status=IncidentStatus.RESOLVED, body="Well.", public=None, author=None
+        )
         await write_entry(tx, row, entry)
     _, updates = await read(world, row.uid)
     assert [(u.author_label, u.public) for u in updates] == [("", True), ("", True)]
@@ -490,7 +496,11 @@ async def test_one_is_open_for_a_monitor_at_a_time(world: World) -> None:
         row = await open_incident(tx, opening(world, monitor=monitor))
         with pytest.raises(AlreadyOpen):
             await open_incident(tx, opening(world, monitor=monitor))
-        await write_entry(tx, row, Entry(status=Status.RESOLVED, body="", public=None, author=None))
+        await write_entry(
+            tx,
+            row,
+            IncidentEntry(status=IncidentStatus.RESOLVED, body="", public=None, author=None),
+        )
         await open_incident(tx, opening(world, monitor=monitor))
     assert await world.rows("select count(*) from incidents") == [(2,)]
 
@@ -511,7 +521,7 @@ async def test_who_was_paged_hears_that_it_is_over_and_nobody_else(world: World)
             for name in ("paged", "spared")
         ]
     incident = await create(world, title="Checkout fails")
-    page = Page(
+    page = Notification(
         event="incident.opened",
         status="down",
         severity="major",
@@ -523,7 +533,7 @@ async def test_who_was_paged_hears_that_it_is_over_and_nobody_else(world: World)
     )
     async with world.pool.transaction("page") as tx:
         uid = incident.uid
-        paged = await page_channels(
+        paged = await enqueue_pages(
             tx, world.org, world.project, uid, uid, "incident_event", [rows[0].id], page
         )
     assert paged == [rows[0].id]
@@ -556,7 +566,7 @@ async def test_an_incident_outlives_its_monitor_and_who_took_it_up(world: World)
     row, updates = await read(world, uid)
     assert (row.monitor, row.monitor_uid, row.acknowledged_by) == (None, None, None)
     assert (row.acknowledged_label, updates[0].author_label) == ("Ann", "Ann")
-    assert row.status == Status.INVESTIGATING
+    assert row.status == IncidentStatus.INVESTIGATING
     await update(world, uid, "resolved")
 
 

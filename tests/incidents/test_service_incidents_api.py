@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from leadline.storage.core.instant import MINUTE, Instant, to_text
-from leadline.storage.incidents.rules.incident import Impact, Source, Status
+from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from leadline.storage.incidents.transactions.write_incident import Opening, open_incident
 from leadline.storage.services.tables.services import select_service
 from tests.conftest import FROZEN_NOW
@@ -25,9 +25,9 @@ async def opened(api: Api, path: str, *, began: int = 0, over: int | None = None
             monitor=None,
             service=service.id,
             title="Down",
-            status=Status.INVESTIGATING if over is None else Status.RESOLVED,
-            impact=Impact.MAJOR,
-            source=Source.AUTO,
+            status=IncidentStatus.INVESTIGATING if over is None else IncidentStatus.RESOLVED,
+            impact=IncidentImpact.MAJOR,
+            source=IncidentSource.AUTO,
             body="",
             started_at=Instant(FROZEN_NOW + began * MINUTE),
             author=None,

@@ -22,7 +22,7 @@ import trio
 from leadline.storage.core.instant import MINUTE, SECOND, Instant, from_datetime
 from leadline.storage.engine.pools import open_pool
 from leadline.storage.monitors.queries.monitors import select_monitor
-from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.rules.incoming_result import IncomingResult, ResultSource
 from leadline.storage.results.transactions.record_results import record_results
 from tests.support.processes.daemon_process import LEADLINE, Daemon, daemon
 
@@ -127,13 +127,13 @@ async def _record(dsn: str, monitor: UUID, first: Instant, last: Instant, up: bo
             row = await select_monitor(tx, monitor)
             assert row is not None
             arrivals = [
-                Arrival(
+                IncomingResult(
                     org=row.org,
                     monitor=row.id,
                     shard=row.shard,
                     ts=Instant(at),
                     up=up,
-                    source=Source.BACKFILL,
+                    source=ResultSource.BACKFILL,
                     reach_us=120 * SECOND,
                 )
                 for at in range(first, last, MINUTE)

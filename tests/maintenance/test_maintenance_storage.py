@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.maintenance.queries.maintenances import select_maintenance
@@ -56,7 +56,7 @@ class Works:
         self.resumed = 0
         self.ticker = Ticker(world.pool, lambda: world.now)
         self.ticker.on_resumed = self._on_resumed
-        self.sealer = Sealer(world.pool, lambda: world.now)
+        self.sealer = MonitorSealer(world.pool, lambda: world.now)
         self.repairer = Repairer(world.pool)
 
     def _on_resumed(self) -> None:
@@ -319,8 +319,10 @@ async def test_it_is_of_monitors_of_its_own_project(works: Works) -> None:
 async def test_a_viewer_reads_and_a_stranger_sees_nothing(works: Works) -> None:
     row = await works.announce(works.world.now + HOUR, works.world.now + 2 * HOUR)
     org = works.world.org
-    viewer = Principal(Kind.SESSION, (Membership(org, None, Role.VIEWER),), label="viewer")
-    stranger = Principal(Kind.SESSION, (), label="stranger")
+    viewer = Principal(
+        CredentialKind.SESSION, (Membership(org, None, Role.VIEWER),), label="viewer"
+    )
+    stranger = Principal(CredentialKind.SESSION, (), label="stranger")
     for who, code in ((viewer, "forbidden"), (stranger, "not_found")):
         with pytest.raises(Refused) as caught:
             async with works.world.pool.transaction("end") as tx:

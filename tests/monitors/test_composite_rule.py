@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from leadline.probes.kinds.composite import MODES
 from leadline.storage.core.instant import Instant
 from leadline.storage.core.key import Key
-from leadline.storage.core.sli import Condition, Sample
-from leadline.storage.core.time_span import Span, merged
+from leadline.storage.core.sli import Sample, SliCondition
+from leadline.storage.core.time_span import TimeSpan, merged
 from leadline.storage.monitors.rules.composite import (
+    CompositeMember,
+    CompositeMode,
     Composition,
     Lines,
-    Member,
-    Mode,
-    Seals,
+    MemberWatermarks,
     composed,
     depth_through,
     height,
@@ -27,14 +27,14 @@ from leadline.storage.monitors.rules.composite import (
 )
 from leadline.storage.scheduling.rules.expected_run import least_watermark
 
-GOOD, BAD, UNKNOWN, EXCLUDED = Condition
+GOOD, BAD, UNKNOWN, EXCLUDED = SliCondition
 END = 60
-members = st.lists(st.sampled_from(Condition), min_size=1, max_size=6)
-modes = st.sampled_from(Mode)
+members = st.lists(st.sampled_from(SliCondition), min_size=1, max_size=6)
+modes = st.sampled_from(CompositeMode)
 
 
-def span(from_: int, until: int) -> Span:
-    return Span(Instant(from_), Instant(until))
+def span(from_: int, until: int) -> TimeSpan:
+    return TimeSpan(Instant(from_), Instant(until))
 
 
 def is_up(mode: str, quorum: int, ups: Sequence[bool]) -> bool:
@@ -46,7 +46,7 @@ def is_up(mode: str, quorum: int, ups: Sequence[bool]) -> bool:
     return sum(ups) >= min(quorum, len(ups))
 
 
-def by_trying(mode: str, quorum: int, found: Sequence[Condition]) -> Condition:
+def by_trying(mode: str, quorum: int, found: Sequence[SliCondition]) -> SliCondition:
     """Every way in which the unknown ones may be."""
     counting = [c for c in found if c is not EXCLUDED]
     if not counting:
@@ -60,18 +60,20 @@ def by_trying(mode: str, quorum: int, found: Sequence[Condition]) -> Condition:
 
 @given(modes, st.integers(1, 7), members)
 def test_unknown_members_are_tried_both_ways_and_one_answer_is_the_answer(
-    mode: Mode, quorum: int, found: list[Condition]
+    mode: CompositeMode, quorum: int, found: list[SliCondition]
 ) -> None:
     assert verdict(mode, quorum, found) is by_trying(mode.value, quorum, found)
 
 
 @given(modes, st.integers(1, 7), members)
-def test_who_is_in_maintenance_has_left(mode: Mode, quorum: int, found: list[Condition]) -> None:
+def test_who_is_in_maintenance_has_left(
+    mode: CompositeMode, quorum: int, found: list[SliCondition]
+) -> None:
     assert verdict(mode, quorum, [*found, EXCLUDED]) is verdict(mode, quorum, found)
 
 
 def test_the_form_offers_the_modes_that_there_are() -> None:
-    assert list(MODES) == list(Mode)
+    assert list(MODES) == list(CompositeMode)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,9 @@ def test_the_form_offers_the_modes_that_there_are() -> None:
     ],
 )
 def test_what_a_person_would_expect(
-    mode: str, quorum: int, found: list[Condition], said: Condition
+    mode: str, quorum: int, found: list[SliCondition], said: SliCondition
 ) -> None:
-    assert verdict(Mode(mode), quorum, found) is said
+    assert verdict(CompositeMode(mode), quorum, found) is said
 
 
 # -- over time ---------------------------------------------------------------------------------
@@ -103,10 +105,10 @@ class Part:
 
     begun: int
     samples: list[Sample] = field(default_factory=list)
-    maintenance: list[Span] = field(default_factory=list)
-    pauses: list[Span] = field(default_factory=list)
+    maintenance: list[TimeSpan] = field(default_factory=list)
+    pauses: list[TimeSpan] = field(default_factory=list)
     # (from, mode, quorum, children): each governs until the next.
-    terms: list[tuple[int, Mode, int, list[int]]] = field(default_factory=list)
+    terms: list[tuple[int, CompositeMode, int, list[int]]] = field(default_factory=list)
 
 
 span_sets = st.lists(
@@ -143,7 +145,7 @@ def histories(draw: st.DrawFn) -> list[Part]:
     return parts
 
 
-def paint(parts: list[Part], at: int, instant: int) -> Condition:
+def paint(parts: list[Part], at: int, instant: int) -> SliCondition:
     """What a monitor is at an instant, read off the text."""
     part = parts[at]
     if instant < part.begun:
@@ -177,9 +179,9 @@ def compositions_of(part: Part) -> list[Composition]:
     ]
 
 
-def known(parts: list[Part]) -> dict[Key, Member]:
+def known(parts: list[Part]) -> dict[Key, CompositeMember]:
     return {
-        (1, n): Member(
+        (1, n): CompositeMember(
             Instant(part.begun),
             part.samples,
             part.maintenance,
@@ -204,7 +206,7 @@ def test_the_line_of_every_monitor_is_what_it_was_at_every_instant(
 
 
 def test_of_what_nothing_is_known_every_instant_is_unknown() -> None:
-    line = composed(Mode.ANY, 0, [Lines({}).of((1, 1), span(0, 9))])
+    line = composed(CompositeMode.ANY, 0, [Lines({}).of((1, 1), span(0, 9))])
     assert line == [(span(0, 9), UNKNOWN)]
 
 
@@ -230,7 +232,7 @@ def test_a_composite_is_sealed_as_far_as_what_governed_each_instant(
     marks = {(1, n): None if m is None else Instant(m) for n, m in enumerate(given_marks)}
     compositions = {(1, n): compositions_of(p) for n, p in enumerate(parts) if p.terms}
     for n in range(len(parts)):
-        found = Seals(compositions, marks).of((1, n), span(-20, END))
+        found = MemberWatermarks(compositions, marks).of((1, n), span(-20, END))
         open_ = (t for t in range(-20, END) if not sealed(parts, marks, n, t))
         assert found == next(open_, END)
 
@@ -240,15 +242,17 @@ def test_of_an_unchanging_composite_the_watermark_is_the_least_of_its_children(
     given_marks: list[int],
 ) -> None:
     marks: dict[Key, Instant | None] = {(1, n): Instant(m) for n, m in enumerate(given_marks)}
-    whole = {(1, 9): [Composition(Instant(0), Instant(10**9), Mode.ALL, 0, tuple(marks))]}
-    assert Seals(whole, marks).of((1, 9), span(0, 10**9)) == least_watermark(marks.values())
+    whole = {(1, 9): [Composition(Instant(0), Instant(10**9), CompositeMode.ALL, 0, tuple(marks))]}
+    assert MemberWatermarks(whole, marks).of((1, 9), span(0, 10**9)) == least_watermark(
+        marks.values()
+    )
 
 
 def test_a_member_that_is_added_does_not_move_the_watermark_back() -> None:
-    before = Composition(Instant(0), Instant(40), Mode.ALL, 0, ((1, 1),))
-    after = Composition(Instant(40), Instant(10**9), Mode.ALL, 0, ((1, 1), (1, 2)))
+    before = Composition(Instant(0), Instant(40), CompositeMode.ALL, 0, ((1, 1),))
+    after = Composition(Instant(40), Instant(10**9), CompositeMode.ALL, 0, ((1, 1), (1, 2)))
     marks = {(1, 1): Instant(50), (1, 2): Instant(7)}
-    assert Seals({(1, 9): [before, after]}, marks).of((1, 9), span(0, 10**9)) == 40
+    assert MemberWatermarks({(1, 9): [before, after]}, marks).of((1, 9), span(0, 10**9)) == 40
 
 
 # -- what may be made of what ------------------------------------------------------------------

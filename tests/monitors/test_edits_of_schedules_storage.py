@@ -10,7 +10,7 @@ from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.scheduling.queries import shards
-from leadline.storage.scheduling.rules.run_schedule import Term, windows
+from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm, windows
 from leadline.storage.scheduling.tables import shards as schedules
 from tests.support.worlds.world import REGIONS, START, World
 
@@ -20,7 +20,7 @@ async def edit(world: World, row: MonitorRow, **given: Any) -> None:
         await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
 
 
-async def terms_of(world: World, row: MonitorRow) -> list[Term]:
+async def terms_of(world: World, row: MonitorRow) -> list[ScheduleTerm]:
     async with world.pool.transaction("terms", read_only=True) as tx:
         return (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
 

@@ -6,17 +6,22 @@ from typing import Any
 import pytest
 
 from leadline.storage.core.naming import text_rule_broken
-from leadline.storage.monitors.rules.monitor import Draft, MonitorType, faults, manner_of
-from leadline.storage.scheduling.rules.run_schedule import Manner
+from leadline.storage.monitors.rules.monitor import (
+    MonitorDraftFields,
+    MonitorType,
+    faults,
+    manner_of,
+)
+from leadline.storage.scheduling.rules.run_schedule import ResultMode
 
-GOOD = Draft(name="API", type=MonitorType.HTTP, target="https://api.example.com/")
+GOOD = MonitorDraftFields(name="API", type=MonitorType.HTTP, target="https://api.example.com/")
 
 
-def changed(**changes: Any) -> Draft:
+def changed(**changes: Any) -> MonitorDraftFields:
     return replace(GOOD, **changes)
 
 
-def fields(draft: Draft) -> list[str]:
+def fields(draft: MonitorDraftFields) -> list[str]:
     return [fault.field for fault in faults(draft)]
 
 
@@ -97,6 +102,6 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_each_type_has_its_manner() -> None:
     manners = {kind: manner_of(kind) for kind in MonitorType}
-    assert manners.pop(MonitorType.PUSH) is Manner.PUSH
-    assert manners.pop(MonitorType.COMPOSITE) is Manner.COMPOSITE
-    assert set(manners.values()) == {Manner.PROBE}
+    assert manners.pop(MonitorType.PUSH) is ResultMode.PUSH
+    assert manners.pop(MonitorType.COMPOSITE) is ResultMode.COMPOSITE
+    assert set(manners.values()) == {ResultMode.PROBE}

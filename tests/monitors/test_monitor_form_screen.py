@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.monitors.form.form_fields import Row, sections
+from leadline.http.monitors.form.form_fields import FormField, sections
 from leadline.http.monitors.form.form_parser import fresh, kinds, of_row, read, stored_secrets
 from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
 from leadline.probes.check.registry import FILES, spec_of
@@ -94,14 +94,14 @@ ROW = MonitorRow(
 )
 
 
-def shown(spec: Spec, typed: dict[str, list[str]], **errors: str) -> dict[str, Row]:
+def shown(spec: Spec, typed: dict[str, list[str]], **errors: str) -> dict[str, FormField]:
     found = sections(
         spec, typed, errors, regions=["core", "eu"], others=[(OTHER, "Other")], stored=frozenset()
     )
     return {row.name: row for section in found for row in section.rows}
 
 
-def sent(rows: dict[str, Row]) -> dict[str, list[str]]:
+def sent(rows: dict[str, FormField]) -> dict[str, list[str]]:
     """What a browser sends of the rows."""
     found: dict[str, list[str]] = {}
     for name, row in rows.items():

@@ -20,7 +20,7 @@ from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.check.target import BadTarget
 from leadline.storage.core.instant import HOUR, SECOND, Instant
 from leadline.storage.results.queries.results import HeartbeatRow
-from leadline.storage.scheduling.rules.run_schedule import Term, anchor_for, windows
+from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm, anchor_for, windows
 
 from .test_monitor_form_screen import ROW
 
@@ -45,7 +45,7 @@ def test_every_run_that_was_due_lies_at_the_start_of_a_slot_and_no_slot_is_left_
     assert axis.many <= SLOTS_MOST
     assert axis.start(axis.many - 1) <= now < axis.until
     interval_us = interval * SECOND
-    term = Term(Instant(0), anchor_for(monitor.uid, interval_us, now), interval_us, SECOND)
+    term = ScheduleTerm(Instant(0), anchor_for(monitor.uid, interval_us, now), interval_us, SECOND)
     together = axis.step_us // interval_us
     dues = [w.due for w in windows([term], Instant(axis.from_at - 1), Instant(axis.until - 1))]
     assert len(dues) == axis.many * together

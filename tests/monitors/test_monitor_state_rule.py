@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rules.monitor_state import (
     NOTHING_YET,
-    State,
-    Status,
+    MonitorState,
+    MonitorStatus,
     fold,
     fold_all,
     hold_until,
@@ -44,7 +44,9 @@ def test_the_state_is_what_the_whole_history_says(results: list[bool], threshold
         NOTHING_YET, ((Instant(NOW + i), up) for i, up in enumerate(results)), threshold
     )
     status, failures, since = read_from_the_start(results, threshold)
-    assert state == State(Status(status), failures, None if since is None else Instant(NOW + since))
+    assert state == MonitorState(
+        MonitorStatus(status), failures, None if since is None else Instant(NOW + since)
+    )
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 6), st.booleans())
@@ -54,7 +56,7 @@ def test_a_state_that_goes_on_as_it_was_is_the_same_object(
     state = fold_all(
         NOTHING_YET, ((Instant(NOW + i), up) for i, up in enumerate(results)), threshold
     )
-    steady = state.status == (Status.UP if up else Status.DOWN) and (
+    steady = state.status == (MonitorStatus.UP if up else MonitorStatus.DOWN) and (
         state.failures == (0 if up else threshold)
     )
     assert (fold(state, up, Instant(NOW + 99), threshold) is state) == steady
@@ -62,17 +64,17 @@ def test_a_state_that_goes_on_as_it_was_is_the_same_object(
 
 def test_failures_below_the_threshold_say_neither_up_nor_down() -> None:
     state = fold(NOTHING_YET, False, NOW, 3)
-    assert state == State(Status.PENDING, 1, None)
+    assert state == MonitorState(MonitorStatus.PENDING, 1, None)
 
 
 def test_an_edit_of_the_threshold_waits_for_the_next_result() -> None:
     failing = fold_all(NOTHING_YET, [(NOW, True), (NOW, False), (NOW, False)], 3)
-    assert failing == State(Status.UP, 2, NOW)
-    assert fold(failing, False, Instant(NOW + 1), 2).status is Status.DOWN
-    assert fold(failing, False, Instant(NOW + 1), 5) == State(Status.UP, 3, NOW)
-    down = State(Status.DOWN, 3, NOW)
-    assert fold(down, False, Instant(NOW + 1), 10).status is Status.DOWN
-    assert fold(down, True, Instant(NOW + 1), 10).status is Status.UP
+    assert failing == MonitorState(MonitorStatus.UP, 2, NOW)
+    assert fold(failing, False, Instant(NOW + 1), 2).status is MonitorStatus.DOWN
+    assert fold(failing, False, Instant(NOW + 1), 5) == MonitorState(MonitorStatus.UP, 3, NOW)
+    down = MonitorState(MonitorStatus.DOWN, 3, NOW)
+    assert fold(down, False, Instant(NOW + 1), 10).status is MonitorStatus.DOWN
+    assert fold(down, True, Instant(NOW + 1), 10).status is MonitorStatus.UP
 
 
 def test_only_what_is_newer_than_all_that_is_stored_moves_the_state() -> None:
@@ -89,7 +91,7 @@ def test_a_result_holds_three_intervals_but_at_least_a_minute_and_a_half() -> No
 
 
 def test_where_no_result_holds_the_status_is_pending() -> None:
-    down = State(Status.DOWN, 1, NOW)
-    assert status_at(down, Instant(NOW + 10), Instant(NOW + 9)) is Status.DOWN
-    assert status_at(down, Instant(NOW + 10), Instant(NOW + 10)) is Status.PENDING
-    assert status_at(down, None, NOW) is Status.PENDING
+    down = MonitorState(MonitorStatus.DOWN, 1, NOW)
+    assert status_at(down, Instant(NOW + 10), Instant(NOW + 9)) is MonitorStatus.DOWN
+    assert status_at(down, Instant(NOW + 10), Instant(NOW + 10)) is MonitorStatus.PENDING
+    assert status_at(down, None, NOW) is MonitorStatus.PENDING

@@ -7,7 +7,7 @@ import pytest
 
 from leadline.http.wire.cursor import write_cursor
 from leadline.storage.core.instant import LATEST, MINUTE, Instant, to_text
-from leadline.storage.results.rules.incoming_result import Arrival
+from leadline.storage.results.rules.incoming_result import IncomingResult
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
@@ -180,7 +180,7 @@ async def _record(api: Api, made: dict[str, Any], count: int) -> None:
     for n in range(count):
         due = Instant(FROZEN_NOW - (n + 1) * MINUTE)
         await api.context.recorder.record(
-            Arrival(
+            IncomingResult(
                 org=org,
                 monitor=monitor,
                 shard=shard,

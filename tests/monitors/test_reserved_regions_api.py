@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.options import Options
+from leadline.http.wire.options import HttpOptions
 from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
 
-OPTIONS = Options(
+OPTIONS = HttpOptions(
     regions=frozenset({"core", "attic", "cellar"}),
     reserved={"attic": frozenset({"acme"}), "cellar": frozenset({"other"})},
 )

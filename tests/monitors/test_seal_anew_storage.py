@@ -3,11 +3,11 @@
 import pytest
 
 from leadline.storage.core.refusal import Refused
-from leadline.storage.engine.keyring import CannotOpen, Keyring, Place
+from leadline.storage.engine.keyring import CannotOpen, CipherContext, Keyring
 from leadline.storage.monitors.tables.encrypted_columns import SEALED_COLUMNS
 from leadline.storage.monitors.transactions import rotate_encryption as module
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
-from leadline.storage.monitors.transactions.rotate_encryption import Position, seal_anew
+from leadline.storage.monitors.transactions.rotate_encryption import Position, reencrypt_all
 from tests.support.worlds.world import World
 
 NEW = b"n" * 32
@@ -22,23 +22,23 @@ async def fill(world: World, keyring: Keyring, count: int, first: int = 0) -> No
             )
 
 
-async def walk(world: World, keyring: Keyring) -> tuple[int, list[Place]]:
-    resealed, unopened = 0, list[Place]()
+async def walk(world: World, keyring: Keyring) -> tuple[int, list[CipherContext]]:
+    resealed, unopened = 0, list[CipherContext]()
     position: Position | None = Position()
     while position is not None:
-        async with world.pool.transaction("seal_anew") as tx:
-            done = await seal_anew(tx, keyring, position)
+        async with world.pool.transaction("reencrypt_all") as tx:
+            done = await reencrypt_all(tx, keyring, position)
         resealed += done.resealed
         unopened += done.unopened
         position = done.goes_on
     return resealed, unopened
 
 
-async def sealed(world: World) -> list[tuple[Place, bytes]]:
+async def sealed(world: World) -> list[tuple[CipherContext, bytes]]:
     found = []
     for table, name in SEALED_COLUMNS:
         rows = await world.rows(f"select uid, {name} from {table} where {name} is not null")
-        found += [(Place(table, name, uid), bytes(value)) for uid, value in rows]
+        found += [(CipherContext(table, name, uid), bytes(value)) for uid, value in rows]
     return found
 
 
@@ -79,8 +79,8 @@ async def test_without_a_current_key_nothing_is_touched(world: World) -> None:
 
 
 async def walk_columns(world: World, keyring: Keyring) -> None:
-    async with world.pool.transaction("seal_anew") as tx:
-        await seal_anew(tx, keyring, Position(column=2))
+    async with world.pool.transaction("reencrypt_all") as tx:
+        await reencrypt_all(tx, keyring, Position(column=2))
 
 
 async def test_every_sealed_column_of_the_tables_is_known(world: World) -> None:

@@ -8,15 +8,15 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.check_cache import OVERLAP_US, Catalogue
+from leadline.daemon.loops.check_cache import OVERLAP_US, CheckCache
 from leadline.probes.check.check import Check
-from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason
-from leadline.probes.net.egress import Reach
+from leadline.probes.check.result import Phases, Result, RunOutcome, UnknownReason
+from leadline.probes.net.egress import Egress
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.monitors.queries.monitors import select_standings, still_troubled
 from leadline.storage.monitors.queries.probe_errors import select_troubles
-from leadline.storage.monitors.rows import MonitorRow, Trouble
+from leadline.storage.monitors.rows import MonitorRow, ProbeErrorReason
 from leadline.storage.monitors.tables.probe_errors import note_troubles
 from leadline.storage.monitors.transactions.edit_secrets import create_secret, edit_secret
 from leadline.storage.monitors.transactions.run_now import run_now
@@ -32,11 +32,11 @@ async def redis_with(world: World, name: str, value: str) -> MonitorRow:
     )
 
 
-def catalogue_of(world: World, keyring: Keyring | None = None) -> Catalogue:
-    return Catalogue(world.pool, keyring or world.keyring, lambda: world.now)
+def catalogue_of(world: World, keyring: Keyring | None = None) -> CheckCache:
+    return CheckCache(world.pool, keyring or world.keyring, lambda: world.now)
 
 
-async def secrets_in(catalogue: Catalogue, row: MonitorRow) -> Any:
+async def secrets_in(catalogue: CheckCache, row: MonitorRow) -> Any:
     check = (await catalogue.find([(row.org, row.id)]))[row.org, row.id].check
     return None if check is None else dict(check.secrets)
 
@@ -104,13 +104,13 @@ async def shown_trouble(world: World, row: MonitorRow) -> str | None:
     return trouble.reason if trouble is not None else None
 
 
-async def needing_its_secret(check: Check, _reach: Reach, clock: Callable[[], Instant]) -> Result:
+async def needing_its_secret(check: Check, _reach: Egress, clock: Callable[[], Instant]) -> Result:
     """A run whose probe misses what is not there."""
     await trio.lowlevel.checkpoint()
     if check.secrets:
-        return Result(clock(), Outcome.UP, 1, None, "", Phases())
+        return Result(clock(), RunOutcome.UP, 1, None, "", Phases())
     reason = UnknownReason.MISSING_REFERENCE
-    return Result(clock(), Outcome.UNKNOWN, 1, None, "", Phases(), unknown_reason=reason)
+    return Result(clock(), RunOutcome.UNKNOWN, 1, None, "", Phases(), unknown_reason=reason)
 
 
 async def run_a_window(world: World) -> None:
@@ -156,10 +156,10 @@ async def test_a_repetition_is_written_once_a_minute(world: World) -> None:
     for seconds in (0, 20, 59, 61, 100):
         at = Instant(world.now + seconds * SECOND)
         async with world.pool.transaction("note") as tx:
-            await note_troubles(tx, {key: (Trouble.DECRYPT_FAILED, at)})
+            await note_troubles(tx, {key: (ProbeErrorReason.DECRYPT_FAILED, at)})
         written.append((await world.rows("select at from probe_troubles"))[0][0])
     assert written[0] == written[1] == written[2] != written[3] == written[4]
     async with world.pool.transaction("note") as tx:
-        other = {(9, 9): (Trouble.DECRYPT_FAILED, world.now)}
-        await note_troubles(tx, {key: (Trouble.MISSING_REFERENCE, world.now), **other})
+        other = {(9, 9): (ProbeErrorReason.DECRYPT_FAILED, world.now)}
+        await note_troubles(tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now), **other})
     assert await world.rows("select reason from probe_troubles") == [("missing_reference",)]

@@ -10,7 +10,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.check_test_worker import Trials
+from leadline.daemon.loops.check_test_worker import CheckTestWorker
 from leadline.http.monitors.routes import check_test as trial
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.scheduling.tables import presences
@@ -40,9 +40,9 @@ async def _hold(stream: trio.SocketStream) -> None:
     await stream.receive_some()
 
 
-def worker_of(api: Api, **changes: Any) -> Trials:
+def worker_of(api: Api, **changes: Any) -> CheckTestWorker:
     context = api.context
-    worker = Trials(
+    worker = CheckTestWorker(
         api.pool,
         uuid7(),
         ("eu",),
@@ -55,7 +55,7 @@ def worker_of(api: Api, **changes: Any) -> Trials:
 
 
 @asynccontextmanager
-async def working(api: Api, worker: Trials) -> AsyncIterator[list[str]]:
+async def working(api: Api, worker: CheckTestWorker) -> AsyncIterator[list[str]]:
     """A worker of the region is there and tries what waits; the rows as it found them."""
     async with api.pool.transaction("present") as tx:
         await presences.begin_presence(

@@ -5,7 +5,7 @@ import pytest
 
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
-from leadline.storage.monitors.rows import Trouble
+from leadline.storage.monitors.rows import ProbeErrorReason
 from leadline.storage.monitors.tables.probe_errors import note_troubles
 from leadline.storage.results.transactions.record_results import record_results
 from tests.monitors.test_secrets_reach_probes_loop import redis_with, shown_trouble
@@ -20,7 +20,7 @@ async def test_what_comes_back_after_a_result_is_told_at_once(world: World) -> N
 
     async def note() -> None:
         async with world.pool.transaction("note") as tx:
-            await note_troubles(tx, {key: (Trouble.MISSING_REFERENCE, world.now)})
+            await note_troubles(tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now)})
 
     await note()
     world.now = Instant(began + 10 * SECOND)

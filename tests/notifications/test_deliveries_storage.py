@@ -12,18 +12,18 @@ from leadline.storage.notifications.rules.delivery_retry import (
     LEASE_US,
     ROOMS,
     SLOW_AFTER_US,
-    Holding,
-    Outcome,
-    Status,
+    DeliveryOutcome,
+    DeliveryStatus,
+    InFlight,
     rooms_beside,
 )
 from leadline.storage.notifications.rules.notification import Topic
 from leadline.storage.notifications.tables import dead_letters
 from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
-from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
 from leadline.storage.notifications.transactions.lease_deliveries import (
-    Claim,
-    Delivery,
+    LeasedDeliveries,
+    LeasedDelivery,
     lease_deliveries,
 )
 from leadline.storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
@@ -31,21 +31,21 @@ from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.telling_world import Telling, a_page
 from tests.support.worlds.world import START, World
 
-FAILED = Outcome("http_status 503")
-DELIVERED = Outcome()
+FAILED = DeliveryOutcome("http_status 503")
+DELIVERED = DeliveryOutcome()
 MOST = 3
 
 
-async def leased(world: World, held: Sequence[Holding] = ()) -> Sequence[Delivery]:
+async def leased(world: World, held: Sequence[InFlight] = ()) -> Sequence[LeasedDelivery]:
     return (await claimed(world, held)).deliveries
 
 
-async def claimed(world: World, held: Sequence[Holding] = ()) -> Claim:
+async def claimed(world: World, held: Sequence[InFlight] = ()) -> LeasedDeliveries:
     async with world.pool.transaction("lease_deliveries") as tx:
         return await lease_deliveries(tx, rooms_beside(held), MOST)
 
 
-async def settled(world: World, *ended: tuple[Delivery, Outcome]) -> Settled:
+async def settled(world: World, *ended: tuple[LeasedDelivery, DeliveryOutcome]) -> Settled:
     async with world.pool.transaction("settle_deliveries") as tx:
         return await settle_deliveries(tx, ended, MOST, lambda: 0.5)
 
@@ -70,9 +70,9 @@ async def test_what_is_leased_is_nobody_elses_until_the_lease_ends(world: World)
     assert again.event.attempts == 2
     assert again.lease != mine.lease
     # Who had it before changes nothing any more.
-    assert await settled(world, (mine, Outcome())) == Settled()
-    assert (await settled(world, (again, Outcome()))).became == {
-        (again.event.org, again.event.id): Status.DELIVERED
+    assert await settled(world, (mine, DeliveryOutcome())) == Settled()
+    assert (await settled(world, (again, DeliveryOutcome()))).became == {
+        (again.event.org, again.event.id): DeliveryStatus.DELIVERED
     }
 
 
@@ -85,14 +85,14 @@ async def test_a_stream_goes_one_by_one_and_streams_go_side_by_side(world: World
     first = await leased(world)
     assert [d.event.id for d in first] == [1, 4]
     assert not await leased(world)
-    await settled(world, *((d, Outcome()) for d in first))
+    await settled(world, *((d, DeliveryOutcome()) for d in first))
     (second,) = await leased(world)
     assert second.event.id == 2
     await settled(world, (second, FAILED))
     world.now = Instant(world.now + 10 * SECOND)
     (again,) = await leased(world)
     assert again.event.id == 2
-    await settled(world, (again, Outcome()))
+    await settled(world, (again, DeliveryOutcome()))
     (third,) = await leased(world)
     assert third.event.id == 3
 
@@ -118,12 +118,12 @@ async def test_a_dead_event_blocks_what_follows_it_and_nothing_else(world: World
 async def outage_told(world: World, channel: int, monitor: UUID, outage: UUID) -> None:
     """Of a monitor without an incident: each outage is a conversation of its own."""
     async with world.pool.transaction("page") as tx:
-        await page_channels(
+        await enqueue_pages(
             tx, world.org, world.project, monitor, outage, Topic.MONITOR, [channel], a_page()
         )
 
 
-async def died(world: World, one: Delivery) -> None:
+async def died(world: World, one: LeasedDelivery) -> None:
     """By failing so often, or by never being heard of."""
     async with world.pool.transaction("wear") as tx:
         await tx.execute("update outbox set attempts = 99 where id = %(id)s", id=one.event.id)
@@ -145,7 +145,7 @@ async def test_a_dead_page_of_one_outage_keeps_nothing_of_the_next_back(world: W
     for expected in (3, 4):
         (one,) = await leased(world)
         assert one.event.id == expected
-        await settled(world, (one, Outcome()))
+        await settled(world, (one, DeliveryOutcome()))
     assert not await leased(world)
     async with world.pool.transaction("replay") as tx:
         found = await dead_letters.select_dead_after(tx, 0)
@@ -153,7 +153,7 @@ async def test_a_dead_page_of_one_outage_keeps_nothing_of_the_next_back(world: W
     for expected in (1, 2, 5):
         (one,) = await leased(world)
         assert one.event.id == expected
-        await settled(world, (one, Outcome()))
+        await settled(world, (one, DeliveryOutcome()))
     assert await statuses(tell) == ["delivered"] * 5
 
 
@@ -228,7 +228,7 @@ async def test_no_more_than_the_bounds_are_held_and_pages_come_first(world: Worl
     async with world.pool.transaction("quiet") as tx:
         await tx.execute("update notification_channels set enabled = false")
     assert len(await leased(world)) == 30
-    page, hook = (Holding(is_page, False, False) for is_page in (True, False))
+    page, hook = (InFlight(is_page, False, False) for is_page in (True, False))
     assert len(await leased(world, [page] * 7 + [hook] * 28)) == 2
     assert not await leased(world, [page] * 50)
 
@@ -243,8 +243,8 @@ async def test_who_does_not_answer_gets_nothing_more_until_it_does(world: World)
         await tell.told(uuid4(), 1)
         found = await leased(world)
         assert len(found) == count
-        await settled(world, *((d, Outcome()) for d in found))
-    await settled(world, (one, Outcome()))
+        await settled(world, *((d, DeliveryOutcome()) for d in found))
+    await settled(world, (one, DeliveryOutcome()))
     assert len(await leased(world)) == 1
 
 
@@ -261,7 +261,7 @@ async def test_those_who_fail_hide_nobody_who_is_well(world: World) -> None:
     await tell.paged(uuid4(), "down", well.id)
     await tell.webhook()
     await tell.told(uuid4(), 1)
-    beside = [Holding(is_page=True, is_failing=True, is_slow=True)] * 48
+    beside = [InFlight(is_page=True, is_failing=True, is_slow=True)] * 48
     found = await leased(world, beside)
     assert [d.is_failing for d in found] == [True, True, False, False]
     assert [d.is_page for d in found] == [True, True, True, False]
@@ -287,7 +287,7 @@ async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World)
     assert await world.rows(standing) == [(2, world.now + 5_000_000)]
     world.now = Instant(world.now + 5_000_000)
     (only,) = await leased(world)
-    await settled(world, (only, Outcome()))
+    await settled(world, (only, DeliveryOutcome()))
     assert await world.rows(standing) == [(0, None)]
     assert len(await leased(world)) == 5
 
@@ -298,7 +298,7 @@ async def test_what_a_destination_asks_for_is_waited_for(world: World) -> None:
     await tell.told(uuid4(), 1)
     await tell.told(uuid4(), 1)
     first = await leased(world)
-    slow = Outcome("http_status 429", retry_after_us=600 * SECOND)
+    slow = DeliveryOutcome("http_status 429", retry_after_us=600 * SECOND)
     await settled(world, *((d, slow) for d in first))
     world.now = Instant(world.now + 600 * SECOND - 1)
     assert not await leased(world)
@@ -312,7 +312,9 @@ async def test_our_own_fault_makes_no_destination_rest(world: World) -> None:
     await tell.told(uuid4(), 1)
     await tell.told(uuid4(), 1)
     first, second = await leased(world)
-    await settled(world, (first, Outcome("bad_payload", is_ours=True)), (second, Outcome()))
+    await settled(
+        world, (first, DeliveryOutcome("bad_payload", is_ours=True)), (second, DeliveryOutcome())
+    )
     assert await world.rows("select failures from destinations") == [(0,)]
     assert [e.last_error for e in await tell.events()] == ["bad_payload", ""]
 
@@ -338,7 +340,7 @@ async def test_the_first_thread_of_a_conversation_is_the_one_that_is_kept(world:
     for name in ("first", "second", ""):
         (one,) = await leased(world)
         threads.append(one.event.thread)
-        await settled(world, (one, Outcome(thread=name)))
+        await settled(world, (one, DeliveryOutcome(thread=name)))
     assert threads == ["", "first", "first"]
 
 
@@ -355,13 +357,13 @@ async def test_who_settles_while_a_follower_is_written_sees_it(world: World) -> 
         tried: list[Settled] = []
 
         async def settle() -> None:
-            tried.append(await settled(world, (one, Outcome())))
+            tried.append(await settled(world, (one, DeliveryOutcome())))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(settle)
     assert tried == [Settled(busy={(one.event.org, one.event.id)})]
     assert [e.ready for e in await tell.events()] == [True, False]
-    await settled(world, (one, Outcome()))
+    await settled(world, (one, DeliveryOutcome()))
     assert [e.ready for e in await tell.events()] == [True, True]
 
 
@@ -412,12 +414,12 @@ async def test_a_webhook_that_is_deleted_while_its_events_are_settled_waits(worl
     async with _settling(world, one) as nursery:
         nursery.start_soon(delete)
     assert not await tell.events()
-    assert await settled(world, (one, Outcome())) == Settled()
+    assert await settled(world, (one, DeliveryOutcome())) == Settled()
 
 
 @asynccontextmanager
 async def _settling(
-    world: World, one: Delivery, outcome: Outcome = DELIVERED
+    world: World, one: LeasedDelivery, outcome: DeliveryOutcome = DELIVERED
 ) -> AsyncIterator[trio.Nursery]:
     """Begins what is started once the settlement is written, and commits when that waits."""
     written = trio.Event()
@@ -451,10 +453,10 @@ async def test_tellers_settlers_and_leasers_of_the_same_streams_never_deadlock(
     done: set[tuple[int, int]] = set()
 
     async def leaser() -> None:
-        busy: list[tuple[Delivery, Outcome]] = []
+        busy: list[tuple[LeasedDelivery, DeliveryOutcome]] = []
         while len(done) < 3 * 12 * 6:
             claim = await leased(world)
-            ended = [*busy, *((one, Outcome()) for one in claim)]
+            ended = [*busy, *((one, DeliveryOutcome()) for one in claim)]
             found = await settled(world, *ended) if ended else Settled()
             done.update(found.became)
             busy = [(d, o) for d, o in ended if (d.event.org, d.event.id) in found.busy]
@@ -478,7 +480,7 @@ async def test_the_bound_of_a_destination_holds_while_another_leases(world: Worl
     await tell.webhook()
     for _ in range(9):
         await tell.told(uuid4(), 1)
-    found: list[Sequence[Delivery]] = []
+    found: list[Sequence[LeasedDelivery]] = []
 
     async def lease(tx: Tx) -> None:
         found.append((await lease_deliveries(tx, ROOMS, MOST)).deliveries)

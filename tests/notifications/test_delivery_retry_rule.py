@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.notifications.rules.delivery_retry import (
-    Demand,
-    Holding,
-    Outcome,
-    Standing,
-    Status,
+    DeliveryOutcome,
+    DeliveryStatus,
+    DestinationDemand,
+    DestinationState,
+    InFlight,
     allot,
     backoff_us,
     is_lost,
@@ -22,7 +22,7 @@ from leadline.storage.notifications.rules.delivery_retry import (
 
 NOW = Instant(1_767_571_200_000_000)
 CHANCES = st.floats(0, 1, exclude_max=True)
-FAILED = Outcome("http_status 503")
+FAILED = DeliveryOutcome("http_status 503")
 
 
 def longest(failures: int, cap: int) -> int:
@@ -38,7 +38,7 @@ def test_a_failed_delivery_waits_a_random_part_of_what_doubles(
     attempts: int, chance: float
 ) -> None:
     found = verdict(FAILED, attempts, 100, NOW, chance)
-    assert found.status is Status.PENDING
+    assert found.status is DeliveryStatus.PENDING
     assert found.due == NOW + int(longest(attempts, HOUR) * chance)
 
 
@@ -49,7 +49,7 @@ def test_the_first_waits_are_those_of_the_specification() -> None:
 
 @given(st.integers(1, 30), CHANCES, st.integers(0, 3600))
 def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, asked: int) -> None:
-    outcome = Outcome("http_status 429", retry_after_us=asked * SECOND)
+    outcome = DeliveryOutcome("http_status 429", retry_after_us=asked * SECOND)
     found = verdict(outcome, attempts, 100, NOW, chance)
     assert found.due >= NOW + asked * SECOND
     assert found.due == max(NOW + asked * SECOND, verdict(FAILED, attempts, 100, NOW, chance).due)
@@ -59,9 +59,11 @@ def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, as
 def test_the_last_attempt_ends_it_and_no_earlier_one(
     attempts: int, most: int, chance: float
 ) -> None:
-    is_dead = verdict(FAILED, attempts, most, NOW, chance).status is Status.DEAD
+    is_dead = verdict(FAILED, attempts, most, NOW, chance).status is DeliveryStatus.DEAD
     assert is_dead == (attempts >= most)
-    assert verdict(Outcome(), attempts, most, NOW, chance).status is Status.DELIVERED
+    assert (
+        verdict(DeliveryOutcome(), attempts, most, NOW, chance).status is DeliveryStatus.DELIVERED
+    )
 
 
 def test_only_a_last_attempt_of_which_nothing_was_heard_is_lost() -> None:
@@ -73,7 +75,10 @@ def test_only_a_last_attempt_of_which_nothing_was_heard_is_lost() -> None:
 @given(
     st.lists(
         st.lists(
-            st.sampled_from([Outcome(), FAILED, Outcome("bad_payload", is_ours=True)]), max_size=4
+            st.sampled_from(
+                [DeliveryOutcome(), FAILED, DeliveryOutcome("bad_payload", is_ours=True)]
+            ),
+            max_size=4,
         ),
         max_size=12,
     ),
@@ -81,13 +86,13 @@ def test_only_a_last_attempt_of_which_nothing_was_heard_is_lost() -> None:
     st.lists(st.integers(0, 10 * MINUTE), min_size=12, max_size=12),
 )
 def test_failures_in_a_row_make_a_destination_rest_and_one_delivery_ends_it(
-    batches: list[list[Outcome]], chance: float, pauses: list[int]
+    batches: list[list[DeliveryOutcome]], chance: float, pauses: list[int]
 ) -> None:
-    standing, now = Standing(), NOW
+    standing, now = DestinationState(), NOW
     failures, until = 0, 0
     for batch, pause in zip(batches, pauses, strict=False):
         standing = standing_after(standing, batch, now, chance)
-        if Outcome() in batch:
+        if DeliveryOutcome() in batch:
             failures, until = 0, 0
         elif FAILED in batch and until <= now:
             failures += 1
@@ -100,32 +105,32 @@ def test_failures_in_a_row_make_a_destination_rest_and_one_delivery_ends_it(
 
 @given(st.integers(1, 3600), CHANCES)
 def test_a_destination_that_asks_to_be_left_alone_is(asked: int, chance: float) -> None:
-    outcome = Outcome("http_status 429", retry_after_us=asked * SECOND)
-    standing = standing_after(Standing(), [outcome], NOW, chance)
+    outcome = DeliveryOutcome("http_status 429", retry_after_us=asked * SECOND)
+    standing = standing_after(DestinationState(), [outcome], NOW, chance)
     assert (standing.rests_until or 0) >= NOW + asked * SECOND
     # Also by one that was on its way already.
-    resting = Standing(1, Instant(NOW + 1))
+    resting = DestinationState(1, Instant(NOW + 1))
     again = standing_after(resting, [outcome, FAILED], NOW, chance)
-    assert again == Standing(1, Instant(NOW + asked * SECOND))
+    assert again == DestinationState(1, Instant(NOW + asked * SECOND))
 
 
 DEMANDS = st.lists(
     st.tuples(st.booleans(), st.integers(0, 3), st.integers(0, 6), st.integers(1, 9)), max_size=30
 ).map(
     lambda rows: [
-        Demand(1, n, page, failures, held, due)
+        DestinationDemand(1, n, page, failures, held, due)
         for n, (page, failures, held, due) in enumerate(rows)
     ]
 )
 
 
 HELD = st.lists(
-    st.builds(Holding, is_page=st.booleans(), is_failing=st.booleans(), is_slow=st.booleans()),
+    st.builds(InFlight, is_page=st.booleans(), is_failing=st.booleans(), is_slow=st.booleans()),
     max_size=70,
 )
 
 
-def may_begin(held: list[Holding], one: Holding) -> bool:
+def may_begin(held: list[InFlight], one: InFlight) -> bool:
     """By counting all that is in hand, once it is begun."""
     for some, share in ((held, 1.0), ([h for h in held if not h.is_page], 0.6)):
         if one.is_page and share < 1:
@@ -140,13 +145,13 @@ def may_begin(held: list[Holding], one: Holding) -> bool:
 
 @given(DEMANDS, HELD, st.integers(1, 3))
 def test_what_is_leased_is_what_taking_one_by_one_would_lease(
-    demands: list[Demand], held: list[Holding], times: int
+    demands: list[DestinationDemand], held: list[InFlight], times: int
 ) -> None:
     beside = held = held * times
     taken: dict[int, int] = {}
     # In the order of what they are, and always to whom the least is on its way.
     for is_page, is_failing in product((True, False), (False, True)):
-        one = Holding(is_page, is_failing, is_slow=False)
+        one = InFlight(is_page, is_failing, is_slow=False)
         for turn in range(5):
             for demand in demands:
                 mine = taken.get(demand.destination, 0)
@@ -169,9 +174,9 @@ def test_whoever_is_well_finds_room_beside_all_who_hang(
     hanging: list[tuple[bool, bool]], is_slow: bool
 ) -> None:
     """Fifty that fail, or fifty that are slow since they are well no more: webhooks or people."""
-    held = [Holding(is_page, is_failing, is_slow) for is_page, is_failing in hanging[:49]]
-    assert allot([Demand(1, 1, True, 0, 0, 1)], rooms_beside(held))
-    failing = [Holding(True, True, is_slow)] * 50
-    slow = [Holding(True, False, True)] * 99
-    assert allot([Demand(1, 1, True, 0, 0, 1)], rooms_beside([*failing, *slow]))
-    assert not allot([Demand(1, 1, True, 1, 0, 1)], rooms_beside(failing))
+    held = [InFlight(is_page, is_failing, is_slow) for is_page, is_failing in hanging[:49]]
+    assert allot([DestinationDemand(1, 1, True, 0, 0, 1)], rooms_beside(held))
+    failing = [InFlight(True, True, is_slow)] * 50
+    slow = [InFlight(True, False, True)] * 99
+    assert allot([DestinationDemand(1, 1, True, 0, 0, 1)], rooms_beside([*failing, *slow]))
+    assert not allot([DestinationDemand(1, 1, True, 1, 0, 1)], rooms_beside(failing))

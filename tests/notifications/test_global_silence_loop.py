@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from leadline.storage.accounts.rules.access import Kind, Principal
-from leadline.storage.alerting.transactions.process_outages import Driven, drive_alerts
+from leadline.storage.accounts.rules.access import CredentialKind, Principal
+from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.incidents.transactions.edit_incidents import IncidentDraft, create_incident
 from leadline.storage.monitors.rows import MonitorRow
@@ -22,7 +22,7 @@ from ..alerting.test_alert_processor_random_loop import Model, Play, expect_ever
 from ..objectives.test_service_evaluator_burns_loop import on_sealed, watched
 from ..support.worlds.speaking import EVERY, Speaking, speaking
 
-ADMIN = Principal(Kind.SESSION, is_global_admin=True, label="admin")
+ADMIN = Principal(CredentialKind.SESSION, is_global_admin=True, label="admin")
 ONSETS = {
     "incident.opened",
     "incident.reminder",
@@ -346,11 +346,11 @@ async def test_it_counts_from_its_commit_on_for_whoever_decides(story: Speaking)
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
-    found: list[Driven] = []
+    found: list[OutageCounts] = []
 
     async def drive() -> None:
         async with story.world.pool.transaction("drive") as other:
-            found.append(await drive_alerts(other, [(row.org, row.id)]))
+            found.append(await process_outages(other, [(row.org, row.id)]))
 
     async with story.world.pool.transaction("silence") as tx:
         until = Instant(story.world.now + HOUR)

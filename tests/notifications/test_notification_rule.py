@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from leadline.storage.core.instant import Instant
 from leadline.storage.notifications.rules.notification import (
     BadPayload,
-    Page,
+    Notification,
     document_text,
     link_of,
     page_of,
@@ -18,7 +18,7 @@ from leadline.storage.notifications.rules.notification import (
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('\\"u0\0'), max_size=30)
 PAGES = st.builds(
-    Page,
+    Notification,
     event=TEXT,
     status=st.sampled_from(["down", "recovered"]),
     severity=st.sampled_from(["none", "minor", "major", "critical"]),
@@ -35,7 +35,7 @@ def clean(text: str) -> str:
 
 
 @given(PAGES)
-def test_a_page_comes_back_as_it_was_but_for_nul(page: Page) -> None:
+def test_a_page_comes_back_as_it_was_but_for_nul(page: Notification) -> None:
     text = page_text(page)
     # PostgreSQL refuses the escape wherever it is one.
     assert "\0" not in json.dumps(json.loads(text), ensure_ascii=False)
@@ -66,7 +66,7 @@ def test_what_is_no_page_is_said_to_be_none(text: str) -> None:
 
 def test_a_page_of_no_known_status_is_none() -> None:
     text = page_text(
-        Page(
+        Notification(
             event="e",
             status="down",
             severity="none",

@@ -8,7 +8,9 @@ import trio
 from leadline.storage.notifications.rules.notification import Topic
 from leadline.storage.notifications.transactions.edit_channels import edit_channel
 from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
-from leadline.storage.notifications.transactions.enqueue_notifications import tell_recovery
+from leadline.storage.notifications.transactions.enqueue_notifications import (
+    enqueue_to_notified_channels,
+)
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.telling_world import Telling, a_page
 from tests.support.worlds.world import World
@@ -69,7 +71,7 @@ async def test_enabled_channels_are_paged_once_each_and_told_of_the_recovery(wor
     async with world.pool.transaction("off") as tx:
         await edit_channel(tx, world.editor, first.uid, None, None, False, world.keyring)
     async with world.pool.transaction("recover") as tx:
-        told = await tell_recovery(
+        told = await enqueue_to_notified_channels(
             tx,
             world.org,
             world.project,
@@ -91,7 +93,7 @@ async def test_a_recovery_of_what_nobody_was_told_of_tells_nobody(world: World) 
     await tell.channel()
     async with world.pool.transaction("recover") as tx:
         page = a_page(status="recovered")
-        assert not await tell_recovery(
+        assert not await enqueue_to_notified_channels(
             tx, world.org, world.project, uuid4(), uuid4(), Topic.MONITOR, page
         )
     assert not await tell.events()

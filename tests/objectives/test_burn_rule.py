@@ -12,9 +12,9 @@ from leadline.storage.objectives.rules import (
     LONG_LONGEST_US,
     MONITOR_SHORT_LEAST_US,
     SERVICE_SHORT_LEAST_US,
-    Rule,
-    Severity,
-    Verdict,
+    BurnRule,
+    BurnSeverity,
+    BurnState,
     faults,
     fires,
     is_stale,
@@ -22,25 +22,27 @@ from leadline.storage.objectives.rules import (
     threshold_of,
 )
 
-RULE = Rule(HOUR, 5 * MINUTE, Fraction(10), Severity.PAGE)
+RULE = BurnRule(HOUR, 5 * MINUTE, Fraction(10), BurnSeverity.PAGE)
 BELOW, AT, ABOVE = Fraction(999, 100), Fraction(10), Fraction(1001, 100)
 
 
 @pytest.mark.parametrize(
     ("long", "short", "said"),
     [
-        (AT, AT, Verdict.FIRING),
-        (ABOVE, AT, Verdict.FIRING),
-        (BELOW, ABOVE, Verdict.CLEAR),
-        (ABOVE, BELOW, Verdict.CLEAR),
-        (None, BELOW, Verdict.CLEAR),
-        (BELOW, None, Verdict.CLEAR),
-        (None, ABOVE, Verdict.UNEVALUATED),
-        (ABOVE, None, Verdict.UNEVALUATED),
-        (None, None, Verdict.UNEVALUATED),
+        (AT, AT, BurnState.FIRING),
+        (ABOVE, AT, BurnState.FIRING),
+        (BELOW, ABOVE, BurnState.CLEAR),
+        (ABOVE, BELOW, BurnState.CLEAR),
+        (None, BELOW, BurnState.CLEAR),
+        (BELOW, None, BurnState.CLEAR),
+        (None, ABOVE, BurnState.UNEVALUATED),
+        (ABOVE, None, BurnState.UNEVALUATED),
+        (None, None, BurnState.UNEVALUATED),
     ],
 )
-def test_both_windows_decide(long: Fraction | None, short: Fraction | None, said: Verdict) -> None:
+def test_both_windows_decide(
+    long: Fraction | None, short: Fraction | None, said: BurnState
+) -> None:
     assert judge(RULE, long, short) is said
 
 
@@ -79,7 +81,7 @@ def test_the_rules_that_nobody_gave_break_none() -> None:
 def test_a_rule_is_taken_exactly_within_its_bounds(
     long: int, short: int, threshold: Fraction
 ) -> None:
-    rule = Rule(long, short, threshold, Severity.TICKET)
+    rule = BurnRule(long, short, threshold, BurnSeverity.TICKET)
     for least in (SERVICE_SHORT_LEAST_US, MONITOR_SHORT_LEAST_US):
         fine = least <= short < long <= LONG_LONGEST_US and threshold > 0
         assert (list(faults([rule], least)) == []) is fine
@@ -103,5 +105,5 @@ def test_a_threshold_is_kept_to_four_decimals_half_up(number: float, kept: Fract
 
 def test_a_threshold_that_no_budget_can_reach_is_refused() -> None:
     for threshold, fine in ((1_000_000, True), (Fraction(1_000_000_0001, 10_000) + 1, False)):
-        rule = Rule(HOUR, 5 * MINUTE, Fraction(threshold), Severity.PAGE)
+        rule = BurnRule(HOUR, 5 * MINUTE, Fraction(threshold), BurnSeverity.PAGE)
         assert (list(faults([rule], SERVICE_SHORT_LEAST_US)) == []) is fine

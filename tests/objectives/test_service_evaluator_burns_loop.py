@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.alerting.queries.alerting_state import (
     select_alerting_state,
     select_delegations,
@@ -14,7 +14,7 @@ from leadline.storage.alerting.queries.alerting_state import (
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.notifications.tables.outbox_deliveries import drop_conversations
-from leadline.storage.objectives.rules import Rule, Severity
+from leadline.storage.objectives.rules import BurnRule, BurnSeverity
 from leadline.storage.objectives.tables import (
     burn_rules,
     monitor_targets,
@@ -22,8 +22,8 @@ from leadline.storage.objectives.tables import (
 from leadline.storage.objectives.tables import (
     service_targets as targets,
 )
-from leadline.storage.objectives.tables.burn_rules import Aim
-from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_monitor
+from leadline.storage.objectives.tables.burn_rules import BurnTarget
+from leadline.storage.objectives.transactions.set_monitor_objective import set_monitor_objective
 from leadline.storage.objectives.transactions.set_service_objective import put_burn_alerting
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.retirement.transactions.delete_service import delete_service
@@ -33,8 +33,8 @@ from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
 OBJECTIVE = 990_000
 # No range that is looked at is a whole hour of the clock, which would be read from its sum.
 AGED = 2 * HOUR + 7 * MINUTE
-RULE = Rule(HOUR, 5 * MINUTE, Fraction(10), Severity.PAGE)
-OF_MONITOR = Rule(10 * MINUTE, MINUTE, Fraction(10), Severity.TICKET)
+RULE = BurnRule(HOUR, 5 * MINUTE, Fraction(10), BurnSeverity.PAGE)
+OF_MONITOR = BurnRule(10 * MINUTE, MINUTE, Fraction(10), BurnSeverity.TICKET)
 
 
 @pytest.fixture
@@ -43,19 +43,19 @@ async def story(dsn: str) -> AsyncIterator[Speaking]:
         yield story
 
 
-async def watch(story: Speaking, service: Service, *rules: Rule) -> None:
+async def watch(story: Speaking, service: Service, *rules: BurnRule) -> None:
     async with story.world.pool.transaction("watch") as tx:
         await targets.put_service_target(tx, service.key, "30d", OBJECTIVE)
         await targets.set_service_burn(tx, service.key, "30d", enabled=True)
-        aim = Aim(org=service.org, window="30d", service=service.id)
+        aim = BurnTarget(org=service.org, window="30d", service=service.id)
         await burn_rules.replace_rules(tx, aim, list(rules))
 
 
-async def watch_monitor(story: Speaking, row: MonitorRow, *rules: Rule) -> None:
+async def watch_monitor(story: Speaking, row: MonitorRow, *rules: BurnRule) -> None:
     async with story.world.pool.transaction("watch") as tx:
         key = (row.org, row.id)
         await monitor_targets.put_monitor_target(tx, key, "30d", OBJECTIVE, burn_enabled=True)
-        aim = Aim(org=row.org, window="30d", monitor=row.id)
+        aim = BurnTarget(org=row.org, window="30d", monitor=row.id)
         await burn_rules.replace_rules(tx, aim, list(rules))
 
 
@@ -214,11 +214,13 @@ async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_ca
 
 def admin_of(story: Speaking) -> Principal:
     return Principal(
-        Kind.SESSION, (Membership(story.world.org, None, Role.ORG_ADMIN),), label="admin"
+        CredentialKind.SESSION, (Membership(story.world.org, None, Role.ORG_ADMIN),), label="admin"
     )
 
 
-async def edit_rules(story: Speaking, service: Service, *rules: Rule, enabled: bool = True) -> None:
+async def edit_rules(
+    story: Speaking, service: Service, *rules: BurnRule, enabled: bool = True
+) -> None:
     (project,) = (await story.world.rows("select uid from projects"))[0]
     async with story.world.pool.transaction("edit") as tx:
         await put_burn_alerting(
@@ -263,7 +265,7 @@ async def test_who_was_told_of_the_rule_of_a_monitor_that_goes_hears_of_that_onc
     await story.look()
     await story.step(EVERY)
     admin = admin_of(story)
-    rules: dict[str, list[Rule] | None] = {
+    rules: dict[str, list[BurnRule] | None] = {
         "edited": [replace(OF_MONITOR, threshold=Fraction(200))],
         "switched off": None,
         "aimed at": None,
@@ -274,7 +276,9 @@ async def test_who_was_told_of_the_rule_of_a_monitor_that_goes_hears_of_that_onc
         else:
             enabled = change != "switched off"
             given = rules[change]
-            await aim_for_monitor(tx, admin, row.uid, "30d", 99.0, given, burn_enabled=enabled)
+            await set_monitor_objective(
+                tx, admin, row.uid, "30d", 99.0, given, burn_enabled=enabled
+            )
     told = [event for _, event in await story.heard() if event.startswith("budget")]
     gone = ["budget.recovered"] if change != "aimed at" else []
     assert told == ["budget.burning", *gone]

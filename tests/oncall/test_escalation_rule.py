@@ -7,17 +7,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.oncall.rules.escalation import Ladder, Step, due_steps, ladder_fault, next_at
+from leadline.storage.oncall.rules.escalation import (
+    EscalationPolicy,
+    EscalationStep,
+    due_steps,
+    ladder_fault,
+    next_at,
+)
 
 BEGAN = Instant(1_767_571_200_000_000)
 afters = st.lists(st.integers(0, 400), min_size=1, max_size=5).map(sorted)
 
 
-def ladder_of(seconds: list[int], *, repeats: bool = False) -> Ladder:
-    return Ladder(tuple(Step(after * SECOND) for after in seconds), repeats)
+def ladder_of(seconds: list[int], *, repeats: bool = False) -> EscalationPolicy:
+    return EscalationPolicy(tuple(EscalationStep(after * SECOND) for after in seconds), repeats)
 
 
-def look_at(ladder: Ladder, looks: list[int]) -> list[tuple[int, list[int]]]:
+def look_at(ladder: EscalationPolicy, looks: list[int]) -> list[tuple[int, list[int]]]:
     """What the rule takes at each of those seconds after the beginning."""
     taken, last_at, found = 0, None, []
     for look in looks:

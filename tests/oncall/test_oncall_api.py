@@ -11,7 +11,12 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant, to_text
-from leadline.storage.oncall.rules.escalation import Ladder, Step, Target, TargetKind
+from leadline.storage.oncall.rules.escalation import (
+    EscalationPolicy,
+    EscalationStep,
+    EscalationTarget,
+    TargetKind,
+)
 from leadline.storage.oncall.tables.escalation_policies import select_ladder
 from leadline.storage.oncall.transactions import (
     edit_escalation_policies as edit_policies,
@@ -112,9 +117,11 @@ async def test_the_rule_reads_what_was_written(api: Api) -> None:
     async with api.pool.transaction("look", read_only=True) as tx:
         found = await select_ladder(tx, org, policy)
         assert await select_ladder(tx, org, policy + 1) is None
-    channel = Target(TargetKind.CHANNEL, keys[one])
-    first = Step(0, (Target(TargetKind.SCHEDULE, roster_key), channel))
-    assert found == Ladder((first, Step(90 * SECOND, (channel,))), repeat_last=True)
+    channel = EscalationTarget(TargetKind.CHANNEL, keys[one])
+    first = EscalationStep(0, (EscalationTarget(TargetKind.SCHEDULE, roster_key), channel))
+    assert found == EscalationPolicy(
+        (first, EscalationStep(90 * SECOND, (channel,))), repeat_last=True
+    )
 
 
 async def test_what_is_missing_foreign_or_no_id_is_refused_in_the_same_words(api: Api) -> None:
@@ -365,13 +372,16 @@ async def test_a_step_reaches_channels_and_whoever_is_on_call_then_each_once(api
     await override(api, f"/oncall-schedules/{roster}/overrides", three, 1)
     keys = dict(await api.rows("select uid, id from notification_channels"))
     ((key, org),) = await api.rows("select id, org from oncall_schedules")
-    targets = [Target(TargetKind.SCHEDULE, key), Target(TargetKind.CHANNEL, keys[one])]
+    targets = [
+        EscalationTarget(TargetKind.SCHEDULE, key),
+        EscalationTarget(TargetKind.CHANNEL, keys[one]),
+    ]
     async with api.pool.transaction("look", read_only=True) as tx:
         found = [
             await channels_of_step(tx, org, targets, Instant(FROZEN_NOW + hour * HOUR))
             for hour in range(4)
         ]
-        gone = [Target(TargetKind.SCHEDULE, key + 1), *targets]
+        gone = [EscalationTarget(TargetKind.SCHEDULE, key + 1), *targets]
         assert await channels_of_step(tx, org, gone, FROZEN_NOW) == [keys[one]]
     a, b, c = keys[one], keys[two], keys[three]
     assert found == [[a], [c, a], [a], [b, a]]

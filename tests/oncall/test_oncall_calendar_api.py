@@ -27,8 +27,8 @@ from leadline.storage.core.instant import (
     to_datetime,
     to_text,
 )
-from leadline.storage.oncall.queries.oncall_schedules import Standing
-from leadline.storage.oncall.rows import OverrideRow, ParticipantRow, ScheduleRow
+from leadline.storage.oncall.queries.oncall_schedules import ScheduleRoster
+from leadline.storage.oncall.rows import OnCallOverrideRow, ParticipantRow, ScheduleRow
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.run.calls import counted_calls
@@ -49,24 +49,24 @@ def standing(
     people: list[int],
     zone: str,
     spans: list[tuple[int, Instant, int]],
-) -> Standing:
+) -> ScheduleRoster:
     schedule = ScheduleRow(
         1, 1, UUID(int=7), 1, UUID(int=8), "Shop; first", anchor, hours * 3_600, zone, True,
         FROZEN_NOW, FROZEN_NOW,
     )  # fmt: skip
     rows = [
-        OverrideRow(
+        OnCallOverrideRow(
             1, number, UUID(int=100 + number), 1, UUID(int=7), 1, who, UUID(int=who), NAMES[who],
             starts, Instant(starts + minutes * MINUTE), FROZEN_NOW,
         )
         for number, (who, starts, minutes) in enumerate(spans, 1)
     ]  # fmt: skip
     taking_part = [ParticipantRow(1, who, UUID(int=who), NAMES[who], True) for who in people]
-    return Standing(schedule, taking_part, rows)
+    return ScheduleRoster(schedule, taking_part, rows)
 
 
 @st.composite
-def standings(draw: st.DrawFn) -> tuple[Standing, Instant]:
+def standings(draw: st.DrawFn) -> tuple[ScheduleRoster, Instant]:
     now = draw(nows)
     people = draw(st.lists(st.integers(0, 2), min_size=1, max_size=4))
     spans = [
@@ -83,7 +83,7 @@ def standings(draw: st.DrawFn) -> tuple[Standing, Instant]:
     return found, now
 
 
-def brute(found: Standing, at: Instant) -> str:
+def brute(found: ScheduleRoster, at: Instant) -> str:
     """Who is on call then: the newest override, else by counting shifts on a clock on the wall."""
     holding = [o for o in found.override_rows if o.starts_at <= at < o.ends_at]
     if holding:
@@ -106,7 +106,7 @@ def events(document: bytes) -> list[Any]:
 @settings(max_examples=15, deadline=None)
 @given(standings(), st.lists(st.integers(-27 * 24 * 12, 180 * 24 * 12), min_size=30, max_size=60))
 async def test_read_back_it_is_who_is_on_call_at_every_instant(
-    given_: tuple[Standing, Instant], minutes: list[int]
+    given_: tuple[ScheduleRoster, Instant], minutes: list[int]
 ) -> None:
     found, now = given_
     read = events(await calendar_of(found, now))
@@ -133,7 +133,7 @@ async def test_read_back_it_is_who_is_on_call_at_every_instant(
 @settings(max_examples=15, deadline=None)
 @given(standings(), st.integers(1, 20 * 24))
 async def test_an_event_keeps_its_id_and_its_times_as_days_pass(
-    given_: tuple[Standing, Instant], hours: int
+    given_: tuple[ScheduleRoster, Instant], hours: int
 ) -> None:
     found, now = given_
     before = {str(e["UID"]): e.to_ical() for e in events(await calendar_of(found, now))}

@@ -19,8 +19,8 @@ from leadline.storage.core.instant import (
     to_datetime,
 )
 from leadline.storage.oncall.rules.oncall_schedule import (
-    Override,
-    Roster,
+    OnCallOverride,
+    OnCallSchedule,
     duties,
     hand_off,
     on_call,
@@ -41,7 +41,7 @@ instants = st.builds(
     st.integers(-4 * 24 * 60, 4 * 24 * 60),
 )
 rosters = st.builds(
-    Roster,
+    OnCallSchedule,
     anchor_at=instants,
     shift_us=st.sampled_from([1, 2, 5, 8, 12, 24, 36, 7 * 24]).map(lambda hours: hours * HOUR),
     participants=st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple),
@@ -50,13 +50,15 @@ rosters = st.builds(
 
 
 @st.composite
-def with_overrides(draw: st.DrawFn) -> tuple[Roster, list[Override]]:
+def with_overrides(draw: st.DrawFn) -> tuple[OnCallSchedule, list[OnCallOverride]]:
     roster = draw(rosters)
     found = []
     for number in range(draw(st.integers(0, 4))):
         starts = draw(instants)
         length = draw(st.integers(1, 3 * 24 * 60)) * MINUTE
-        found.append(Override(number, draw(st.integers(6, 9)), starts, Instant(starts + length)))
+        found.append(
+            OnCallOverride(number, draw(st.integers(6, 9)), starts, Instant(starts + length))
+        )
     return roster, found
 
 
@@ -64,7 +66,7 @@ def wall(at: Instant, zone: str) -> datetime:
     return to_datetime(at).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
 
 
-def walked(roster: Roster, from_at: Instant, minutes: int) -> list[int]:
+def walked(roster: OnCallSchedule, from_at: Instant, minutes: int) -> list[int]:
     """The shift of each minute, by looking at a clock on the wall: a shift begins in the first
     minute at which the clock shows its hand-off, or has passed it."""
     anchor = wall(roster.anchor_at, roster.timezone)
@@ -82,11 +84,11 @@ def walked(roster: Roster, from_at: Instant, minutes: int) -> list[int]:
 
 @given(rosters, instants)
 def test_hand_offs_stand_where_a_clock_on_the_wall_shows_them(
-    roster: Roster, from_at: Instant
+    roster: OnCallSchedule, from_at: Instant
 ) -> None:
     # Whole minutes: the walk sees no finer.
     if not roster.timezone:
-        roster = Roster(roster.anchor_at, roster.shift_us, roster.participants, "UTC")
+        roster = OnCallSchedule(roster.anchor_at, roster.shift_us, roster.participants, "UTC")
     numbers = walked(roster, from_at, 36 * 60)
     for minute, number in enumerate(numbers):
         near = numbers[max(minute - 1, 0) : minute + 2]
@@ -99,7 +101,7 @@ def test_hand_offs_stand_where_a_clock_on_the_wall_shows_them(
 
 @given(with_overrides(), instants)
 def test_at_every_instant_exactly_one_is_on_call_and_the_newest_override_wins(
-    given_: tuple[Roster, list[Override]], from_at: Instant
+    given_: tuple[OnCallSchedule, list[OnCallOverride]], from_at: Instant
 ) -> None:
     roster, overrides = given_
     until = Instant(from_at + 5 * DAY)
@@ -124,12 +126,12 @@ def test_at_every_instant_exactly_one_is_on_call_and_the_newest_override_wins(
 
 
 @given(rosters, st.integers(-500, 500))
-def test_hand_offs_never_run_back(roster: Roster, number: int) -> None:
+def test_hand_offs_never_run_back(roster: OnCallSchedule, number: int) -> None:
     assert hand_off(roster, number) <= hand_off(roster, number + 1)
 
 
 @given(rosters)
-def test_shift_nought_begins_at_the_anchor(roster: Roster) -> None:
+def test_shift_nought_begins_at_the_anchor(roster: OnCallSchedule) -> None:
     begins = hand_off(roster, 0)
     if not roster.timezone:
         assert begins == roster.anchor_at
@@ -144,7 +146,7 @@ def test_shift_nought_begins_at_the_anchor(roster: Roster) -> None:
 def test_a_day_s_shift_is_as_long_as_its_day(day: str, hours: int) -> None:
     berlin = ZoneInfo("Europe/Berlin")
     anchor = from_datetime(datetime(2026, 1, 5, 9, tzinfo=berlin))
-    roster = Roster(anchor, DAY, (1, 2), "Europe/Berlin")
+    roster = OnCallSchedule(anchor, DAY, (1, 2), "Europe/Berlin")
     starts = from_datetime(datetime.fromisoformat(f"{day}T09:00").replace(tzinfo=berlin))
     duty = on_call(roster, [], starts)
     assert duty.from_at == starts
@@ -154,7 +156,7 @@ def test_a_day_s_shift_is_as_long_as_its_day(day: str, hours: int) -> None:
 def test_a_skipped_hand_off_comes_when_the_clocks_have_gone_forward() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     anchor = from_datetime(datetime(2026, 1, 5, 2, 30, tzinfo=berlin))
-    roster = Roster(anchor, DAY, (1, 2), "Europe/Berlin")
+    roster = OnCallSchedule(anchor, DAY, (1, 2), "Europe/Berlin")
     at = from_datetime(datetime(2026, 3, 29, 1, tzinfo=UTC))
     assert on_call(roster, [], at).from_at == at
     assert on_call(roster, [], Instant(at - 1)).until == at
@@ -162,7 +164,7 @@ def test_a_skipped_hand_off_comes_when_the_clocks_have_gone_forward() -> None:
 
 def test_a_shift_that_has_begun_goes_on_when_the_clocks_are_put_back_before_its_hand_off() -> None:
     anchor = from_datetime(datetime(2026, 1, 5, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")))
-    roster = Roster(anchor, DAY, (1, 2), "Europe/Berlin")
+    roster = OnCallSchedule(anchor, DAY, (1, 2), "Europe/Berlin")
     begun = from_datetime(datetime(2026, 10, 25, 0, 30, tzinfo=UTC))
     # Clocks show 02:15 for the second time.
     at = from_datetime(datetime(2026, 10, 25, 1, 15, tzinfo=UTC))
@@ -178,7 +180,7 @@ def test_zones_are_those_of_the_database_and_not_the_host_s() -> None:
 
 @given(with_overrides(), instants)
 def test_a_stretch_is_the_whole_of_what_one_shift_or_override_holds(
-    given_: tuple[Roster, list[Override]], at: Instant
+    given_: tuple[OnCallSchedule, list[OnCallOverride]], at: Instant
 ) -> None:
     roster, overrides = given_
     found = stretch(roster, overrides, at)
@@ -230,6 +232,6 @@ def test_whatever_is_allowed_can_be_reckoned_with(zone: str) -> None:
     for anchor in map(from_datetime, years):
         for shift in (3_600, 366 * 86_400):
             assert roster_fault(anchor, shift, 1, zone) is None
-            roster = Roster(anchor, shift * SECOND, (1, 2), zone)
+            roster = OnCallSchedule(anchor, shift * SECOND, (1, 2), zone)
             for at in map(from_datetime, [*years, *NEAR]):
                 assert stretch(roster, [], at).until > at

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from leadline.storage.core.instant import HOUR, Instant
-from leadline.storage.notifications.rules.notification import Page, Topic
-from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.notifications.rules.notification import Notification, Topic
+from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
 from tests.conftest import FROZEN_NOW
 from tests.oncall.test_oncall_screen import first_line, seen, send, text_of
 from tests.support.app.cast import Api
@@ -194,14 +194,14 @@ async def test_the_page_says_of_each_who_is_counted_on_whether_messages_arrive(a
 async def was_sent(api: Api, channel: UUID, status: str, failures: int) -> None:
     """A page to the channel that ended so, and how its destination stands since."""
     org, uid = api.orgs["acme"][0], uuid4()
-    page = Page(
+    page = Notification(
         event="incident.opened", status="down", severity="major", title="Shop is down",
         lines=(), why="", since=None, path="/incidents/1",
     )  # fmt: skip
     async with api.pool.transaction("was_sent") as tx:
         key = await tx.value("select id from notification_channels where uid = %(c)s", c=channel)
         project = api.projects["acme/shop"][0]
-        await page_channels(tx, org, project, uid, uid, Topic.INCIDENT, [key], page)
+        await enqueue_pages(tx, org, project, uid, uid, Topic.INCIDENT, [key], page)
         await tx.execute(
             "update outbox set status = %(status)s, updated_at = at(%(now)s) where stream = %(u)s",
             status=status,

@@ -4,27 +4,32 @@ import random
 from uuid import UUID
 
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.monitors.rules.monitor_state import Status
-from leadline.storage.results.rules.incoming_result import Arrival, Source, Standing
+from leadline.storage.monitors.rules.monitor_state import MonitorStatus
+from leadline.storage.results.rules.incoming_result import CachedState, IncomingResult, ResultSource
 from leadline.storage.results.rules.push_deadline import ruling
 from leadline.storage.scheduling.rules.expected_run import Verdict
 from leadline.storage.scheduling.rules.presence import Presence, listened
 from leadline.storage.scheduling.rules.run_batch import DueWindow, cut
-from leadline.storage.scheduling.rules.run_schedule import Manner, Term, Window, windows
+from leadline.storage.scheduling.rules.run_schedule import (
+    ResultMode,
+    RunWindow,
+    ScheduleTerm,
+    windows,
+)
 
 NOW = Instant(1_800_000_000 * SECOND)
-TERM = Term(Instant(NOW - SECOND), NOW, 60 * SECOND, SECOND)
+TERM = ScheduleTerm(Instant(NOW - SECOND), NOW, 60 * SECOND, SECOND)
 
 
-def heartbeat(seconds: int) -> Arrival:
+def heartbeat(seconds: int) -> IncomingResult:
     ts = Instant(NOW + seconds * SECOND)
-    return Arrival(org=1, monitor=1, shard=1, ts=ts, up=True, source=Source.PUSH)
+    return IncomingResult(org=1, monitor=1, shard=1, ts=ts, up=True, source=ResultSource.PUSH)
 
 
-def standing_until(quiet_until: Instant | None) -> Standing:
-    return Standing(
+def standing_until(quiet_until: Instant | None) -> CachedState:
+    return CachedState(
         version=1,
-        status=Status.UP,
+        status=MonitorStatus.UP,
         failures=0,
         failure_threshold=1,
         monitor_uid=UUID(int=1),
@@ -45,7 +50,7 @@ def test_a_heartbeat_that_was_overtaken_still_covers_its_own_window() -> None:
 def test_only_a_heartbeat_moves_the_deadline_and_only_forward() -> None:
     deadline = Instant(NOW + 121 * SECOND)
     standing = standing_until(deadline)
-    run = Arrival(org=1, monitor=1, shard=1, ts=Instant(NOW + 90 * SECOND), up=True)
+    run = IncomingResult(org=1, monitor=1, shard=1, ts=Instant(NOW + 90 * SECOND), up=True)
     assert standing.heard(run) == standing
     assert standing.heard(heartbeat(59)) == standing
     assert standing.heard(heartbeat(62)) == standing_until(Instant(NOW + 122 * SECOND))
@@ -53,7 +58,7 @@ def test_only_a_heartbeat_moves_the_deadline_and_only_forward() -> None:
 
 
 def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:
-    window = Window(NOW, TERM)
+    window = RunWindow(NOW, TERM)
     heard = listened([Presence(NOW, Instant(NOW + 3600 * SECOND))], Instant(NOW + 3600 * SECOND))
     for seconds in (0, 30, 60):
         said = ruling(window, Instant(NOW + seconds * SECOND), [TERM], (), heard)
@@ -63,7 +68,7 @@ def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:
 
 def test_only_the_newest_window_is_handed_out_in_whatever_order_they_are_given() -> None:
     due = [
-        DueWindow(1, 1, Manner.PROBE, window)
+        DueWindow(1, 1, ResultMode.PROBE, window)
         for window in windows([TERM], TERM.from_, Instant(NOW + 59 * 60 * SECOND))
     ]
     random.Random(1).shuffle(due)

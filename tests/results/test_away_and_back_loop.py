@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from leadline.daemon.loops.janitor import Janitor
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
@@ -85,7 +85,7 @@ async def test_a_daemon_that_was_off_for_days_settles_every_window_since(
     away = Away(world)
     await away.begin()
     ticker = Ticker(world.pool, lambda: world.now)
-    sealer = Sealer(world.pool, lambda: world.now)
+    sealer = MonitorSealer(world.pool, lambda: world.now)
     await ticker.pass_once()
     await away.come_back(Instant(START + days * DAY))
     while await _catch_up(world, ticker):

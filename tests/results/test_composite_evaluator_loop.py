@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from leadline.daemon.loops import composite_evaluator as evaluator_module
-from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.queries.composites import DueWindow
+from leadline.storage.results.queries.composites import DueCompositeWindow
 from leadline.storage.results.transactions.evaluate_composites import evaluate_composites
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.rules.run_schedule import windows
@@ -46,8 +46,8 @@ async def test_every_window_of_a_random_hour_ends_in_a_verdict(world: World) -> 
     ]
     rows.append(await composite(world, *rows, interval_seconds=300))
     ticker = Ticker(world.pool, lambda: world.now)
-    sealer = Sealer(world.pool, lambda: world.now)
-    composer = Composer(Evaluator(world.pool, Bus()), lambda: world.now)
+    sealer = MonitorSealer(world.pool, lambda: world.now)
+    composer = CompositeScheduler(CompositeEvaluator(world.pool, Bus()), lambda: world.now)
     while world.now < START + 60 * MINUTE:
         # Now and then nobody is there for a while.
         away = chance.random() < 0.03
@@ -84,7 +84,7 @@ async def test_one_that_the_database_refuses_keeps_nothing_from_the_others(
     await is_now(world, leaf, True)
     tries = 0
 
-    async def refusing(tx: Tx, due: Sequence[DueWindow], called: Iterable[Key]) -> Any:
+    async def refusing(tx: Tx, due: Sequence[DueCompositeWindow], called: Iterable[Key]) -> Any:
         nonlocal tries
         if (rows[2].org, rows[2].id) in called:
             tries += 1
@@ -92,7 +92,7 @@ async def test_one_that_the_database_refuses_keeps_nothing_from_the_others(
         return await evaluate_composites(tx, due, called)
 
     monkeypatch.setattr(evaluator_module, "evaluate_composites", refusing)
-    composer = Composer(Evaluator(world.pool, Bus()), lambda: world.now)
+    composer = CompositeScheduler(CompositeEvaluator(world.pool, Bus()), lambda: world.now)
     await composer.pass_once()
     up = ["up", "up", "pending", "up", "up"]
     assert [(await world.state(row))[0] for row in rows] == up
@@ -123,7 +123,7 @@ async def test_what_the_store_could_not_take_is_looked_at_again_and_stored_once(
     row = await composite(world, leaf)
     await is_now(world, leaf, True)
     flaky: Any = FlakyTransacts(world.pool)
-    composer = Composer(Evaluator(flaky, Bus()), lambda: world.now)
+    composer = CompositeScheduler(CompositeEvaluator(flaky, Bus()), lambda: world.now)
     getattr(flaky, when).add("evaluate_composites")
     with pytest.raises(Unavailable):
         await composer.pass_once()
@@ -137,7 +137,7 @@ async def test_listeners_hear_of_composites_and_of_what_changed(world: World) ->
     row = await composite(world, leaf)
     bus = Bus()
     listener = bus.listen()
-    composer = Composer(Evaluator(world.pool, bus), lambda: world.now)
+    composer = CompositeScheduler(CompositeEvaluator(world.pool, bus), lambda: world.now)
     for n, up in enumerate([True, False]):
         world.now = Instant(START + n * SECOND)
         await is_now(world, leaf, up)

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from leadline.daemon.loops.composite_evaluator import Evaluator
+from leadline.daemon.loops.composite_evaluator import CompositeEvaluator
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.event_bus import Bus
@@ -33,7 +33,7 @@ async def test_a_call_that_comes_with_a_window_of_another_process_is_answered(
     watch.world.now = Instant(watch.world.now + SECOND)
     await watch.is_now(member, False)
     # A slower one still has the window in hand, and takes the call along with it.
-    slower = Evaluator(watch.world.pool, Bus())
+    slower = CompositeEvaluator(watch.world.pool, Bus())
     await slower.evaluate(watch.world.now, windows, [])
     await watch.composer.pass_once()
     assert (await watch.world.state(row))[0] == "down"

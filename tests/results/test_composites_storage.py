@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
@@ -30,10 +30,10 @@ class Watch:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.evaluator = Evaluator(world.pool, Bus())
+        self.evaluator = CompositeEvaluator(world.pool, Bus())
         self.ticker = Ticker(world.pool, lambda: world.now)
-        self.composer = Composer(self.evaluator, lambda: world.now)
-        self.sealer = Sealer(world.pool, lambda: world.now)
+        self.composer = CompositeScheduler(self.evaluator, lambda: world.now)
+        self.sealer = MonitorSealer(world.pool, lambda: world.now)
 
     async def composite(self, children: Sequence[MonitorRow], **given: Any) -> MonitorRow:
         config = {"children": [str(row.uid) for row in children], **given.pop("config", {})}
@@ -257,7 +257,7 @@ async def test_two_composers_store_one_answer(watch: Watch) -> None:
     member = await watch.world.monitor()
     row = await watch.composite([member])
     await watch.is_now(member, True)
-    others = [Evaluator(watch.world.pool, Bus()) for _ in range(3)]
+    others = [CompositeEvaluator(watch.world.pool, Bus()) for _ in range(3)]
     async with trio.open_nursery() as nursery:
         for other in others:
             nursery.start_soon(other.evaluate_due, watch.world.now)
@@ -452,7 +452,7 @@ async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_re
         busy -= 1
 
     async def evaluate() -> None:
-        evaluator = Evaluator(world.pool, Bus())
+        evaluator = CompositeEvaluator(world.pool, Bus())
         while busy:
             await watch.ticker.pass_once()
             await evaluator.evaluate_due(world.now)

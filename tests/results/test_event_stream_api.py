@@ -10,20 +10,20 @@ import trio
 
 from leadline.http.monitors.routes import event_stream as stream
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.monitors.rules.monitor_state import Status
+from leadline.storage.monitors.rules.monitor_state import MonitorStatus
 from leadline.storage.results.event_bus import QUEUE_MOST, StatusEvent
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
 
-def event(row: MonitorRow, status: Status, *, changed: bool = True) -> StatusEvent:
+def event(row: MonitorRow, status: MonitorStatus, *, changed: bool = True) -> StatusEvent:
     return StatusEvent(
         monitor_uid=row.uid,
         project_uid=row.project_uid,
         org=row.org,
         project=row.project,
         status=status,
-        up=status is Status.UP,
+        up=status is MonitorStatus.UP,
         latency_ms=7,
         ts=FROZEN_NOW,
         changed=changed,
@@ -99,7 +99,7 @@ async def listening(api: Api, who: str, query: str = "") -> AsyncIterator[Heard]
 async def test_a_change_of_status_is_told_in_the_words_of_the_wire(api: Api) -> None:
     row = await api.new_monitor()
     async with listening(api, "viewer") as heard:
-        api.context.bus.publish(event(row, Status.DOWN))
+        api.context.bus.publish(event(row, MonitorStatus.DOWN))
         assert await heard.status() == {
             "type": "status",
             "monitor_id": str(row.uid),
@@ -113,11 +113,11 @@ async def test_a_change_of_status_is_told_in_the_words_of_the_wire(api: Api) -> 
 async def test_a_result_that_changes_nothing_is_told_only_to_who_asks_for_results(api: Api) -> None:
     row = await api.new_monitor()
     async with listening(api, "viewer") as heard:
-        api.context.bus.publish(event(row, Status.UP, changed=False))
-        api.context.bus.publish(event(row, Status.DOWN))
+        api.context.bus.publish(event(row, MonitorStatus.UP, changed=False))
+        api.context.bus.publish(event(row, MonitorStatus.DOWN))
         assert (await heard.status())["status"] == "down"
     async with listening(api, "viewer", "?every=result") as heard:
-        api.context.bus.publish(event(row, Status.UP, changed=False))
+        api.context.bus.publish(event(row, MonitorStatus.UP, changed=False))
         assert (await heard.status())["up"] is True
 
 
@@ -127,8 +127,8 @@ async def test_nobody_hears_of_projects_that_they_do_not_see(api: Api, who: str)
     place = "acme/mill" if who == "neighbour" else "other/shop"
     visible = await api.new_monitor(place)
     async with listening(api, who) as heard:
-        api.context.bus.publish(event(hidden, Status.DOWN))
-        api.context.bus.publish(event(visible, Status.UP))
+        api.context.bus.publish(event(hidden, MonitorStatus.DOWN))
+        api.context.bus.publish(event(visible, MonitorStatus.UP))
         assert (await heard.status())["monitor_id"] == str(visible.uid)
 
 
@@ -156,7 +156,7 @@ async def test_a_membership_that_ends_ends_what_is_heard(
                 "delete from memberships where user_id = %(u)s", u=api.users["viewer"][0]
             )
         assert "ping" in await heard.chunk()
-        api.context.bus.publish(event(row, Status.DOWN))
+        api.context.bus.publish(event(row, MonitorStatus.DOWN))
         assert "ping" in await heard.chunk()
 
 
@@ -165,7 +165,7 @@ async def test_a_reader_that_is_too_slow_is_cut_and_not_skipped_over(api: Api) -
     bus = api.context.bus
     listener = bus.listen()
     for _ in range(QUEUE_MOST + 1):
-        bus.publish(event(row, Status.UP))
+        bus.publish(event(row, MonitorStatus.UP))
     assert listener.cut
     assert len(bus) == 0
     for _ in range(QUEUE_MOST):

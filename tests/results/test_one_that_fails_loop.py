@@ -10,16 +10,16 @@ from leadline.daemon.loops import figure_repairer as repairer_module
 from leadline.daemon.loops import push_deadline_checker as listener_module
 from leadline.daemon.loops import service_sealer as service_sealer_module
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.push_deadline_checker import Listener
+from leadline.daemon.loops.push_deadline_checker import PushDeadlineChecker
 from leadline.daemon.loops.service_sealer import ServiceSealer
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
 from leadline.storage.core.key import Key
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.rows import Restatement
+from leadline.storage.results.rows import RepairRequest
 from leadline.storage.results.tables import results
-from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.transactions.record_missed_pushes import record_missed_pushes
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
@@ -38,12 +38,12 @@ async def test_silence_that_cannot_be_stored_hides_no_other(
     async def refusing(tx: Tx, keys: Sequence[tuple[int, int]], shards: list[int]) -> Any:
         if (rows[2].org, rows[2].id) in keys:
             raise Rejected("no partition of relation", "23514")
-        return await judge_silence(tx, keys, shards)
+        return await record_missed_pushes(tx, keys, shards)
 
-    monkeypatch.setattr(listener_module, "judge_silence", refusing)
+    monkeypatch.setattr(listener_module, "record_missed_pushes", refusing)
     world.now = Instant(START + 3 * MINUTE)
     await world.listen(START, world.now)
-    await Listener(world.pool, Bus(), lambda: world.now, lambda: None).pass_once()
+    await PushDeadlineChecker(world.pool, Bus(), lambda: world.now, lambda: None).pass_once()
     assert [(await world.state(row))[0] for row in rows] == ["down", "down", "up", "down", "down"]
 
 
@@ -55,7 +55,7 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
     async with world.pool.transaction("ask") as tx:
         until = Instant(START + HOUR)
         await results.insert_restatements(
-            tx, [Restatement(row.org, row.shard, row.id, START, until) for row in rows]
+            tx, [RepairRequest(row.org, row.shard, row.id, START, until) for row in rows]
         )
 
     async def refusing(tx: Tx, item: Any, *given: Any) -> None:

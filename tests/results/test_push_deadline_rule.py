@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.results.rules.push_deadline import (
-    Silence,
+    PushGap,
     hold_until,
     missed_deadlines,
     missed_hold_until,
@@ -19,26 +19,26 @@ from leadline.storage.results.rules.push_deadline import (
     ruling,
 )
 from leadline.storage.scheduling.rules.expected_run import MissedReason, Verdict, WithheldReason
-from leadline.storage.scheduling.rules.run_schedule import Term, Window, windows
+from leadline.storage.scheduling.rules.run_schedule import RunWindow, ScheduleTerm, windows
 from tests.support.run.effort import varied
 
 NOW = Instant(1_800_000_000 * SECOND)
 FOREVER = Instant(NOW + 4_000 * DAY)
 
 
-def span(from_: int, until: int) -> Span:
-    return Span(Instant(from_), Instant(until))
+def span(from_: int, until: int) -> TimeSpan:
+    return TimeSpan(Instant(from_), Instant(until))
 
 
-def job(interval_us: int, grace_us: int = 60 * SECOND, from_: int = NOW - DAY) -> Term:
-    return Term(Instant(from_), NOW, interval_us, 10 * SECOND, grace_us)
+def job(interval_us: int, grace_us: int = 60 * SECOND, from_: int = NOW - DAY) -> ScheduleTerm:
+    return ScheduleTerm(Instant(from_), NOW, interval_us, 10 * SECOND, grace_us)
 
 
 # The model: whole numbers small enough to visit each.
 
 
 @st.composite
-def listenings(draw: st.DrawFn, end: int = 140) -> list[Span]:
+def listenings(draw: st.DrawFn, end: int = 140) -> list[TimeSpan]:
     """Closed spans with at least one deaf instant between them."""
     spans, at = [], draw(st.integers(0, 15))
     while at <= end:
@@ -49,10 +49,10 @@ def listenings(draw: st.DrawFn, end: int = 140) -> list[Span]:
 
 
 @st.composite
-def promises(draw: st.DrawFn) -> list[Term]:
+def promises(draw: st.DrawFn) -> list[ScheduleTerm]:
     starts = sorted(draw(st.sets(st.integers(-10, 120), min_size=1, max_size=4)))
     return [
-        Term(
+        ScheduleTerm(
             Instant(start),
             Instant(draw(st.integers(-10, 10))),
             draw(st.integers(3, 15)),
@@ -65,7 +65,7 @@ def promises(draw: st.DrawFn) -> list[Term]:
 
 
 @st.composite
-def maintenances(draw: st.DrawFn) -> list[Span]:
+def maintenances(draw: st.DrawFn) -> list[TimeSpan]:
     spans, at = [], draw(st.integers(0, 150))
     while at < 140:
         until = at + draw(st.integers(1, 25))
@@ -74,7 +74,7 @@ def maintenances(draw: st.DrawFn) -> list[Span]:
     return spans
 
 
-def instants_heard(heard: Sequence[Span]) -> set[int]:
+def instants_heard(heard: Sequence[TimeSpan]) -> set[int]:
     return {t for s in heard for t in range(s.from_, s.until + 1)}
 
 
@@ -91,8 +91,8 @@ def is_failure(start: int, wait: int, promise: int, heard: set[int], at: int) ->
 
 def sit_through(
     since: int,
-    terms: Sequence[Term],
-    maintenance: Sequence[Span],
+    terms: Sequence[ScheduleTerm],
+    maintenance: Sequence[TimeSpan],
     heard: set[int],
     through: int,
 ) -> list[int]:
@@ -120,45 +120,49 @@ def sit_through(
 
 @given(st.integers(0, 40), promises(), maintenances(), listenings(), st.integers(0, 150))
 def test_the_failures_are_those_that_a_clerk_would_note(
-    since: int, terms: list[Term], maintenance: list[Span], heard: list[Span], through: int
+    since: int,
+    terms: list[ScheduleTerm],
+    maintenance: list[TimeSpan],
+    heard: list[TimeSpan],
+    through: int,
 ) -> None:
-    found = missed_deadlines(Silence(Instant(since)), terms, maintenance, heard, Instant(through))
+    found = missed_deadlines(PushGap(Instant(since)), terms, maintenance, heard, Instant(through))
     assert found == sit_through(since, terms, maintenance, instants_heard(heard), through)
 
 
 @given(st.integers(0, 40), promises(), maintenances(), listenings(), st.data())
 def test_it_makes_no_difference_how_often_one_looks(
     since: int,
-    terms: list[Term],
-    maintenance: list[Span],
-    heard: list[Span],
+    terms: list[ScheduleTerm],
+    maintenance: list[TimeSpan],
+    heard: list[TimeSpan],
     data: st.DataObject,
 ) -> None:
-    at_once = missed_deadlines(Silence(Instant(since)), terms, maintenance, heard, Instant(150))
-    silence, bit_by_bit = Silence(Instant(since)), []
+    at_once = missed_deadlines(PushGap(Instant(since)), terms, maintenance, heard, Instant(150))
+    silence, bit_by_bit = PushGap(Instant(since)), []
     for through in [*sorted(data.draw(st.lists(st.integers(0, 150), max_size=6))), 150]:
         # Who looks early knows only what was heard by then.
         known = [span(s.from_, min(s.until, through)) for s in heard if s.from_ <= through]
         found = missed_deadlines(silence, terms, maintenance, known, Instant(through))
         bit_by_bit += found
         if found:
-            silence = Silence(silence.since, found[-1])
+            silence = PushGap(silence.since, found[-1])
     assert bit_by_bit == at_once
 
 
 @given(st.integers(0, 40), promises(), maintenances(), listenings())
 def test_whoever_waits_for_the_next_deadline_comes_neither_early_nor_late(
-    since: int, terms: list[Term], maintenance: list[Span], heard: list[Span]
+    since: int, terms: list[ScheduleTerm], maintenance: list[TimeSpan], heard: list[TimeSpan]
 ) -> None:
     ahead = [*heard[:-1], span(heard[-1].from_, 600)]
-    found = missed_deadlines(Silence(Instant(since)), terms, maintenance, ahead, Instant(600))
+    found = missed_deadlines(PushGap(Instant(since)), terms, maintenance, ahead, Instant(600))
     expected = found[0] if found else None
-    assert next_deadline(Silence(Instant(since)), terms, maintenance, heard) == expected
+    assert next_deadline(PushGap(Instant(since)), terms, maintenance, heard) == expected
 
 
 @given(promises(), maintenances(), listenings(), st.sets(st.integers(0, 140), max_size=14))
 def test_no_heartbeat_never_stands_without_a_push_missed(
-    terms: list[Term], maintenance: list[Span], heard: list[Span], beats: set[int]
+    terms: list[ScheduleTerm], maintenance: list[TimeSpan], heard: list[TimeSpan], beats: set[int]
 ) -> None:
     # A heartbeat is only received while we listen, and not recorded while paused.
     listening = instants_heard(heard)
@@ -171,7 +175,7 @@ def test_no_heartbeat_never_stands_without_a_push_missed(
         m
         for beat, following in pairwise([*kept, 10_000])
         for m in missed_deadlines(
-            Silence(Instant(beat)), terms, maintenance, heard, Instant(min(following - 1, 400))
+            PushGap(Instant(beat)), terms, maintenance, heard, Instant(min(following - 1, 400))
         )
     ]
     for window in windows(terms, Instant(-20), Instant(120)):
@@ -190,7 +194,7 @@ def test_no_heartbeat_never_stands_without_a_push_missed(
 
 @given(promises(), st.integers(0, 140), st.none() | st.integers(0, 140))
 def test_a_heartbeat_covers_each_running_window_that_it_lies_in(
-    terms: list[Term], beat: int, previous: int | None
+    terms: list[ScheduleTerm], beat: int, previous: int | None
 ) -> None:
     if previous is not None and previous > beat:
         previous, beat = beat, previous
@@ -208,7 +212,7 @@ def test_a_heartbeat_covers_each_running_window_that_it_lies_in(
 # The stories that the text tells.
 
 
-def deaf_daily(days: int, for_us: int) -> list[Span]:
+def deaf_daily(days: int, for_us: int) -> list[TimeSpan]:
     """We listen from one restart to the next, one a day, at an hour of our own."""
     starts = [NOW - DAY + 7 * HOUR + day * DAY for day in range(days)]
     return [span(start + for_us, start + DAY) for start in starts]
@@ -222,7 +226,7 @@ def test_two_seconds_of_cron_jitter_raise_no_alarm(heartbeats: int) -> None:
     for number in range(1, heartbeats + 1):
         jitter_us = number * 2_654_435_761 % (2 * SECOND + 1)
         beat = Instant(NOW + number * MINUTE + jitter_us)
-        assert not missed_deadlines(Silence(last), [term], [], heard, Instant(beat - 1))
+        assert not missed_deadlines(PushGap(last), [term], [], heard, Instant(beat - 1))
         last = beat
 
 
@@ -230,11 +234,11 @@ def test_a_monitor_resumed_after_two_weeks_is_not_down_for_them() -> None:
     resumed = Instant(NOW + 14 * DAY)
     terms = [
         job(HOUR),
-        Term(Instant(NOW + 10), NOW, HOUR, SECOND, 60 * SECOND, enabled=False),
-        Term(resumed, NOW, HOUR, SECOND, 60 * SECOND),
+        ScheduleTerm(Instant(NOW + 10), NOW, HOUR, SECOND, 60 * SECOND, enabled=False),
+        ScheduleTerm(resumed, NOW, HOUR, SECOND, 60 * SECOND),
     ]
     heard = [span(NOW - DAY, FOREVER)]
-    silence = Silence(NOW)
+    silence = PushGap(NOW)
     assert not missed_deadlines(silence, terms, [], heard, Instant(resumed + HOUR + MINUTE - 1))
     assert next_deadline(silence, terms, [], heard) == resumed + HOUR + MINUTE
 
@@ -242,7 +246,7 @@ def test_a_monitor_resumed_after_two_weeks_is_not_down_for_them() -> None:
 def test_a_restart_every_day_still_tells_of_a_daily_job_that_died() -> None:
     term = job(DAY, grace_us=HOUR)
     heard = deaf_daily(10, for_us=30 * SECOND)
-    found = missed_deadlines(Silence(NOW), [term], [], heard, Instant(NOW + 8 * DAY))
+    found = missed_deadlines(PushGap(NOW), [term], [], heard, Instant(NOW + 8 * DAY))
     promise_us = DAY + HOUR
     # Two promises of listening: two days and two hours, and the seconds we were deaf in them.
     assert found[0] == NOW + 2 * promise_us + 2 * 30 * SECOND
@@ -253,10 +257,10 @@ def test_our_own_outage_of_two_hours_calls_nobody_silent() -> None:
     term = job(MINUTE)
     again = Instant(NOW + 2 * HOUR)
     heard = [span(NOW - DAY, NOW + 5 * SECOND), span(again, FOREVER)]
-    silence = Silence(NOW)
+    silence = PushGap(NOW)
     assert not missed_deadlines(silence, [term], [], heard, Instant(again + 2 * MINUTE - 1))
     assert next_deadline(silence, [term], [], heard) == again + 2 * MINUTE
-    unheard = Window(Instant(NOW + HOUR), term)
+    unheard = RunWindow(Instant(NOW + HOUR), term)
     assert ruling(unheard, NOW, [term], [], heard).reason is MissedReason.NOT_LISTENING
 
 
@@ -264,7 +268,7 @@ def test_one_that_went_silent_before_our_outage_is_not_failed_again_while_we_wer
     term = job(MINUTE)
     again = Instant(NOW + 2 * HOUR)
     heard = [span(NOW - DAY, NOW + 5 * MINUTE), span(again, FOREVER)]
-    found = missed_deadlines(Silence(NOW), [term], [], heard, Instant(again + 3 * MINUTE))
+    found = missed_deadlines(PushGap(NOW), [term], [], heard, Instant(again + 3 * MINUTE))
     assert found == [
         *(NOW + minute * MINUTE for minute in range(2, 6)),
         again + 2 * MINUTE,
@@ -274,14 +278,14 @@ def test_one_that_went_silent_before_our_outage_is_not_failed_again_while_we_wer
 
 def test_while_nobody_listens_nothing_is_judged() -> None:
     heard = [span(NOW - DAY, NOW + 5 * SECOND)]
-    assert not missed_deadlines(Silence(NOW), [job(MINUTE)], [], heard, Instant(NOW + DAY))
-    assert not missed_deadlines(Silence(NOW), [job(MINUTE)], [], [], Instant(NOW + DAY))
+    assert not missed_deadlines(PushGap(NOW), [job(MINUTE)], [], heard, Instant(NOW + DAY))
+    assert not missed_deadlines(PushGap(NOW), [job(MINUTE)], [], [], Instant(NOW + DAY))
 
 
 def test_a_heartbeat_at_its_very_deadline_is_in_time() -> None:
     heard = [span(NOW - DAY, FOREVER)]
     deadline = Instant(NOW + 2 * MINUTE)
-    silence = Silence(NOW)
+    silence = PushGap(NOW)
     assert missed_deadlines(silence, [job(MINUTE)], [], heard, Instant(deadline - 1)) == []
     assert missed_deadlines(silence, [job(MINUTE)], [], heard, deadline) == [deadline]
 
@@ -289,17 +293,17 @@ def test_a_heartbeat_at_its_very_deadline_is_in_time() -> None:
 def test_a_maintenance_begins_the_promise_anew_when_it_ends() -> None:
     heard = [span(NOW - DAY, FOREVER)]
     maintenance = [span(NOW + MINUTE, NOW + HOUR)]
-    assert next_deadline(Silence(NOW), [job(MINUTE)], maintenance, heard) == NOW + HOUR + 2 * MINUTE
+    assert next_deadline(PushGap(NOW), [job(MINUTE)], maintenance, heard) == NOW + HOUR + 2 * MINUTE
 
 
 def test_an_edit_of_the_target_s_name_does_not_give_it_more_time() -> None:
     heard = [span(NOW - DAY, FOREVER)]
     terms = [job(MINUTE), job(MINUTE, from_=NOW + 30 * SECOND)]
-    assert next_deadline(Silence(NOW), terms, [], heard) == NOW + 2 * MINUTE
+    assert next_deadline(PushGap(NOW), terms, [], heard) == NOW + 2 * MINUTE
 
 
 def test_before_the_first_heartbeat_a_window_awaits_it() -> None:
-    window = Window(NOW, job(MINUTE))
+    window = RunWindow(NOW, job(MINUTE))
     heard = [span(NOW - DAY, FOREVER)]
     assert ruling(window, None, [job(MINUTE)], [], heard).reason is WithheldReason.AWAITING_FIRST
     over = [span(NOW + 119 * SECOND, NOW + 121 * SECOND)]
@@ -308,11 +312,11 @@ def test_before_the_first_heartbeat_a_window_awaits_it() -> None:
 
 
 def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
-    window = Window(NOW, job(MINUTE))
+    window = RunWindow(NOW, job(MINUTE))
     heard = [span(NOW - DAY, FOREVER)]
     due, end = NOW, NOW + 2 * MINUTE
 
-    def reason(*maintenance: Span) -> object:
+    def reason(*maintenance: TimeSpan) -> object:
         last = Instant(NOW - SECOND)
         return ruling(window, last, [job(MINUTE)], list(maintenance), heard).reason
 
@@ -325,14 +329,14 @@ def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
 
 
 def test_a_window_in_which_its_promise_was_edited_or_paused_says_nothing() -> None:
-    window = Window(NOW, job(MINUTE))
+    window = RunWindow(NOW, job(MINUTE))
     heard = [span(NOW - DAY, FOREVER)]
     last = Instant(NOW - SECOND)
     edited = [job(MINUTE), job(HOUR, from_=NOW + SECOND)]
     assert ruling(window, last, edited, [], heard).reason is WithheldReason.AWAITING_FIRST
-    paused = [job(MINUTE), Term(Instant(NOW + SECOND), NOW, MINUTE, SECOND, enabled=False)]
+    paused = [job(MINUTE), ScheduleTerm(Instant(NOW + SECOND), NOW, MINUTE, SECOND, enabled=False)]
     assert ruling(window, last, paused, [], heard).reason is WithheldReason.PAUSED
-    withheld = ruling(Window(NOW, paused[1]), last, paused, [], heard)
+    withheld = ruling(RunWindow(NOW, paused[1]), last, paused, [], heard)
     assert withheld.reason is WithheldReason.PAUSED
     later = [job(MINUTE), job(HOUR, from_=NOW + 2 * MINUTE + 1)]
     assert ruling(window, last, later, [], heard).reason is MissedReason.NO_HEARTBEAT
@@ -348,7 +352,7 @@ def test_a_heartbeat_holds_until_its_deadline_and_a_missed_one_an_interval() -> 
 
 
 def test_a_term_counts_for_a_heartbeat_at_its_first_instant() -> None:
-    paused = Term(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND, enabled=False)
+    paused = ScheduleTerm(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND, enabled=False)
     assert hold_until(NOW, [job(MINUTE), paused]) == NOW + HOUR + MINUTE
 
 
@@ -363,6 +367,6 @@ def test_an_edit_at_the_deadline_itself_prolongs_the_hold() -> None:
 def test_a_missed_deadline_at_the_beginning_of_a_promise_does_not_count_for_it() -> None:
     terms = [job(MINUTE), job(HOUR, from_=NOW)]
     heard = [span(NOW - DAY, FOREVER)]
-    before, at = Silence(Instant(NOW - MINUTE)), Silence(Instant(NOW - 2 * MINUTE), NOW)
+    before, at = PushGap(Instant(NOW - MINUTE)), PushGap(Instant(NOW - 2 * MINUTE), NOW)
     for silence in (before, at):
         assert next_deadline(silence, terms, [], heard) == NOW + HOUR + MINUTE

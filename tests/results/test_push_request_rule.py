@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.results.rules.push_request import BadPush, Mark, Push, read_push
+from leadline.storage.results.rules.push_request import BadPush, Push, PushKind, read_push
 
 
 @given(
@@ -24,8 +24,8 @@ def test_a_path_is_one_of_those_that_the_interface_has(suffix: str, status: str 
 
 
 def test_marks_cover_nothing() -> None:
-    assert read_push("start") == Push(Mark.START, up=True)
-    assert not Push(Mark.LOG, up=True).covers
+    assert read_push("start") == Push(PushKind.START, up=True)
+    assert not Push(PushKind.LOG, up=True).covers
 
 
 def test_the_path_wins_over_the_query() -> None:
@@ -40,7 +40,9 @@ def test_another_status_is_refused_by_name(status: str) -> None:
 
 
 def test_a_message_has_two_hundred_code_points_and_no_control_characters() -> None:
-    assert read_push("", message="😀" * 200) == Push(Mark.HEARTBEAT, up=True, message="😀" * 200)
+    assert read_push("", message="😀" * 200) == Push(
+        PushKind.HEARTBEAT, up=True, message="😀" * 200
+    )
     for message in ("😀" * 201, "a\x00b", "a\x1bb", "\ud800"):
         found = read_push("", message=message)
         assert isinstance(found, BadPush)
@@ -58,7 +60,7 @@ def test_the_line_ends_of_a_job_s_output_do_not_lose_the_heartbeat() -> None:
     [(None, None), ("", None), ("0", 0), ("12", 12), ("12.4", 12), ("12.5", 13), ("0007", 7)],
 )
 def test_a_ping_is_in_milliseconds_and_may_be_empty(ping: str | None, expected: int | None) -> None:
-    assert read_push("", ping=ping) == Push(Mark.HEARTBEAT, up=True, ping_ms=expected)
+    assert read_push("", ping=ping) == Push(PushKind.HEARTBEAT, up=True, ping_ms=expected)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from leadline.storage.monitors.rules.monitor_state import NOTHING_YET, fold_all
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.run_now import run_now
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.rules.incoming_result import Arrival, Fate, Recorded
+from leadline.storage.results.rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 from leadline.storage.results.transactions.record_results import record_results
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import REGIONS, START, World
 
 
-async def record(world: World, *arrivals: Arrival) -> list[Recorded]:
+async def record(world: World, *arrivals: IncomingResult) -> list[StoreResult]:
     async with world.pool.transaction("record") as tx:
         answers, _ = await record_results(tx, arrivals)
     return answers
@@ -46,11 +46,11 @@ async def test_a_windowed_result_settles_its_window_once(world: World) -> None:
         world.result(row, due, True, **given),
         world.result(row, Instant(due + SECOND), False, **given),
     )
-    assert (first.fate, second.fate) == (Fate.LIVE, Fate.DUPLICATE)
+    assert (first.fate, second.fate) == (StoreOutcome.LIVE, StoreOutcome.DUPLICATE)
     assert await world.ledger(row) == [(due, "covered", None)]
     assert len(await world.beats(row)) == 1
     (third,) = await record(world, world.result(row, Instant(due + 2), False, **given))
-    assert third.fate is Fate.DUPLICATE
+    assert third.fate is StoreOutcome.DUPLICATE
     assert await world.state(row) == ("up", 0)
 
 
@@ -58,7 +58,7 @@ async def test_an_older_result_is_stored_and_moves_no_state(world: World) -> Non
     row = await world.monitor()
     await record(world, world.result(row, Instant(START + MINUTE), True))
     (answer,) = await record(world, world.result(row, START, False))
-    assert answer.fate is Fate.LIVE
+    assert answer.fate is StoreOutcome.LIVE
     assert await world.state(row) == ("up", 0)
     assert len(await world.beats(row)) == 2
 
@@ -79,7 +79,7 @@ async def test_what_the_fence_has_passed_is_history(world: World) -> None:
         )
     instant = Instant(START + 12 * MINUTE)
     (answer,) = await record(world, world.result(row, instant, False))
-    assert answer.fate is Fate.HISTORY
+    assert answer.fate is StoreOutcome.HISTORY
     assert await world.state(row) == ("up", 0)
     restated = await world.rows("select from_at, to_at from restatements")
     assert restated == [(instant, instant + 3 * MINUTE)]
@@ -100,7 +100,7 @@ async def test_a_missed_window_may_still_be_covered_late_and_nothing_else(world:
     await record(world, world.result(row, due, True, **given))
     assert await world.ledger(row) == [(due, "covered_late", None)]
     (again,) = await record(world, world.result(row, Instant(due + 5), True, **given))
-    assert again.fate is Fate.DUPLICATE
+    assert again.fate is StoreOutcome.DUPLICATE
 
 
 async def test_a_monitor_that_is_gone_is_ignored(world: World) -> None:
@@ -108,7 +108,7 @@ async def test_a_monitor_that_is_gone_is_ignored(world: World) -> None:
     async with world.pool.transaction("gone") as tx:
         await tx.execute("delete from monitors where id = %(m)s", m=row.id)
     (answer,) = await record(world, world.result(row, START, True))
-    assert answer.fate is Fate.IGNORED
+    assert answer.fate is StoreOutcome.IGNORED
 
 
 @pytest.mark.parametrize(("kind", "jobs"), [("http", [("confirm",)]), ("async_canary", [])])
@@ -162,7 +162,7 @@ async def test_a_push_waits_while_its_deadline_cannot_be_judged(world: World) ->
     await world.listen(START, Instant(START + 85 * SECOND))
     world.now = Instant(START + 96 * SECOND)
     (answer,) = await record(world, world.result(row, Instant(START + 95 * SECOND), True))
-    assert answer.fate is Fate.UNDECIDED
+    assert answer.fate is StoreOutcome.UNDECIDED
     assert len(await world.beats(row)) == 1
 
 
@@ -200,7 +200,7 @@ async def test_in_order_the_recorder_folds_as_the_rule_does(world: World) -> Non
         await nursery.start(recorder.run)
         for ts, up in results:
             answer = await recorder.record(world.result(row, ts, up))
-            assert answer.fate is Fate.LIVE
+            assert answer.fate is StoreOutcome.LIVE
         await recorder.close()
     expected = fold_all(NOTHING_YET, results, 3)
     assert await world.state(row) == (expected.status, expected.failures)
@@ -230,7 +230,7 @@ async def test_a_run_that_began_before_an_edit_still_tells_of_what_was_then(worl
     before = world.result(row, Instant(START + 30 * SECOND), False, revision=row.revision)
     after = world.result(row, Instant(START + 61 * SECOND), False, revision=row.revision)
     answers = await record(world, before, after)
-    assert [answer.fate for answer in answers] == [Fate.LIVE, Fate.OUTDATED]
+    assert [answer.fate for answer in answers] == [StoreOutcome.LIVE, StoreOutcome.OUTDATED]
     assert len(await world.beats(row)) == 1
 
 
@@ -240,14 +240,14 @@ async def test_a_push_of_a_monitor_that_was_just_paused_is_recorded_nowhere(worl
     async with world.pool.transaction("pause") as tx:
         await edit_monitor(tx, world.editor, row.uid, {"enabled": False}, world.keyring, REGIONS)
     (answer,) = await record(world, world.result(row, Instant(START + 1), True))
-    assert answer.fate is Fate.PAUSED
+    assert answer.fate is StoreOutcome.PAUSED
     assert len(await world.beats(row)) == 1
 
 
 # A window that is covered has its result, also where two runs began in one microsecond.
 
 
-def windowed(world: World, row: MonitorRow, ts: Instant, minute: int) -> Arrival:
+def windowed(world: World, row: MonitorRow, ts: Instant, minute: int) -> IncomingResult:
     due = Instant(START + minute * MINUTE)
     return world.result(
         row, ts, True, dues=(due,), windowed=True, covered_until=Instant(due + MINUTE)
@@ -275,7 +275,7 @@ async def test_two_steady_results_of_one_instant_each_cover_their_window(
         else:
             for arrival in brought:
                 answer = await recorder.record(arrival)
-                assert answer.fate is Fate.LIVE
+                assert answer.fate is StoreOutcome.LIVE
     await expect_a_result_for_each_window(world, row, 3)
     assert await world.state(row) == ("up", 0)
 
@@ -319,7 +319,7 @@ async def test_who_waited_for_an_edit_judges_by_what_it_wrote(world: World) -> N
     row = await world.monitor()
     world.now = Instant(START + MINUTE)
     late = world.result(row, Instant(START + 61 * SECOND), False, revision=row.revision)
-    answers: list[Recorded] = []
+    answers: list[StoreResult] = []
     edited, go_on = trio.Event(), trio.Event()
 
     async def edit() -> None:
@@ -339,5 +339,5 @@ async def test_who_waited_for_an_edit_judges_by_what_it_wrote(world: World) -> N
         await until_blocked(world.pool)
         assert answers == []
         go_on.set()
-    assert [answer.fate for answer in answers] == [Fate.OUTDATED]
+    assert [answer.fate for answer in answers] == [StoreOutcome.OUTDATED]
     assert await world.beats(row) == []

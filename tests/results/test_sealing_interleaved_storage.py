@@ -10,16 +10,16 @@ import trio
 import trio.lowlevel
 
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.sli import Sample, split
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor_state import hold_us
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.rules.incoming_result import Arrival, Fate
+from leadline.storage.results.rules.incoming_result import IncomingResult, StoreOutcome
 from leadline.storage.results.tables import sealing as seals
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.seal_windows import seal_windows
@@ -57,7 +57,7 @@ async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_
     due = await reserved_window(world, row)
     world.now = Instant(due + 10 * SECOND + 121 * SECOND)
     await Ticker(world.pool, lambda: world.now).pass_once()
-    fates: list[Fate] = []
+    fates: list[StoreOutcome] = []
 
     async def fence() -> None:
         async with world.pool.transaction("fence") as tx:
@@ -82,7 +82,7 @@ async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_
         await steps[step]()
     ledger = {at: verdict for at, verdict, _ in await world.ledger(row)}
     after_fence = order.index("R") > order.index("F")
-    assert fates == [Fate.HISTORY if after_fence else Fate.LIVE]
+    assert fates == [StoreOutcome.HISTORY if after_fence else StoreOutcome.LIVE]
     assert ledger[due] in ({"covered_late"} if after_fence else {"covered", "covered_late"})
     assert len(await world.beats(row)) == 1
     restated = await world.rows("select from_at from restatements")
@@ -126,7 +126,7 @@ async def test_however_late_results_come_the_figures_are_those_of_all_results(
         if chance.random() < 0.7
     ]
     waiting = sorted(results, key=lambda r: r.ts + chance.choice([0, 0, 0, 5, 30, 100]) * MINUTE)
-    sealer, repairer = Sealer(world.pool, lambda: world.now), Repairer(world.pool)
+    sealer, repairer = MonitorSealer(world.pool, lambda: world.now), Repairer(world.pool)
     ticker = Ticker(world.pool, lambda: world.now)
     while world.now < START + 4 * HOUR:
         world.now = Instant(world.now + chance.randint(1, 15) * MINUTE)
@@ -146,7 +146,7 @@ async def test_however_late_results_come_the_figures_are_those_of_all_results(
     await _expect_hours_of(world, row, results)
 
 
-async def _expect_hours_of(world: World, row: MonitorRow, results: list[Arrival]) -> None:
+async def _expect_hours_of(world: World, row: MonitorRow, results: list[IncomingResult]) -> None:
     held = hold_us(60 * SECOND)
     samples = [
         Sample(r.ts, r.up, Instant(r.ts + held)) for r in sorted(results, key=lambda r: r.ts)
@@ -156,7 +156,7 @@ async def _expect_hours_of(world: World, row: MonitorRow, results: list[Arrival]
     )
     assert len(stored) >= 3
     for hour, good, bad, unknown, up, total in stored:
-        expected = split(samples, Span(hour, Instant(hour + HOUR)))
+        expected = split(samples, TimeSpan(hour, Instant(hour + HOUR)))
         inside = [r for r in results if hour <= r.ts < hour + HOUR]
         assert (good, bad, unknown) == (
             expected.good_us,
@@ -174,9 +174,9 @@ async def test_of_five_hundred_results_the_one_that_is_refused_is_told_so_alone(
     good = [world.result(row, Instant(START + n), True) for n in range(500)]
     # No partition holds this instant: the database refuses it, and with it the whole statement.
     bad = world.result(row, Instant(START + 900 * 24 * HOUR), True)
-    fates: dict[Instant, Fate] = {}
+    fates: dict[Instant, StoreOutcome] = {}
 
-    async def bring(arrival: Arrival) -> None:
+    async def bring(arrival: IncomingResult) -> None:
         fates[arrival.ts] = (await recorder.record(arrival)).fate
 
     async with trio.open_nursery() as nursery:
@@ -187,8 +187,8 @@ async def test_of_five_hundred_results_the_one_that_is_refused_is_told_so_alone(
                 if n % 50 == 0:
                     await trio.lowlevel.checkpoint()
         await recorder.close()
-    assert fates.pop(bad.ts) is Fate.REFUSED
-    assert set(fates.values()) == {Fate.LIVE}
+    assert fates.pop(bad.ts) is StoreOutcome.REFUSED
+    assert set(fates.values()) == {StoreOutcome.LIVE}
     assert len(await world.beats(row)) == 500
 
 

@@ -2,15 +2,15 @@
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from leadline.storage.alerting.rules.paging_delegation import STEADY_US
 from leadline.storage.core.instant import SECOND, Instant
 from tests.support.worlds.world import World
 
 
 async def test_a_process_is_steady_after_a_while_without_a_break(world: World) -> None:
-    who = Identity(uuid7(), "here", ["all"], ("core",), "0", listens=True)
-    here = Attendance(world.pool, who, lambda: world.now, lambda: world.now)
+    who = ProcessIdentity(uuid7(), "here", ["all"], ("core",), "0", listens=True)
+    here = PresenceRenewer(world.pool, who, lambda: world.now, lambda: world.now)
 
     async def attend(us: int) -> None:
         for _ in range(us // (5 * SECOND)):

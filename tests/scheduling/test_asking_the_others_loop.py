@@ -4,7 +4,7 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.cache_invalidator import hear
-from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.edit_notify import EDITED, tell_edited
 from leadline.storage.engine.pools import Pool
@@ -14,9 +14,9 @@ from tests.support.worlds.world import World
 HANGS_SECONDS = 30
 
 
-def attendance(pool: Pool, world: World) -> Attendance:
-    identity = Identity(uuid7(), "here", ["api"], (), "0", listens=True)
-    return Attendance(pool, identity, lambda: world.now, lambda: world.now)
+def attendance(pool: Pool, world: World) -> PresenceRenewer:
+    identity = ProcessIdentity(uuid7(), "here", ["api"], (), "0", listens=True)
+    return PresenceRenewer(pool, identity, lambda: world.now, lambda: world.now)
 
 
 async def test_whoever_is_asked_says_at_once_how_far_it_has_listened(

@@ -11,17 +11,17 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import canary_dispatcher as dispatcher_module
-from leadline.daemon.loops.canary_dispatcher import Dispatcher
-from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.canary_dispatcher import CanaryDispatcher
+from leadline.daemon.loops.check_cache import CheckCache
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.check.check import Check
-from leadline.probes.check.result import Outcome, Phases, Result, UnknownReason, unobtained
+from leadline.probes.check.result import Phases, Result, RunOutcome, UnknownReason, unobtained
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.storage.agents.rows import AgentRow
 from leadline.storage.agents.tables import agents
-from leadline.storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from leadline.storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
@@ -56,9 +56,9 @@ class Fleet:
         await self.let_go.wait()
         self.under_way[monitor] -= 1
         self.under_way["all"] -= 1
-        return self.finds or Result(self.world.now, Outcome.UP, 5, None, "", Phases())
+        return self.finds or Result(self.world.now, RunOutcome.UP, 5, None, "", Phases())
 
-    async def member(self, *, probes: bool = True, refuses: bool = True) -> Dispatcher:
+    async def member(self, *, probes: bool = True, refuses: bool = True) -> CanaryDispatcher:
         world, process = self.world, uuid7()
         async with world.pool.transaction("present") as tx:
             await presences.begin_presence(
@@ -71,12 +71,12 @@ class Fleet:
                 "1",
                 listens=False,
             )
-        member = Dispatcher(
+        member = CanaryDispatcher(
             world.pool,
             process,
             ("core",) if probes else (),
             4,
-            Catalogue(world.pool, world.keyring, lambda: world.now),
+            CheckCache(world.pool, world.keyring, lambda: world.now),
             self.recorder,
             make_reach(probe_policy(), nameservers=()),
             lambda: world.now,
@@ -95,7 +95,7 @@ class Fleet:
                 "update presences set through_at = at(%(now)s) where not ended", now=self.world.now
             )
 
-    async def end(self, member: Dispatcher) -> None:
+    async def end(self, member: CanaryDispatcher) -> None:
         """Its process is gone without a word."""
         async with self.world.pool.transaction("gone") as tx:
             await tx.execute(
@@ -338,10 +338,10 @@ async def heard(world: World, kinds: list[str], carrier: int = 4) -> AgentRow:
         return await agents.hear(tx, "agent:edge", "core", UUID(int=0), "edge")
 
 
-async def claim(world: World, agent: AgentRow, kinds: list[str]) -> list[HandedOut]:
+async def claim(world: World, agent: AgentRow, kinds: list[str]) -> list[ClaimedJobs]:
     async with world.pool.transaction("claim") as tx:
         shards = [shard.id for shard in await shards_queries.select_shards(tx, ["core"])]
-        return await hand_out(tx, agent, kinds, shards, 10, 4)
+        return await claim_jobs(tx, agent, kinds, shards, 10, 4)
 
 
 async def test_an_agent_takes_places_as_anyone_and_none_without_the_capability(

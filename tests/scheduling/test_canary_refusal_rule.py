@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.scheduling.rules.canary_refusal import NEEDED, Ground, refusal
+from leadline.storage.scheduling.rules.canary_refusal import NEEDED, RefusalInputs, refusal
 
 capabilities = st.sets(
     st.sampled_from([NEEDED, "async_transaction@2", "async_transaction@10", "other@1"]), max_size=4
 )
 
 
-def expected(ground: Ground) -> str | None:
+def expected(ground: RefusalInputs) -> str | None:
     mine = [c for c in ground.capabilities if c.startswith("async_transaction@")]
     if ground.in_flight:
         return "already_in_flight"
@@ -23,5 +23,5 @@ def expected(ground: Ground) -> str | None:
 def test_the_reason_is_the_one_nearest_to_the_monitor(
     in_flight: bool, taken: int, places: int, kinds: set[str]
 ) -> None:
-    ground = Ground(in_flight, taken, places, kinds)
+    ground = RefusalInputs(in_flight, taken, places, kinds)
     assert refusal(ground) == expected(ground)

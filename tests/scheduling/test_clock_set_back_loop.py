@@ -3,9 +3,9 @@ twice, and no window is left out while the product's clock waits for the machine
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.monitor_sealer import Sealer
-from leadline.daemon.loops.presence_renewer import Attendance, Identity
-from leadline.daemon.loops.push_deadline_checker import Listener
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
+from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
+from leadline.daemon.loops.push_deadline_checker import PushDeadlineChecker
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.product_clock import ProductClock
@@ -38,10 +38,10 @@ async def test_a_clock_set_back_an_hour_makes_no_false_alarm_and_no_gap(world: W
     world.now = clock.now()
     probed = await world.monitor(interval_seconds=60, timeout_seconds=10)
     pushed = await world.monitor(type="push", interval_seconds=60, grace_seconds=30)
-    identity = Identity(uuid7(), "here", ["all"], ("core",), "0", listens=True)
-    attendance = Attendance(world.pool, identity, clock.now, clock.now)
-    ticker, sealer = Ticker(world.pool, clock.now), Sealer(world.pool, clock.now)
-    listener = Listener(world.pool, Bus(), clock.now, lambda: None)
+    identity = ProcessIdentity(uuid7(), "here", ["all"], ("core",), "0", listens=True)
+    attendance = PresenceRenewer(world.pool, identity, clock.now, clock.now)
+    ticker, sealer = Ticker(world.pool, clock.now), MonitorSealer(world.pool, clock.now)
+    listener = PushDeadlineChecker(world.pool, Bus(), clock.now, lambda: None)
     seen = [clock.now()]
     for step in range(300):
         if step == 60:

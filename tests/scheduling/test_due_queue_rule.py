@@ -7,14 +7,19 @@ from hypothesis import strategies as st
 
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.scheduling.rules.due_queue import Timetable
-from leadline.storage.scheduling.rules.run_schedule import Term, Window, anchor_for, windows
+from leadline.storage.scheduling.rules.run_schedule import (
+    RunWindow,
+    ScheduleTerm,
+    anchor_for,
+    windows,
+)
 
 NOW = Instant(1_800_000_000 * SECOND)
 
 
 def expected(
-    monitors: dict[int, list[Term]], shard: int, after: int, through: int
-) -> list[tuple[int, Window]]:
+    monitors: dict[int, list[ScheduleTerm]], shard: int, after: int, through: int
+) -> list[tuple[int, RunWindow]]:
     found = [
         (key, window)
         for key, terms in monitors.items()
@@ -25,8 +30,8 @@ def expected(
 
 
 @st.composite
-def a_term(draw: st.DrawFn, at: int) -> Term:
-    return Term(
+def a_term(draw: st.DrawFn, at: int) -> ScheduleTerm:
+    return ScheduleTerm(
         Instant(at),
         Instant(at - draw(st.integers(0, 20))),
         draw(st.integers(1, 20)),
@@ -38,7 +43,7 @@ def a_term(draw: st.DrawFn, at: int) -> Term:
 
 @given(st.data())
 def test_it_is_the_brute_force_sum_over_monitors_through_every_edit(data: st.DataObject) -> None:
-    monitors: dict[int, list[Term]] = {
+    monitors: dict[int, list[ScheduleTerm]] = {
         key: [data.draw(a_term(data.draw(st.integers(0, 30))))] for key in range(4)
     }
     cursor = data.draw(st.integers(0, 20))
@@ -67,11 +72,15 @@ def test_it_is_the_brute_force_sum_over_monitors_through_every_edit(data: st.Dat
 
 def test_hours_of_outage_are_caught_up_in_steps_and_nothing_is_lost() -> None:
     monitors = {
-        key: [Term(NOW, anchor_for(UUID(int=key), seconds * SECOND, NOW), seconds * SECOND, SECOND)]
+        key: [
+            ScheduleTerm(
+                NOW, anchor_for(UUID(int=key), seconds * SECOND, NOW), seconds * SECOND, SECOND
+            )
+        ]
         for key, seconds in enumerate([5, 7, 30, 60, 61, 300, 3_600] * 20)
     }
     timetable = Timetable(0, NOW, monitors)
-    taken: list[tuple[int, Window]] = []
+    taken: list[tuple[int, RunWindow]] = []
     for minute in range(1, 181):
         taken += timetable.take(Instant(NOW + minute * MINUTE))
     assert taken == expected(monitors, 0, NOW, NOW + 3 * HOUR)
@@ -83,7 +92,9 @@ def test_ten_thousand_monitors_each_run_once_an_interval() -> None:
         0,
         NOW,
         {
-            key: [Term(NOW, anchor_for(UUID(int=key), interval_us, NOW), interval_us, SECOND)]
+            key: [
+                ScheduleTerm(NOW, anchor_for(UUID(int=key), interval_us, NOW), interval_us, SECOND)
+            ]
             for key in range(10_000)
         },
     )

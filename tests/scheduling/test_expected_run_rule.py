@@ -13,14 +13,20 @@ from leadline.storage.scheduling.rules.expected_run import (
     watermark,
     withheld_at_reservation,
 )
-from leadline.storage.scheduling.rules.run_schedule import Manner, Term, Window, sealing_at, windows
+from leadline.storage.scheduling.rules.run_schedule import (
+    ResultMode,
+    RunWindow,
+    ScheduleTerm,
+    sealing_at,
+    windows,
+)
 
 NOW = Instant(1_800_000_000 * SECOND)
 GRACE_S = 120
 
 
 @given(
-    st.sampled_from(Manner),
+    st.sampled_from(ResultMode),
     st.integers(5, 600),
     st.integers(1, 300),
     st.integers(0, 300),
@@ -29,7 +35,7 @@ GRACE_S = 120
     st.booleans(),
 )
 def test_a_result_covers_in_time_until_the_next_run_or_the_sealing(
-    manner: Manner,
+    manner: ResultMode,
     interval: int,
     timeout: int,
     grace: int,
@@ -37,11 +43,13 @@ def test_a_result_covers_in_time_until_the_next_run_or_the_sealing(
     history: bool,
     backfill: bool,
 ) -> None:
-    window = Window(NOW, Term(NOW, NOW, interval * SECOND, timeout * SECOND, grace * SECOND))
+    window = RunWindow(
+        NOW, ScheduleTerm(NOW, NOW, interval * SECOND, timeout * SECOND, grace * SECOND)
+    )
     limit = {
-        Manner.PROBE: min(interval, timeout + GRACE_S),
-        Manner.COMPOSITE: min(interval, GRACE_S),
-        Manner.PUSH: interval + grace,
+        ResultMode.PROBE: min(interval, timeout + GRACE_S),
+        ResultMode.COMPOSITE: min(interval, GRACE_S),
+        ResultMode.PUSH: interval + grace,
     }[manner]
     in_time = seconds <= limit and not history and not backfill
     committed_at = Instant(NOW + seconds * SECOND)
@@ -52,8 +60,8 @@ def test_a_result_covers_in_time_until_the_next_run_or_the_sealing(
 
 
 def test_a_paused_window_is_withheld_as_paused_even_in_maintenance() -> None:
-    paused = Window(NOW, Term(NOW, NOW, HOUR, SECOND, enabled=False))
-    running = Window(NOW, Term(NOW, NOW, HOUR, SECOND))
+    paused = RunWindow(NOW, ScheduleTerm(NOW, NOW, HOUR, SECOND, enabled=False))
+    running = RunWindow(NOW, ScheduleTerm(NOW, NOW, HOUR, SECOND))
     for in_maintenance in (True, False):
         ruling = withheld_at_reservation(paused, in_maintenance=in_maintenance)
         assert ruling == ledger.withheld(WithheldReason.PAUSED)
@@ -64,17 +72,21 @@ def test_a_paused_window_is_withheld_as_paused_even_in_maintenance() -> None:
 
 
 def test_a_result_is_history_when_its_run_could_no_longer_be_waiting() -> None:
-    for manner, lag in ((Manner.PROBE, 130), (Manner.COMPOSITE, 120), (Manner.PUSH, 120)):
+    for manner, lag in (
+        (ResultMode.PROBE, 130),
+        (ResultMode.COMPOSITE, 120),
+        (ResultMode.PUSH, 120),
+    ):
         edge = Instant(NOW - lag * SECOND)
         assert not is_history(edge, NOW, 10 * SECOND, manner)
         assert is_history(Instant(edge - 1), NOW, 10 * SECOND, manner)
 
 
 @st.composite
-def terms_of_two_regions(draw: st.DrawFn) -> list[Term]:
+def terms_of_two_regions(draw: st.DrawFn) -> list[ScheduleTerm]:
     starts = sorted(draw(st.lists(st.integers(0, 2_000), min_size=1, max_size=4)))
     return [
-        Term(
+        ScheduleTerm(
             Instant(start * SECOND),
             Instant(0),
             draw(st.integers(5, 300)) * SECOND,
@@ -86,39 +98,43 @@ def terms_of_two_regions(draw: st.DrawFn) -> list[Term]:
 
 
 @given(terms_of_two_regions(), st.integers(0, 3_000), st.integers(0, 3_000))
-def test_below_the_watermark_everything_is_sealed(terms: list[Term], one: int, two: int) -> None:
+def test_below_the_watermark_everything_is_sealed(
+    terms: list[ScheduleTerm], one: int, two: int
+) -> None:
     fences = {0: Instant(one * SECOND), 1: Instant(two * SECOND)}
-    mark = watermark(terms, fences, Manner.PROBE)
+    mark = watermark(terms, fences, ResultMode.PROBE)
     assert mark is not None
     for window in windows(terms, Instant(-1), Instant(mark - 1)):
-        assert sealing_at(window, Manner.PROBE) <= fences[window.term.shard]
+        assert sealing_at(window, ResultMode.PROBE) <= fences[window.term.shard]
 
 
 @given(terms_of_two_regions(), st.data())
-def test_no_live_result_lies_below_the_watermark(terms: list[Term], data: st.DataObject) -> None:
+def test_no_live_result_lies_below_the_watermark(
+    terms: list[ScheduleTerm], data: st.DataObject
+) -> None:
     fences = {shard: Instant(data.draw(st.integers(0, 3_000)) * SECOND) for shard in (0, 1)}
-    mark = watermark(terms, fences, Manner.PROBE)
+    mark = watermark(terms, fences, ResultMode.PROBE)
     assert mark is not None
     instant = Instant(data.draw(st.integers(0, 3_500)) * SECOND)
     begun = [term for term in terms if term.from_ < instant]
     if begun and instant < mark:
         term = begun[-1]
-        assert is_history(instant, fences[term.shard], term.timeout_us, Manner.PROBE)
+        assert is_history(instant, fences[term.shard], term.timeout_us, ResultMode.PROBE)
 
 
 @given(terms_of_two_regions(), st.data())
-def test_the_watermark_never_moves_back(terms: list[Term], data: st.DataObject) -> None:
+def test_the_watermark_never_moves_back(terms: list[ScheduleTerm], data: st.DataObject) -> None:
     """Through fences that move on and edits that begin where the schedule was reserved."""
     fences = {0: Instant(0), 1: Instant(0)}
-    history: list[Term] = [terms[0]]
-    last = watermark(history, fences, Manner.PROBE)
+    history: list[ScheduleTerm] = [terms[0]]
+    last = watermark(history, fences, ResultMode.PROBE)
     assert last is not None
     for term in terms[1:]:
         for shard in (0, 1):
             reached = data.draw(st.integers(fences[shard] // SECOND, term.from_ // SECOND))
             fences[shard] = Instant(reached * SECOND)
         for known in (history, [*history, term]):
-            mark = watermark(known, fences, Manner.PROBE)
+            mark = watermark(known, fences, ResultMode.PROBE)
             assert mark is not None
             assert mark >= last
             last = mark
@@ -126,21 +142,21 @@ def test_the_watermark_never_moves_back(terms: list[Term], data: st.DataObject) 
 
 
 def test_a_steady_monitor_is_sealed_its_timeout_and_two_minutes_behind_the_fence() -> None:
-    term = Term(Instant(NOW - HOUR), NOW, 30 * SECOND, 10 * SECOND)
-    assert watermark([term], {0: NOW}, Manner.PROBE) == NOW - 130 * SECOND
-    assert watermark([term], {0: NOW}, Manner.PUSH) == NOW - 120 * SECOND
-    assert watermark([], {0: NOW}, Manner.PROBE) is None
-    assert watermark([term], {}, Manner.PROBE) == term.from_
+    term = ScheduleTerm(Instant(NOW - HOUR), NOW, 30 * SECOND, 10 * SECOND)
+    assert watermark([term], {0: NOW}, ResultMode.PROBE) == NOW - 130 * SECOND
+    assert watermark([term], {0: NOW}, ResultMode.PUSH) == NOW - 120 * SECOND
+    assert watermark([], {0: NOW}, ResultMode.PROBE) is None
+    assert watermark([term], {}, ResultMode.PROBE) == term.from_
 
 
 def test_a_change_of_region_waits_for_the_old_region() -> None:
     change = Instant(NOW - 300 * SECOND)
-    old = Term(Instant(NOW - HOUR), NOW, 30 * SECOND, 10 * SECOND, shard=0)
-    new = Term(change, NOW, 30 * SECOND, 10 * SECOND, shard=1)
+    old = ScheduleTerm(Instant(NOW - HOUR), NOW, 30 * SECOND, 10 * SECOND, shard=0)
+    new = ScheduleTerm(change, NOW, 30 * SECOND, 10 * SECOND, shard=1)
     stuck = {0: Instant(change - 60 * SECOND), 1: NOW}
-    assert watermark([old, new], stuck, Manner.PROBE) == change - 190 * SECOND
+    assert watermark([old, new], stuck, ResultMode.PROBE) == change - 190 * SECOND
     passed = {0: Instant(change + 131 * SECOND), 1: NOW}
-    assert watermark([old, new], passed, Manner.PROBE) == NOW - 130 * SECOND
+    assert watermark([old, new], passed, ResultMode.PROBE) == NOW - 130 * SECOND
 
 
 def test_of_several_the_least_counts_and_an_unknown_one_makes_it_unknown() -> None:

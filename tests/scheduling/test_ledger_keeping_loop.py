@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
@@ -24,7 +24,7 @@ async def edit(world: World, row: MonitorRow, **given: Any) -> None:
 async def run_until(world: World, until: Instant, step_us: int = 30 * SECOND) -> dict[str, int]:
     """Returns how many windows were called missed, by reason."""
     ticker = Ticker(world.pool, lambda: world.now)
-    sealer = Sealer(world.pool, lambda: world.now)
+    sealer = MonitorSealer(world.pool, lambda: world.now)
     while world.now < until:
         world.now = min(Instant(world.now + step_us), until)
         await ticker.pass_once()

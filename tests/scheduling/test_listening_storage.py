@@ -5,13 +5,13 @@ import trio
 import trio.testing
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.transactions.record_missed_pushes import judge_silence
+from leadline.storage.results.transactions.record_missed_pushes import record_missed_pushes
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.tables import presences
 from tests.support.worlds.world import START, World
@@ -23,12 +23,12 @@ class Ears:
     def __init__(self, world: World) -> None:
         self.world = world
         self.recorder = Recorder(world.pool, Bus(), lambda: world.now)
-        who = Identity(uuid7(), "here", ["api"], (), "0", listens=True)
-        self.attendance = Attendance(
+        who = ProcessIdentity(uuid7(), "here", ["api"], (), "0", listens=True)
+        self.attendance = PresenceRenewer(
             world.pool,
             who,
             lambda: world.now,
-            self.recorder.heard_through,
+            self.recorder.committed_through,
             lambda: self.recorder.lost,
         )
 
@@ -52,7 +52,7 @@ async def job(world: World) -> MonitorRow:
 async def missed(world: World, row: MonitorRow) -> list[int]:
     """After how many seconds silence was found."""
     async with world.pool.transaction("judge") as tx:
-        await judge_silence(tx, [(row.org, row.id)], [row.shard])
+        await record_missed_pushes(tx, [(row.org, row.id)], [row.shard])
     beats = await world.beats(row)
     return [(ts - START) // SECOND for ts, up, _ in beats if not up]
 
@@ -67,7 +67,7 @@ async def test_a_push_that_the_store_would_not_take_is_not_the_senders_silence(
 ) -> None:
     ears = Ears(world)
     await ears.listen(65)
-    with pytest.raises(Unavailable), ears.recorder.hearing():
+    with pytest.raises(Unavailable), ears.recorder.receiving():
         raise Unavailable("the store is away")
     await ears.listen(130)
     assert await missed(world, job) == []
@@ -81,7 +81,7 @@ async def test_a_sender_that_hangs_up_on_us_because_we_were_slow_was_not_silent(
 ) -> None:
     ears = Ears(world)
     await ears.listen(65)
-    with trio.CancelScope() as sender, ears.recorder.hearing():
+    with trio.CancelScope() as sender, ears.recorder.receiving():
         world.now = Instant(world.now + seconds * SECOND)
         sender.cancel()
         await trio.lowlevel.checkpoint()
@@ -95,7 +95,7 @@ async def test_while_a_push_waits_to_be_stored_we_have_not_heard_past_it(
     ears = Ears(world)
     async with trio.open_nursery() as nursery:
         world.now = Instant(START + 65 * SECOND)
-        with trio.CancelScope() as sender, ears.recorder.hearing() as received:
+        with trio.CancelScope() as sender, ears.recorder.receiving() as received:
             # It stands in the queue, and nobody stores yet.
             nursery.start_soon(
                 ears.recorder.hand_over, world.result(job, received, True), lambda _answer: None
@@ -104,10 +104,10 @@ async def test_while_a_push_waits_to_be_stored_we_have_not_heard_past_it(
             sender.cancel()
             await trio.lowlevel.checkpoint()
         world.now = Instant(START + 80 * SECOND)
-        assert ears.recorder.heard_through() < received
+        assert ears.recorder.committed_through() < received
         await nursery.start(ears.recorder.run)
         await ears.recorder.close()
-    assert ears.recorder.heard_through() == world.now
+    assert ears.recorder.committed_through() == world.now
 
 
 async def test_what_was_sent_while_we_stopped_was_not_silence(

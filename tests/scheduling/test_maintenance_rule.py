@@ -3,7 +3,7 @@
 import pytest
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.scheduling.rules.maintenance_window import (
     AHEAD_MOST_US,
     LONGEST_US,
@@ -11,20 +11,20 @@ from leadline.storage.scheduling.rules.maintenance_window import (
     plan_fault,
     withholds,
 )
-from leadline.storage.scheduling.rules.run_schedule import Manner, Term, Window
+from leadline.storage.scheduling.rules.run_schedule import ResultMode, RunWindow, ScheduleTerm
 
 NOW = Instant(1_800_000_000 * SECOND)
 
 
 def test_a_probe_is_judged_by_its_due_instant_and_a_push_by_the_end_of_its_promise() -> None:
-    window = Window(NOW, Term(NOW, NOW, MINUTE, SECOND, grace_us=MINUTE))
-    at_due = [Span(NOW, Instant(NOW + 1))]
-    at_end = [Span(Instant(NOW + 2 * MINUTE), Instant(NOW + 3 * MINUTE))]
-    assert withholds(window, Manner.PROBE, at_due)
-    assert withholds(window, Manner.COMPOSITE, at_due)
-    assert not withholds(window, Manner.PUSH, at_due)
-    assert withholds(window, Manner.PUSH, at_end)
-    assert not withholds(window, Manner.PROBE, at_end)
+    window = RunWindow(NOW, ScheduleTerm(NOW, NOW, MINUTE, SECOND, grace_us=MINUTE))
+    at_due = [TimeSpan(NOW, Instant(NOW + 1))]
+    at_end = [TimeSpan(Instant(NOW + 2 * MINUTE), Instant(NOW + 3 * MINUTE))]
+    assert withholds(window, ResultMode.PROBE, at_due)
+    assert withholds(window, ResultMode.COMPOSITE, at_due)
+    assert not withholds(window, ResultMode.PUSH, at_due)
+    assert withholds(window, ResultMode.PUSH, at_end)
+    assert not withholds(window, ResultMode.PROBE, at_end)
 
 
 @pytest.mark.parametrize(

@@ -13,23 +13,23 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.check_cache import CheckCache
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
-from leadline.daemon.loops.presence_renewer import Attendance, Identity
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
+from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from leadline.daemon.loops.prober import Prober
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.probes.check.check import Check
-from leadline.probes.check.result import Outcome, Phases, Result
-from leadline.probes.net.egress import Reach
+from leadline.probes.check.result import Phases, Result, RunOutcome
+from leadline.probes.net.egress import Egress
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Isolation
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.rules.incoming_result import Arrival
+from leadline.storage.results.rules.incoming_result import IncomingResult
 from leadline.storage.scheduling.queries import shards
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
@@ -63,11 +63,11 @@ class Processes:
             self.world.now = Instant(start + int((trio.current_time() - began) * SPEED * SECOND))
             await trio.sleep(0.005)
 
-    async def probe(self, check: Check, _reach: Reach, clock: Callable[[], Instant]) -> Result:
+    async def probe(self, check: Check, _reach: Egress, clock: Callable[[], Instant]) -> Result:
         started = clock()
         self.probed[check.host] += 1
         await trio.sleep(self.chance.random() * 0.05)
-        outcome = Outcome.UP if self.chance.random() < 0.6 else Outcome.DOWN
+        outcome = RunOutcome.UP if self.chance.random() < 0.6 else RunOutcome.DOWN
         return Result(started, outcome, 1, None, "", Phases())
 
     async def loop(self, pass_once: Callable[[], Awaitable[object]]) -> None:
@@ -82,15 +82,15 @@ class Processes:
         world = self.world
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.loop, Ticker(world.pool, lambda: world.now).pass_once)
-            nursery.start_soon(self.loop, Sealer(world.pool, lambda: world.now).pass_once)
+            nursery.start_soon(self.loop, MonitorSealer(world.pool, lambda: world.now).pass_once)
             nursery.start_soon(self.loop, Repairer(world.pool).pass_once)
 
     async def worker(self) -> None:
         world, process = self.world, uuid7()
         recorder = Recorder(world.pool, Bus(), lambda: world.now)
         prober = self._prober(process, recorder)
-        who = Identity(process, "here", ["worker"], ("core",), "0", listens=False)
-        attendance = Attendance(world.pool, who, lambda: world.now, recorder.heard_through)
+        who = ProcessIdentity(process, "here", ["worker"], ("core",), "0", listens=False)
+        attendance = PresenceRenewer(world.pool, who, lambda: world.now, recorder.committed_through)
         async with trio.open_nursery() as nursery:
             await attendance.pass_once()
             nursery.start_soon(self.loop, attendance.pass_once)
@@ -100,14 +100,14 @@ class Processes:
 
     def _prober(self, process: UUID, recorder: Recorder) -> Prober:
         world = self.world
-        catalogue = Catalogue(world.pool, world.keyring, lambda: world.now)
+        catalogue = CheckCache(world.pool, world.keyring, lambda: world.now)
         return Prober(
             world.pool,
             process,
             ("core",),
             catalogue,
             recorder,
-            cast("Reach", None),
+            cast("Egress", None),
             trio.CapacityLimiter(60),
             lambda: world.now,
         )
@@ -165,17 +165,17 @@ async def test_whoever_is_killed_every_window_has_one_verdict_and_every_result_o
     # Afterwards nobody is killed any more: what is open is settled.
     world.now = Instant(world.now + 5 * MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()
-    await Sealer(world.pool, lambda: world.now).pass_once()
+    await MonitorSealer(world.pool, lambda: world.now).pass_once()
     for row in world.made:
         left = await expect_each_window_once(world, row)
         open_until = world.now - 130 * SECOND
         assert left["reserved"] <= (world.now + 2 * SECOND - open_until) // (5 * SECOND) + 1
 
 
-def arrival_with_its_window(make: Callable[..., Arrival]) -> Callable[..., Arrival]:
+def arrival_with_its_window(make: Callable[..., IncomingResult]) -> Callable[..., IncomingResult]:
     """Writes into each result's message which window it answers."""
 
-    def arrival(*given: Any) -> Arrival:
+    def arrival(*given: Any) -> IncomingResult:
         made = make(*given)
         return msgspec.structs.replace(made, msg=str(made.dues[0]) if made.windowed else "beside")
 

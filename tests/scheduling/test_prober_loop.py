@@ -10,13 +10,13 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.check_cache import Catalogue
+from leadline.daemon.loops.check_cache import CheckCache
 from leadline.daemon.loops.prober import Prober
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
 from leadline.probes.check.check import Check
-from leadline.probes.check.result import Outcome, Phases, Result
-from leadline.probes.net.egress import Reach
+from leadline.probes.check.result import Phases, Result, RunOutcome
+from leadline.probes.net.egress import Egress
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.run_now import run_now
@@ -28,9 +28,9 @@ Says = Callable[[Check], bool | None]
 
 
 def fake_run(says: Says) -> Callable[..., Any]:
-    async def run(check: Check, _reach: Reach, clock: Callable[[], Instant]) -> Result:
+    async def run(check: Check, _reach: Egress, clock: Callable[[], Instant]) -> Result:
         await trio.lowlevel.checkpoint()
-        outcome = Outcome.DOWN if says(check) is False else Outcome.UP
+        outcome = RunOutcome.DOWN if says(check) is False else RunOutcome.UP
         return Result(clock(), outcome, 1, None, "", Phases())
 
     return run
@@ -41,14 +41,14 @@ async def probing(
     world: World, process: UUID, regions: tuple[str, ...] = ("core",), permits: int = 100
 ) -> AsyncIterator[Prober]:
     recorder = Recorder(world.pool, Bus(), lambda: world.now)
-    catalogue = Catalogue(world.pool, world.keyring, lambda: world.now)
+    catalogue = CheckCache(world.pool, world.keyring, lambda: world.now)
     prober = Prober(
         world.pool,
         process,
         regions,
         catalogue,
         recorder,
-        cast("Reach", None),
+        cast("Egress", None),
         trio.CapacityLimiter(permits),
         lambda: world.now,
     )

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from leadline.daemon.loops.region_load_sampler import STALE_US, Surveyor
+from leadline.daemon.loops.region_load_sampler import STALE_US, RegionLoadSampler
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.agents.queries.fleet import RegionLoad, count_watched, select_fleet
 from leadline.storage.core.instant import SECOND, Instant
@@ -175,7 +175,7 @@ async def test_what_waits_is_what_a_plain_model_says(world: World, seed: int) ->
     gone = await present(world, Instant(world.now - 20 * SECOND))
     async with world.pool.transaction("shards") as tx:
         shards = {
-            name: await schedules.found_shard(tx, 0, name, world.now) for name in sorted(REGIONS)
+            name: await schedules.ensure_shard(tx, 0, name, world.now) for name in sorted(REGIONS)
         }
     model = Model(world.now, {here})
     model.slices = [
@@ -203,7 +203,7 @@ async def test_what_waits_is_what_a_plain_model_says(world: World, seed: int) ->
 
 
 async def test_what_was_seen_long_ago_is_not_told(world: World) -> None:
-    surveyor = Surveyor(world.pool, lambda: world.now, REGIONS)
+    surveyor = RegionLoadSampler(world.pool, lambda: world.now, REGIONS)
     assert surveyor.seen is None
     await surveyor.pass_once()
     assert surveyor.seen is not None

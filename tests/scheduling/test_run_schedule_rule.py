@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
 from leadline.storage.scheduling.rules.run_schedule import (
-    Manner,
-    Term,
-    Window,
+    ResultMode,
+    RunWindow,
+    ScheduleTerm,
     anchor_for,
     claimable_until,
     confirm_at,
@@ -25,11 +25,11 @@ NOW = Instant(1_800_000_000 * SECOND)
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Term]:
+def histories(draw: st.DrawFn) -> list[ScheduleTerm]:
     """Terms in tiny units, so that every instant can be visited; equal beginnings included."""
     starts = sorted(draw(st.lists(st.integers(0, 150), min_size=1, max_size=5)))
     return [
-        Term(
+        ScheduleTerm(
             from_=Instant(start),
             anchor=Instant(draw(st.integers(-50, 200))),
             interval_us=draw(st.integers(1, 30)),
@@ -42,19 +42,19 @@ def histories(draw: st.DrawFn) -> list[Term]:
     ]
 
 
-def walk(terms: list[Term], after: int, through: int) -> list[Window]:
+def walk(terms: list[ScheduleTerm], after: int, through: int) -> list[RunWindow]:
     """What the text says, an instant at a time: the last term begun before it decides."""
     found = []
     for instant in range(after + 1, through + 1):
         begun = [term for term in terms if term.from_ < instant]
         if begun and (instant - begun[-1].anchor) % begun[-1].interval_us == 0:
-            found.append(Window(Instant(instant), begun[-1]))
+            found.append(RunWindow(Instant(instant), begun[-1]))
     return found
 
 
 @given(histories(), st.integers(-20, 250), st.integers(0, 250))
 def test_every_window_is_found_once_under_the_term_then_in_force(
-    terms: list[Term], after: int, length: int
+    terms: list[ScheduleTerm], after: int, length: int
 ) -> None:
     found = windows(terms, Instant(after), Instant(after + length))
     assert found == walk(terms, after, after + length)
@@ -62,7 +62,7 @@ def test_every_window_is_found_once_under_the_term_then_in_force(
 
 @given(histories(), st.integers(-20, 250), st.integers(0, 100), st.integers(0, 100))
 def test_two_reservations_in_a_row_are_one(
-    terms: list[Term], after: int, first: int, second: int
+    terms: list[ScheduleTerm], after: int, first: int, second: int
 ) -> None:
     middle, end = Instant(after + first), Instant(after + first + second)
     assert windows(terms, Instant(after), middle) + windows(terms, middle, end) == windows(
@@ -71,7 +71,9 @@ def test_two_reservations_in_a_row_are_one(
 
 
 @given(histories(), st.integers(-20, 250))
-def test_the_next_window_is_the_first_that_would_be_found(terms: list[Term], after: int) -> None:
+def test_the_next_window_is_the_first_that_would_be_found(
+    terms: list[ScheduleTerm], after: int
+) -> None:
     found = walk(terms, after, after + 400)
     assert next_window(terms, Instant(after)) == found[0]
     assert window_at(terms, found[0].due) == found[0]
@@ -82,14 +84,14 @@ def test_the_next_window_is_the_first_that_would_be_found(terms: list[Term], aft
 
 @given(histories(), st.integers(-20, 250))
 def test_the_term_of_an_instant_is_the_last_one_begun_before_it(
-    terms: list[Term], instant: int
+    terms: list[ScheduleTerm], instant: int
 ) -> None:
     begun = [term for term in terms if term.from_ < instant]
     assert term_at(terms, Instant(instant)) == (begun[-1] if begun else None)
 
 
 def test_a_gap_of_a_year_costs_no_more_than_its_windows() -> None:
-    term = Term(NOW, NOW, 5 * SECOND, SECOND)
+    term = ScheduleTerm(NOW, NOW, 5 * SECOND, SECOND)
     year = Instant(NOW + 365 * DAY)
     assert [w.due for w in windows([term], year, Instant(year + 10 * SECOND))] == [
         year + 5 * SECOND,
@@ -125,10 +127,10 @@ def test_a_window_may_be_claimed_for_an_interval_but_at_most_two_minutes() -> No
 
 
 def test_each_manner_is_sealed_two_minutes_after_its_last_chance() -> None:
-    window = Window(NOW, Term(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND))
-    assert sealing_at(window, Manner.PROBE) == NOW + 130 * SECOND
-    assert sealing_at(window, Manner.COMPOSITE) == NOW + 120 * SECOND
-    assert sealing_at(window, Manner.PUSH) == NOW + HOUR + 180 * SECOND
+    window = RunWindow(NOW, ScheduleTerm(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND))
+    assert sealing_at(window, ResultMode.PROBE) == NOW + 130 * SECOND
+    assert sealing_at(window, ResultMode.COMPOSITE) == NOW + 120 * SECOND
+    assert sealing_at(window, ResultMode.PUSH) == NOW + HOUR + 180 * SECOND
 
 
 @given(
@@ -141,7 +143,7 @@ def test_each_manner_is_sealed_two_minutes_after_its_last_chance() -> None:
 def test_a_confirm_run_comes_only_below_the_threshold_and_only_when_sooner(
     failures: int, threshold: int, confirm: int, interval: int, passed: int
 ) -> None:
-    term = Term(NOW, NOW, interval * SECOND, SECOND)
+    term = ScheduleTerm(NOW, NOW, interval * SECOND, SECOND)
     known_at = Instant(NOW + passed * SECOND)
     following = next_due(term, known_at)
     at = confirm_at(known_at, failures, threshold, confirm * SECOND, term)
@@ -155,5 +157,5 @@ def test_a_confirm_run_comes_only_below_the_threshold_and_only_when_sooner(
 @given(st.integers(1, 100), st.integers(1, 100))
 def test_a_monitor_with_a_threshold_of_one_is_never_confirmed(confirm: int, interval: int) -> None:
     assume(interval >= 5)
-    term = Term(NOW, NOW, interval * SECOND, SECOND)
+    term = ScheduleTerm(NOW, NOW, interval * SECOND, SECOND)
     assert confirm_at(NOW, 1, 1, confirm * SECOND, term) is None

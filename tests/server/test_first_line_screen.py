@@ -16,68 +16,99 @@ from leadline.http.ui.formatting import (
     percent,
     setting,
 )
-from leadline.http.ui.monitor_status import Shown
+from leadline.http.ui.monitor_status import MonitorStatusText
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_text
 
 GAP = "\u202f"
-TALLIES = st.dictionaries(st.sampled_from(list(Shown)), st.integers(0, 3_000))
+TALLIES = st.dictionaries(st.sampled_from(list(MonitorStatusText)), st.integers(0, 3_000))
 
 
 @pytest.mark.parametrize(
     ("tally", "mark", "sentence"),
     [
-        ({Shown.UP: 3}, Shown.UP, "All 3 monitors are up"),
-        ({Shown.UP: 1}, Shown.UP, "The monitor is up"),
-        ({Shown.UP: 2, Shown.DOWN: 1}, Shown.DOWN, "1 monitor is down"),
-        ({Shown.UP: 2, Shown.DOWN: 2, Shown.UNKNOWN: 9}, Shown.DOWN, "2 monitors are down"),
+        ({MonitorStatusText.UP: 3}, MonitorStatusText.UP, "All 3 monitors are up"),
+        ({MonitorStatusText.UP: 1}, MonitorStatusText.UP, "The monitor is up"),
         (
-            {Shown.UP: 2, Shown.UNKNOWN: 2},
-            Shown.UNKNOWN,
+            {MonitorStatusText.UP: 2, MonitorStatusText.DOWN: 1},
+            MonitorStatusText.DOWN,
+            "1 monitor is down",
+        ),
+        (
+            {MonitorStatusText.UP: 2, MonitorStatusText.DOWN: 2, MonitorStatusText.UNKNOWN: 9},
+            MonitorStatusText.DOWN,
+            "2 monitors are down",
+        ),
+        (
+            {MonitorStatusText.UP: 2, MonitorStatusText.UNKNOWN: 2},
+            MonitorStatusText.UNKNOWN,
             "2 monitors are unknown, the rest is up",
         ),
-        ({Shown.UNKNOWN: 2}, Shown.UNKNOWN, "2 monitors are unknown"),
+        ({MonitorStatusText.UNKNOWN: 2}, MonitorStatusText.UNKNOWN, "2 monitors are unknown"),
         (
-            {Shown.UNKNOWN: 1, Shown.UP: 1, Shown.MAINTENANCE: 1},
-            Shown.UNKNOWN,
+            {
+                MonitorStatusText.UNKNOWN: 1,
+                MonitorStatusText.UP: 1,
+                MonitorStatusText.MAINTENANCE: 1,
+            },
+            MonitorStatusText.UNKNOWN,
             "1 monitor is unknown",
         ),
-        ({Shown.PAUSED: 4}, Shown.PAUSED, "Nothing is being checked"),
-        ({Shown.PENDING: 1}, Shown.PENDING, "1 monitor waits for its first result"),
-        ({Shown.MAINTENANCE: 2}, Shown.MAINTENANCE, "All 2 monitors are in maintenance"),
-        ({Shown.UP: 2, Shown.PAUSED: 1}, Shown.UP, "All else is up: 2 monitors"),
+        ({MonitorStatusText.PAUSED: 4}, MonitorStatusText.PAUSED, "Nothing is being checked"),
+        (
+            {MonitorStatusText.PENDING: 1},
+            MonitorStatusText.PENDING,
+            "1 monitor waits for its first result",
+        ),
+        (
+            {MonitorStatusText.MAINTENANCE: 2},
+            MonitorStatusText.MAINTENANCE,
+            "All 2 monitors are in maintenance",
+        ),
+        (
+            {MonitorStatusText.UP: 2, MonitorStatusText.PAUSED: 1},
+            MonitorStatusText.UP,
+            "All else is up: 2 monitors",
+        ),
     ],
 )
-def test_it_says(tally: dict[Shown, int], mark: Shown, sentence: str) -> None:
+def test_it_says(
+    tally: dict[MonitorStatusText, int], mark: MonitorStatusText, sentence: str
+) -> None:
     line = first_line(tally)
     assert (line.mark, line.sentence) == (mark, sentence)
 
 
 @given(TALLIES)
-def test_trouble_and_ignorance_are_always_the_mark(tally: dict[Shown, int]) -> None:
+def test_trouble_and_ignorance_are_always_the_mark(tally: dict[MonitorStatusText, int]) -> None:
     line = first_line(tally)
-    if tally.get(Shown.DOWN):
-        assert line.mark is Shown.DOWN
-    elif tally.get(Shown.UNKNOWN):
-        assert line.mark is Shown.UNKNOWN
-    if line.mark is Shown.UP:
-        assert not any(tally.get(s) for s in (Shown.DOWN, Shown.UNKNOWN, Shown.PENDING))
-        assert tally.get(Shown.UP)
+    if tally.get(MonitorStatusText.DOWN):
+        assert line.mark is MonitorStatusText.DOWN
+    elif tally.get(MonitorStatusText.UNKNOWN):
+        assert line.mark is MonitorStatusText.UNKNOWN
+    if line.mark is MonitorStatusText.UP:
+        assert not any(
+            tally.get(s)
+            for s in (MonitorStatusText.DOWN, MonitorStatusText.UNKNOWN, MonitorStatusText.PENDING)
+        )
+        assert tally.get(MonitorStatusText.UP)
     if line.sentence.startswith("All ") and line.sentence.endswith(" up"):
-        assert sum(tally.values()) == tally[Shown.UP]
+        assert sum(tally.values()) == tally[MonitorStatusText.UP]
     if "the rest is up" in line.sentence:
-        assert not tally.get(Shown.MAINTENANCE)
+        assert not tally.get(MonitorStatusText.MAINTENANCE)
 
 
 @given(TALLIES)
-def test_the_tally_tells_each_state_once_and_leaves_none_out(tally: dict[Shown, int]) -> None:
+def test_the_tally_tells_each_state_once_and_leaves_none_out(
+    tally: dict[MonitorStatusText, int],
+) -> None:
     told = {item.mark: item.many for item in tallied(tally)}
     assert told == {state: number(many) for state, many in tally.items() if many}
 
 
 def test_the_line_under_it_names_the_region_that_is_silent() -> None:
-    said = under({Shown.UNKNOWN: 2, Shown.UP: 1}, ["ap-south"])
+    said = under({MonitorStatusText.UNKNOWN: 2, MonitorStatusText.UP: 1}, ["ap-south"])
     assert said == "2 monitors are unknown because region ap-south is not reporting."
-    assert under({Shown.UP: 3}, []) == ""
+    assert under({MonitorStatusText.UP: 3}, []) == ""
 
 
 @pytest.mark.parametrize(

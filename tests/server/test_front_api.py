@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from leadline.http.server import asgi_middleware as front
-from leadline.http.server.asgi_middleware import Front
+from leadline.http.server.asgi_middleware import RequestMiddleware
 from tests.support.app.cast import Api
 
 Message = dict[str, Any]
@@ -41,7 +41,7 @@ async def ask(app: Any, *bodies: bytes, **given: Any) -> tuple[list[Message], li
         await inner_send({"type": "http.response.start", "status": 200, "headers": []})
         await inner_send({"type": "http.response.body", "body": b"ok"})
 
-    await Front(app or inner)(scope(**given), receive, send)
+    await RequestMiddleware(app or inner)(scope(**given), receive, send)
     return sent, received
 
 
@@ -87,7 +87,7 @@ async def test_a_failing_application_gives_its_place_back() -> None:
     async def fails(*_: Any) -> None:
         raise RuntimeError("on purpose")
 
-    layer = Front(fails)
+    layer = RequestMiddleware(fails)
     with pytest.raises(RuntimeError):
         await layer(scope(), None, None)  # type: ignore[arg-type]
     assert layer.active == 0
@@ -117,7 +117,7 @@ async def test_a_websocket_is_told_that_there_is_none(answers: bool) -> None:
         raise AssertionError("the application is not asked")
 
     extensions: dict[str, Any] = {"websocket.http.response": {}} if answers else {}
-    await Front(never)(scope(type="websocket", extensions=extensions), receive, send)
+    await RequestMiddleware(never)(scope(type="websocket", extensions=extensions), receive, send)
     if answers:
         assert [m.get("status", m.get("body")) for m in sent] == [404, b'{"error":"not_found"}']
     else:

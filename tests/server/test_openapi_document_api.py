@@ -12,7 +12,7 @@ from leadline.http.server.openapi_builder import describe, operation_id, refusal
 from leadline.http.server.openapi_document import document, document_bytes
 from leadline.http.server.route_table import ROUTES
 from leadline.http.wire.route import Route
-from leadline.storage.accounts.rules.access import Action, Need
+from leadline.storage.accounts.rules.access import Need, Permission
 from leadline.storage.status_pages.rules.status_page import Visibility
 from tests.support.app.cast import Api
 
@@ -65,11 +65,13 @@ def test_it_tells_of_every_route_and_of_no_other() -> None:
 def test_routes_that_are_not_for_it_are_left_out() -> None:
     async def handler(_: Any) -> None: ...
 
-    shown = Route(method="GET", path="/a", action=Action(Need.AGENT), handler=handler, summary="")
+    shown = Route(
+        method="GET", path="/a", action=Permission(Need.AGENT), handler=handler, summary=""
+    )
     agent = Route(
         method="GET",
         path="/b",
-        action=Action(Need.AGENT),
+        action=Permission(Need.AGENT),
         handler=handler,
         summary="",
         in_document=False,

@@ -9,11 +9,11 @@ from uuid_utils.compat import uuid7
 
 from leadline.http.server.route_table import ROUTES
 from leadline.http.wire.route import Route
-from leadline.storage.changes.rules.change import Kind, Phase, Record
+from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
 from leadline.storage.changes.transactions import record_change
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Isolation
-from leadline.storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.gate.rules.gate import GateClause, GateClauseAssignment, UnknownBehavior
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
 from leadline.storage.gate.transactions.edit_policy import put_policy
 from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
@@ -218,7 +218,7 @@ async def decided(api: Api, service: UUID) -> UUID:
         schema_version=2,
         window_mode=WindowMode.ALL,
         window=None,
-        clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+        clauses=dict.fromkeys(GateClause, GateClauseAssignment.BLOCK),
         budget_consumed_percent=75,
         max_seal_lag_seconds=900,
         unknown_behavior=UnknownBehavior.BLOCK,
@@ -235,7 +235,9 @@ async def decided(api: Api, service: UUID) -> UUID:
 
 async def changed(api: Api, service: UUID) -> UUID:
     """By a deploy that was told of."""
-    record = Record(kind=Kind.DEPLOY, phase=Phase.STARTED, source="ci", external_id="1")
+    record = Record(
+        kind=ChangeKind.DEPLOY, phase=ChangePhaseName.STARTED, source="ci", external_id="1"
+    )
     async with api.pool.transaction("change") as tx:
         return (await record_change(tx, api.editor, api.project, service, record)).phase.uid
 

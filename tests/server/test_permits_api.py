@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.http.wire.admission_control import ClientBuckets, ClientTries
+from leadline.http.wire.admission_control import ClientBuckets, LoginAttempts
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
 ZERO = Instant(0)
@@ -77,7 +77,7 @@ def test_full_buckets_go_first() -> None:
 def test_tries_of_a_minute_and_of_an_hour_bound_each_other() -> None:
     """Twenty at most at once however slowly, five at once however long ago the last; who is refused
     for one is not charged for the other."""
-    tries, now = ClientTries(5, 20), ZERO
+    tries, now = LoginAttempts(5, 20), ZERO
     taken = 0
     for minute in range(4):
         at = Instant(now + minute * MINUTE)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.http.wire.admission_control import Admission, Bounds
+from leadline.http.wire.admission_control import AdmissionControl, RateLimits
 from leadline.http.wire.errors import Problem
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 
@@ -37,7 +37,7 @@ class Bucket:
 
 
 class Model:
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: RateLimits) -> None:
         self.bounds = bounds
         self.inside: Counter[str] = Counter()
         self.own = {who: self._bucket(bounds.principal_per_minute) for who in PEOPLE}
@@ -72,7 +72,7 @@ class Model:
 # Those that divide a minute's microseconds: the model is then exact.
 rates = st.sampled_from([1, 2, 3, 10, 20, 60])
 bounds = st.builds(
-    Bounds,
+    RateLimits,
     inflight_process=st.integers(1, 4),
     inflight_principal=st.none() | st.integers(1, 3),
     principal_per_minute=st.none() | rates,
@@ -95,9 +95,9 @@ steps = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(bounds=bounds, steps=steps)
 def test_whoever_may_come_in_does_and_who_may_not_is_told_why_and_when(
-    bounds: Bounds, steps: list[tuple[str, str | int, bool]]
+    bounds: RateLimits, steps: list[tuple[str, str | int, bool]]
 ) -> None:
-    admission, model, now = Admission(bounds), Model(bounds), 1_000 * SECOND
+    admission, model, now = AdmissionControl(bounds), Model(bounds), 1_000 * SECOND
     held: dict[str, list[ExitStack]] = {who: [] for who in PEOPLE}
     for step, given_, takes_token in steps:
         if step == "wait":
@@ -124,8 +124,8 @@ def test_whoever_may_come_in_does_and_who_may_not_is_told_why_and_when(
 
 @given(per_minute=st.integers(1, 600), tries=st.integers(0, 50))
 def test_who_is_refused_for_one_bound_is_charged_at_none(per_minute: int, tries: int) -> None:
-    admission = Admission(
-        Bounds(inflight_process=9, principal_per_minute=1, process_per_minute=per_minute)
+    admission = AdmissionControl(
+        RateLimits(inflight_process=9, principal_per_minute=1, process_per_minute=per_minute)
     )
     with admission.permit("anna", Instant(0)):
         pass
@@ -140,7 +140,7 @@ def test_who_is_refused_for_one_bound_is_charged_at_none(per_minute: int, tries:
 
 
 def test_a_place_is_free_again_however_the_work_ended() -> None:
-    admission = Admission(Bounds(inflight_process=1, inflight_principal=1))
+    admission = AdmissionControl(RateLimits(inflight_process=1, inflight_principal=1))
 
     def fail() -> None:
         with admission.permit("anna", Instant(0)):

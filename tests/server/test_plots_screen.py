@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from leadline.http.ui.plots.expected_runs_strip import Run, ledger, worst
-from leadline.http.ui.plots.heartbeat_strip import SLOT, Beat, strip
-from leadline.http.ui.plots.latency import Point, Step, Tick, ceiling, latency
+from leadline.http.ui.plots.expected_runs_strip import RunSlot, ledger, worst
+from leadline.http.ui.plots.heartbeat_strip import SLOT, HeartbeatSlot, strip
+from leadline.http.ui.plots.latency import LatencyStep, LatencyValue, Tick, ceiling, latency
 from leadline.http.ui.plots.oncall_calendar import ROW as CALENDAR_ROW
-from leadline.http.ui.plots.oncall_calendar import TINTS, Span, Week, calendar
+from leadline.http.ui.plots.oncall_calendar import TINTS, OnCallSpan, OnCallWeek, calendar
 from leadline.http.ui.plots.oncall_calendar import TOP as CALENDAR_TOP
 from leadline.http.ui.plots.phase_bars import Part, phases
 from leadline.http.ui.plots.svg import HATCH, element, title
 from leadline.http.ui.plots.uptime_days import HEIGHT as DAY_HEIGHT
-from leadline.http.ui.plots.uptime_days import Day, bar, days, has_gap
+from leadline.http.ui.plots.uptime_days import UptimeDay, bar, days, has_gap
 from leadline.storage.core.sli import Split
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
-BEATS = st.lists(st.sampled_from(list(Beat)), min_size=1, max_size=120)
-RUNS = st.lists(st.sampled_from(list(Run)), min_size=1, max_size=120)
+BEATS = st.lists(st.sampled_from(list(HeartbeatSlot)), min_size=1, max_size=120)
+RUNS = st.lists(st.sampled_from(list(RunSlot)), min_size=1, max_size=120)
 US = st.integers(min_value=0, max_value=86_400_000_000)
 
 
@@ -56,7 +56,7 @@ def slots_of_rect(rect: ElementTree.Element, many: int) -> list[int]:
 
 
 @given(BEATS)
-def test_a_strip_draws_every_slot_once_and_as_what_it_is(beats: list[Beat]) -> None:
+def test_a_strip_draws_every_slot_once_and_as_what_it_is(beats: list[HeartbeatSlot]) -> None:
     markup = strip(beats, "Heartbeats")
     root = parsed(markup)
     drawn: dict[int, str] = {}
@@ -68,26 +68,34 @@ def test_a_strip_draws_every_slot_once_and_as_what_it_is(beats: list[Beat]) -> N
         assert rect.attrib["fill"] == HATCH
         for slot in slots_of_rect(rect, len(beats)):
             assert slot not in drawn
-            drawn[slot] = Beat.NONE.value
-    expected = {at: beat.value for at, beat in enumerate(beats) if beat is not Beat.AWAY}
+            drawn[slot] = HeartbeatSlot.NONE.value
+    expected = {at: beat.value for at, beat in enumerate(beats) if beat is not HeartbeatSlot.AWAY}
     assert drawn == expected
     assert is_inline_free(markup)
 
 
 @given(BEATS)
-def test_a_strip_says_in_words_how_many_slots_of_what(beats: list[Beat]) -> None:
+def test_a_strip_says_in_words_how_many_slots_of_what(beats: list[HeartbeatSlot]) -> None:
     image = parsed(strip(beats, "Heartbeats"))[0]
     assert image.attrib["role"] == "img"
     said = image.attrib["aria-label"]
     assert said.startswith("Heartbeats: ")
-    for beat, word in ((Beat.UP, "up"), (Beat.FAILED, "failed"), (Beat.NONE, "without a result")):
+    for beat, word in (
+        (HeartbeatSlot.UP, "up"),
+        (HeartbeatSlot.FAILED, "failed"),
+        (HeartbeatSlot.NONE, "without a result"),
+    ):
         many = sum(b is beat for b in beats)
         assert (f"{many} {word}" in said.removeprefix("Heartbeats: ").split(", ")) == bool(many)
 
 
 @given(RUNS)
-def test_the_ledger_draws_every_run_once_and_leaves_out_what_was_not_due(runs: list[Run]) -> None:
-    totals: dict[Run, int] = {run: runs.count(run) for run in Run if run is not Run.AWAY}
+def test_the_ledger_draws_every_run_once_and_leaves_out_what_was_not_due(
+    runs: list[RunSlot],
+) -> None:
+    totals: dict[RunSlot, int] = {
+        run: runs.count(run) for run in RunSlot if run is not RunSlot.AWAY
+    }
     markup = ledger(runs, totals, lambda run, first, after: f"{after - first} {run} {NASTY}")
     drawn: dict[int, str] = {}
     for path in parsed(markup).iter("path"):
@@ -96,12 +104,12 @@ def test_the_ledger_draws_every_run_once_and_leaves_out_what_was_not_due(runs: l
         for slot in boxes or slots_of_path(path):
             assert slot not in drawn
             drawn[slot] = class_
-    assert drawn == {at: run.value for at, run in enumerate(runs) if run is not Run.AWAY}
+    assert drawn == {at: run.value for at, run in enumerate(runs) if run is not RunSlot.AWAY}
     assert is_inline_free(markup)
 
 
 @given(RUNS)
-def test_a_slot_of_several_runs_shows_the_one_that_went_worst(runs: list[Run]) -> None:
+def test_a_slot_of_several_runs_shows_the_one_that_went_worst(runs: list[RunSlot]) -> None:
     severity = ["away", "covered", "reserved", "late", "withheld", "missed"]
     shown = worst(runs).value.removeprefix("r-")
     assert all(severity.index(shown) >= severity.index(r.value[2:]) for r in runs)
@@ -132,7 +140,7 @@ def test_a_day_that_was_never_down_has_no_red(split: Split) -> None:
 
 @given(st.lists(st.builds(Split, US, US, US, US), min_size=1, max_size=90))
 def test_every_day_has_its_column_with_a_name_and_gaps_are_hatched(splits: list[Split]) -> None:
-    markup = days([Day(f"Day {n} {NASTY}", s, "said") for n, s in enumerate(splits)], "Days")
+    markup = days([UptimeDay(f"Day {n} {NASTY}", s, "said") for n, s in enumerate(splits)], "Days")
     groups = list(parsed(markup).iter("g"))
     assert len(groups) == len(splits)
     for at, (group, split) in enumerate(zip(groups, splits, strict=True)):
@@ -149,9 +157,9 @@ def test_every_day_has_its_column_with_a_name_and_gaps_are_hatched(splits: list[
 POINTS = st.lists(
     st.one_of(
         st.tuples(st.integers(0, 5_000), st.integers(0, 5_000)).map(
-            lambda pair: Point(Step.POINT, min(pair), max(pair))
+            lambda pair: LatencyValue(LatencyStep.POINT, min(pair), max(pair))
         ),
-        st.sampled_from([s for s in Step if s is not Step.POINT]).map(Point),
+        st.sampled_from([s for s in LatencyStep if s is not LatencyStep.POINT]).map(LatencyValue),
     ),
     min_size=1,
     max_size=60,
@@ -159,7 +167,9 @@ POINTS = st.lists(
 
 
 @given(POINTS)
-def test_no_line_and_no_band_reaches_into_a_step_without_a_point(points: list[Point]) -> None:
+def test_no_line_and_no_band_reaches_into_a_step_without_a_point(
+    points: list[LatencyValue],
+) -> None:
     root = parsed(latency(points, [Tick(0.5, NASTY)], "Latency."))
     wide = 1000 / len(points)
     seen: set[int] = set()
@@ -168,30 +178,30 @@ def test_no_line_and_no_band_reaches_into_a_step_without_a_point(points: list[Po
         assert at
         first, last = int((min(at) + 0.1) / wide), int((max(at) - 0.1) / wide)
         for slot in range(first, last + 1):
-            assert points[slot].kind is Step.POINT
+            assert points[slot].kind is LatencyStep.POINT
             if path.attrib["class"] == "line":
                 seen.add(slot)
-    assert seen == {at for at, point in enumerate(points) if point.kind is Step.POINT}
+    assert seen == {at for at, point in enumerate(points) if point.kind is LatencyStep.POINT}
 
 
 @given(POINTS)
-def test_every_gap_is_hatched_where_it_is_and_nothing_else_is(points: list[Point]) -> None:
+def test_every_gap_is_hatched_where_it_is_and_nothing_else_is(points: list[LatencyValue]) -> None:
     root = parsed(latency(points, [], "Latency."))
     hatched: set[int] = set()
     for rect in root.iter("rect"):
         if rect.attrib.get("fill") == HATCH:
             hatched |= set(slots_of_rect(rect, len(points)))
-    assert hatched == {at for at, point in enumerate(points) if point.kind is Step.GAP}
+    assert hatched == {at for at, point in enumerate(points) if point.kind is LatencyStep.GAP}
 
 
 @given(POINTS)
-def test_latency_stays_inside_its_plot_and_is_told_in_words(points: list[Point]) -> None:
+def test_latency_stays_inside_its_plot_and_is_told_in_words(points: list[LatencyValue]) -> None:
     markup = latency(points, [], "Latency.")
     for path in parsed(markup).iter("path"):
         heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path.attrib["d"])]
         assert all(0 <= y <= 200 for y in heights)
     (image,) = [svg for svg in parsed(markup).iter("svg") if svg.attrib.get("role") == "img"]
-    good = [point for point in points if point.kind is Step.POINT]
+    good = [point for point in points if point.kind is LatencyStep.POINT]
     said = image.attrib["aria-label"]
     assert ("No good result" in said) == (not good)
     if good:
@@ -235,19 +245,21 @@ def test_every_value_is_escaped_as_text_and_as_attribute(text: str) -> None:
 
 
 @st.composite
-def weeks_of_turns(draw: st.DrawFn) -> list[Week]:
+def weeks_of_turns(draw: st.DrawFn) -> list[OnCallWeek]:
     """Weeks that are cut into turns, of which overrides cover some."""
     found = []
     for number in range(draw(st.integers(1, 4))):
         cuts = sorted(draw(st.sets(st.integers(1, 99), max_size=6)))
         edges = [0, *cuts, 100]
         turns = [
-            Span(from_=a / 100, to=b / 100, name=NASTY, person=draw(st.integers(0, 9)), said=NASTY)
+            OnCallSpan(
+                from_=a / 100, to=b / 100, name=NASTY, person=draw(st.integers(0, 9)), said=NASTY
+            )
             for a, b in pairwise(edges)
         ]
         covered = draw(st.sets(st.sampled_from(turns), max_size=3)) if turns else set()
         found.append(
-            Week(
+            OnCallWeek(
                 days=[(day / 7, f"{day}") for day in range(7)],
                 turns=turns,
                 seen=[turn for turn in turns if turn not in covered],
@@ -261,7 +273,7 @@ def weeks_of_turns(draw: st.DrawFn) -> list[Week]:
 
 @given(weeks_of_turns(), st.booleans())
 def test_a_calendar_draws_every_turn_and_override_once_in_its_week(
-    weeks: list[Week], dense: bool
+    weeks: list[OnCallWeek], dense: bool
 ) -> None:
     markup = calendar(weeks, NASTY, dense=dense)
     (image,) = parsed(markup)
@@ -292,11 +304,11 @@ def test_a_calendar_draws_every_turn_and_override_once_in_its_week(
 
 
 def test_a_name_stands_where_it_has_room_and_nowhere_under_an_override() -> None:
-    def span(from_: float, to: float, name: str) -> Span:
-        return Span(from_=from_, to=to, name=name, person=0, said="")
+    def span(from_: float, to: float, name: str) -> OnCallSpan:
+        return OnCallSpan(from_=from_, to=to, name=name, person=0, said="")
 
     long = "A name that is far too long for a part of a week"
-    week = Week(
+    week = OnCallWeek(
         days=[(0.0, "5 January")],
         turns=[span(0, 1, "Mara")],
         seen=[span(0, 0.05, "Mara"), span(0.3, 0.75, "Mara"), span(0.75, 1, long)],

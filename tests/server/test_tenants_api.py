@@ -7,7 +7,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.accounts.rules.access import Kind, Principal
+from leadline.storage.accounts.rules.access import CredentialKind, Principal
 from leadline.storage.accounts.transactions.edit_members import remove_member
 from leadline.storage.accounts.transactions.edit_organization import delete_organization
 from leadline.storage.accounts.transactions.edit_project import create_project
@@ -141,7 +141,9 @@ async def test_what_is_in_use_stays_and_what_is_empty_goes_with_its_people(api: 
 
 async def test_nothing_is_added_to_what_is_going(api: Api) -> None:
     """A deletion and a creation at once: one of them is refused, and neither fails."""
-    god = Principal(Kind.SESSION, (), user=api.users["global_admin"][1], is_global_admin=True)
+    god = Principal(
+        CredentialKind.SESSION, (), user=api.users["global_admin"][1], is_global_admin=True
+    )
     fates: list[str] = []
 
     async def create() -> None:
@@ -296,7 +298,7 @@ async def test_two_org_admins_who_remove_each_other_at_once_leave_one(api: Api) 
         fates: list[str] = []
 
         async def remove(one: str, fates: list[str] = fates) -> None:
-            god = Principal(Kind.SESSION, (), user=uuid7(), is_global_admin=True)
+            god = Principal(CredentialKind.SESSION, (), user=uuid7(), is_global_admin=True)
             try:
                 async with api.pool.transaction("remove") as tx:
                     await remove_member(tx, god, path[1], UUID(one))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from leadline.storage.alerting.transactions.process_outages import drive_alerts
+from leadline.storage.alerting.transactions.process_outages import process_outages
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.rules.incoming_result import IncomingResult, ResultSource
 from leadline.storage.results.transactions.record_results import record_results
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
@@ -17,14 +17,14 @@ async def fail(api: Api, row: MonitorRow) -> None:
     await make_partitions(
         api.pool, "heartbeats", "ts", from_=Instant(FROZEN_NOW - 2 * DAY), through=FROZEN_NOW
     )
-    failed = Arrival(
+    failed = IncomingResult(
         org=row.org,
         monitor=row.id,
         shard=row.shard,
         ts=Instant(FROZEN_NOW - SECOND),
         up=False,
         msg="connect_refused 127.0.0.1",
-        source=Source.RUN,
+        source=ResultSource.RUN,
         reach_us=2 * MINUTE,
     )
     async with api.pool.transaction("begun") as tx:
@@ -32,7 +32,7 @@ async def fail(api: Api, row: MonitorRow) -> None:
     async with api.pool.transaction("fail") as tx:
         await record_results(tx, [failed])
     async with api.pool.transaction("look") as tx:
-        await drive_alerts(tx, [(row.org, row.id)])
+        await process_outages(tx, [(row.org, row.id)])
 
 
 async def text(api: Api, row: MonitorRow) -> str:

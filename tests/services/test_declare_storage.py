@@ -9,14 +9,14 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.transactions.edit_project import delete_project
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.objectives.queries.burn_rules import select_rules_of_services
-from leadline.storage.objectives.rules import Rule, Severity
-from leadline.storage.objectives.tables.burn_rules import Aim, replace_rules
+from leadline.storage.objectives.rules import BurnRule, BurnSeverity
+from leadline.storage.objectives.tables.burn_rules import BurnTarget, replace_rules
 from leadline.storage.objectives.transactions.set_service_objective import (
     put_burn_alerting,
     put_target,
@@ -150,7 +150,7 @@ async def test_what_is_aimed_at_is_as_old_as_the_aim_and_not_as_its_rules(world:
     async with world.pool.transaction("aim") as tx:
         first = await put_target(tx, *where, "30d", 99.9)
     world.now = Instant(START + HOUR)
-    rule = Rule(HOUR, 5 * MINUTE, Fraction(2), Severity.PAGE)
+    rule = BurnRule(HOUR, 5 * MINUTE, Fraction(2), BurnSeverity.PAGE)
     async with world.pool.transaction("burn") as tx:
         second = await put_burn_alerting(tx, *where, "30d", [rule], enabled=True)
     assert (second.updated_at, second.burn_enabled) == (first.updated_at, True)
@@ -165,7 +165,9 @@ async def test_a_project_goes_with_its_services(world: World) -> None:
     await put(world, one, 0)
     async with world.pool.transaction("aim") as tx:
         await put_target(tx, world.editor, world.project_uid, one.uid, "7d", 99)
-    admin = Principal(Kind.SESSION, (Membership(world.org, None, Role.ORG_ADMIN),), label="admin")
+    admin = Principal(
+        CredentialKind.SESSION, (Membership(world.org, None, Role.ORG_ADMIN),), label="admin"
+    )
     async with world.pool.transaction("go") as tx:
         await delete_project(tx, admin, world.project_uid)
     for table in ("services", "service_revisions", "service_dependencies", "service_targets"):
@@ -175,9 +177,9 @@ async def test_a_project_goes_with_its_services(world: World) -> None:
 _RULES = st.lists(
     st.sampled_from(
         [
-            Rule(HOUR, 5 * MINUTE, Fraction(threshold, 10), severity)
+            BurnRule(HOUR, 5 * MINUTE, Fraction(threshold, 10), severity)
             for threshold in (10, 144)
-            for severity in Severity
+            for severity in BurnSeverity
         ]
     ),
     max_size=4,
@@ -187,13 +189,13 @@ _RULES = st.lists(
 @given(_RULES, st.lists(_RULES, min_size=1, max_size=4))
 @settings(max_examples=examples(75), deadline=None)
 async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
-    databases: Databases, world_template: str, first: list[Rule], edits: list[list[Rule]]
+    databases: Databases, world_template: str, first: list[BurnRule], edits: list[list[BurnRule]]
 ) -> None:
     dsn = databases.lend(world_template)
     try:
         async with small_world(dsn) as world:
             service = await make(world)
-            known: list[tuple[UUID, Rule]] = []
+            known: list[tuple[UUID, BurnRule]] = []
             for rules in [first, *edits]:
                 known = await replaced(world, service, known, rules)
     finally:
@@ -201,10 +203,10 @@ async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
 
 
 async def replaced(
-    world: World, service: ServiceRow, before: list[tuple[UUID, Rule]], rules: list[Rule]
-) -> list[tuple[UUID, Rule]]:
+    world: World, service: ServiceRow, before: list[tuple[UUID, BurnRule]], rules: list[BurnRule]
+) -> list[tuple[UUID, BurnRule]]:
     """By the words of the rule: what can be kept is, and nothing else."""
-    aim = Aim(org=service.org, service=service.id, window="30d")
+    aim = BurnTarget(org=service.org, service=service.id, window="30d")
     async with world.pool.transaction("replace") as tx:
         changed = await replace_rules(tx, aim, rules)
         found = (await select_rules_of_services(tx, [service.key])).get(service.key, {})

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
-from leadline.storage.core.time_span import Span
-from leadline.storage.scheduling.rules.run_schedule import Term
+from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm
 from leadline.storage.services.rules.epoch import (
     Epoch,
     Revision,
@@ -52,11 +52,11 @@ def _revisions(draw: st.DrawFn) -> list[Revision]:
 
 
 @st.composite
-def _terms(draw: st.DrawFn) -> list[Term]:
+def _terms(draw: st.DrawFn) -> list[ScheduleTerm]:
     at, found = draw(st.integers(0, 20 * 60)), []
     for _ in range(draw(st.integers(0, 6))):
         found.append(
-            Term(
+            ScheduleTerm(
                 from_=Instant(ZERO + at * SECOND),
                 anchor=ZERO,
                 interval_us=draw(st.sampled_from([30, 60])) * SECOND,
@@ -72,12 +72,12 @@ def _terms(draw: st.DrawFn) -> list[Term]:
 @given(_revisions(), st.tuples(_terms(), _terms(), _terms()))
 @settings(max_examples=examples(300), deadline=None)
 def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
-    revisions: list[Revision], terms: tuple[list[Term], ...]
+    revisions: list[Revision], terms: tuple[list[ScheduleTerm], ...]
 ) -> None:
     histories = {(9, n + 1): each for n, each in enumerate(terms)}
     through = Instant(ZERO + MINUTES * MINUTE)
     found = epochs(9, revisions, histories, REGIONS, through)
-    told = dict(_by_minute(found, Span(ZERO, through)))
+    told = dict(_by_minute(found, TimeSpan(ZERO, through)))
     for minute in range(MINUTES):
         at = Instant(ZERO + minute * MINUTE)
         known = [r for r in revisions if r.governs_from <= at]
@@ -99,7 +99,7 @@ def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
 
 @given(_revisions(), st.tuples(_terms(), _terms(), _terms()))
 def test_an_epoch_begins_only_where_something_became_otherwise(
-    revisions: list[Revision], terms: tuple[list[Term], ...]
+    revisions: list[Revision], terms: tuple[list[ScheduleTerm], ...]
 ) -> None:
     histories = {(9, n + 1): each for n, each in enumerate(terms)}
     found = epochs(9, revisions, histories, REGIONS, Instant(ZERO + MINUTES * MINUTE))
@@ -166,7 +166,7 @@ def test_minutes() -> None:
     assert minute_from(Instant(ZERO + 1)) == ZERO + MINUTE
 
 
-def _by_minute(found: Sequence[Epoch], within: Span) -> list[tuple[Instant, Epoch]]:
+def _by_minute(found: Sequence[Epoch], within: TimeSpan) -> list[tuple[Instant, Epoch]]:
     return [
         (Instant(at), epoch)
         for span, epoch in stretches(found, within)

@@ -7,13 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.services.rules.service_dependency import (
     DEPTH_MOST,
     UPSTREAMS_MOST,
     Broken,
-    Fault,
-    Term,
+    DependencyFault,
+    DependencyTerm,
     edges_at,
     fault,
     turned,
@@ -104,13 +104,13 @@ def test_a_chain_is_as_long_as_it_may_be_and_no_longer(above: list[int], below: 
 
 def test_a_service_depends_on_so_many_and_no_more() -> None:
     assert fault({}, 0, range(1, UPSTREAMS_MOST + 1)) is None
-    assert fault({}, 0, range(1, UPSTREAMS_MOST + 2)) == Fault(Broken.TOO_MANY)
+    assert fault({}, 0, range(1, UPSTREAMS_MOST + 2)) == DependencyFault(Broken.TOO_MANY)
 
 
 def test_what_it_depended_on_before_is_forgotten() -> None:
     assert fault({0: [1], 2: [0]}, 0, []) is None
-    assert fault({0: [1], 2: [0]}, 1, [2]) == Fault(Broken.CYCLE, [1, 2, 0, 1])
-    assert fault({0: [1], 2: [0]}, 0, [2]) == Fault(Broken.CYCLE, [0, 2, 0])
+    assert fault({0: [1], 2: [0]}, 1, [2]) == DependencyFault(Broken.CYCLE, [1, 2, 0, 1])
+    assert fault({0: [1], 2: [0]}, 0, [2]) == DependencyFault(Broken.CYCLE, [0, 2, 0])
 
 
 @given(_ACYCLIC, st.integers(0, 6))
@@ -131,9 +131,9 @@ def test_edges_are_turned(edges: Graph) -> None:
 
 def test_a_service_depends_on_another_from_the_first_instant_of_a_term_to_before_its_last() -> None:
     terms = [
-        Term(1, 2, Span(Instant(10), Instant(20))),
-        Term(1, 3, Span(Instant(15), Instant(30))),
-        Term(4, 1, Span(Instant(15), Instant(16))),
+        DependencyTerm(1, 2, TimeSpan(Instant(10), Instant(20))),
+        DependencyTerm(1, 3, TimeSpan(Instant(15), Instant(30))),
+        DependencyTerm(4, 1, TimeSpan(Instant(15), Instant(16))),
     ]
     assert edges_at(terms, Instant(9)) == {}
     assert edges_at(terms, Instant(10)) == {1: [2]}

@@ -18,21 +18,21 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.service_sealer import ServiceSealer
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Tx
 from leadline.storage.maintenance.transactions.plan_maintenance import (
+    MaintenancePreview,
     Plan,
-    Preview,
     announce,
     annul,
     end,
     preview_announcement,
     preview_annulment,
 )
-from leadline.storage.results.rows import Restatement
+from leadline.storage.results.rows import RepairRequest
 from leadline.storage.results.tables.results import insert_restatements
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.queries.service_reports import (
@@ -46,15 +46,15 @@ from leadline.storage.services.queries.service_time import select_governed
 from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.rules.epoch import Revision, next_minute
 from leadline.storage.services.rules.service_health import (
+    AggregationMode,
     Durations,
+    MemberState,
     MissingData,
-    Mode,
     Policies,
     RegionMode,
-    Seen,
 )
-from leadline.storage.services.rules.service_minute import Run, joined
-from leadline.storage.services.rules.service_report import Status
+from leadline.storage.services.rules.service_minute import MinuteSpan, joined
+from leadline.storage.services.rules.service_report import ServiceReportStatus
 from leadline.storage.services.tables import (
     service_minutes as service_facts,
 )
@@ -159,7 +159,7 @@ class Served(Life):
     def policies(self, **given: Any) -> Policies:
         of = self.policy
         values: dict[str, Any] = {
-            "mode": of.choice(list(Mode)),
+            "mode": of.choice(list(AggregationMode)),
             "healthy_min": of.randint(2, 3),
             "degraded_min": of.randint(1, 2),
             "region_mode": of.choice(list(RegionMode)),
@@ -211,7 +211,7 @@ class Served(Life):
         self.known[uid].maintenance.append((starts, ends))
         await self._expect_as_shown(seen, starts, ends)
 
-    async def _expect_as_shown(self, seen: Preview, starts: int, ends: int) -> None:
+    async def _expect_as_shown(self, seen: MaintenancePreview, starts: int, ends: int) -> None:
         """What was shown before it was decided is what comes of it."""
         while await Repairer(self.world.pool).pass_once():
             pass
@@ -263,7 +263,9 @@ async def _begin(tx: Tx, row: ServiceRow, at: Instant) -> None:
 
 
 @cache
-def _by_hand(policies: Policies, told: tuple[tuple[str, Seen], ...]) -> tuple[str, str | None]:
+def _by_hand(
+    policies: Policies, told: tuple[tuple[str, MemberState], ...]
+) -> tuple[str, str | None]:
     return by_hand(policies, list(told))
 
 
@@ -276,11 +278,13 @@ class ServicePainter(Painter):
         self._by_id = {one.row.id: uid for uid, one in life.known.items()}
         self._pauses = {uid: one.pauses for uid, one in life.known.items()}
 
-    def seen(self, uid: UUID, instant: int, hold: Hold) -> Seen:
+    def seen(self, uid: UUID, instant: int, hold: Hold) -> MemberState:
         known = self.at(uid, instant, hold)
         if known == UNKNOWN:
-            return Seen.PAUSED if within(instant, self._pauses[uid]) else Seen.MISSING
-        return {GOOD: Seen.UP, BAD: Seen.DOWN, EXCLUDED: Seen.MAINTENANCE}[known]
+            return MemberState.PAUSED if within(instant, self._pauses[uid]) else MemberState.MISSING
+        return {GOOD: MemberState.UP, BAD: MemberState.DOWN, EXCLUDED: MemberState.MAINTENANCE}[
+            known
+        ]
 
     def region(self, uid: UUID, instant: int) -> str:
         """As it stood at the last whole minute."""
@@ -317,7 +321,7 @@ async def read_service(world: World, uid: UUID) -> ServiceRow:
 
 async def told(world: World, row: ServiceRow, from_: int, until: int) -> tuple[int, Durations]:
     async with world.pool.transaction("sum", read_only=True) as tx:
-        found = await select_sum(tx, row.key, Span(Instant(from_), Instant(until)))
+        found = await select_sum(tx, row.key, TimeSpan(Instant(from_), Instant(until)))
     return found.minutes, found.durations
 
 
@@ -350,7 +354,7 @@ async def _expect_windows(life: Served, row: ServiceRow, painted: dict[int, Dura
         burns = (await select_burns(tx, [(row, 990_000, lengths)]))[row.key]
         hours = await select_series(tx, row, Instant(START), Instant(sealed), "hour")
         assert await select_repairing(tx, row) == []
-    assert window.status is Status.INSUFFICIENT_HISTORY
+    assert window.status is ServiceReportStatus.INSUFFICIENT_HISTORY
     assert (window.from_, window.to) == (start, sealed)
     assert window.durations == between(start, sealed)
     assert window.is_continuous
@@ -394,7 +398,7 @@ class Crowded(Served):
         self._processes = [
             *(ServiceSealer(world.pool).pass_once for _ in range(2)),
             *(Repairer(world.pool).pass_once for _ in range(2)),
-            Sealer(world.pool, lambda: world.now).pass_once,
+            MonitorSealer(world.pool, lambda: world.now).pass_once,
         ]
 
     async def _happen(self) -> None:
@@ -549,7 +553,7 @@ async def test_without_members_that_count_nothing_is_ever_sealed_until_they_come
     assert row.sealed_through == row.materialization_start == first.effective_at
     async with world.pool.transaction("window", read_only=True) as tx:
         window = await select_window(tx, row, "30d")
-    assert (window.status, window.reason) == (Status.UNAVAILABLE, "no_sli")
+    assert (window.status, window.reason) == (ServiceReportStatus.UNAVAILABLE, "no_sli")
     await life.declare(uid)
     await life.live(START + 40 * MINUTE)
     await life.end()
@@ -591,8 +595,8 @@ async def test_after_minutes_are_forgotten_a_window_is_told_by_hours_and_days(
         )
         (number,) = set(numbers[row.key].values())
         await services.move_seals(tx, {row.key: Instant(until)})
-        span = Span(Instant(start), Instant(until))
-        runs = joined([Run(span.from_, span.until, number, each)])
+        span = TimeSpan(Instant(start), Instant(until))
+        runs = joined([MinuteSpan(span.from_, span.until, number, each)])
         await service_facts.replace_minutes(tx, {row.key: span}, {row.key: runs})
         await service_facts.put_sums(tx, {row.key: span}, {row.key: Instant(until)})
     row = await read_service(world, row.uid)
@@ -660,7 +664,7 @@ async def test_who_knows_no_jump_of_the_clock_yet_tells_time_by_what_governs_it(
         assert row is not None
         await services.move_seals(tx, {row.key: began})
         await service_facts.replace_minutes(
-            tx, {row.key: Span(began, Instant(began + DAY))}, {row.key: []}
+            tx, {row.key: TimeSpan(began, Instant(began + DAY))}, {row.key: []}
         )
     ahead, world.now = world.now, late
     await ServiceSealer(world.pool).pass_once()
@@ -668,7 +672,7 @@ async def test_who_knows_no_jump_of_the_clock_yet_tells_time_by_what_governs_it(
     await ServiceSealer(world.pool).pass_once()
     await expect_all_as_painted(life)
     world.now = late
-    again = Restatement(*_place(life, leaf), began, Instant(began + HOUR), "late_result")
+    again = RepairRequest(*_place(life, leaf), began, Instant(began + HOUR), "late_result")
     async with world.pool.transaction("late") as tx:
         await insert_restatements(tx, [again])
     assert await Repairer(world.pool).pass_once()
@@ -705,7 +709,7 @@ async def test_however_much_is_made_again_every_hour_of_it_says_so(world: World)
     await _results(life, leaf, *((minute, True) for minute in range(5, 200, 5)))
     row = life.known[leaf].row
     late = [
-        Restatement(row.org, row.shard, row.id, Instant(START + at), Instant(START + at + SECOND))
+        RepairRequest(row.org, row.shard, row.id, Instant(START + at), Instant(START + at + SECOND))
         for at in (*(HOUR + n * SECOND for n in range(150)), 2 * HOUR)
     ]
     async with world.pool.transaction("late") as tx:

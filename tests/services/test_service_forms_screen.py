@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from leadline.storage.objectives.queries.burn_rules import select_rules_of_services
-from leadline.storage.objectives.rules import Severity
+from leadline.storage.objectives.rules import BurnSeverity
 from leadline.storage.services.queries.service_revisions import select_revisions
 from tests.support.app.cast import Api
 
@@ -154,7 +154,7 @@ async def test_an_objective_and_its_burn_rules_are_set_together(api: Api) -> Non
     ]
     async with api.pool.transaction("look", read_only=True) as tx:
         ((rule,),) = (await select_rules_of_services(tx, [row.key]))[row.key].values()
-    assert (rule.rule.threshold, rule.rule.severity) == (Fraction(10), Severity.PAGE)
+    assert (rule.rule.threshold, rule.rule.severity) == (Fraction(10), BurnSeverity.PAGE)
     page = await text_of(await api.ask("editor", "GET", path))
     assert 'value="99.95"' in page
 

@@ -7,20 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.core.sli import Condition
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.sli import SliCondition
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.services.rules.service_health import (
     EXCLUDED,
     NOT_KNOWN,
+    AggregationMode,
     Durations,
     Health,
-    MemberLine,
+    MemberState,
+    MemberTimeline,
     MissingData,
-    Mode,
     Policies,
     RegionMode,
-    Seen,
-    State,
+    ServiceHealthState,
     durations,
     state,
     state_line,
@@ -28,53 +28,55 @@ from leadline.storage.services.rules.service_health import (
 from tests.support.run.effort import examples
 from tests.support.worlds.service_model import by_hand
 
-UP, DOWN, MISSING, PAUSED, MAINT = Seen
-HEALTHY = State(Condition.GOOD, Health.HEALTHY)
-DEGRADED = State(Condition.GOOD, Health.DEGRADED)
-IS_DOWN = State(Condition.BAD, Health.DOWN)
-GOOD_SOMEHOW = State(Condition.GOOD, Health.UNKNOWN)
+UP, DOWN, MISSING, PAUSED, MAINT = MemberState
+HEALTHY = ServiceHealthState(SliCondition.GOOD, Health.HEALTHY)
+DEGRADED = ServiceHealthState(SliCondition.GOOD, Health.DEGRADED)
+IS_DOWN = ServiceHealthState(SliCondition.BAD, Health.DOWN)
+GOOD_SOMEHOW = ServiceHealthState(SliCondition.GOOD, Health.UNKNOWN)
 
 
-def one(mode: Mode, *seen: Seen, **policies: object) -> State:
+def one(mode: AggregationMode, *seen: MemberState, **policies: object) -> ServiceHealthState:
     return state(Policies(mode=mode, **policies), [("core", each) for each in seen])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("mode", "seen", "said"),
     [
-        (Mode.ALL, [UP, UP], HEALTHY),
-        (Mode.ALL, [UP, DOWN], IS_DOWN),
-        (Mode.ALL, [UP, MISSING], NOT_KNOWN),
-        (Mode.ALL, [DOWN, MISSING], IS_DOWN),
-        (Mode.ALL, [UP, MAINT], HEALTHY),
-        (Mode.ALL, [MAINT, MAINT], EXCLUDED),
-        (Mode.ANY, [UP, DOWN], DEGRADED),
-        (Mode.ANY, [DOWN, DOWN], IS_DOWN),
-        (Mode.ANY, [UP, MISSING], GOOD_SOMEHOW),
-        (Mode.ANY, [DOWN, MISSING], NOT_KNOWN),
-        (Mode.ANY, [MISSING], NOT_KNOWN),
+        (AggregationMode.ALL, [UP, UP], HEALTHY),
+        (AggregationMode.ALL, [UP, DOWN], IS_DOWN),
+        (AggregationMode.ALL, [UP, MISSING], NOT_KNOWN),
+        (AggregationMode.ALL, [DOWN, MISSING], IS_DOWN),
+        (AggregationMode.ALL, [UP, MAINT], HEALTHY),
+        (AggregationMode.ALL, [MAINT, MAINT], EXCLUDED),
+        (AggregationMode.ANY, [UP, DOWN], DEGRADED),
+        (AggregationMode.ANY, [DOWN, DOWN], IS_DOWN),
+        (AggregationMode.ANY, [UP, MISSING], GOOD_SOMEHOW),
+        (AggregationMode.ANY, [DOWN, MISSING], NOT_KNOWN),
+        (AggregationMode.ANY, [MISSING], NOT_KNOWN),
     ],
 )
-def test_members_of_one_region(mode: Mode, seen: list[Seen], said: State) -> None:
+def test_members_of_one_region(
+    mode: AggregationMode, seen: list[MemberState], said: ServiceHealthState
+) -> None:
     assert one(mode, *seen) == said
 
 
 def test_a_quorum_is_capped_at_the_members_that_count() -> None:
     given_ = {"healthy_min": 3, "degraded_min": 2}
-    assert one(Mode.QUORUM, UP, UP, UP, DOWN, **given_) == HEALTHY
-    assert one(Mode.QUORUM, UP, UP, DOWN, DOWN, **given_) == DEGRADED
-    assert one(Mode.QUORUM, UP, DOWN, DOWN, DOWN, **given_) == IS_DOWN
-    assert one(Mode.QUORUM, UP, MAINT, MAINT, **given_) == HEALTHY
+    assert one(AggregationMode.QUORUM, UP, UP, UP, DOWN, **given_) == HEALTHY
+    assert one(AggregationMode.QUORUM, UP, UP, DOWN, DOWN, **given_) == DEGRADED
+    assert one(AggregationMode.QUORUM, UP, DOWN, DOWN, DOWN, **given_) == IS_DOWN
+    assert one(AggregationMode.QUORUM, UP, MAINT, MAINT, **given_) == HEALTHY
 
 
 def test_missing_data_counts_as_the_policy_says_and_a_pause_never_does() -> None:
     bad, ignore = {"missing_data": MissingData.BAD}, {"missing_data": MissingData.IGNORE}
-    assert one(Mode.ALL, UP, MISSING, **bad) == IS_DOWN
-    assert one(Mode.ALL, UP, MISSING, **ignore) == HEALTHY
-    assert one(Mode.ALL, MISSING, MISSING, **ignore) == NOT_KNOWN
-    assert one(Mode.ALL, UP, PAUSED, **bad) == NOT_KNOWN
-    assert one(Mode.ALL, UP, PAUSED, **ignore) == NOT_KNOWN
-    assert one(Mode.ALL, MISSING, PAUSED, **ignore) == NOT_KNOWN
+    assert one(AggregationMode.ALL, UP, MISSING, **bad) == IS_DOWN
+    assert one(AggregationMode.ALL, UP, MISSING, **ignore) == HEALTHY
+    assert one(AggregationMode.ALL, MISSING, MISSING, **ignore) == NOT_KNOWN
+    assert one(AggregationMode.ALL, UP, PAUSED, **bad) == NOT_KNOWN
+    assert one(AggregationMode.ALL, UP, PAUSED, **ignore) == NOT_KNOWN
+    assert one(AggregationMode.ALL, MISSING, PAUSED, **ignore) == NOT_KNOWN
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_missing_data_counts_as_the_policy_says_and_a_pause_never_does() -> None
         (RegionMode.PER_REGION, DEGRADED),
     ],
 )
-def test_regions(region_mode: RegionMode, said: State) -> None:
+def test_regions(region_mode: RegionMode, said: ServiceHealthState) -> None:
     policies = Policies(region_mode=region_mode, healthy_min_regions=3, degraded_min_regions=2)
     members = [("a", UP), ("b", UP), ("c", DOWN)]
     assert state(policies, members) == said
@@ -97,21 +99,21 @@ _POLICIES = st.builds(
     lambda mode, mins, region, region_mins, missing: Policies(
         mode, max(mins), min(mins), region, max(region_mins), min(region_mins), missing
     ),
-    st.sampled_from(Mode),
+    st.sampled_from(AggregationMode),
     st.tuples(st.integers(1, 4), st.integers(1, 4)),
     st.sampled_from(RegionMode),
     st.tuples(st.integers(1, 3), st.integers(1, 3)),
     st.sampled_from(MissingData),
 )
 _MEMBERS = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(list(Seen))), max_size=6
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(list(MemberState))), max_size=6
 )
 
 
 @given(_POLICIES, _MEMBERS)
 @settings(max_examples=examples(1_500))
 def test_every_state_is_what_the_words_say(
-    policies: Policies, members: list[tuple[str, Seen]]
+    policies: Policies, members: list[tuple[str, MemberState]]
 ) -> None:
     said = state(policies, members)
     condition, health = by_hand(policies, members)
@@ -120,49 +122,49 @@ def test_every_state_is_what_the_words_say(
 
 _SECONDS = 20
 _CONDITIONS = {
-    "up": Condition.GOOD,
-    "down": Condition.BAD,
-    "missing": Condition.UNKNOWN,
-    "paused": Condition.UNKNOWN,
-    "maintenance": Condition.EXCLUDED,
+    "up": SliCondition.GOOD,
+    "down": SliCondition.BAD,
+    "missing": SliCondition.UNKNOWN,
+    "paused": SliCondition.UNKNOWN,
+    "maintenance": SliCondition.EXCLUDED,
 }
 
 
 @st.composite
-def _member(draw: st.DrawFn) -> tuple[str, list[Seen]]:
+def _member(draw: st.DrawFn) -> tuple[str, list[MemberState]]:
     """A region, and what the member is in each second."""
-    seconds: list[Seen] = []
+    seconds: list[MemberState] = []
     while len(seconds) < _SECONDS:
-        seconds += [draw(st.sampled_from(list(Seen)))] * draw(st.integers(1, 9))
+        seconds += [draw(st.sampled_from(list(MemberState)))] * draw(st.integers(1, 9))
     return draw(st.sampled_from(["a", "b"])), seconds[:_SECONDS]
 
 
-def _line(seconds: list[Seen]) -> MemberLine:
-    line: list[tuple[Span, Condition]] = []
+def _line(seconds: list[MemberState]) -> MemberTimeline:
+    line: list[tuple[TimeSpan, SliCondition]] = []
     pauses = []
     for second, seen in enumerate(seconds):
-        span = Span(Instant(second * SECOND), Instant((second + 1) * SECOND))
-        if seen is Seen.PAUSED:
+        span = TimeSpan(Instant(second * SECOND), Instant((second + 1) * SECOND))
+        if seen is MemberState.PAUSED:
             pauses.append(span)
         condition = _CONDITIONS[seen.value]
         if line and line[-1][1] is condition:
-            line[-1] = (Span(line[-1][0].from_, span.until), condition)
+            line[-1] = (TimeSpan(line[-1][0].from_, span.until), condition)
         else:
             line.append((span, condition))
-    return MemberLine("", line, pauses)
+    return MemberTimeline("", line, pauses)
 
 
 @given(_POLICIES, st.lists(_member(), max_size=4), st.sets(st.integers(1, _SECONDS - 1)))
 @settings(max_examples=examples(400))
 def test_time_is_what_each_second_of_it_is(
-    policies: Policies, members: list[tuple[str, list[Seen]]], cuts: set[int]
+    policies: Policies, members: list[tuple[str, list[MemberState]]], cuts: set[int]
 ) -> None:
     lines = [
-        MemberLine(region, made.line, made.pauses)
+        MemberTimeline(region, made.line, made.pauses)
         for region, seconds in members
         for made in [_line(seconds)]
     ]
-    within = Span(Instant(0), Instant(_SECONDS * SECOND))
+    within = TimeSpan(Instant(0), Instant(_SECONDS * SECOND))
     line = state_line(policies, lines, within)
     assert [span.from_ for span, _ in line][:1] == [0]
     assert line[-1][0].until == within.until

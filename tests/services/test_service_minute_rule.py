@@ -6,41 +6,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant
-from leadline.storage.core.sli import Condition
-from leadline.storage.core.time_span import Span
-from leadline.storage.services.rules.service_health import Durations, Health, State, durations
-from leadline.storage.services.rules.service_minute import Run, joined, replaced, runs_of
+from leadline.storage.core.sli import SliCondition
+from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.services.rules.service_health import (
+    Durations,
+    Health,
+    ServiceHealthState,
+    durations,
+)
+from leadline.storage.services.rules.service_minute import MinuteSpan, joined, replaced, runs_of
 from tests.support.run.effort import examples
 
 MIDNIGHT = Instant(20_000 * DAY)
 _STATES = [
-    State(Condition.GOOD, Health.HEALTHY),
-    State(Condition.GOOD, Health.UNKNOWN),
-    State(Condition.BAD, Health.DOWN),
-    State(Condition.UNKNOWN, Health.UNKNOWN),
-    State(Condition.EXCLUDED, None),
+    ServiceHealthState(SliCondition.GOOD, Health.HEALTHY),
+    ServiceHealthState(SliCondition.GOOD, Health.UNKNOWN),
+    ServiceHealthState(SliCondition.BAD, Health.DOWN),
+    ServiceHealthState(SliCondition.UNKNOWN, Health.UNKNOWN),
+    ServiceHealthState(SliCondition.EXCLUDED, None),
 ]
 _EACH = [Durations(good_us=MINUTE), Durations(bad_us=MINUTE), Durations(unknown_us=MINUTE)]
 
 
 @st.composite
-def _lines(draw: st.DrawFn) -> tuple[Span, list[tuple[Span, State]]]:
+def _lines(draw: st.DrawFn) -> tuple[TimeSpan, list[tuple[TimeSpan, ServiceHealthState]]]:
     start = Instant(MIDNIGHT + draw(st.integers(-12, 2)) * MINUTE)
     until = Instant(start + draw(st.integers(1, 20)) * MINUTE)
     seconds = (until - start) // SECOND
     cuts = draw(st.sets(st.integers(1, seconds - 1), max_size=8))
     edges = [start, *(Instant(start + cut * SECOND) for cut in sorted(cuts)), until]
     pieces = [
-        (Span(one, other), draw(st.sampled_from(_STATES)))
+        (TimeSpan(one, other), draw(st.sampled_from(_STATES)))
         for one, other in itertools.pairwise(edges)
     ]
-    return Span(start, until), pieces
+    return TimeSpan(start, until), pieces
 
 
 @given(_lines())
 @settings(max_examples=examples(300), deadline=None)
 def test_runs_say_of_each_minute_what_the_line_says(
-    made: tuple[Span, list[tuple[Span, State]]],
+    made: tuple[TimeSpan, list[tuple[TimeSpan, ServiceHealthState]]],
 ) -> None:
     within, line = made
     edges = [Instant(at) for at in range(within.from_, within.until + 1, MINUTE)]
@@ -52,14 +57,14 @@ def test_runs_say_of_each_minute_what_the_line_says(
 
 
 @st.composite
-def _runs(draw: st.DrawFn) -> list[Run]:
+def _runs(draw: st.DrawFn) -> list[MinuteSpan]:
     at = MIDNIGHT - draw(st.integers(0, 3000)) * MINUTE
     found = []
     for _ in range(draw(st.integers(0, 6))):
         at += draw(st.integers(0, 5)) * MINUTE
         until = at + draw(st.integers(1, 2000)) * MINUTE
         each = draw(st.sampled_from(_EACH))
-        found.append(Run(Instant(at), Instant(until), draw(st.integers(1, 2)), each))
+        found.append(MinuteSpan(Instant(at), Instant(until), draw(st.integers(1, 2)), each))
         at = until
     return joined(found)
 
@@ -67,11 +72,13 @@ def _runs(draw: st.DrawFn) -> list[Run]:
 @given(_runs(), _runs(), st.integers(-3000, 3000), st.integers(1, 3000))
 @settings(max_examples=examples(300), deadline=None)
 def test_a_range_is_replaced_and_nothing_else(
-    before: list[Run], other: list[Run], start: int, length: int
+    before: list[MinuteSpan], other: list[MinuteSpan], start: int, length: int
 ) -> None:
-    within = Span(Instant(MIDNIGHT + start * MINUTE), Instant(MIDNIGHT + (start + length) * MINUTE))
+    within = TimeSpan(
+        Instant(MIDNIGHT + start * MINUTE), Instant(MIDNIGHT + (start + length) * MINUTE)
+    )
     new = [
-        Run(max(r.from_, within.from_), min(r.until, within.until), r.epoch, r.each)
+        MinuteSpan(max(r.from_, within.from_), min(r.until, within.until), r.epoch, r.each)
         for r in other
         if r.from_ < within.until and r.until > within.from_
     ]
@@ -84,7 +91,7 @@ def test_a_range_is_replaced_and_nothing_else(
     _expect_in_order(after)
 
 
-def _expect_in_order(runs: list[Run]) -> None:
+def _expect_in_order(runs: list[MinuteSpan]) -> None:
     for one, other in itertools.pairwise(runs):
         assert one.until <= other.from_
     for run in runs:
@@ -92,11 +99,11 @@ def _expect_in_order(runs: list[Run]) -> None:
         assert run.from_ // DAY == (run.until - 1) // DAY
 
 
-def _each(runs: list[Run]) -> dict[Instant, Durations]:
+def _each(runs: list[MinuteSpan]) -> dict[Instant, Durations]:
     return {at: each for at, (_, each) in _numbered(runs).items()}
 
 
-def _numbered(runs: list[Run]) -> dict[Instant, tuple[int, Durations]]:
+def _numbered(runs: list[MinuteSpan]) -> dict[Instant, tuple[int, Durations]]:
     return {
         Instant(at): (run.epoch, run.each)
         for run in runs

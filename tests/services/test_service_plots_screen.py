@@ -13,22 +13,34 @@ from hypothesis import strategies as st
 
 from leadline.http.ui.plots.burn_gauge import gauge, place, spelt_rate
 from leadline.http.ui.plots.burndown import HEIGHT as DOWN_HEIGHT
-from leadline.http.ui.plots.burndown import Kind, Step, burndown, told, whole_percent
+from leadline.http.ui.plots.burndown import (
+    BudgetStep,
+    SegmentKind,
+    burndown,
+    plot_text,
+    whole_percent,
+)
 from leadline.http.ui.plots.latency import Tick
-from leadline.http.ui.plots.maintenance_calendar import LANES_MOST, Span, Week, in_lanes, windows
+from leadline.http.ui.plots.maintenance_calendar import (
+    LANES_MOST,
+    MaintenanceSpan,
+    MaintenanceWeek,
+    in_lanes,
+    windows,
+)
 from leadline.http.ui.plots.svg import HATCH
 from leadline.http.ui.plots.timeline_lanes import (
     Band,
-    Cut,
+    ChangeOutcomeClass,
+    Divider,
+    LaneMark,
     Lanes,
-    Mark,
-    Outcome,
-    State,
-    Was,
+    ServiceState,
+    StateBand,
     lanes,
     worst,
 )
-from leadline.http.ui.plots.timeline_lanes import Kind as ChangeKind
+from leadline.http.ui.plots.timeline_lanes import ChangeSymbolKind as ChangeKind
 
 from ..server.test_plots_screen import NASTY, is_inline_free, parsed, percent
 
@@ -36,20 +48,20 @@ RATES = st.fractions(min_value=0, max_value=5_000)
 
 
 @st.composite
-def burning(draw: st.DrawFn) -> list[Step]:
+def burning(draw: st.DrawFn) -> list[BudgetStep]:
     """A budget that is used up in steps of equal length, of which some are not known."""
-    kinds = draw(st.lists(st.sampled_from(list(Kind)), min_size=1, max_size=60))
+    kinds = draw(st.lists(st.sampled_from(list(SegmentKind)), min_size=1, max_size=60))
     left, steps = 1.0, []
     for n, kind in enumerate(kinds):
         used = draw(st.sampled_from([0, 0, 0.01, 0.2])) if kind in drawn_kinds() else 0
         left -= used
         cost = NASTY if used >= 0.2 else ""
-        steps.append(Step(n / len(kinds), (n + 1) / len(kinds), kind, left, cost))
+        steps.append(BudgetStep(n / len(kinds), (n + 1) / len(kinds), kind, left, cost))
     return steps
 
 
-def drawn_kinds() -> tuple[Kind, Kind]:
-    return Kind.MEASURED, Kind.PARTLY
+def drawn_kinds() -> tuple[SegmentKind, SegmentKind]:
+    return SegmentKind.MEASURED, SegmentKind.PARTLY
 
 
 def points_of(path: ElementTree.Element) -> list[tuple[float, float]]:
@@ -59,7 +71,7 @@ def points_of(path: ElementTree.Element) -> list[tuple[float, float]]:
 
 @given(burning())
 def test_a_budget_s_line_goes_through_every_measured_step_and_through_no_other(
-    steps: list[Step],
+    steps: list[BudgetStep],
 ) -> None:
     root = parsed(burndown(steps, [Tick(0.5, NASTY)], "Budget."))
     wide = 1000 / len(steps)
@@ -76,7 +88,7 @@ def test_a_budget_s_line_goes_through_every_measured_step_and_through_no_other(
 
 
 @given(burning())
-def test_a_budget_never_rises_and_ends_at_what_is_left(steps: list[Step]) -> None:
+def test_a_budget_never_rises_and_ends_at_what_is_left(steps: list[BudgetStep]) -> None:
     markup = burndown(steps, [], "Budget.")
     lines = [p for p in parsed(markup).iter("path") if p.attrib["class"] == "line"]
     points = [point for line in lines for point in points_of(line)]
@@ -91,7 +103,7 @@ def test_a_budget_never_rises_and_ends_at_what_is_left(steps: list[Step]) -> Non
 
 @given(burning())
 def test_what_was_not_measured_is_hatched_over_the_whole_height_and_overdraft_is_red(
-    steps: list[Step],
+    steps: list[BudgetStep],
 ) -> None:
     root = parsed(burndown(steps, [], "Budget."))
     rects = list(root.iter("rect"))
@@ -100,7 +112,7 @@ def test_what_was_not_measured_is_hatched_over_the_whole_height_and_overdraft_is
         for r in rects
         if r.attrib.get("fill") == HATCH and float(r.attrib["height"]) == DOWN_HEIGHT
     ]
-    gaps = sum(step.kind is Kind.GAP for step in steps)
+    gaps = sum(step.kind is SegmentKind.GAP for step in steps)
     assert sum(percent(r.attrib["width"]) for r in whole) == pytest.approx(
         100 * gaps / len(steps), abs=0.5
     )
@@ -112,13 +124,13 @@ def test_what_was_not_measured_is_hatched_over_the_whole_height_and_overdraft_is
 
 
 @given(burning())
-def test_a_budget_is_told_in_words(steps: list[Step]) -> None:
-    said = told(steps)
+def test_a_budget_is_told_in_words(steps: list[BudgetStep]) -> None:
+    said = plot_text(steps)
     measured = [step for step in steps if step.kind in drawn_kinds()]
     assert (said == "Nothing was measured.") == (not measured)
     if measured:
         assert ("othing left" in said) == (measured[-1].left <= 0)
-        assert ("gap" in said) == any(step.kind is Kind.GAP for step in steps)
+        assert ("gap" in said) == any(step.kind is SegmentKind.GAP for step in steps)
 
 
 def test_what_is_left_is_cut_and_never_rounded_up() -> None:
@@ -182,16 +194,18 @@ def test_lanes_draw_every_change_state_incident_maintenance_and_revision_once(
     edges: list[int], data: st.DataObject
 ) -> None:
     spans = [(a / 1_000, b / 1_000) for a, b in pairwise(edges)]
-    states = [State(a, b, NASTY, data.draw(st.sampled_from(list(Was)))) for a, b in spans]
+    states = [
+        StateBand(a, b, NASTY, data.draw(st.sampled_from(list(ServiceState)))) for a, b in spans
+    ]
     bands = [Band(a, b, NASTY) for a, b in spans]
-    cuts = [Cut(a, f"r{n}", NASTY) for n, (a, _) in enumerate(spans)]
+    cuts = [Divider(a, f"r{n}", NASTY) for n, (a, _) in enumerate(spans)]
     changes = [
-        Mark(
+        LaneMark(
             a,
             data.draw(st.sampled_from([a, b])),
             NASTY,
             data.draw(st.sampled_from(list(ChangeKind))),
-            data.draw(st.sampled_from(list(Outcome))),
+            data.draw(st.sampled_from(list(ChangeOutcomeClass))),
         )
         for a, b in spans
     ]
@@ -204,9 +218,9 @@ def test_lanes_draw_every_change_state_incident_maintenance_and_revision_once(
     rects = list(image.iter("rect"))
     assert sum(r.attrib.get("class") == "f-ink" for r in rects) == len(bands)
     hatched = [r for r in rects if r.attrib.get("fill") == HATCH]
-    assert len(hatched) == sum(state.was is Was.UNKNOWN for state in states)
+    assert len(hatched) == sum(state.was is ServiceState.UNKNOWN for state in states)
     assert sum(r.attrib.get("class") == "f-down" for r in rects) == sum(
-        state.was is Was.DOWN for state in states
+        state.was is ServiceState.DOWN for state in states
     )
     assert sum(line.attrib["class"] == "lead" for line in image.iter("line")) == len(cuts)
     for rect in rects:
@@ -220,7 +234,10 @@ def test_lanes_draw_every_change_state_incident_maintenance_and_revision_once(
         signs = [use.attrib["href"] for use in group.iter("use")]
         assert signs[0] == f"#{change.kind}"
         # What ended otherwise than well is told apart without any colour.
-        over = {Outcome.FAILED: ["#c-failed"], Outcome.CANCELLED: ["#c-cancelled"]}
+        over = {
+            ChangeOutcomeClass.FAILED: ["#c-failed"],
+            ChangeOutcomeClass.CANCELLED: ["#c-cancelled"],
+        }
         assert signs[1:] == over.get(change.outcome, [])
         assert group.attrib["class"] == f"change {change.outcome}"
         assert abs(percent(group.attrib["x"]) / 100 - change.from_) < 1e-3
@@ -237,22 +254,25 @@ def test_lanes_that_are_not_asked_for_are_not_there() -> None:
 
 
 def test_of_what_meets_the_worst_is_shown_and_unknown_hides_no_fall() -> None:
-    assert worst([Was.HEALTHY, Was.UNKNOWN, Was.DEGRADED]) is Was.UNKNOWN
-    assert worst([Was.UNKNOWN, Was.DOWN]) is Was.DOWN
-    assert worst([Was.MAINTENANCE, Was.HEALTHY]) is Was.MAINTENANCE
+    assert (
+        worst([ServiceState.HEALTHY, ServiceState.UNKNOWN, ServiceState.DEGRADED])
+        is ServiceState.UNKNOWN
+    )
+    assert worst([ServiceState.UNKNOWN, ServiceState.DOWN]) is ServiceState.DOWN
+    assert worst([ServiceState.MAINTENANCE, ServiceState.HEALTHY]) is ServiceState.MAINTENANCE
     assert worst([]) is None
 
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 999), st.integers(1, 400)).map(
-        lambda pair: Span(pair[0] / 1_000, min(sum(pair), 1_000) / 1_000, NASTY, NASTY)
+        lambda pair: MaintenanceSpan(pair[0] / 1_000, min(sum(pair), 1_000) / 1_000, NASTY, NASTY)
     ),
     max_size=12,
 )
 
 
 @given(SPANS)
-def test_what_overlaps_stands_in_lanes_of_its_own(spans: list[Span]) -> None:
+def test_what_overlaps_stands_in_lanes_of_its_own(spans: list[MaintenanceSpan]) -> None:
     placed = in_lanes(spans)
     assert sorted(span.from_ for _, span in placed) == sorted(span.from_ for span in spans)
     for n, (lane, span) in enumerate(placed):
@@ -270,10 +290,10 @@ def test_what_overlaps_stands_in_lanes_of_its_own(spans: list[Span]) -> None:
 
 @given(st.lists(SPANS, min_size=1, max_size=3))
 def test_a_calendar_of_maintenance_draws_each_or_says_how_many_it_does_not(
-    found: list[list[Span]],
+    found: list[list[MaintenanceSpan]],
 ) -> None:
     days = [str(n) for n in range(7)]
-    weeks = [Week(days, spans, 0.5 if n == 0 else None) for n, spans in enumerate(found)]
+    weeks = [MaintenanceWeek(days, spans, 0.5 if n == 0 else None) for n, spans in enumerate(found)]
     markup = windows(weeks, NASTY)
     (image,) = parsed(markup)
     tints = [r for r in image.iter("rect") if r.attrib["class"] == "f-mtint"]

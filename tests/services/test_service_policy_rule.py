@@ -1,7 +1,12 @@
 """The policies of a service as a document; a document that omits them means the defaults."""
 
 from leadline.storage.core.instant import SECOND
-from leadline.storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
+from leadline.storage.services.rules.service_health import (
+    AggregationMode,
+    MissingData,
+    Policies,
+    RegionMode,
+)
 from leadline.storage.services.rules.service_policy import (
     AggregationPolicy,
     FreshnessPolicy,
@@ -18,7 +23,7 @@ def test_a_document_without_policies_means_the_defaults() -> None:
 
 def test_each_policy_is_read_and_written_as_itself() -> None:
     document = ServicePolicies(
-        aggregation=AggregationPolicy(mode=Mode.QUORUM, degraded_min=2, healthy_min=3),
+        aggregation=AggregationPolicy(mode=AggregationMode.QUORUM, degraded_min=2, healthy_min=3),
         region=RegionAggregationPolicy(
             mode=RegionMode.PER_REGION, degraded_min_regions=4, healthy_min_regions=5
         ),
@@ -27,7 +32,7 @@ def test_each_policy_is_read_and_written_as_itself() -> None:
     )
     policies = read_policies(document)
     assert policies == Policies(
-        mode=Mode.QUORUM,
+        mode=AggregationMode.QUORUM,
         degraded_min=2,
         healthy_min=3,
         region_mode=RegionMode.PER_REGION,

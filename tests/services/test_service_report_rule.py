@@ -4,7 +4,12 @@ import pytest
 
 from leadline.storage.core.availability import Withheld
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
-from leadline.storage.services.rules.service_report import Status, spelt, whole_minutes, window_of
+from leadline.storage.services.rules.service_report import (
+    ServiceReportStatus,
+    spelt,
+    whole_minutes,
+    window_of,
+)
 
 NOW = Instant(1_800_000_000 * SECOND)
 
@@ -22,7 +27,7 @@ def test_a_window_of_which_nothing_is_sealed_counts_nothing(
     has_sli: bool, start: Instant | None, sealed_through: Instant | None, reason: Withheld
 ) -> None:
     window = window_of("24h", NOW, has_sli, start, sealed_through, ())
-    assert (window.status, window.reason) == (Status.UNAVAILABLE, reason)
+    assert (window.status, window.reason) == (ServiceReportStatus.UNAVAILABLE, reason)
     assert (window.from_, window.to, window.sealed_through) == (NOW, NOW, sealed_through)
     assert (window.expected_minutes, window.sealed_minutes) == (DAY // MINUTE, 0)
     assert window.availability is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leadline.http.monitors.console.paging_owner import voices
 from leadline.http.services.console import budget_plot as budget
-from leadline.http.services.console.service_data import Bucket
+from leadline.http.services.console.service_data import ServiceBucket
 from leadline.http.services.console.service_list import first_line as list_first_line
 from leadline.http.ui.failure_help import REASONS
 from leadline.http.ui.reliability_text import WHY, objective_text, precisely
@@ -23,14 +23,14 @@ from leadline.storage.alerting.queries.alerting_state import (
 )
 from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
-from leadline.storage.core.availability import Budget, Withheld, allowed_us
+from leadline.storage.core.availability import ErrorBudget, Withheld, allowed_us
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.rules.incoming_result import IncomingResult, ResultSource
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.rules.service_health import Durations
-from leadline.storage.services.rules.service_report import Status, Window
+from leadline.storage.services.rules.service_report import ReportWindow, ServiceReportStatus
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
@@ -64,13 +64,13 @@ async def stand(api: Api, *up: tuple[MonitorRow, bool]) -> None:
     async with api.pool.transaction("begun") as tx:
         await tx.execute("update monitor_terms set from_at = at(%(at)s)", at=FROZEN_NOW - DAY)
     arrivals = [
-        Arrival(
+        IncomingResult(
             org=row.org,
             monitor=row.id,
             shard=row.shard,
             ts=Instant(FROZEN_NOW - SECOND),
             up=is_up,
-            source=Source.RUN,
+            source=ResultSource.RUN,
             reach_us=2 * MINUTE,
         )
         for row, is_up in up
@@ -306,12 +306,12 @@ def test_a_burn_down_s_last_step_is_the_figure_whatever_was(
     total = sum(past[1:], inside)
     window = made(from_, to, total)
     buckets = [
-        Bucket(Instant(to - (len(past) - n) * HOUR), 60, durations)
+        ServiceBucket(Instant(to - (len(past) - n) * HOUR), 60, durations)
         for n, durations in enumerate(past)
     ]
     plot = budget.plot(window, objective, buckets, HOUR)
     found = window.budget(objective)
-    assert (plot is None) == (not isinstance(found, Budget))
+    assert (plot is None) == (not isinstance(found, ErrorBudget))
     if plot is None:
         return
     allowed = allowed_us(total.split, objective)
@@ -339,14 +339,14 @@ def test_an_axis_is_named_in_order_within_it_and_at_midnights_where_it_is_long(
         assert all(abs((start + at * length) / DAY % 1 - 0.5) > 0.49 for at in places)
 
 
-def made(from_: Instant, to: Instant, durations: Durations) -> Window:
+def made(from_: Instant, to: Instant, durations: Durations) -> ReportWindow:
     split = durations.split
-    return Window(
+    return ReportWindow(
         window="30d",
         sealed_through=to,
         from_=from_,
         to=to,
-        status=Status.OK,
+        status=ServiceReportStatus.OK,
         reason=None,
         expected_minutes=0,
         sealed_minutes=0,

@@ -15,11 +15,11 @@ from leadline.http.status_pages.public.badge import (
 )
 from leadline.http.status_pages.public.page_text import STATUS
 from leadline.http.status_pages.public.xml_text import legal
-from leadline.storage.status_pages.rules.status_page import Audience, Status, render
+from leadline.storage.status_pages.rules.status_page import Audience, ComponentStatus, render
 from tests.status_pages.test_html_public import shop
 
 SVG = "{http://www.w3.org/2000/svg}"
-MEASURED = [one for one in Status if one is not Status.NO_DATA]
+MEASURED = [one for one in ComponentStatus if one is not ComponentStatus.NO_DATA]
 
 
 def said(badge: str) -> tuple[str, str]:
@@ -30,14 +30,14 @@ def said(badge: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("status", MEASURED)
-def test_a_component_s_badge_says_how_it_is(status: Status) -> None:
+def test_a_component_s_badge_says_how_it_is(status: ComponentStatus) -> None:
     page = render(shop(status), Audience.PUBLIC)
     assert said(component_badge(page.components[0])) == ("Part number 0", STATUS[status])
     assert said(page_badge(page)) == ("Shop", STATUS[status])
 
 
 def test_an_uptime_has_its_coverage_beside_it() -> None:
-    page = render(shop(Status.OPERATIONAL), Audience.PUBLIC)
+    page = render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC)
     _, figure = said(uptime_badge(page.components[0]))
     assert figure.startswith("99.9")
     assert "coverage 100" in figure
@@ -50,7 +50,7 @@ def test_a_page_without_components_is_not_said_to_work() -> None:
 
 def test_a_badge_is_wider_by_the_same_width_for_each_character_of_its_name() -> None:
     def width(title: str) -> float:
-        facts = replace(shop(Status.OPERATIONAL), title=title)
+        facts = replace(shop(ComponentStatus.OPERATIONAL), title=title)
         badge = page_badge(render(facts, Audience.PUBLIC))
         return float(ElementTree.fromstring(badge).attrib["width"])
 
@@ -61,7 +61,7 @@ def test_a_badge_is_wider_by_the_same_width_for_each_character_of_its_name() -> 
 
 @given(st.text(max_size=200) | st.sampled_from(["\ufffe", "a\0b", "\ud800", "<&>"]))
 def test_whatever_a_name_holds_it_is_an_image_with_that_name(title: str) -> None:
-    facts = shop(Status.OPERATIONAL)
+    facts = shop(ComponentStatus.OPERATIONAL)
     badge = page_badge(render(replace(facts, title=title), Audience.PUBLIC))
     name, _ = said(badge)
     assert len(name) <= TEXT_LONGEST

@@ -17,22 +17,22 @@ from leadline.http.status_pages.public.uptime_bars import (
 from leadline.http.ui.plots.uptime_days import DOWN_LEAST, HEIGHT
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.core.sli import Split
-from leadline.storage.status_pages.rules.status_page import Day
+from leadline.storage.status_pages.rules.status_page import ComponentDay
 
 _MOVES = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z?")
 
 
 @st.composite
-def days(draw: st.DrawFn) -> Day:
+def days(draw: st.DrawFn) -> ComponentDay:
     parts = st.integers(0, 24 * 60).map(lambda minutes: minutes * MINUTE)
     kind = draw(st.sampled_from(["good", "nothing", "any"]))
     if kind == "good":
-        return Day(Instant(0), Split(good_us=DAY))
+        return ComponentDay(Instant(0), Split(good_us=DAY))
     if kind == "nothing":
-        return Day(Instant(0), Split(unknown_us=DAY))
+        return ComponentDay(Instant(0), Split(unknown_us=DAY))
     split = Split(*(draw(parts) for _ in range(4)))
     degraded = draw(st.integers(0, split.good_us // MINUTE)) * MINUTE if split.good_us else 0
-    return Day(Instant(0), split, degraded_us=degraded)
+    return ComponentDay(Instant(0), split, degraded_us=degraded)
 
 
 def drawn(found: str) -> list[list[tuple[str, float, float]]]:
@@ -51,7 +51,7 @@ def drawn(found: str) -> list[list[tuple[str, float, float]]]:
 
 
 @given(st.lists(days(), min_size=1, max_size=90))
-def test_every_day_stands_in_its_column_as_it_was(given_days: list[Day]) -> None:
+def test_every_day_stands_in_its_column_as_it_was(given_days: list[ComponentDay]) -> None:
     names = [f"day {n}" for n in range(len(given_days))]
     columns = drawn(str(bars(given_days, names, names, "label")))
     assert len(columns) == len(given_days)
@@ -71,12 +71,12 @@ def test_every_day_stands_in_its_column_as_it_was(given_days: list[Day]) -> None
 
 
 @given(days())
-def test_the_parts_of_a_day_fill_its_column(day: Day) -> None:
+def test_the_parts_of_a_day_fill_its_column(day: ComponentDay) -> None:
     assert sum(height for _, height in heights(day)) == pytest.approx(HEIGHT)
 
 
 @given(st.lists(days(), max_size=90))
-def test_each_day_that_differs_says_why_and_no_other_does(given_days: list[Day]) -> None:
+def test_each_day_that_differs_says_why_and_no_other_does(given_days: list[ComponentDay]) -> None:
     names = [f"<{n}>" for n in range(len(given_days))]
     said = ["not measured" if is_nothing(day) else "why & how" for day in given_days]
     root = ElementTree.fromstring(str(bars(given_days, names, said, 'a "label" & more')))
@@ -92,7 +92,9 @@ def test_each_day_that_differs_says_why_and_no_other_does(given_days: list[Day])
 
 
 def test_days_that_were_not_measured_are_a_few_bytes_too() -> None:
-    nothing = [Day(Instant(0), Split())] * 45 + [Day(Instant(0), Split(unknown_us=DAY))] * 45
+    nothing = [ComponentDay(Instant(0), Split())] * 45 + [
+        ComponentDay(Instant(0), Split(unknown_us=DAY))
+    ] * 45
     found = str(bars(nothing, [str(n) for n in range(90)], ["not measured"] * 90, "x"))
     assert found.count("<title>") == 1
     assert "0 to 89: not measured" in found
@@ -100,5 +102,7 @@ def test_days_that_were_not_measured_are_a_few_bytes_too() -> None:
 
 
 def test_ninety_good_days_are_a_few_bytes() -> None:
-    found = str(bars([Day(Instant(0), Split(good_us=DAY))] * 90, [""] * 90, [""] * 90, "x"))
+    found = str(
+        bars([ComponentDay(Instant(0), Split(good_us=DAY))] * 90, [""] * 90, [""] * 90, "x")
+    )
     assert len(found) < 250

@@ -2,7 +2,7 @@
 
 import trio
 
-from leadline.daemon.loops.cache_invalidator import Edits, hear
+from leadline.daemon.loops.cache_invalidator import CacheInvalidator, hear
 from leadline.storage.engine.edit_notify import EDITED
 from leadline.storage.engine.pools import Pool
 
@@ -19,7 +19,7 @@ class Heard:
 
 
 async def test_who_listens_hears_of_an_edit(pool: Pool, dsn: str) -> None:
-    heard, edits = Heard(), Edits(pool)
+    heard, edits = Heard(), CacheInvalidator(pool)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hear, dsn, {EDITED: heard.hear}, heard.listens.set)
         with trio.fail_after(30):

@@ -18,8 +18,14 @@ from lxml import etree
 
 from leadline.http.status_pages.public.feeds import feed_text
 from leadline.storage.core.instant import HOUR, Instant, from_datetime, from_text, to_datetime
-from leadline.storage.incidents.rules.incident import Source
-from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render
+from leadline.storage.incidents.rules.incident import IncidentSource
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Incident,
+    Page,
+    PageFacts,
+    render,
+)
 from tests.status_pages.test_status_page_rule import outage, shop
 from tests.support.worlds import page_world
 from tests.support.worlds.page_world import HOSTILE, SECRET
@@ -278,7 +284,7 @@ def test_an_entry_says_every_public_update_newest_first_and_nothing_in_it_is_mar
 
 @given(page_world.facts())
 @settings(deadline=None)
-def test_no_feed_holds_what_the_page_does_not(facts: Facts) -> None:
+def test_no_feed_holds_what_the_page_does_not(facts: PageFacts) -> None:
     page = render(facts, Audience.PUBLIC)
     for text in texts(page).values():
         assert SECRET not in text
@@ -333,7 +339,7 @@ def test_the_schemas_refuse_what_is_wrong(form: str, was: str, became: str) -> N
 
 @pytest.mark.parametrize("text", [*HOSTILE, "x\ry", "tab\there", "&lt;b&gt;"])
 def test_a_text_comes_out_of_each_as_it_went_in(text: str) -> None:
-    incident = replace(outage(text), source=Source.MANUAL)
+    incident = replace(outage(text), source=IncidentSource.MANUAL)
     said = [replace(one, body=text) for one in incident.updates]
     facts = replace(shop(replace(incident, updates=said)), title=text)
     written = texts(render(facts, Audience.PUBLIC))

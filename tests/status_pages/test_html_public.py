@@ -18,18 +18,18 @@ from leadline.http.status_pages.public.urls import Addresses
 from leadline.storage.core.availability import figure
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.core.sli import Split, total
-from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.status_pages.rules.branding import NO_BRANDING, Announcement, Branding, Level
 from leadline.storage.status_pages.rules.status_page import (
     Audience,
+    ComponentDay,
     ComponentFacts,
-    Day,
-    Facts,
-    Measured,
+    ComponentMeasurement,
+    ComponentSource,
+    ComponentStatus,
     Now,
     Page,
-    Source,
-    Status,
+    PageFacts,
     Visibility,
     render,
 )
@@ -108,12 +108,12 @@ def test_whatever_is_on_a_page_is_said_and_nothing_else_is(page: Page) -> None:
             assert plain(update.body) in body
 
 
-def shop(*statuses: Status, days: int = 90) -> Facts:
+def shop(*statuses: ComponentStatus, days: int = 90) -> PageFacts:
     """Of measured parts, each with three bad days of ninety."""
     parts = []
     for n, status in enumerate(statuses):
         made = [
-            Day(
+            ComponentDay(
                 Instant(NOW - NOW % DAY - (days - 1 - at) * DAY),
                 Split(good_us=DAY - 6 * MINUTE, bad_us=6 * MINUTE)
                 if (at + n) % 30 == 0
@@ -129,16 +129,16 @@ def shop(*statuses: Status, days: int = 90) -> Facts:
                 name=f"Part number {n}",
                 description="",
                 group="",
-                source=Source.MONITOR,
+                source=ComponentSource.MONITOR,
                 anchor=UUID(int=1_000 + n),
                 now=Now(status),
-                measured=Measured(
+                measured=ComponentMeasurement(
                     figure=figure(split), split=split, sample=1_440 * days, days=made
                 ),
                 updated_at=NOW,
             )
         )
-    return Facts(
+    return PageFacts(
         slug="shop",
         title="Shop",
         visibility=Visibility.LISTED,
@@ -151,12 +151,12 @@ def shop(*statuses: Status, days: int = 90) -> Facts:
 
 
 def test_fifty_parts_with_ninety_days_are_small() -> None:
-    page = render(shop(*[Status.OPERATIONAL] * 50), Audience.PUBLIC)
+    page = render(shop(*[ComponentStatus.OPERATIONAL] * 50), Audience.PUBLIC)
     assert len(page_html(page, NO_BRANDING, PLACES, can_mail=True)) < PAGE_BYTES_MOST
 
 
 def test_each_bad_day_says_why_and_stands_in_the_table() -> None:
-    page = render(shop(Status.MAJOR_OUTAGE), Audience.PUBLIC)
+    page = render(shop(ComponentStatus.MAJOR_OUTAGE), Audience.PUBLIC)
     reader = read(page)
     assert reader.texts["h1"] == ["Part number 0 is down"]
     titles = [text for text in reader.texts["title"] if "down" in text and ":" in text]
@@ -178,7 +178,7 @@ def test_an_announcement_and_what_else_branding_says_stand_on_the_page_escaped()
         support_url="https://help.example/",
         announcement=Announcement(enabled=True, text=hostile, level=Level.CRITICAL),
     )
-    reader = read(render(shop(Status.OPERATIONAL), Audience.PUBLIC), branding)
+    reader = read(render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC), branding)
     assert reader.scripts == 0
     assert sum(hostile in text for text in [*reader.texts["p"], *reader.texts["span"]]) == 3
     assert "https://cdn.example" in policy(branding)
@@ -190,14 +190,14 @@ def test_an_announcement_that_is_not_enabled_is_not_there() -> None:
     assert (
         "Later"
         not in page_html(
-            render(shop(Status.OPERATIONAL), Audience.PUBLIC), branding, PLACES
+            render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC), branding, PLACES
         ).decode()
     )
 
 
 def test_an_unlisted_page_leads_on_with_its_token_and_is_not_indexed() -> None:
     page = replace(
-        render(shop(Status.OPERATIONAL), Audience.PUBLIC), visibility=Visibility.UNLISTED
+        render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC), visibility=Visibility.UNLISTED
     )
     text = page_html(page, NO_BRANDING, replace(PLACES, token="leadline_page_x")).decode()
     assert 'content="noindex"' in text

@@ -7,7 +7,13 @@ import trio
 from trio.testing import MockClock
 
 from leadline.http.wire import response_cache as kept_module
-from leadline.http.wire.response_cache import FRESH_SECONDS, RENEWED_SECONDS, Answer, Kept, Read
+from leadline.http.wire.response_cache import (
+    FRESH_SECONDS,
+    RENEWED_SECONDS,
+    CachedResponse,
+    LoadedContent,
+    ResponseCache,
+)
 
 
 class Shelf:
@@ -19,21 +25,21 @@ class Shelf:
         self.takes_seconds = 0.0
         self.fails = False
 
-    async def read(self) -> Read:
+    async def read(self) -> LoadedContent:
         said = self.says
         self.reads += 1
         number = self.reads
         await trio.sleep(self.takes_seconds)
         if self.fails:
             raise OSError("the store is away")
-        return Read(said, f"{said} {number}".encode)
+        return LoadedContent(said, f"{said} {number}".encode)
 
 
-Reading = Callable[[], Awaitable[Read]]
+Reading = Callable[[], Awaitable[LoadedContent]]
 
 
 async def test_what_was_read_is_told_again_for_a_moment(autojump_clock: MockClock) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     first = await kept.answer("a", shelf.read)
     await trio.sleep(FRESH_SECONDS * 0.9)
     assert await kept.answer("a", shelf.read) is first
@@ -45,7 +51,7 @@ async def test_what_was_read_is_told_again_for_a_moment(autojump_clock: MockCloc
 async def test_what_says_the_same_stays_the_same_bytes_for_a_minute(
     autojump_clock: MockClock,
 ) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     first = await kept.answer("a", shelf.read)
     began = trio.current_time()
     while trio.current_time() - began < RENEWED_SECONDS - FRESH_SECONDS:
@@ -59,9 +65,9 @@ async def test_what_says_the_same_stays_the_same_bytes_for_a_minute(
 
 
 async def test_many_who_ask_together_read_once(autojump_clock: MockClock) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     shelf.takes_seconds = 5
-    found: list[Answer] = []
+    found: list[CachedResponse] = []
 
     async def ask() -> None:
         found.append(await kept.answer("a", shelf.read))
@@ -74,7 +80,7 @@ async def test_many_who_ask_together_read_once(autojump_clock: MockClock) -> Non
 
 
 async def test_who_wrote_reads_what_was_written(autojump_clock: MockClock) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     await kept.answer("a", shelf.read)
     shelf.says = "two"
     kept.forget()
@@ -84,7 +90,7 @@ async def test_who_wrote_reads_what_was_written(autojump_clock: MockClock) -> No
 async def test_what_began_before_a_write_is_told_to_nobody_after_it(
     autojump_clock: MockClock,
 ) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     shelf.takes_seconds = 0.5
     told: dict[str, bytes] = {}
 
@@ -102,7 +108,7 @@ async def test_what_began_before_a_write_is_told_to_nobody_after_it(
 
 
 async def test_a_failure_is_told_to_who_read_and_kept_by_nobody(autojump_clock: MockClock) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     shelf.fails = True
     with pytest.raises(OSError, match="away"):
         await kept.answer("a", shelf.read)
@@ -111,7 +117,7 @@ async def test_a_failure_is_told_to_who_read_and_kept_by_nobody(autojump_clock: 
 
 
 async def test_who_waited_for_one_that_went_away_reads(autojump_clock: MockClock) -> None:
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     shelf.takes_seconds = 0.5
     async with trio.open_nursery() as nursery:
         scope = trio.CancelScope()
@@ -132,7 +138,7 @@ async def test_what_is_kept_is_bounded(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_module, "ANSWERS_MOST", 10)
-    kept, shelf = Kept(), Shelf()
+    kept, shelf = ResponseCache(), Shelf()
     for n in range(30):
         await kept.answer(n, shelf.read)
     assert len(kept) == 10

@@ -10,12 +10,12 @@ import pytest
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.wire.app_context import SUBSCRIBE_PER_HOUR, SUBSCRIBE_PER_MINUTE
-from leadline.http.wire.options import Options
+from leadline.http.wire.options import HttpOptions
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders.send_result import Mail, Means
+from leadline.probes.senders.send_result import OutgoingMail, SendContext
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, token_from
-from leadline.storage.engine.keyring import Place
+from leadline.storage.engine.keyring import CipherContext
 from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
@@ -30,13 +30,13 @@ UNKNOWN = token_from(TokenKind.SUBSCRIPTION, b"\7" * RANDOM_BYTES)
 async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
     """With a mail server, which nothing is sent to, and an address to link to."""
     reach = replace(make_reach(notify_policy(), nameservers=()))
-    mail = Mail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
-    options = Options(
+    mail = OutgoingMail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
+    options = HttpOptions(
         version="0.3.8",
         regions=frozenset({"core", "eu"}),
         public_base_url="https://up.example.com",
     )
-    means = Means(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
+    means = SendContext(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
     async with open_api(pool, FROZEN_NOW, passwords, means=means, options=options) as made:
         yield made
 
@@ -64,7 +64,9 @@ async def rows(api: Api, query: str) -> list[tuple[Any, ...]]:
 async def tokens(api: Api) -> list[str]:
     found = await rows(api, "select uid, token_sealed from subscribers order by id")
     return [
-        api.context.keyring.open(bytes(sealed), Place("subscribers", "token_sealed", uid)).decode()
+        api.context.keyring.open(
+            bytes(sealed), CipherContext("subscribers", "token_sealed", uid)
+        ).decode()
         for uid, sealed in found
     ]
 
@@ -205,10 +207,10 @@ async def test_without_mail_or_an_address_to_link_to_nobody_is_asked(
     pool: Pool, passwords: Passwords, what: str
 ) -> None:
     reach = make_reach(notify_policy(), nameservers=())
-    mail = Mail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
-    means = Means(reach=reach, now=lambda: FROZEN_NOW, mail=None if what == "mail" else mail)
+    mail = OutgoingMail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
+    means = SendContext(reach=reach, now=lambda: FROZEN_NOW, mail=None if what == "mail" else mail)
     base = "" if what == "base" else "https://up.example.com"
-    options = Options(version="1", regions=frozenset({"core"}), public_base_url=base)
+    options = HttpOptions(version="1", regions=frozenset({"core"}), public_base_url=base)
     async with open_api(pool, FROZEN_NOW, passwords, means=means, options=options) as api:
         page = await new_page(api)
         assert (await ask(api, page, {"email": ADA}))[:2] == (503, {"error": "mail_unavailable"})

@@ -11,7 +11,7 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import projects
 from leadline.storage.accounts.transactions.edit_organization import delete_organization
 from leadline.storage.accounts.transactions.edit_project import delete_project
@@ -23,15 +23,22 @@ from leadline.storage.retirement.transactions.delete_service import delete_servi
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.status_pages.queries.status_pages import select_status_page
 from leadline.storage.status_pages.rows import ComponentRow, PageRow
-from leadline.storage.status_pages.rules.status_page import Source, Status, Visibility
+from leadline.storage.status_pages.rules.status_page import (
+    ComponentSource,
+    ComponentStatus,
+    Visibility,
+)
 from leadline.storage.status_pages.rules.status_page_edit import (
+    BindingTarget,
     ComponentDraft,
     ComponentEdit,
     PageDraft,
-    Target,
 )
 from leadline.storage.status_pages.transactions import edit_components, edit_pages
-from leadline.storage.status_pages.transactions.convert_component import Seen, convert_component
+from leadline.storage.status_pages.transactions.convert_component import (
+    ConversionBase,
+    convert_component,
+)
 from leadline.storage.status_pages.transactions.edit_components import (
     create_component,
     delete_component,
@@ -50,13 +57,13 @@ from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import START, World
 
 Write = Callable[[World, Tx], Awaitable[object]]
-BY_HAND = Target(manual_status=Status.OPERATIONAL)
-SEEN = Seen(revision=1, generation=2)
+BY_HAND = BindingTarget(manual_status=ComponentStatus.OPERATIONAL)
+SEEN = ConversionBase(revision=1, generation=2)
 
 
 def admin(world: World, org: int | None = None) -> Principal:
     member = Membership(org or world.org, None, Role.ORG_ADMIN)
-    return Principal(Kind.SESSION, (member,), user=uuid7(), label="admin")
+    return Principal(CredentialKind.SESSION, (member,), user=uuid7(), label="admin")
 
 
 async def org_uid(world: World, slug: str = "acme") -> UUID:
@@ -72,7 +79,9 @@ async def new_page(world: World, *, whole: bool = False, slug: str = "page") -> 
         return await create_page(tx, admin(world), organization, draft, world.keyring)
 
 
-async def new_component(world: World, page: PageRow, target: Target = BY_HAND) -> ComponentRow:
+async def new_component(
+    world: World, page: PageRow, target: BindingTarget = BY_HAND
+) -> ComponentRow:
     draft = ComponentDraft(name="first", target=target)
     async with world.pool.transaction("new_component") as tx:
         return await create_component(tx, admin(world), page.uid, draft)
@@ -112,17 +121,17 @@ async def drop_service(world: World, tx: Tx) -> None:
     await delete_service(tx, world.editor, world.project_uid, await one(tx, "services"))
 
 
-async def add(world: World, tx: Tx, target: Target = BY_HAND) -> None:
+async def add(world: World, tx: Tx, target: BindingTarget = BY_HAND) -> None:
     draft = ComponentDraft(name="second", target=target)
     await create_component(tx, admin(world), await one(tx, "status_pages"), draft)
 
 
 async def add_monitor(world: World, tx: Tx) -> None:
-    await add(world, tx, Target(monitor=await one(tx, "monitors")))
+    await add(world, tx, BindingTarget(monitor=await one(tx, "monitors")))
 
 
 async def add_service(world: World, tx: Tx) -> None:
-    await add(world, tx, Target(service=await one(tx, "services")))
+    await add(world, tx, BindingTarget(service=await one(tx, "services")))
 
 
 async def retitle(world: World, tx: Tx) -> None:
@@ -139,21 +148,27 @@ async def take_away(world: World, tx: Tx) -> None:
     await delete_component(tx, admin(world), await one(tx, "status_components"))
 
 
-async def convert(world: World, tx: Tx, source: Source, target: Target) -> None:
+async def convert(world: World, tx: Tx, source: ComponentSource, target: BindingTarget) -> None:
     component = await one(tx, "status_components")
     await convert_component(tx, admin(world), component, source, target, SEEN)
 
 
 async def convert_by_hand(world: World, tx: Tx) -> None:
-    await convert(world, tx, Source.MANUAL, Target(manual_status=Status.DEGRADED))
+    await convert(
+        world, tx, ComponentSource.MANUAL, BindingTarget(manual_status=ComponentStatus.DEGRADED)
+    )
 
 
 async def convert_to_monitor(world: World, tx: Tx) -> None:
-    await convert(world, tx, Source.MONITOR, Target(monitor=await one(tx, "monitors")))
+    await convert(
+        world, tx, ComponentSource.MONITOR, BindingTarget(monitor=await one(tx, "monitors"))
+    )
 
 
 async def convert_to_service(world: World, tx: Tx) -> None:
-    await convert(world, tx, Source.SERVICE, Target(service=await one(tx, "services")))
+    await convert(
+        world, tx, ComponentSource.SERVICE, BindingTarget(service=await one(tx, "services"))
+    )
 
 
 @pytest.mark.parametrize("drop", [drop_page, drop_project])
@@ -198,10 +213,10 @@ async def test_what_is_shown_stays_until_it_is_bound_or_is_not_there(
 
 async def test_a_monitor_goes_while_its_component_is_bound_to_another(world: World) -> None:
     going, staying = await world.monitor(), await world.monitor()
-    await new_component(world, await new_page(world), Target(monitor=going.uid))
+    await new_component(world, await new_page(world), BindingTarget(monitor=going.uid))
 
     async def convert_away(world: World, tx: Tx) -> None:
-        await convert(world, tx, Source.MONITOR, Target(monitor=staying.uid))
+        await convert(world, tx, ComponentSource.MONITOR, BindingTarget(monitor=staying.uid))
 
     async def drop(world: World, tx: Tx) -> None:
         await delete_monitor(tx, world.editor, going.uid)
@@ -213,10 +228,10 @@ async def test_a_monitor_goes_while_its_component_is_bound_to_another(world: Wor
 
 async def test_a_monitor_goes_after_its_component_was_bound_to_another(world: World) -> None:
     going, staying = await world.monitor(), await world.monitor()
-    await new_component(world, await new_page(world), Target(monitor=going.uid))
+    await new_component(world, await new_page(world), BindingTarget(monitor=going.uid))
 
     async def convert_away(world: World, tx: Tx) -> None:
-        await convert(world, tx, Source.MONITOR, Target(monitor=staying.uid))
+        await convert(world, tx, ComponentSource.MONITOR, BindingTarget(monitor=staying.uid))
 
     async def drop(world: World, tx: Tx) -> None:
         await delete_monitor(tx, world.editor, going.uid)
@@ -299,7 +314,7 @@ async def test_a_component_is_bound_while_its_project_goes(world: World) -> None
     async def bind() -> None:
         async with world.pool.transaction("bind") as tx:
             found = await find_page(tx, admin(world), page.uid)
-            await hold_bound(tx, found, Target(service=service))
+            await hold_bound(tx, found, BindingTarget(service=service))
             held.set()
             await waited_for.wait()
             await hold_page(tx, found)
@@ -359,7 +374,7 @@ async def test_an_organization_goes_with_its_pages_and_gets_none_while_it_goes(
         await create_page(tx, admin(world, org), uid, draft, world.keyring)
 
     async def drop(world: World, tx: Tx) -> None:
-        keeper = Principal(Kind.SESSION, is_global_admin=True, label="keeper")
+        keeper = Principal(CredentialKind.SESSION, is_global_admin=True, label="keeper")
         await delete_organization(tx, keeper, uid)
 
     if dropped_first:
@@ -372,7 +387,7 @@ async def test_an_organization_goes_with_its_pages_and_gets_none_while_it_goes(
 async def test_each_edit_dates_the_page(world: World) -> None:
     page = await new_page(world)
     component = await new_component(world, page)
-    target = Target(manual_status=Status.NO_DATA)
+    target = BindingTarget(manual_status=ComponentStatus.NO_DATA)
     for edit in (retitle, rename, convert_again, take_away):
         world.now = Instant(world.now + HOUR)
         async with world.pool.transaction("edit") as tx:
@@ -383,11 +398,13 @@ async def test_each_edit_dates_the_page(world: World) -> None:
         assert (updated_at, created_at) == (world.now, START)
     async with world.pool.transaction("late") as tx:
         with pytest.raises(Refused, match="not_found"):
-            await convert_component(tx, admin(world), component.uid, Source.MANUAL, target, SEEN)
+            await convert_component(
+                tx, admin(world), component.uid, ComponentSource.MANUAL, target, SEEN
+            )
 
 
 async def convert_again(world: World, tx: Tx) -> None:
     component = await one(tx, "status_components")
-    seen = Seen(revision=2, generation=4)
-    target = Target(manual_status=Status.DEGRADED)
-    await convert_component(tx, admin(world), component, Source.MANUAL, target, seen)
+    seen = ConversionBase(revision=2, generation=4)
+    target = BindingTarget(manual_status=ComponentStatus.DEGRADED)
+    await convert_component(tx, admin(world), component, ComponentSource.MANUAL, target, seen)

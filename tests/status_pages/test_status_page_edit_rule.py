@@ -10,16 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.status_pages.rules.status_page import Source, Status, Visibility
+from leadline.storage.status_pages.rules.status_page import (
+    ComponentSource,
+    ComponentStatus,
+    Visibility,
+)
 from leadline.storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
     GROUP_LONGEST,
     POSITION_MOST,
+    BindingTarget,
     ComponentDraft,
     ComponentEdit,
     PageDraft,
-    Target,
     component_faults,
     conversion_fault,
     conversion_notes,
@@ -33,11 +37,11 @@ FIELDS = {"monitor_id": "monitor", "service_id": "service", "manual_status": "ma
 ORDER = list(FIELDS)
 
 
-def target(names: tuple[str, ...]) -> Target:
-    return Target(
+def target(names: tuple[str, ...]) -> BindingTarget:
+    return BindingTarget(
         monitor=UID if "monitor_id" in names else None,
         service=UID if "service_id" in names else None,
-        manual_status=Status.NO_DATA if "manual_status" in names else None,
+        manual_status=ComponentStatus.NO_DATA if "manual_status" in names else None,
     )
 
 
@@ -57,10 +61,10 @@ def test_a_component_has_exactly_one_source(names: tuple[str, ...]) -> None:
         assert found[0] == (names[1] if names else "monitor_id")
 
 
-@pytest.mark.parametrize("source", Source)
+@pytest.mark.parametrize("source", ComponentSource)
 @pytest.mark.parametrize("names", SUBSETS)
 def test_a_conversion_names_what_its_source_has_and_nothing_else(
-    source: Source, names: tuple[str, ...]
+    source: ComponentSource, names: tuple[str, ...]
 ) -> None:
     (own,) = [field for field, kind in FIELDS.items() if kind == source]
     fault = conversion_fault(source, target(names))
@@ -115,7 +119,8 @@ def test_texts_are_taken_within_their_bounds_and_refused_with_their_field(
 def test_the_last_character_fits_and_the_next_does_not(field: str) -> None:
     for length, fits in ((LONGEST[field], True), (LONGEST[field] + 1, False)):
         values = {"name": "x", field: "ü" * length}
-        draft = ComponentDraft(target=Target(manual_status=Status.NO_DATA), **values)  # type: ignore[arg-type]
+        target = BindingTarget(manual_status=ComponentStatus.NO_DATA)
+        draft = ComponentDraft(target=target, **values)  # type: ignore[arg-type]
         assert [name for name, _ in component_faults(draft)] == ([] if fits else [field])
 
 
@@ -162,13 +167,13 @@ def test_what_has_no_place_comes_last(positions: list[int]) -> None:
     assert next_position([]) == 0
 
 
-@pytest.mark.parametrize("before", Source)
-@pytest.mark.parametrize("after", Source)
+@pytest.mark.parametrize("before", ComponentSource)
+@pytest.mark.parametrize("after", ComponentSource)
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_notes_say_what_becomes_of_figures_and_of_incidents(
-    before: Source, after: Source, is_bound: bool
+    before: ComponentSource, after: ComponentSource, is_bound: bool
 ) -> None:
     notes = conversion_notes(before, after, is_bound=is_bound)
-    assert ("no uptime" in notes[0]) is (after is Source.MANUAL)
-    loses_incidents = before is not Source.MANUAL and is_bound
+    assert ("no uptime" in notes[0]) is (after is ComponentSource.MANUAL)
+    loses_incidents = before is not ComponentSource.MANUAL and is_bound
     assert any("Incidents" in note for note in notes) is loses_incidents

@@ -9,7 +9,13 @@ from hypothesis import given
 from leadline.http.status_pages.routes.status_page_json import render_shape
 from leadline.http.status_pages.schemas.status_pages import StatusPageRender
 from leadline.storage.core.instant import to_text
-from leadline.storage.status_pages.rules.status_page import Audience, Facts, Incident, Page, render
+from leadline.storage.status_pages.rules.status_page import (
+    Audience,
+    Incident,
+    Page,
+    PageFacts,
+    render,
+)
 from tests.support.worlds.page_world import SECRET, facts, leaves
 
 
@@ -19,7 +25,7 @@ def told(page: Page) -> Any:
 
 
 @given(facts())
-def test_the_public_is_told_no_id_but_those_of_components_and_incidents(found: Facts) -> None:
+def test_the_public_is_told_no_id_but_those_of_components_and_incidents(found: PageFacts) -> None:
     body = told(render(found, Audience.PUBLIC))
     known = {one.uid for one in found.components} | {one.uid for one in found.incidents}
     for text in leaves(body):
@@ -37,7 +43,7 @@ def _is_id(text: Any) -> bool:
 
 
 @given(facts())
-def test_everybody_is_told_the_page_that_was_rendered_in_its_order(found: Facts) -> None:
+def test_everybody_is_told_the_page_that_was_rendered_in_its_order(found: PageFacts) -> None:
     for audience in Audience:
         page = render(found, audience)
         body = told(page)
@@ -74,7 +80,7 @@ def _of(one: Incident) -> tuple[Any, ...]:
 
 
 @given(facts())
-def test_a_figure_is_there_or_why_it_is_not(found: Facts) -> None:
+def test_a_figure_is_there_or_why_it_is_not(found: PageFacts) -> None:
     page = render(found, Audience.PUBLIC)
     for one, shown in zip(page.components, told(page)["components"], strict=True):
         assert ("reason" in shown) is (shown["status"] == "no_data")

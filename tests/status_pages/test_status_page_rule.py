@@ -9,23 +9,21 @@ from hypothesis import strategies as st
 
 from leadline.storage.alerting.rules.outage_text import down_title
 from leadline.storage.core.instant import MINUTE, Instant
-from leadline.storage.incidents.rules.incident import Impact
-from leadline.storage.incidents.rules.incident import Source as IncidentSource
-from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from leadline.storage.services.rules.service_health import Health
 from leadline.storage.status_pages.rules.status_page import (
     TITLE_OF_ALERT,
     Audience,
     ComponentFacts,
-    Facts,
+    ComponentSource,
+    ComponentStatus,
     Incident,
     Maintenance,
+    NoDataReason,
     Now,
     Page,
-    Reason,
-    Source,
-    Status,
-    SummaryState,
+    PageFacts,
+    PageSummaryState,
     Update,
     Visibility,
     of_health,
@@ -45,11 +43,11 @@ BADNESS = {
 any_facts = page_world.facts()
 
 
-def public(facts: Facts) -> Page:
+def public(facts: PageFacts) -> Page:
     return render(facts, Audience.PUBLIC)
 
 
-def member(facts: Facts) -> Page:
+def member(facts: PageFacts) -> Page:
     return render(facts, Audience.MEMBER)
 
 
@@ -57,7 +55,7 @@ def incidents_of(page: Page) -> list[Incident]:
     return [*page.active, *page.recent]
 
 
-def is_bound(facts: Facts, incident: Incident) -> bool:
+def is_bound(facts: PageFacts, incident: Incident) -> bool:
     """A component binds its monitor or service; or it has neither, and both stand in one project,
     and it is none of those that we opened of something that is gone."""
     about = [one for one in (incident.monitor, incident.service) if one is not None]
@@ -75,7 +73,7 @@ def said_to_all(incident: Incident) -> list[Update]:
 
 
 @given(st.lists(nows(), max_size=6))
-@example([Now(Status.NO_DATA, Reason.PAUSED), Now(Status.OPERATIONAL)])
+@example([Now(ComponentStatus.NO_DATA, NoDataReason.PAUSED), Now(ComponentStatus.OPERATIONAL)])
 def test_the_summary_is_the_worst_of_what_is_known_and_a_count_of_what_is_not(
     found: list[Now],
 ) -> None:
@@ -92,32 +90,32 @@ def test_the_summary_is_the_worst_of_what_is_known_and_a_count_of_what_is_not(
 
 @given(st.lists(nows(), max_size=6), st.integers(0, 6))
 def test_what_is_not_measured_never_makes_a_page_look_better(found: list[Now], place: int) -> None:
-    unknown = Now(Status.NO_DATA, Reason.NO_FRESH_RESULT)
+    unknown = Now(ComponentStatus.NO_DATA, NoDataReason.NO_FRESH_RESULT)
     before = summary_of(found)
     after = summary_of([*found[:place], unknown, *found[place:]])
     assert after.unmeasured == before.unmeasured + 1
     assert after.status is before.status
-    expected = SummaryState.NO_DATA if before.state is SummaryState.EMPTY else before.state
+    expected = PageSummaryState.NO_DATA if before.state is PageSummaryState.EMPTY else before.state
     assert after.state is expected
 
 
 @given(any_facts)
-def test_each_component_is_as_it_was_found_in_its_place(facts: Facts) -> None:
+def test_each_component_is_as_it_was_found_in_its_place(facts: PageFacts) -> None:
     for page in (public(facts), member(facts)):
         assert page.summary == summary_of(one.now for one in facts.components)
         for shown, fact in zip(page.components, facts.components, strict=True):
             assert (shown.uid, shown.name, shown.group) == (fact.uid, fact.name, fact.group)
             assert (shown.status, shown.reason) == (fact.now.status, fact.now.reason)
             assert shown.measured == fact.measured
-            assert (shown.status is Status.NO_DATA) == (shown.reason is not None)
-            gone = fact.source is not Source.MANUAL and fact.anchor is None
+            assert (shown.status is ComponentStatus.NO_DATA) == (shown.reason is not None)
+            gone = fact.source is not ComponentSource.MANUAL and fact.anchor is None
             assert shown.unavailable == gone
             withheld = fact.measured is not None and fact.measured.figure.uptime_percent is None
             assert (shown.withheld is not None) == withheld
 
 
 @given(any_facts)
-def test_a_member_sees_exactly_what_is_bound_and_all_of_it(facts: Facts) -> None:
+def test_a_member_sees_exactly_what_is_bound_and_all_of_it(facts: PageFacts) -> None:
     bound = {one.uid: one for one in facts.incidents if is_bound(facts, one)}
     over = [one for one in bound.values() if one.status == "resolved"]
     page = member(facts)
@@ -129,7 +127,7 @@ def test_a_member_sees_exactly_what_is_bound_and_all_of_it(facts: Facts) -> None
 
 
 @given(any_facts)
-def test_the_public_sees_exactly_what_is_bound_and_was_spoken_of(facts: Facts) -> None:
+def test_the_public_sees_exactly_what_is_bound_and_was_spoken_of(facts: PageFacts) -> None:
     shown = {one.uid for one in facts.incidents if is_bound(facts, one) and said_to_all(one)}
     found = [one.uid for one in incidents_of(public(facts))]
     assert len(found) == len(set(found))
@@ -164,20 +162,20 @@ def test_ten_are_shown_before_there_are_more(many: int, more: bool) -> None:
 
 
 @given(any_facts)
-def test_no_id_leaves_but_those_of_components_and_incidents(facts: Facts) -> None:
+def test_no_id_leaves_but_those_of_components_and_incidents(facts: PageFacts) -> None:
     allowed = {one.uid for one in facts.components} | {one.uid for one in facts.incidents}
     ids = {leaf for leaf in leaves(public(facts)) if isinstance(leaf, UUID)}
     assert ids <= allowed
 
 
 @given(any_facts)
-def test_nothing_leaves_that_was_not_said_to_the_public(facts: Facts) -> None:
+def test_nothing_leaves_that_was_not_said_to_the_public(facts: PageFacts) -> None:
     texts = [leaf for leaf in leaves(public(facts)) if isinstance(leaf, str)]
     assert not [text for text in texts if SECRET in text]
 
 
 @given(any_facts)
-def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: Facts) -> None:
+def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: PageFacts) -> None:
     """Whoever compares two looks at a page learns nothing of what happened behind it."""
     renamed = {uid: UUID(int=uid.int ^ 0xF00) for uid in (*MONITORS, *page_world.SERVICES)}
 
@@ -216,7 +214,7 @@ def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: Facts)
 
 
 @given(any_facts)
-def test_updates_keep_their_order_and_their_words(facts: Facts) -> None:
+def test_updates_keep_their_order_and_their_words(facts: PageFacts) -> None:
     given_ones = {one.uid: one for one in facts.incidents}
     for shown in incidents_of(public(facts)):
         said = said_to_all(given_ones[shown.uid])
@@ -231,7 +229,7 @@ def test_updates_keep_their_order_and_their_words(facts: Facts) -> None:
 
 @given(any_facts)
 def test_maintenance_is_what_is_not_over_of_components_and_to_the_public_without_ids(
-    facts: Facts,
+    facts: PageFacts,
 ) -> None:
     lasting = [one for one in facts.maintenance if one.over_at > NOW and one.components]
     assert sorted(map(repr, member(facts).maintenance)) == sorted(map(repr, lasting))
@@ -268,19 +266,19 @@ def test_maintenance_is_over_at_its_end(audience: Audience) -> None:
     assert [one.over_at for one in page.maintenance] == [NOW + 1]
 
 
-def shop(incident: Incident) -> Facts:
+def shop(incident: Incident) -> PageFacts:
     component = ComponentFacts(
         uid=UUID(int=1),
         name="Checkout",
         description="",
         group="",
-        source=Source.MONITOR,
+        source=ComponentSource.MONITOR,
         anchor=MONITORS[0],
-        now=Now(Status.MAJOR_OUTAGE),
+        now=Now(ComponentStatus.MAJOR_OUTAGE),
         measured=None,
         updated_at=NOW,
     )
-    return Facts(
+    return PageFacts(
         slug="shop",
         title="Shop",
         visibility=Visibility.LISTED,
@@ -324,7 +322,7 @@ def outage(title: str) -> Incident:
         seq=1,
         title=title,
         status=IncidentStatus.INVESTIGATING,
-        impact=Impact.MAJOR,
+        impact=IncidentImpact.MAJOR,
         source=IncidentSource.AUTO,
         started_at=Instant(NOW - MINUTE),
         resolved_at=None,

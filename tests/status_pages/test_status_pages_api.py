@@ -8,7 +8,7 @@ from leadline.http.status_pages.schemas.status_pages import StatusPage
 from leadline.storage.core.instant import to_text
 from leadline.storage.core.token import TokenKind, digest, kind_of
 from leadline.storage.engine.keyring import Keyring
-from leadline.storage.monitors.transactions.rotate_encryption import Position, seal_anew
+from leadline.storage.monitors.transactions.rotate_encryption import Position, reencrypt_all
 from leadline.storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST
 from leadline.storage.status_pages.transactions import edit_pages
 from tests.conftest import FROZEN_NOW
@@ -200,8 +200,8 @@ async def test_a_token_is_the_same_after_the_key_was_rotated(api: Api) -> None:
     ring = Keyring(b"n" * 32, (b"k" * 32,))
     position: Position | None = Position()
     while position is not None:
-        async with api.pool.transaction("seal_anew") as tx:
-            position = (await seal_anew(tx, ring, position)).goes_on
+        async with api.pool.transaction("reencrypt_all") as tx:
+            position = (await reencrypt_all(tx, ring, position)).goes_on
     object.__setattr__(api.context, "keyring", Keyring(b"n" * 32))
     assert (await read(api, page))["unlisted_token"] == page["unlisted_token"]
     object.__setattr__(api.context, "keyring", Keyring(b"l" * 32))

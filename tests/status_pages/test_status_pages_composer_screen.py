@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from playwright.sync_api import expect
 
-from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.status_pages.rules.status_page import Visibility
 from tests.support.app.browser import PHONE
 from tests.support.app.cast import Api
@@ -143,7 +143,7 @@ async def test_a_preview_keeps_all_that_was_typed_and_says_what_would_be_refused
 
 async def test_a_note_on_what_is_over_is_previewed_too(api: Api) -> None:
     await api.new_status_page(title="Harbour Goods")
-    incident = await api.new_incident(status=Status.RESOLVED)
+    incident = await api.new_incident(status=IncidentStatus.RESOLVED)
     form = {"for": "all", "body": "Money was sent back."}
     assert "It is for the team" in await previewed(api, incident, **form)
     status, text = await send(api, incident, act="preview", public="true", **form)

@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 import pytest
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.options import Options
+from leadline.http.wire.options import HttpOptions
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders.send_result import Mail, Means
+from leadline.probes.senders.send_result import OutgoingMail, SendContext
 from leadline.storage.engine.pools import Pool
 from leadline.storage.status_pages.rules.status_page import COMPONENTS_MOST, Visibility
-from leadline.storage.status_pages.rules.status_page import Status as PageStatus
+from leadline.storage.status_pages.rules.status_page import ComponentStatus as PageStatus
 from leadline.storage.status_pages.rules.status_page_edit import moved_positions
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
@@ -399,9 +399,9 @@ async def test_where_mail_can_be_sent_the_preview_offers_it_as_the_page_does(
     pool: Pool, passwords: Passwords
 ) -> None:
     reach = make_reach(notify_policy(), nameservers=())
-    mail = Mail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
-    means = Means(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
-    options = Options(regions=frozenset({"core"}), public_base_url="https://up.example.com")
+    mail = OutgoingMail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
+    means = SendContext(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
+    options = HttpOptions(regions=frozenset({"core"}), public_base_url="https://up.example.com")
     async with open_api(pool, FROZEN_NOW, passwords, means=means, options=options) as api:
         uid = await api.new_status_page(slug="mailing")
         preview = await seen(api, f"{all_of(api)}/{uid}/preview")

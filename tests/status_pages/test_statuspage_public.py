@@ -8,12 +8,12 @@ from hypothesis import given
 
 from leadline.http.status_pages.public.statuspage_v2 import FORMS
 from leadline.http.status_pages.public.urls import Addresses
-from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.status_pages.rules.status_page import (
     Audience,
+    ComponentStatus,
     Page,
-    Status,
-    SummaryState,
+    PageSummaryState,
     render,
 )
 from tests.status_pages.test_html_public import shop
@@ -70,10 +70,10 @@ def test_no_id_and_no_word_is_told_that_the_page_does_not_tell(page: Page) -> No
 @given(pages)
 def test_what_is_not_known_is_not_called_fine(page: Page) -> None:
     said = told(page, "status.json")["status"]["indicator"]
-    nothing_known = page.summary.state in (SummaryState.EMPTY, SummaryState.NO_DATA)
+    nothing_known = page.summary.state in (PageSummaryState.EMPTY, PageSummaryState.NO_DATA)
     assert (said == "unknown") == (nothing_known and not page.active)
     if said == "none":
-        assert page.summary.status in (Status.OPERATIONAL, Status.NO_DATA)
+        assert page.summary.status in (ComponentStatus.OPERATIONAL, ComponentStatus.NO_DATA)
         assert all(one.impact == "none" for one in page.active)
     for one in page.active:
         if one.impact != "none":
@@ -102,7 +102,10 @@ def test_an_open_incident_is_unresolved_and_no_other_is(page: Page) -> None:
 
 
 def test_each_state_of_a_component_has_its_word() -> None:
-    page = render(shop(Status.OPERATIONAL, Status.DEGRADED, Status.MAINTENANCE), Audience.PUBLIC)
+    page = render(
+        shop(ComponentStatus.OPERATIONAL, ComponentStatus.DEGRADED, ComponentStatus.MAINTENANCE),
+        Audience.PUBLIC,
+    )
     found = told(page, "summary.json")
     assert [one["status"] for one in found["components"]] == [
         "operational",

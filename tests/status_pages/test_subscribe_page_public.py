@@ -8,10 +8,10 @@ import pytest
 
 from leadline.http.auth.passwords import Passwords
 from leadline.http.wire.app_context import SUBSCRIBE_PER_MINUTE
-from leadline.http.wire.options import Options
+from leadline.http.wire.options import HttpOptions
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders.send_result import Mail, Means
+from leadline.probes.senders.send_result import OutgoingMail, SendContext
 from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.status_pages.test_page_subscriptions_api import UNKNOWN, rows, tokens
@@ -24,11 +24,11 @@ ADA = "ada@example.com"
 @pytest.fixture
 async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
     reach = make_reach(notify_policy(), nameservers=())
-    mail = Mail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
-    options = Options(
+    mail = OutgoingMail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
+    options = HttpOptions(
         version="1", regions=frozenset({"core"}), public_base_url="https://up.example.com"
     )
-    means = Means(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
+    means = SendContext(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
     async with open_api(pool, FROZEN_NOW, passwords, means=means, options=options) as made:
         yield made
 

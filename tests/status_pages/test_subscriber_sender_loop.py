@@ -15,15 +15,15 @@ import trustme
 
 from leadline.http.status_pages.public.page_text import update_word
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
-from leadline.probes.net.tls_contexts import Contexts
+from leadline.probes.net.tls_contexts import TlsContexts
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
-from leadline.storage.incidents.rules.incident import Source, Status
+from leadline.storage.incidents.rules.incident import IncidentSource, IncidentStatus
 from leadline.storage.notifications.tables import outbox
 from leadline.storage.status_pages.queries.status_page_subscribers import select_subscription
 from leadline.storage.status_pages.rules.status_page import Visibility
-from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, Kind
+from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, SubscriberKind
 from leadline.storage.status_pages.tables.subscribers import drop_unconfirmed
 from leadline.storage.status_pages.transactions import fan_out as pass_on
 from leadline.storage.status_pages.transactions import subscribe
@@ -58,18 +58,18 @@ async def test_who_says_yes_is_told_in_the_pages_words_until_they_leave(readers:
         assert question["List-Unsubscribe"] is None
         assert await readers.confirm(token)
         incident = await readers.open_incident()
-        await readers.say(incident.uid, Status.IDENTIFIED, "A partner is slow.\nWe wait.")
+        await readers.say(incident.uid, IncidentStatus.IDENTIFIED, "A partner is slow.\nWe wait.")
         await readers.say(incident.uid, None, "Only for us.", public=False)
-        await readers.say(incident.uid, Status.RESOLVED, "It works again.")
+        await readers.say(incident.uid, IncidentStatus.RESOLVED, "It works again.")
         _, opened, found, over = await readers.until_letters(4)
         await readers.leave(token)
         await readers.open_incident(title="Another")
         await readers.until_quiet()
     assert len(readers.letters()) == 4
     for letter, status, body in (
-        (opened, Status.INVESTIGATING, "We look into it."),
-        (found, Status.IDENTIFIED, "A partner is slow.\nWe wait."),
-        (over, Status.RESOLVED, "It works again."),
+        (opened, IncidentStatus.INVESTIGATING, "We look into it."),
+        (found, IncidentStatus.IDENTIFIED, "A partner is slow.\nWe wait."),
+        (over, IncidentStatus.RESOLVED, "It works again."),
     ):
         assert letter["To"] == ADA
         assert letter["Subject"] == "Acme: Payments fail"
@@ -132,7 +132,7 @@ async def test_who_chose_a_component_is_told_of_that_one(readers: Readers, world
     paying = await readers.component(pay, "Payments")
     await readers.component(search, "Search")
     async with readers.delivering():
-        await readers.ask(ADA, Kind.MAIL, paying)
+        await readers.ask(ADA, SubscriberKind.MAIL, paying)
         (question,) = await readers.until_letters(1)
         await readers.confirm(token_of(question))
         await readers.open_incident(search, title="Search is slow")
@@ -154,7 +154,7 @@ async def test_what_somebody_else_asks_for_an_address_changes_nothing(
         await readers.confirm(token_of(question))
         await readers.until_quiet()
         world.now = Instant(world.now + HOUR)
-        await readers.ask(ADA, Kind.MAIL, component)
+        await readers.ask(ADA, SubscriberKind.MAIL, component)
         await readers.until_letters(2)
         assert await readers.rows("select components from subscribers") == [(None,)]
         assert await readers.confirm(token_of(question))
@@ -169,7 +169,7 @@ async def test_what_the_page_does_not_show_is_told_to_nobody(
     async with readers.delivering():
         # About what the page has no component of; by an alert in its own words; not public.
         await readers.open_incident(elsewhere, title="Elsewhere")
-        await readers.open_incident(external_key="k1", source=Source.API, author=None)
+        await readers.open_incident(external_key="k1", source=IncidentSource.API, author=None)
         await readers.open_incident(title="Ours", public=False)
         async with world.pool.transaction("hide") as tx:
             await update_page(
@@ -188,7 +188,7 @@ async def test_a_machine_that_opens_is_called_by_the_components_name(
     await readers.subscribe(ADA)
     async with readers.delivering():
         title = "pay-7.internal is down"
-        await readers.open_incident(monitor, title=title, source=Source.AUTO, author=None)
+        await readers.open_incident(monitor, title=title, source=IncidentSource.AUTO, author=None)
         (letter,) = await readers.until_letters(1)
     assert letter["Subject"] == "Acme: Payments is down"
     assert "internal" not in str(letter)
@@ -312,7 +312,7 @@ async def test_a_component_of_another_page_is_no_choice(readers: Readers, world:
     component = await readers.component(monitor, "Payments")
     await readers.open_page(slug="other", title="Other")
     with pytest.raises(Refused, match="components of the page"):
-        await readers.ask(ADA, Kind.MAIL, component)
+        await readers.ask(ADA, SubscriberKind.MAIL, component)
 
 
 async def test_whoever_holds_a_token_sees_what_it_is_for(readers: Readers, world: World) -> None:
@@ -378,22 +378,22 @@ async def hook(authority: trustme.CA, tmp_path: Path) -> AsyncIterator[Hook]:
 
 
 @pytest.fixture
-def trusting(authority: trustme.CA, tmp_path: Path) -> Contexts:
+def trusting(authority: trustme.CA, tmp_path: Path) -> TlsContexts:
     path = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(str(path))
-    return Contexts(path)
+    return TlsContexts(path)
 
 
 async def test_a_webhook_that_echoes_is_told_and_one_that_does_not_is_not(
-    readers: Readers, hook: Hook, trusting: Contexts
+    readers: Readers, hook: Hook, trusting: TlsContexts
 ) -> None:
     stranger = replace(means().reach, policy=probe_policy(), contexts=trusting)
     async with readers.delivering(stranger=stranger):
         hook.echoes = False
-        await readers.ask(f"https://{HOST}:{hook.port}/no", Kind.WEBHOOK)
+        await readers.ask(f"https://{HOST}:{hook.port}/no", SubscriberKind.WEBHOOK)
         await readers.until_quiet()
         hook.echoes = True
-        await readers.ask(f"https://{HOST}:{hook.port}/yes", Kind.WEBHOOK)
+        await readers.ask(f"https://{HOST}:{hook.port}/yes", SubscriberKind.WEBHOOK)
         await readers.until_quiet()
         incident = await readers.open_incident()
         await readers.until_quiet()
@@ -408,11 +408,11 @@ async def test_a_webhook_that_echoes_is_told_and_one_that_does_not_is_not(
 
 
 async def test_a_webhook_leads_into_no_private_network_whatever_is_allowed(
-    readers: Readers, hook: Hook, trusting: Contexts
+    readers: Readers, hook: Hook, trusting: TlsContexts
 ) -> None:
     stranger = replace(means().reach, policy=notify_policy(), contexts=trusting)
     async with readers.delivering(stranger=stranger):
-        await readers.ask(f"https://{HOST}:{hook.port}/", Kind.WEBHOOK)
+        await readers.ask(f"https://{HOST}:{hook.port}/", SubscriberKind.WEBHOOK)
         await readers.until_quiet()
     assert not hook.got
     assert await readers.rows("select confirmed_at, bounces from subscribers") == [(None, 1)]

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from leadline.storage.status_pages.rules.status_page import (
     Audience,
-    Facts,
-    Frame,
     Named,
+    PageFacts,
+    PageFrame,
     render,
     shown_incidents,
 )
 from leadline.storage.status_pages.rules.subscription import (
     COMPONENTS_CHOSEN_MOST,
-    Asked,
-    Kind,
-    Notice,
+    SubscriberKind,
+    SubscriberNotice,
+    SubscriptionRequest,
     address_hash,
     asked_faults,
     concerned,
@@ -31,12 +31,12 @@ from leadline.storage.status_pages.rules.subscription import (
 from tests.support.worlds.page_world import SECRET, facts
 
 
-def frame_of(found: Facts) -> Frame:
-    return Frame(found.project, [Named(one.anchor, one.name) for one in found.components])
+def frame_of(found: PageFacts) -> PageFrame:
+    return PageFrame(found.project, [Named(one.anchor, one.name) for one in found.components])
 
 
 @given(facts())
-def test_a_notice_says_what_the_page_says_and_nothing_else_is_told(found: Facts) -> None:
+def test_a_notice_says_what_the_page_says_and_nothing_else_is_told(found: PageFacts) -> None:
     frame = frame_of(found)
     shown = {one.uid: one for one in shown_incidents(found, found.incidents, Audience.PUBLIC)}
     for incident in found.incidents:
@@ -53,7 +53,7 @@ def test_a_notice_says_what_the_page_says_and_nothing_else_is_told(found: Facts)
 
 
 @given(facts())
-def test_open_incidents_of_the_page_are_those_that_somebody_was_told_of(found: Facts) -> None:
+def test_open_incidents_of_the_page_are_those_that_somebody_was_told_of(found: PageFacts) -> None:
     frame, page = frame_of(found), render(found, Audience.PUBLIC)
     told = {
         one.uid
@@ -66,7 +66,7 @@ def test_open_incidents_of_the_page_are_those_that_somebody_was_told_of(found: F
 
 @given(facts(), st.data())
 def test_who_chose_components_is_told_of_those_and_of_what_is_about_none(
-    found: Facts, data: st.DataObject
+    found: PageFacts, data: st.DataObject
 ) -> None:
     frame, uids = frame_of(found), [one.uid for one in found.components]
     some = st.none() if not uids else st.none() | st.sets(st.sampled_from(uids), min_size=1)
@@ -80,15 +80,15 @@ def test_who_chose_components_is_told_of_those_and_of_what_is_about_none(
 
 
 @given(facts())
-def test_a_notice_is_read_as_it_was_written(found: Facts) -> None:
+def test_a_notice_is_read_as_it_was_written(found: PageFacts) -> None:
     for incident in found.incidents:
         notice = notice_of(frame_of(found), incident, 1)
         # Half a character is in no text that was stored.
         if notice is not None and not any("\ud800" in str(leaf) for leaf in told(notice)):
-            assert msgspec.json.decode(msgspec.json.encode(notice), type=Notice) == notice
+            assert msgspec.json.decode(msgspec.json.encode(notice), type=SubscriberNotice) == notice
 
 
-def told(notice: Notice) -> list[object]:
+def told(notice: SubscriberNotice) -> list[object]:
     return [notice.title, notice.body, *notice.components]
 
 
@@ -136,18 +136,33 @@ def test_what_is_no_url(text: str) -> None:
 def test_each_fault_names_its_field() -> None:
     many = frozenset(UUID(int=n) for n in range(COMPONENTS_CHOSEN_MOST + 1))
     cases = [
-        (Asked(kind=Kind.MAIL, address="x"), ["email"]),
-        (Asked(kind=Kind.WEBHOOK, address="http://x/"), ["url"]),
-        (Asked(kind=Kind.MAIL, address="a@b.co", components=frozenset()), ["components"]),
-        (Asked(kind=Kind.MAIL, address="a@b.co", components=many), ["components"]),
-        (Asked(kind=Kind.MAIL, address="x", components=frozenset()), ["email", "components"]),
-        (Asked(kind=Kind.MAIL, address="a@b.co"), []),
+        (SubscriptionRequest(kind=SubscriberKind.MAIL, address="x"), ["email"]),
+        (SubscriptionRequest(kind=SubscriberKind.WEBHOOK, address="http://x/"), ["url"]),
+        (
+            SubscriptionRequest(kind=SubscriberKind.MAIL, address="a@b.co", components=frozenset()),
+            ["components"],
+        ),
+        (
+            SubscriptionRequest(kind=SubscriberKind.MAIL, address="a@b.co", components=many),
+            ["components"],
+        ),
+        (
+            SubscriptionRequest(kind=SubscriberKind.MAIL, address="x", components=frozenset()),
+            ["email", "components"],
+        ),
+        (SubscriptionRequest(kind=SubscriberKind.MAIL, address="a@b.co"), []),
     ]
     for asked, fields in cases:
         assert [field for field, _ in asked_faults(asked)] == fields
 
 
 def test_an_address_is_remembered_however_it_is_spelt() -> None:
-    assert address_hash(Kind.MAIL, "Ada@Example.com") == address_hash(Kind.MAIL, "ada@example.COM")
-    assert address_hash(Kind.MAIL, "a@b.co") != address_hash(Kind.WEBHOOK, "a@b.co")
-    assert address_hash(Kind.WEBHOOK, "https://x/A") != address_hash(Kind.WEBHOOK, "https://x/a")
+    assert address_hash(SubscriberKind.MAIL, "Ada@Example.com") == address_hash(
+        SubscriberKind.MAIL, "ada@example.COM"
+    )
+    assert address_hash(SubscriberKind.MAIL, "a@b.co") != address_hash(
+        SubscriberKind.WEBHOOK, "a@b.co"
+    )
+    assert address_hash(SubscriberKind.WEBHOOK, "https://x/A") != address_hash(
+        SubscriberKind.WEBHOOK, "https://x/a"
+    )

@@ -10,8 +10,11 @@ import trio
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Conflicted, Tx
 from leadline.storage.notifications.rows import Leased
-from leadline.storage.notifications.rules.delivery_retry import ROOMS, Outcome
-from leadline.storage.notifications.transactions.lease_deliveries import Delivery, lease_deliveries
+from leadline.storage.notifications.rules.delivery_retry import ROOMS, DeliveryOutcome
+from leadline.storage.notifications.transactions.lease_deliveries import (
+    LeasedDelivery,
+    lease_deliveries,
+)
 from leadline.storage.notifications.transactions.settle_deliveries import settle_deliveries
 from leadline.storage.status_pages.transactions.edit_pages import delete_page
 from leadline.storage.status_pages.transactions.fan_out import LeaseLost, pass_on
@@ -27,7 +30,7 @@ async def readers(world: World) -> Readers:
     return await readers_of(world)
 
 
-async def leased(readers: Readers) -> Delivery:
+async def leased(readers: Readers) -> LeasedDelivery:
     async with readers.world.pool.transaction("lease") as tx:
         claim = await lease_deliveries(tx, ROOMS, 3)
     (delivery,) = claim.deliveries
@@ -118,7 +121,7 @@ async def test_a_page_that_went_passes_nothing_on_and_settles_nothing(readers: R
     async with pool.transaction("pass_on") as tx:
         assert await pass_on(tx, delivery.event, delivery.lease, 0) is None
     async with pool.transaction("settle") as tx:
-        settled = await settle_deliveries(tx, [(delivery, Outcome())], 3, lambda: 0.0)
+        settled = await settle_deliveries(tx, [(delivery, DeliveryOutcome())], 3, lambda: 0.0)
     assert not settled.became
 
 

@@ -10,24 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.http.status_pages.public import page_text as words
-from leadline.storage.core.availability import Figure, Withheld, figure
+from leadline.storage.core.availability import Availability, Withheld, figure
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.sli import NOTHING, Split
-from leadline.storage.incidents.rules.incident import Impact
-from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentStatus
 from leadline.storage.status_pages.rules.status_page import (
     Audience,
     Component,
-    Day,
-    Facts,
+    ComponentDay,
+    ComponentMeasurement,
+    ComponentSource,
+    ComponentStatus,
     Incident,
     Maintenance,
-    Measured,
+    NoDataReason,
     Now,
     Page,
-    Reason,
-    Source,
-    Status,
+    PageFacts,
     Visibility,
     render,
     summary_of,
@@ -37,25 +36,25 @@ from tests.support.worlds import page_world
 from tests.support.worlds.page_world import NOW
 
 STATUSES = {
-    "up": Status.OPERATIONAL,
-    "slow": Status.DEGRADED,
-    "partly": Status.PARTIAL_OUTAGE,
-    "down": Status.MAJOR_OUTAGE,
-    "maint": Status.MAINTENANCE,
-    "unknown": Status.NO_DATA,
+    "up": ComponentStatus.OPERATIONAL,
+    "slow": ComponentStatus.DEGRADED,
+    "partly": ComponentStatus.PARTIAL_OUTAGE,
+    "down": ComponentStatus.MAJOR_OUTAGE,
+    "maint": ComponentStatus.MAINTENANCE,
+    "unknown": ComponentStatus.NO_DATA,
 }
 NAMES = ("Checkout", "Search", "Images", "Accounts", "Mail", "Partners", "Asia", "Feed")
 
 
-def part(name: str, status: Status) -> Component:
+def part(name: str, status: ComponentStatus) -> Component:
     return Component(
         uid=UUID(int=NAMES.index(name)),
         name=name,
         description="",
         group="",
-        source=Source.MONITOR,
+        source=ComponentSource.MONITOR,
         status=status,
-        reason=Reason.PAUSED if status is Status.NO_DATA else None,
+        reason=NoDataReason.PAUSED if status is ComponentStatus.NO_DATA else None,
         unavailable=False,
         measured=None,
     )
@@ -72,7 +71,8 @@ def page_of(
         title="Shop",
         visibility=Visibility.LISTED,
         summary=summary_of(
-            Now(status, Reason.PAUSED if status is Status.NO_DATA else None) for status in found
+            Now(status, NoDataReason.PAUSED if status is ComponentStatus.NO_DATA else None)
+            for status in found
         ),
         components=parts,
         active=active,
@@ -159,7 +159,7 @@ def window(begins: int, ends: int, reason: str = "") -> Maintenance:
 )
 def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> None:
     page = page_of(found)
-    assert words.first_line(page) == words.Line(mark, first)
+    assert words.first_line(page) == words.StatusLine(mark, first)
     assert words.line_beneath(page) == beneath
 
 
@@ -177,11 +177,13 @@ def test_everything_works_is_said_only_where_everything_does(found: list[str]) -
 
 @pytest.mark.parametrize("found", ["up up", "up unknown", "unknown", "maint up", ""])
 def test_an_open_incident_is_never_passed_over(found: str) -> None:
-    one = replace(outage("Payments fail"), impact=Impact.CRITICAL)
-    assert words.first_line(page_of(found, active=[one])) == words.Line("down", "Payments fail")
-    other = replace(one, impact=Impact.MINOR)
+    one = replace(outage("Payments fail"), impact=IncidentImpact.CRITICAL)
+    assert words.first_line(page_of(found, active=[one])) == words.StatusLine(
+        "down", "Payments fail"
+    )
+    other = replace(one, impact=IncidentImpact.MINOR)
     line = words.first_line(page_of(found, active=[other, one]))
-    assert line == words.Line("down", "2 incidents are open")
+    assert line == words.StatusLine("down", "2 incidents are open")
     assert words.first_line(page_of("up slow", active=[one])).text == "Search is degraded"
 
 
@@ -233,7 +235,7 @@ def test_maintenance_that_begins_now_runs_and_that_ends_now_does_not() -> None:
 def test_a_day_in_words(
     good: int, bad: int, unknown: int, excluded: int, slow: int, said: str
 ) -> None:
-    day = Day(NOW, Split(good, bad, unknown, excluded), degraded_us=slow)
+    day = ComponentDay(NOW, Split(good, bad, unknown, excluded), degraded_us=slow)
     assert plain(words.day_said(day)) == said
     if said != "not measured":
         assert plain(words.day_said(day, is_today=True)) == f"{said} so far"
@@ -250,7 +252,7 @@ parts = st.integers(0, 3).map(lambda hours: hours * HOUR)
 def test_a_day_is_never_said_to_be_better_than_it_was(
     good: int, bad: int, unknown: int, excluded: int
 ) -> None:
-    said = words.day_said(Day(NOW, Split(good, bad, unknown, excluded)))
+    said = words.day_said(ComponentDay(NOW, Split(good, bad, unknown, excluded)))
     assert ("down " in said) == (bad > 0)
     assert ("not measured" in said) == (unknown > 0 or good + bad + excluded == 0)
     assert ("maintenance" in said) == (excluded > 0)
@@ -259,22 +261,22 @@ def test_a_day_is_never_said_to_be_better_than_it_was(
 
 def test_a_figure_is_told_with_its_coverage_or_with_why_there_is_none() -> None:
     split = Split(9_999 * MINUTE, MINUTE, 10_000 * MINUTE, 0)
-    measured = Measured(figure=figure(split), split=split, sample=10_000)
-    told = words.figure_of(replace(part("Mail", Status.OPERATIONAL), measured=measured))
+    measured = ComponentMeasurement(figure=figure(split), split=split, sample=10_000)
+    told = words.figure_of(replace(part("Mail", ComponentStatus.OPERATIONAL), measured=measured))
     assert told is not None
     assert (plain(told.text), plain(told.note)) == ("99.99 %", "coverage 50.0 %")
     since = replace(measured, since=Instant(NOW - 3 * DAY))
-    told = words.figure_of(replace(part("Mail", Status.OPERATIONAL), measured=since))
+    told = words.figure_of(replace(part("Mail", ComponentStatus.OPERATIONAL), measured=since))
     assert told is not None
     assert plain(told.note) == "coverage 50.0 %, since 6 June"
-    assert words.figure_of(part("Mail", Status.OPERATIONAL)) is None
+    assert words.figure_of(part("Mail", ComponentStatus.OPERATIONAL)) is None
 
 
 @pytest.mark.parametrize("why", Withheld)
 def test_a_withheld_figure_is_a_dash_whatever_was_measured(why: Withheld) -> None:
     split = Split(HOUR, 0, HOUR, 0)
-    measured = Measured(figure=Figure(None, 0.41, why), split=split, sample=60)
-    told = words.figure_of(replace(part("Mail", Status.OPERATIONAL), measured=measured))
+    measured = ComponentMeasurement(figure=Availability(None, 0.41, why), split=split, sample=60)
+    told = words.figure_of(replace(part("Mail", ComponentStatus.OPERATIONAL), measured=measured))
     assert told is not None
     assert told.withheld
     assert told.text == "—"
@@ -282,8 +284,8 @@ def test_a_withheld_figure_is_a_dash_whatever_was_measured(why: Withheld) -> Non
 
 
 def test_nothing_measured_is_withheld() -> None:
-    measured = Measured(figure=figure(NOTHING), split=NOTHING)
-    told = words.figure_of(replace(part("Mail", Status.NO_DATA), measured=measured))
+    measured = ComponentMeasurement(figure=figure(NOTHING), split=NOTHING)
+    told = words.figure_of(replace(part("Mail", ComponentStatus.NO_DATA), measured=measured))
     assert told is not None
     assert plain(told.note) == "withheld: nothing was measured, coverage 0 %"
 
@@ -291,11 +293,11 @@ def test_nothing_measured_is_withheld() -> None:
 @pytest.mark.parametrize(
     ("table", "kinds"),
     [
-        (words.STATUS, Status),
-        (words.MARK, Status),
+        (words.STATUS, ComponentStatus),
+        (words.MARK, ComponentStatus),
         (words.INCIDENT_STATUS, IncidentStatus),
-        (words.IMPACT, Impact),
-        (words.REASON, Reason),
+        (words.IMPACT, IncidentImpact),
+        (words.REASON, NoDataReason),
         (words.WITHHELD, Withheld),
     ],
 )
@@ -323,12 +325,12 @@ def test_a_resolved_incident_says_how_long_it_was(lasted: int, said: str) -> Non
 
 @given(page_world.facts())
 @settings(deadline=None, max_examples=50)
-def test_any_page_has_words(facts: Facts) -> None:
+def test_any_page_has_words(facts: PageFacts) -> None:
     page = render(facts, Audience.PUBLIC)
     assert words.first_line(page).text
     assert bool(words.line_beneath(page)) >= (len(page.components) > 1)
     for one in page.components:
-        assert bool(words.why_no_data(one)) == (one.status is Status.NO_DATA)
+        assert bool(words.why_no_data(one)) == (one.status is ComponentStatus.NO_DATA)
         assert (words.figure_of(one) is None) == (one.measured is None)
 
 

@@ -13,20 +13,20 @@ from ....storage.core.instant import Instant
 from ...ui.form_routes import admin_route, form_route
 from ...ui.formatting import Moment, count, moment
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of
 
 _USUAL: Final = 100
 
 
-class AuditQuery(msgspec.Struct, frozen=True):
+class AuditScreenQuery(msgspec.Struct, frozen=True):
     """`all` shows as many as are ever given at once."""
 
     all: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AuditItem:
     at: Moment
     who: str
     by: str
@@ -34,18 +34,18 @@ class Line:
     target: str
 
 
-async def show_organization(ask: Ask) -> Reply:
+async def show_organization(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
         organization = await select_organization(tx, ask.ids["orgID"])
     assert organization is not None, "its scope was found"
     return await _page(ask, org_of(ask), f"in {organization.name}")
 
 
-async def show_instance(ask: Ask) -> Reply:
+async def show_instance(ask: Request) -> Response:
     return await _page(ask, INSTANCE, "to the installation itself")
 
 
-async def _page(ask: Ask, org: int, where: str) -> Reply:
+async def _page(ask: Request, org: int, where: str) -> Response:
     most = MOST if ask.query.all else _USUAL
     async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
         rows = await select_audit(tx, org, most)
@@ -60,9 +60,9 @@ async def _page(ask: Ask, org: int, where: str) -> Reply:
     )
 
 
-def _line(row: AuditRow, now: Instant) -> Line:
+def _line(row: AuditRow, now: Instant) -> AuditItem:
     by = "by a token" if row.via_token else row.actor_email or ""
-    return Line(moment(row.created_at, now), row.actor_label, by, row.action, row.target)
+    return AuditItem(moment(row.created_at, now), row.actor_label, by, row.action, row.target)
 
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -72,10 +72,14 @@ ROUTES: Final[tuple[Route, ...]] = (
         ("organization", "orgID"),
         show_organization,
         "Who wrote what in an organization.",
-        AuditQuery,
+        AuditScreenQuery,
         need=Need.ORG_ADMIN,
     ),
     admin_route(
-        "GET", "/admin/audit", show_instance, "Who wrote what to the installation.", AuditQuery
+        "GET",
+        "/admin/audit",
+        show_instance,
+        "Who wrote what to the installation.",
+        AuditScreenQuery,
     ),
 )

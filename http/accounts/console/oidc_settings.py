@@ -10,7 +10,7 @@ from ....storage.core.refusal import Refused
 from ...ui.form_routes import admin_route
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import oidc_settings as api
 from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
 
@@ -28,23 +28,23 @@ _TEXTS: Final = {
 _SAID: Final = {"encryption_key_missing": "No encryption key is configured, so none can be kept."}
 
 
-class SignOnQuery(msgspec.Struct, frozen=True):
+class OidcSettingsQuery(msgspec.Struct, frozen=True):
     """`saved` is there after it was."""
 
     saved: str = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_oidc_settings(ask: Request) -> Response:
     found = await api.read(ask)
     return _page(found, _values(found), is_on=found.enabled, saved=bool(ask.query.saved))
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_oidc_settings(ask: Request) -> Response:
     """What was typed into a form that is refused stands in it again, but for the secret."""
     typed = {name: _first(ask, name) for name in _TEXTS}
     is_on = bool(_first(ask, "enabled"))
     try:
-        await api.put(replace(ask, body=_given(typed, is_on=is_on)))
+        await api.put(replace(ask, body=_parse_form(typed, is_on=is_on)))
     except Refused as refused:
         problem = problem_of(refused)
     except Problem as caught:
@@ -59,7 +59,7 @@ async def act(ask: Ask) -> Reply:
     return _page(await api.read(ask), typed, is_on=is_on, wrong={field: said}, status=400)
 
 
-def _given(typed: Mapping[str, str], *, is_on: bool) -> SetOIDCSettings:
+def _parse_form(typed: Mapping[str, str], *, is_on: bool) -> SetOIDCSettings:
     return SetOIDCSettings(
         enabled=is_on,
         issuer=typed["issuer"],
@@ -85,7 +85,7 @@ def _values(found: OIDCSettingsView) -> dict[str, str]:
     }
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     text = ask.form.get(name, [""])[0]
     return text if name == "client_secret" else text.strip()
 
@@ -98,7 +98,7 @@ def _page(
     wrong: Mapping[str, str] | None = None,
     saved: bool = False,
     status: int = 200,
-) -> Reply:
+) -> Response:
     return page(
         "accounts/console/oidc_settings.html",
         status=status,
@@ -112,6 +112,8 @@ def _page(
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, show, "How people sign in elsewhere.", SignOnQuery),
-    admin_route("POST", PATH, act, "Sets how people sign in elsewhere."),
+    admin_route(
+        "GET", PATH, render_oidc_settings, "How people sign in elsewhere.", OidcSettingsQuery
+    ),
+    admin_route("POST", PATH, submit_oidc_settings, "Sets how people sign in elsewhere."),
 )

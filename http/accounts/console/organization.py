@@ -12,13 +12,13 @@ import msgspec
 
 from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.queries.visible_projects import select_visible_projects
-from ....storage.accounts.rules.access import Action, Grant, Need, Role
+from ....storage.accounts.rules.access import Grant, Need, Permission, Role
 from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
 from ...ui.formatting import Moment, count, moment
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of
 from ..routes import members, tokens
 from ..schemas.organizations import AddMember, Member, UpdateMember
@@ -43,7 +43,7 @@ GRANT_WORDS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MemberLine:
+class OrganizationMemberItem:
     uid: UUID
     name: str
     email: str
@@ -53,7 +53,7 @@ class MemberLine:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenLine:
+class ApiTokenItem:
     uid: UUID
     name: str
     role: str
@@ -64,7 +64,7 @@ class TokenLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OrganizationFormResult:
     """What came of a form: what went wrong in which of the two, or the secret of a new token."""
 
     form: str = ""
@@ -72,11 +72,11 @@ class Said:
     secret: str = ""
 
 
-async def show(ask: Ask) -> Reply:
-    return await _page(ask, Said())
+async def render_organization(ask: Request) -> Response:
+    return await _page(ask, OrganizationFormResult())
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_organization(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     verb = _first(ask, "act")
     try:
@@ -90,7 +90,7 @@ async def act(ask: Ask) -> Reply:
                 await members.remove(_about(ask, "membershipID"))
             case "token":
                 made = await tokens.create(replace(ask, body=_new_token(ask)))
-                return await _page(ask, Said(secret=made.token))
+                return await _page(ask, OrganizationFormResult(secret=made.token))
             case "revoke":
                 await tokens.delete(_about(ask, "tokenID"))
             case _:
@@ -99,7 +99,7 @@ async def act(ask: Ask) -> Reply:
         if refused.code == "forbidden":
             raise
         form = "token" if verb in ("token", "revoke") else "member"
-        return await _page(ask, Said(form=form, error=_sentence(refused)))
+        return await _page(ask, OrganizationFormResult(form=form, error=_sentence(refused)))
     return redirect(_path(ask))
 
 
@@ -111,15 +111,15 @@ def _sentence(refused: Refused) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _path(ask: Ask) -> str:
+def _path(ask: Request) -> str:
     return f"/organizations/{ask.ids['orgID']}/people"
 
 
-def _about(ask: Ask, name: str, body: object = None) -> Ask:
+def _about(ask: Request, name: str, body: object = None) -> Request:
     return replace(ask, ids={**ask.ids, name: _uid(_first(ask, "uid"))}, body=body)
 
 
-def _new_member(ask: Ask) -> AddMember:
+def _new_member(ask: Request) -> AddMember:
     project = _place(ask)
     return AddMember(
         email=_first(ask, "email").strip(),
@@ -128,7 +128,7 @@ def _new_member(ask: Ask) -> AddMember:
     )
 
 
-def _new_token(ask: Ask) -> CreateApiToken:
+def _new_token(ask: Request) -> CreateApiToken:
     actions = [one for one in ask.form.get("action", []) if one]
     return CreateApiToken(
         name=_first(ask, "name").strip(),
@@ -138,14 +138,14 @@ def _new_token(ask: Ask) -> CreateApiToken:
     )
 
 
-def _role(ask: Ask) -> Role:
+def _role(ask: Request) -> Role:
     try:
         return Role(_first(ask, "role"))
     except ValueError:
         raise Refused("invalid", "role", "is none that there is") from None
 
 
-def _place(ask: Ask) -> UUID | None:
+def _place(ask: Request) -> UUID | None:
     text = _first(ask, "project")
     return _uid(text) if text else None
 
@@ -157,11 +157,11 @@ def _uid(text: str) -> UUID:
         raise Refused("not_found") from None
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-async def _page(ask: Ask, said: Said) -> Reply:
+async def _page(ask: Request, said: OrganizationFormResult) -> Response:
     async with ask.context.pool.transaction("console_organization", read_only=True) as tx:
         organization = await select_organization(tx, ask.ids["orgID"])
         projects = await select_visible_projects(tx, ask.who, org_of(ask))
@@ -186,9 +186,9 @@ async def _page(ask: Ask, said: Said) -> Reply:
     )
 
 
-def _member(one: Member, places: Mapping[UUID, str], now: Instant) -> MemberLine:
+def _member(one: Member, places: Mapping[UUID, str], now: Instant) -> OrganizationMemberItem:
     assert isinstance(one.id, UUID), "a person's membership has an id"
-    return MemberLine(
+    return OrganizationMemberItem(
         one.id,
         one.display_name or one.email,
         one.email,
@@ -198,7 +198,7 @@ def _member(one: Member, places: Mapping[UUID, str], now: Instant) -> MemberLine
     )
 
 
-def _token(one: ApiToken, places: Mapping[UUID, str], now: Instant) -> TokenLine:
+def _token(one: ApiToken, places: Mapping[UUID, str], now: Instant) -> ApiTokenItem:
     actions = one.actions
     may = "all that the role may"
     if actions is not None:
@@ -206,7 +206,7 @@ def _token(one: ApiToken, places: Mapping[UUID, str], now: Instant) -> TokenLine
     maker = (
         one.created_by_email if isinstance(one.created_by_email, str) else "somebody who is gone"
     )
-    return TokenLine(
+    return ApiTokenItem(
         one.id,
         one.name,
         ROLE_WORDS[one.role.value],
@@ -225,7 +225,7 @@ def _when(text: str | msgspec.UnsetType, now: Instant) -> Moment | None:
     return moment(from_text(text), now) if isinstance(text, str) else None
 
 
-_ADMIN: Final = Action(Need.ORG_ADMIN)
+_ADMIN: Final = Permission(Need.ORG_ADMIN)
 _IN_ORG: Final = ("organization", "orgID")
 PATH: Final = "/organizations/{orgID}/people"
 
@@ -235,7 +235,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         path=PATH,
         action=_ADMIN,
         scope=_IN_ORG,
-        handler=show,
+        handler=render_organization,
         summary="An organization's members and tokens.",
         page=True,
         in_document=False,
@@ -243,9 +243,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="POST",
         path=PATH,
-        action=Action(Need.ORG_ADMIN, tokenless=True),
+        action=Permission(Need.ORG_ADMIN, tokenless=True),
         scope=_IN_ORG,
-        handler=act,
+        handler=submit_organization,
         summary="Adds, changes or removes members and tokens.",
         form=True,
         page=True,

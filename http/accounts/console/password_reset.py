@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.naming import email_fault
 from ....storage.core.refusal import Refused
 from ...auth.csrf import is_cross_site
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
 from ...wire.mail_config import mailing_now
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import password_resets as api
 from ..routes.auth_policy import configured_policy
 from ..schemas.accounts import ResetConfirm, ResetRequest
@@ -23,14 +23,14 @@ DONE: Final = "/sign-in?done=reset"
 _LONGEST: Final = 4_096
 
 
-async def show_asking(ask: Ask) -> Reply:
+async def show_asking(ask: Request) -> Response:
     await _expect_offered(ask)
     return _asking()
 
 
-async def request_letter(ask: Ask) -> Reply:
+async def request_letter(ask: Request) -> Response:
     _expect_own_form(ask)
-    email = _given(ask, "email").strip()
+    email = _parse_form(ask, "email").strip()
     if email_fault(email) is not None:
         return _asking(email[:254], "This is no e-mail address.", 400)
     try:
@@ -43,14 +43,14 @@ async def request_letter(ask: Ask) -> Reply:
     return page("accounts/console/password_reset.html", asked=True, email=email, error="")
 
 
-async def show_link(ask: Ask) -> Reply:
+async def show_link(ask: Request) -> Response:
     await _expect_offered(ask)
     return await _choosing(ask)
 
 
-async def choose(ask: Ask) -> Reply:
+async def choose(ask: Request) -> Response:
     _expect_own_form(ask)
-    new, again = _given(ask, "new"), _given(ask, "again")
+    new, again = _parse_form(ask, "new"), _parse_form(ask, "again")
     if new != again:
         return await _choosing(ask, "The two are not the same.", 400)
     if len(new) > _LONGEST:
@@ -82,14 +82,14 @@ async def choose(ask: Ask) -> Reply:
     return await _choosing(ask, f"It {rule}.", 400)
 
 
-async def _expect_offered(ask: Ask) -> None:
+async def _expect_offered(ask: Request) -> None:
     """Problem not_found where nobody could be written to, or has a password here."""
     offered = ask.context.options.local_enabled and (await mailing_now(ask.context)).can_mail
     if not offered:
         raise Problem("not_found")
 
 
-def _expect_own_form(ask: Ask) -> None:
+def _expect_own_form(ask: Request) -> None:
     if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
         raise Problem("forbidden")
 
@@ -99,13 +99,13 @@ def _wait(problem: Problem) -> str:
     return f"Too many tries from your address. Try again in {seconds} s."
 
 
-def _asking(email: str = "", error: str = "", status: int = 200) -> Reply:
+def _asking(email: str = "", error: str = "", status: int = 200) -> Response:
     return page(
         "accounts/console/password_reset.html", status=status, asked=False, email=email, error=error
     )
 
 
-async def _choosing(ask: Ask, error: str = "", status: int = 200) -> Reply:
+async def _choosing(ask: Request, error: str = "", status: int = 200) -> Response:
     context = ask.context
     async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
@@ -119,11 +119,11 @@ async def _choosing(ask: Ask, error: str = "", status: int = 200) -> Reply:
     )
 
 
-def _given(ask: Ask, name: str) -> str:
+def _parse_form(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-_NOBODY: Final = Action(Need.NOBODY)
+_NOBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
     Route(

@@ -18,13 +18,13 @@ from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
 from ....storage.accounts.queries.own_account import select_own_sessions, select_own_user
 from ....storage.accounts.queries.totp_factors import is_enabled
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
 from ....storage.core.refusal import Refused
 from ...ui.formatting import exactly
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import me as api
 from ..routes.auth_policy import configured_policy
 from ..routes.oidc_login import Stopped, begin
@@ -48,7 +48,7 @@ _SAID: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProfileFormResult:
     """`form` is the one that was refused, or whose answer it is."""
 
     form: str = ""
@@ -72,11 +72,11 @@ _DONE: Final = {
 }
 
 
-async def show(ask: Ask) -> Reply:
-    return await _page(ask, Said(done=_DONE.get(ask.query.done, "")))
+async def render_profile(ask: Request) -> Response:
+    return await _page(ask, ProfileFormResult(done=_DONE.get(ask.query.done, "")))
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_profile(ask: Request) -> Response:
     form = _first(ask, "act")
     try:
         return await _do(ask, form)
@@ -89,12 +89,12 @@ async def act(ask: Ask) -> Reply:
     if problem.status == 429:
         wait = problem.headers.get("Retry-After", "60")
         wrong = f"Too many tries from your address. Try again in {wait} s."
-        reply = await _page(ask, Said(form, wrong), status=429)
+        reply = await _page(ask, ProfileFormResult(form, wrong), status=429)
         return replace(reply, headers={**reply.headers, **problem.headers})
     field, colon, rule = problem.code.partition(": ")
     label = _LABELS.get(field, field)
     wrong = _SAID.get(problem.code) or (f"{label} {rule}." if colon else problem.code)
-    return await _page(ask, Said(form, wrong), status=400)
+    return await _page(ask, ProfileFormResult(form, wrong), status=400)
 
 
 _LABELS: Final = {
@@ -105,7 +105,7 @@ _LABELS: Final = {
 }
 
 
-async def _do(ask: Ask, form: str) -> Reply:
+async def _do(ask: Request, form: str) -> Response:
     match form:
         case "password":
             new = _secret(ask, "new")
@@ -116,13 +116,13 @@ async def _do(ask: Ask, form: str) -> Reply:
             )
             await api.write_password(replace(ask, body=given))
         case "enrol":
-            return await _page(ask, Said(form, enrolling=await api.enrol_factor(ask)))
+            return await _page(ask, ProfileFormResult(form, enrolling=await api.enrol_factor(ask)))
         case "enable":
             code = _first(ask, "code").strip()[: CODE_LONGEST + 1]
             if not code or len(code) > CODE_LONGEST:
                 raise Problem("code: is not what the generator shows now")
             made = await api.enable_factor(replace(ask, body=TOTPEnableRequest(code=code)))
-            return await _page(ask, Said(form, recovery=made.recovery_codes))
+            return await _page(ask, ProfileFormResult(form, recovery=made.recovery_codes))
         case "disable":
             given_up = TOTPDisableRequest(password=_secret(ask, "password"))
             await api.disable_factor(replace(ask, body=given_up))
@@ -136,7 +136,7 @@ async def _do(ask: Ask, form: str) -> Reply:
     return redirect(f"{PATH}?done={form}")
 
 
-async def _to_provider(ask: Ask) -> Reply:
+async def _to_provider(ask: Request) -> Response:
     """By a page, since a form may not end at another site."""
     async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
@@ -150,11 +150,11 @@ async def _to_provider(ask: Ask) -> Reply:
     return replace(answer, headers={**answer.headers, "Set-Cookie": begun.cookie})
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-def _secret(ask: Ask, name: str) -> str:
+def _secret(ask: Request, name: str) -> str:
     text = _first(ask, name)
     if len(text) > _LONGEST:
         raise Problem("password: is too long")
@@ -168,7 +168,7 @@ def _uuid(text: str) -> UUID:
         raise Refused("not_found") from None
 
 
-async def _page(ask: Ask, said: Said, *, status: int = 200) -> Reply:
+async def _page(ask: Request, said: ProfileFormResult, *, status: int = 200) -> Response:
     assert ask.session_hash is not None, "only a session comes here"
     async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
@@ -217,14 +217,14 @@ def qr_code(text: str) -> Markup:
     return Markup(written.getvalue().decode())  # noqa: S704 - made of modules, not of text
 
 
-_OWN: Final = Action(Need.SESSION, enrolling=True)
+_OWN: Final = Permission(Need.SESSION, enrolling=True)
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="GET",
         path=PATH,
         action=_OWN,
-        handler=show,
+        handler=render_profile,
         summary="One's own account.",
         query=ProfileQuery,
         page=True,
@@ -234,7 +234,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         method="POST",
         path=PATH,
         action=_OWN,
-        handler=act,
+        handler=submit_profile,
         summary="Changes one's own account.",
         form=True,
         page=True,

@@ -10,7 +10,7 @@ from ....storage.accounts.rules.auth_policy import (
     RequireTotp,
 )
 from ...ui.formatting import setting
-from ...ui.settings_form import Of, Row, SettingForm, Typed, one_of, whole_number
+from ...ui.settings_form import Of, SettingField, SettingForm, Typed, one_of, whole_number
 from ...wire.route import Route
 from ..routes import auth_policy as api
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
@@ -21,7 +21,7 @@ _WHO: Final = {
     RequireTotp.ALL: "everybody who signs in with a password",
 }
 _ROWS: Final = (
-    Row(
+    SettingField(
         "require_totp",
         "Second factor",
         Of.CHOICE,
@@ -29,19 +29,19 @@ _ROWS: Final = (
         " next click on.",
         choices=tuple((word.value, f"{word.value}: {who}") for word, who in _WHO.items()),
     ),
-    Row(
+    SettingField(
         "min_password_len",
         "Shortest password",
         Of.NUMBER,
         f"{PASSWORD_LEAST} to {PASSWORD_MOST} characters, of passwords that are set from now on.",
     ),
-    Row(
+    SettingField(
         "session_ttl_seconds",
         "A session lasts",
         Of.NUMBER,
         f"{TTL_LEAST} to {TTL_MOST} seconds; those that are there keep their end.",
     ),
-    Row(
+    SettingField(
         "allowed_email_domains",
         "Domains",
         Of.LINES,
@@ -59,7 +59,7 @@ def _typed_of(found: AuthPolicy) -> Typed:
     }
 
 
-def _given(typed: Typed) -> PutAuthPolicy:
+def _parse_form(typed: Typed) -> PutAuthPolicy:
     return PutAuthPolicy(
         min_password_len=whole_number(typed, "min_password_len"),
         session_ttl_seconds=whole_number(typed, "session_ttl_seconds"),
@@ -80,7 +80,7 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     read=api.read,
     put=api.put,
     typed_of=_typed_of,
-    given=_given,
+    given=_parse_form,
     says=_says,
     otherwise={
         "encryption_key_missing": (

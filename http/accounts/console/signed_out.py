@@ -4,18 +4,18 @@ redirect: under our own policy a form may not end at another site."""
 from typing import Final
 
 from ....probes.oidc.oidc_client import ProviderFault, sign_out_address
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes.local_login import SIGNED_OUT
 from ..routes.oidc_login import Stopped, settings_in_force
 
 
-async def show(ask: Ask) -> Reply:
+async def render_signed_out(ask: Request) -> Response:
     return page("accounts/console/signed_out.html", onward=await _onward(ask))
 
 
-async def _onward(ask: Ask) -> str:
+async def _onward(ask: Request) -> str:
     """Where the provider's own session ends; empty where it cannot be told."""
     try:
         settings = await settings_in_force(ask.context)
@@ -29,8 +29,8 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=SIGNED_OUT,
-        action=Action(Need.NOBODY),
-        handler=show,
+        action=Permission(Need.NOBODY),
+        handler=render_signed_out,
         summary="After the sign-out of who came by single sign-on.",
         page=True,
         in_document=False,

@@ -7,14 +7,14 @@ import msgspec
 from msgspec import UNSET
 
 from ....storage.accounts.queries.console_navigation import select_places
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.totp import CODE_LONGEST
 from ....storage.accounts.transactions.sign_in import UNAUTHORIZED
 from ....storage.core.refusal import Refused, Unavailable
 from ...auth.csrf import is_cross_site
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.safe_redirect import local_path
 from ..routes.local_login import TOTP_REQUIRED, log_in, read_auth_config
 from ..schemas.accounts import AuthConfig, LoginRequest
@@ -42,19 +42,19 @@ class SignInQuery(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_signin(ask: Request) -> Response:
     done = _DONE.get(ask.query.done, "")
     problem = _PROBLEMS.get(ask.query.problem, "")
     return await _form(ask, local_path(ask.query.next), done=done, problem=problem)
 
 
-async def enter(ask: Ask) -> Reply:
+async def enter(ask: Request) -> Response:
     """The rate limit and the time that a wrong password costs are those of the API's sign-in."""
     if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
         raise Problem("forbidden")
-    to = local_path(_given(ask, "next"))
-    email, password = _given(ask, "email").strip(), _given(ask, "password")
-    code = _given(ask, "code").strip()
+    to = local_path(_parse_form(ask, "next"))
+    email, password = _parse_form(ask, "email").strip(), _parse_form(ask, "password")
+    code = _parse_form(ask, "code").strip()
     if len(email) > 254 or len(password) > _LONGEST or len(code) > CODE_LONGEST:
         return await _form(ask, to, email=email[:254], error=_WRONG, status=401)
     body = LoginRequest(username=email, password=password, totp=code or UNSET)
@@ -67,7 +67,9 @@ async def enter(ask: Ask) -> Reply:
     return redirect(to, Set_Cookie=answer.headers["Set-Cookie"])
 
 
-async def _refused(ask: Ask, to: str, email: str, problem: Problem, *, gave_code: bool) -> Reply:
+async def _refused(
+    ask: Request, to: str, email: str, problem: Problem, *, gave_code: bool
+) -> Response:
     """Who gave no code is told nothing of one before the password is right."""
     if problem.code == TOTP_REQUIRED:
         return await _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
@@ -82,7 +84,7 @@ async def _refused(ask: Ask, to: str, email: str, problem: Problem, *, gave_code
     raise problem
 
 
-async def home(ask: Ask) -> Reply:
+async def home(ask: Request) -> Response:
     """To the first project that the person sees."""
     async with ask.context.pool.transaction("console_home", read_only=True) as tx:
         places = await select_places(tx, ask.who)
@@ -95,12 +97,12 @@ async def home(ask: Ask) -> Reply:
     )
 
 
-def _given(ask: Ask, name: str) -> str:
+def _parse_form(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
 async def _form(
-    ask: Ask,
+    ask: Request,
     to: str,
     *,
     email: str = "",
@@ -109,7 +111,7 @@ async def _form(
     asks_code: bool = False,
     done: str = "",
     problem: str = "",
-) -> Reply:
+) -> Response:
     options = ask.context.options
     return page(
         "accounts/console/signin_screen.html",
@@ -127,7 +129,7 @@ async def _form(
     )
 
 
-async def _ways(ask: Ask) -> AuthConfig:
+async def _ways(ask: Request) -> AuthConfig:
     """Those beside the password. The page is there while the store is not."""
     try:
         return await read_auth_config(ask)
@@ -136,13 +138,13 @@ async def _ways(ask: Ask) -> AuthConfig:
         return AuthConfig(local=local, oidc=False, password_reset=False)
 
 
-_NOBODY: Final = Action(Need.NOBODY)
+_NOBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
     Route(
         method="GET",
         path="/",
-        action=Action(Need.ANYONE),
+        action=Permission(Need.ANYONE),
         handler=home,
         summary="Leads to a project.",
         page=True,
@@ -152,7 +154,7 @@ ROUTES: Final = (
         method="GET",
         path="/sign-in",
         action=_NOBODY,
-        handler=show,
+        handler=render_signin,
         summary="The sign-in page.",
         query=SignInQuery,
         page=True,

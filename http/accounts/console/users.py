@@ -13,7 +13,7 @@ from ...ui.form_routes import admin_route
 from ...ui.formatting import Moment, count, moment
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import users as api
 from ..schemas.accounts import AdminUser, CreateUser, UpdateAdminUser
 from .organization import ROLE_WORDS
@@ -34,12 +34,12 @@ _WAYS: Final = {
 }
 
 
-class PeopleQuery(msgspec.Struct, frozen=True):
+class UserListQuery(msgspec.Struct, frozen=True):
     q: Annotated[str, Meta(max_length=200)] = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class UserItem:
     uid: UUID
     name: str
     email: str
@@ -50,15 +50,15 @@ class Line:
     active: Moment | None
 
 
-async def show(ask: Ask) -> Reply:
+async def render_users(ask: Request) -> Response:
     return await _page(ask, ask.query.q)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_users(ask: Request) -> Response:
     try:
         match _first(ask, "act"):
             case "create":
-                await api.create(replace(ask, body=_given(ask)))
+                await api.create(replace(ask, body=_parse_form(ask)))
             case "promote" | "demote" as verb:
                 body = UpdateAdminUser(is_global_admin=verb == "promote")
                 await api.update(_about(ask, body))
@@ -79,7 +79,7 @@ async def act(ask: Ask) -> Reply:
     return redirect(PATH)
 
 
-def _given(ask: Ask) -> CreateUser:
+def _parse_form(ask: Request) -> CreateUser:
     password = _first(ask, "password")
     return CreateUser(
         email=_first(ask, "email").strip(),
@@ -89,7 +89,7 @@ def _given(ask: Ask) -> CreateUser:
     )
 
 
-def _about(ask: Ask, body: object = None) -> Ask:
+def _about(ask: Request, body: object = None) -> Request:
     try:
         uid = UUID(_first(ask, "uid"))
     except ValueError:
@@ -97,12 +97,12 @@ def _about(ask: Ask, body: object = None) -> Ask:
     return replace(ask, ids={"userID": uid}, body=body)
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-async def _page(ask: Ask, q: str = "", *, error: str = "") -> Reply:
-    found = await api.list_people(replace(ask, query=PeopleQuery(q=q)))
+async def _page(ask: Request, q: str = "", *, error: str = "") -> Response:
+    found = await api.list_people(replace(ask, query=UserListQuery(q=q)))
     now = ask.context.clock()
     return page(
         "accounts/console/users.html",
@@ -116,9 +116,9 @@ async def _page(ask: Ask, q: str = "", *, error: str = "") -> Reply:
     )
 
 
-def _line(one: AdminUser, own: object, now: Instant) -> Line:
+def _line(one: AdminUser, own: object, now: Instant) -> UserItem:
     active = one.last_active_at
-    return Line(
+    return UserItem(
         one.id,
         one.display_name or one.email,
         one.email,
@@ -135,6 +135,6 @@ def _line(one: AdminUser, own: object, now: Instant) -> Line:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, show, "Everybody who has an account.", PeopleQuery),
-    admin_route("POST", PATH, act, "Makes, promotes or removes accounts."),
+    admin_route("GET", PATH, render_users, "Everybody who has an account.", UserListQuery),
+    admin_route("POST", PATH, submit_users, "Makes, promotes or removes accounts."),
 )

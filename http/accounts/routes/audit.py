@@ -6,10 +6,10 @@ import msgspec
 
 from ....storage.accounts.queries.audit_log import AuditRow, select_audit
 from ....storage.accounts.rows import INSTANCE
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import known
 from ...wire.scope_keys import org_of
 from ..schemas.organizations import AuditEntry
@@ -35,18 +35,18 @@ def _shape(row: AuditRow) -> AuditEntry:
     )
 
 
-async def _read(ask: Ask, org: int) -> list[AuditEntry]:
+async def _read(ask: Request, org: int) -> list[AuditEntry]:
     if ask.query.limit < 1:
         raise Problem("limit_invalid")
     async with ask.context.pool.transaction("read_audit", read_only=True) as tx:
         return [_shape(row) for row in await select_audit(tx, org, ask.query.limit)]
 
 
-async def read_organization(ask: Ask) -> list[AuditEntry]:
+async def read_organization(ask: Request) -> list[AuditEntry]:
     return await _read(ask, org_of(ask))
 
 
-async def read_instance(ask: Ask) -> list[AuditEntry]:
+async def read_instance(ask: Request) -> list[AuditEntry]:
     return await _read(ask, INSTANCE)
 
 
@@ -54,7 +54,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/organizations/{orgID}/audit",
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=("organization", "orgID"),
         handler=read_organization,
         summary="Who wrote what in an organization, the newest first.",
@@ -65,7 +65,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/admin/audit",
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         handler=read_instance,
         summary="Who wrote what to the installation itself, the newest first.",
         tag="audit",

@@ -5,18 +5,18 @@ from typing import Final
 from msgspec import UNSET
 
 from ....storage.accounts.queries.auth_policy import select_auth_policy
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.auth_policy import AuthPolicy as Policy
 from ....storage.accounts.rules.auth_policy import plain_domains
 from ....storage.accounts.transactions.put_auth_policy import put_auth_policy
-from ...wire.options import Options
-from ...wire.route import Ask, Route
+from ...wire.options import HttpOptions
+from ...wire.route import Request, Route
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
 
 _OWN: Final = "/api/v1/settings/auth-policy"
 
 
-def configured_policy(options: Options) -> Policy:
+def configured_policy(options: HttpOptions) -> Policy:
     """What holds where nobody has set anything."""
     return Policy(
         min_password_len=options.min_password_length,
@@ -24,13 +24,13 @@ def configured_policy(options: Options) -> Policy:
     )
 
 
-async def read(ask: Ask) -> AuthPolicy:
+async def read(ask: Request) -> AuthPolicy:
     async with ask.context.pool.transaction("read_auth_policy", read_only=True) as tx:
         found = await select_auth_policy(tx)
     return _shape(found or configured_policy(ask.context.options), configured=found is not None)
 
 
-async def put(ask: Ask) -> AuthPolicy:
+async def put(ask: Request) -> AuthPolicy:
     policy = _given(ask.body, configured_policy(ask.context.options))
     can_seal = ask.context.keyring.can_seal
     async with ask.context.pool.transaction("put_auth_policy") as tx:
@@ -59,7 +59,7 @@ def _shape(found: Policy, *, configured: bool) -> AuthPolicy:
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 ROUTES: Final = (
     Route(

@@ -8,8 +8,8 @@ from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
 from ....storage.accounts.queries.users import select_user_by_email
 from ....storage.accounts.rows import UserRow
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.rules.totp import Verdict
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.accounts.rules.totp import TotpOutcome
 from ....storage.accounts.transactions.edit_totp import pass_second_factor
 from ....storage.accounts.transactions.sign_in import UNAUTHORIZED, sign_in, sign_out
 from ....storage.core.token import digest
@@ -17,20 +17,20 @@ from ...auth.csrf import is_cross_site
 from ...wire.errors import Problem
 from ...wire.local_credentials import cookie_of
 from ...wire.mail_config import mailing_now
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import given
 from ...wire.session_cookie import clear_cookie, client_text, new_secret, set_cookie
 from ..schemas.accounts import AuthConfig, LoginRequest, SignedIn
 from .auth_policy import configured_policy
 
-_NOBODY: Final = Action(Need.NOBODY)
+_NOBODY: Final = Permission(Need.NOBODY)
 # Who came by single sign-on is led on from there: a form may not be answered by a redirect to
 # another site, under our own policy.
 SIGNED_OUT: Final = "/signed-out"
 TOTP_REQUIRED: Final = "totp_required"
 
 
-async def log_in(ask: Ask) -> Reply:
+async def log_in(ask: Request) -> Response:
     """The hash is computed outside of any transaction, as long for an account as for none."""
     context, body = ask.context, ask.body
     if not context.options.local_enabled:
@@ -48,21 +48,21 @@ async def log_in(ask: Ask) -> Reply:
     async with context.pool.transaction("sign_in") as tx:
         await sign_in(tx, user, digest(secret), client, policy.session_ttl_seconds)
     cookie = set_cookie(context.options, secret, policy.session_ttl_seconds)
-    return Reply(body=SignedIn(ok=True), headers={"Set-Cookie": cookie})
+    return Response(body=SignedIn(ok=True), headers={"Set-Cookie": cookie})
 
 
-async def _expect_second_factor(ask: Ask, user: UserRow) -> None:
+async def _expect_second_factor(ask: Request, user: UserRow) -> None:
     """In a transaction of its own, which keeps that a code was wrong."""
     context = ask.context
     async with context.pool.transaction("pass_second_factor") as tx:
         verdict = await pass_second_factor(tx, user, given(ask.body.totp), context.keyring)
-    if verdict is Verdict.REQUIRED:
+    if verdict is TotpOutcome.REQUIRED:
         raise Problem(TOTP_REQUIRED)
-    if verdict is Verdict.REFUSED:
+    if verdict is TotpOutcome.REFUSED:
         raise Problem(UNAUTHORIZED)
 
 
-def take_try(ask: Ask) -> None:
+def take_try(ask: Request) -> None:
     """Counts against the client's tries a minute; a Problem where there is none left."""
     wait_seconds = ask.context.logins.take(
         ask.client, ask.context.options.login_rate_limit_per_minute, ask.context.clock()
@@ -71,7 +71,7 @@ def take_try(ask: Ask) -> None:
         raise Problem("rate_limited", headers={"Retry-After": str(wait_seconds)})
 
 
-async def log_out(ask: Ask) -> Reply:
+async def log_out(ask: Request) -> Response:
     """Whoever has no session is signed out already; no other site may sign anybody out."""
     options = ask.context.options
     secret = cookie_of(ask.headers.get("cookie", ""), options.cookie_name)
@@ -83,10 +83,10 @@ async def log_out(ask: Ask) -> Reply:
             issuer = await sign_out(tx, digest(secret))
         if issuer:
             to = SIGNED_OUT
-    return Reply(headers={"Location": to, "Set-Cookie": clear_cookie(options)})
+    return Response(headers={"Location": to, "Set-Cookie": clear_cookie(options)})
 
 
-async def read_auth_config(ask: Ask) -> AuthConfig:
+async def read_auth_config(ask: Request) -> AuthConfig:
     local = ask.context.options.local_enabled
     can_mail = (await mailing_now(ask.context)).can_mail
     async with ask.context.pool.statement("read_sign_on") as tx:

@@ -12,7 +12,7 @@ from ....storage.accounts.queries.own_account import (
 )
 from ....storage.accounts.queries.totp_factors import is_enabled
 from ....storage.accounts.rows import SessionRow, UserRow
-from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.rules.access import Need, Permission, Role
 from ....storage.accounts.rules.totp import enrolment_uri, spelt_secret
 from ....storage.accounts.transactions import edit_totp as second_factor
 from ....storage.accounts.transactions.change_password import change_password
@@ -21,7 +21,7 @@ from ....storage.core.instant import to_text
 from ....storage.status_pages.queries.branding import shown_branding
 from ...auth.passwords import rule_broken
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import instant_text, known
 from ..schemas.accounts import (
     ChangePasswordRequest,
@@ -42,7 +42,7 @@ _ME: Final = "/api/v1/me"
 ISSUER: Final = "Leadline"
 
 
-async def read_me(ask: Ask) -> Me:
+async def read_me(ask: Request) -> Me:
     async with ask.context.pool.transaction("read_me", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
         memberships = await select_own_memberships(tx, ask.who, user)
@@ -77,7 +77,7 @@ def _membership(own: OwnMembership) -> Membership:
     )
 
 
-async def write_password(ask: Ask) -> None:
+async def write_password(ask: Request) -> None:
     context, body = ask.context, ask.body
     async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
@@ -91,7 +91,7 @@ async def write_password(ask: Ask) -> None:
         await change_password(tx, ask.who, user, hashed, ask.session_hash)
 
 
-async def enrol_factor(ask: Ask) -> TOTPEnrollResponse:
+async def enrol_factor(ask: Request) -> TOTPEnrollResponse:
     context = ask.context
     async with context.pool.transaction("enrol_totp") as tx:
         user, secret = await second_factor.enrol(tx, ask.who, context.keyring)
@@ -100,7 +100,7 @@ async def enrol_factor(ask: Ask) -> TOTPEnrollResponse:
     return TOTPEnrollResponse(secret=spelt_secret(secret), uri=uri)
 
 
-async def enable_factor(ask: Ask) -> TOTPEnableResponse:
+async def enable_factor(ask: Request) -> TOTPEnableResponse:
     """Tries count as those of signing in do."""
     context = ask.context
     take_try(ask)
@@ -109,13 +109,13 @@ async def enable_factor(ask: Ask) -> TOTPEnableResponse:
     return TOTPEnableResponse(recovery_codes=codes)
 
 
-async def disable_factor(ask: Ask) -> None:
+async def disable_factor(ask: Request) -> None:
     user = await _checked(ask, ask.body.password, "password")
     async with ask.context.pool.transaction("disable_totp") as tx:
         await second_factor.disable(tx, ask.who, user)
 
 
-async def _checked(ask: Ask, password: str, field: str) -> UserRow:
+async def _checked(ask: Request, password: str, field: str) -> UserRow:
     """One's own account, once its password was given. Tries count as those of signing in do: a
     stolen session is no licence to guess."""
     context = ask.context
@@ -129,7 +129,7 @@ async def _checked(ask: Ask, password: str, field: str) -> UserRow:
     return user
 
 
-async def list_sessions(ask: Ask) -> list[Session]:
+async def list_sessions(ask: Request) -> list[Session]:
     assert ask.session_hash is not None, "only a session comes here"
     async with ask.context.pool.transaction("list_sessions", read_only=True) as tx:
         rows, current = await select_own_sessions(tx, ask.who, ask.session_hash)
@@ -147,18 +147,18 @@ def _session(row: SessionRow, current: UUID | None) -> Session:
     )
 
 
-async def delete_session(ask: Ask) -> None:
+async def delete_session(ask: Request) -> None:
     async with ask.context.pool.transaction("end_session") as tx:
         await end_session(tx, ask.who, ask.ids["sessionID"])
 
 
-_ENROLLING: Final = Action(Need.SESSION, enrolling=True)
+_ENROLLING: Final = Permission(Need.SESSION, enrolling=True)
 
 ROUTES: Final = (
     Route(
         method="GET",
         path=_ME,
-        action=Action(Need.ANYONE, basic=True, enrolling=True),
+        action=Permission(Need.ANYONE, basic=True, enrolling=True),
         handler=read_me,
         summary="Who asks, and what they are a member of.",
         tag="me",
@@ -167,7 +167,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ME}/password",
-        action=Action(Need.SESSION),
+        action=Permission(Need.SESSION),
         handler=write_password,
         summary="Change one's password; ends every other session.",
         tag="me",
@@ -210,7 +210,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=f"{_ME}/sessions",
-        action=Action(Need.SESSION),
+        action=Permission(Need.SESSION),
         handler=list_sessions,
         summary="One's sessions, the newest first.",
         tag="me",
@@ -219,7 +219,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{_ME}/sessions/{{sessionID}}",
-        action=Action(Need.SESSION),
+        action=Permission(Need.SESSION),
         handler=delete_session,
         summary="End one of one's sessions.",
         tag="me",

@@ -6,10 +6,10 @@ import msgspec
 
 from ....storage.accounts.queries.users import select_members
 from ....storage.accounts.rows import MembershipRow
-from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.rules.access import Need, Permission, Role
 from ....storage.accounts.transactions.edit_members import add_member, remove_member, update_member
 from ....storage.core.instant import to_text
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ...wire.scope_keys import org_of
 from ..schemas.organizations import AddMember, Member, Membership, UpdateMember
@@ -17,7 +17,7 @@ from ..schemas.organizations import AddMember, Member, Membership, UpdateMember
 _ALL: Final = "/api/v1/organizations/{orgID}/members"
 _ONE: Final = f"{_ALL}/{{membershipID}}"
 _IN_ORG: Final = ("organization", "orgID")
-_ADMIN: Final = Action(Need.ORG_ADMIN)
+_ADMIN: Final = Permission(Need.ORG_ADMIN)
 
 
 def _membership(row: MembershipRow) -> Membership:
@@ -40,12 +40,12 @@ def _member(row: MembershipRow) -> Member:
     )
 
 
-async def list_members(ask: Ask) -> list[Member]:
+async def list_members(ask: Request) -> list[Member]:
     async with ask.context.pool.transaction("list_members", read_only=True) as tx:
         return [_member(row) for row in await select_members(tx, org_of(ask))]
 
 
-async def add(ask: Ask) -> Membership:
+async def add(ask: Request) -> Membership:
     body = ask.body
     async with ask.context.pool.transaction("add_member") as tx:
         row = await add_member(
@@ -60,14 +60,14 @@ async def add(ask: Ask) -> Membership:
     return _membership(row)
 
 
-async def update(ask: Ask) -> Membership:
+async def update(ask: Request) -> Membership:
     ids = ask.ids
     async with ask.context.pool.transaction("update_member") as tx:
         row = await update_member(tx, ask.who, ids["orgID"], ids["membershipID"], ask.body.role)
     return _membership(row)
 
 
-async def remove(ask: Ask) -> None:
+async def remove(ask: Request) -> None:
     async with ask.context.pool.transaction("remove_member") as tx:
         await remove_member(tx, ask.who, ask.ids["orgID"], ask.ids["membershipID"])
 

@@ -21,22 +21,22 @@ from ....probes.oidc.oidc_client import (
     authorization_address,
     redeem,
 )
-from ....probes.oidc.oidc_settings import SignOn
+from ....probes.oidc.oidc_settings import OidcSettings
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on
 from ....storage.accounts.rows import FLOW_US, FlowRow
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.accounts.rules.oidc_claim import Person, id_token_fault, person_of
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.accounts.rules.oidc_claim import OidcPerson, id_token_fault, person_of
 from ....storage.accounts.transactions.oidc_sign_in import begin_flow, enter, link, take_flow
 from ....storage.core.instant import SECOND
 from ....storage.core.refusal import Refused
 from ....storage.core.token import digest
 from ....storage.engine.keyring import CannotOpen
 from ...auth.jws import NotSigned
-from ...wire.app_context import Context
+from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.local_credentials import cookie_of, identify_in
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.safe_redirect import local_path
 from ...wire.session_cookie import client_text, new_secret, set_cookie
 from .auth_policy import configured_policy
@@ -77,15 +77,15 @@ class Begun:
     cookie: str
 
 
-async def log_in(ask: Ask) -> Reply:
+async def log_in(ask: Request) -> Response:
     try:
         begun = await begin(ask, local_path(ask.query.redirect))
     except Stopped as stopped:
         return _to_sign_in(stopped.word)
-    return Reply(headers={"Location": begun.address, "Set-Cookie": begun.cookie})
+    return Response(headers={"Location": begun.address, "Set-Cookie": begun.cookie})
 
 
-async def begin(ask: Ask, to: str, link_user: int | None = None) -> Begun:
+async def begin(ask: Request, to: str, link_user: int | None = None) -> Begun:
     """Stopped where it is off, or the provider does not answer; Problem rate_limited."""
     context = ask.context
     wait_seconds = context.flows.take(ask.client, FLOWS_PER_MINUTE, context.clock())
@@ -111,7 +111,7 @@ async def begin(ask: Ask, to: str, link_user: int | None = None) -> Begun:
     return Begun(address, _flow_cookie(ask, browser, FLOW_US // SECOND))
 
 
-async def come_back(ask: Ask) -> Reply:
+async def handle_callback(ask: Request) -> Response:
     try:
         flow = await _taken(ask)
         settings = await settings_in_force(ask.context)
@@ -127,7 +127,7 @@ async def come_back(ask: Ask) -> Reply:
         return _to_sign_in(stopped.word, _flow_cookie(ask, "", 0))
 
 
-async def settings_in_force(context: Context) -> SignOn:
+async def settings_in_force(context: AppContext) -> OidcSettings:
     """Stopped where there is no single sign-on."""
     async with context.pool.transaction("read_sign_on", read_only=True) as tx:
         try:
@@ -139,7 +139,7 @@ async def settings_in_force(context: Context) -> SignOn:
     return found
 
 
-async def _taken(ask: Ask) -> FlowRow:
+async def _taken(ask: Request) -> FlowRow:
     """The flow that this browser began, once."""
     browser = cookie_of(ask.headers.get("cookie", ""), FLOW_COOKIE)
     state = ask.query.state
@@ -152,7 +152,7 @@ async def _taken(ask: Ask) -> FlowRow:
     return flow
 
 
-async def _vouched(ask: Ask, settings: SignOn, flow: FlowRow) -> Person:
+async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> OidcPerson:
     """Who the provider says came back."""
     providers = ask.context.providers
     try:
@@ -183,7 +183,7 @@ async def _vouched(ask: Ask, settings: SignOn, flow: FlowRow) -> Person:
     return person_of(claims, issuer=settings.issuer)
 
 
-async def _more(ask: Ask, metadata: Metadata, tokens: Tokens, subject: str) -> dict[str, Any]:
+async def _more(ask: Request, metadata: Metadata, tokens: Tokens, subject: str) -> dict[str, Any]:
     """What is told beside the token of the same subject (Core 1.0, section 5.3.2). Without it
     somebody comes in whose address is not known."""
     try:
@@ -193,7 +193,9 @@ async def _more(ask: Ask, metadata: Metadata, tokens: Tokens, subject: str) -> d
     return found if found.get("sub") == subject else {}
 
 
-async def _enter(ask: Ask, settings: SignOn, flow: FlowRow, person: Person) -> Reply:
+async def _enter(
+    ask: Request, settings: OidcSettings, flow: FlowRow, person: OidcPerson
+) -> Response:
     context = ask.context
     secret = new_secret()
     client = client_text(ask.headers.get("user-agent", ""))
@@ -206,10 +208,10 @@ async def _enter(ask: Ask, settings: SignOn, flow: FlowRow, person: Person) -> R
     except Refused:
         raise Stopped("not_allowed") from None
     cookie = set_cookie(context.options, secret, policy.session_ttl_seconds)
-    return Reply(headers={"Location": local_path(flow.redirect), "Set-Cookie": cookie})
+    return Response(headers={"Location": local_path(flow.redirect), "Set-Cookie": cookie})
 
 
-async def _link(ask: Ask, user: int, person: Person) -> Reply:
+async def _link(ask: Request, user: int, person: OidcPerson) -> Response:
     """By the session that asked for it, which is still there."""
     context = ask.context
     identified = await identify_in(context.pool, ask.headers, context.options.cookie_name)
@@ -220,10 +222,10 @@ async def _link(ask: Ask, user: int, person: Person) -> Reply:
         await context.pool.transact("link", lambda tx: link(tx, principal, user, person))
     except Refused as refused:
         raise Stopped(refused.code) from None
-    return Reply(headers={"Location": LINKED, "Set-Cookie": _flow_cookie(ask, "", 0)})
+    return Response(headers={"Location": LINKED, "Set-Cookie": _flow_cookie(ask, "", 0)})
 
 
-def _client(settings: SignOn) -> Client:
+def _client(settings: OidcSettings) -> Client:
     return Client(
         id=settings.client_id, secret=settings.client_secret, redirect_url=settings.redirect_url
     )
@@ -235,17 +237,17 @@ def _challenge(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()
 
 
-def _flow_cookie(ask: Ask, value: str, seconds: int) -> str:
+def _flow_cookie(ask: Request, value: str, seconds: int) -> str:
     secure = "; Secure" if ask.context.options.cookie_secure else ""
     return f"{FLOW_COOKIE}={value}; Path=/auth; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
 
 
-def _to_sign_in(word: str, cookie: str = "") -> Reply:
+def _to_sign_in(word: str, cookie: str = "") -> Response:
     headers = {"Location": f"/sign-in?problem={quote(word, safe='')}"}
-    return Reply(headers={**headers, **({"Set-Cookie": cookie} if cookie else {})})
+    return Response(headers={**headers, **({"Set-Cookie": cookie} if cookie else {})})
 
 
-_NOBODY: Final = Action(Need.NOBODY)
+_NOBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
     Route(
@@ -264,7 +266,7 @@ ROUTES: Final = (
         method="GET",
         path=CALLBACK,
         action=_NOBODY,
-        handler=come_back,
+        handler=handle_callback,
         summary="Back from the provider: a session, or the sign-in page with what was wrong.",
         tag="single_sign_on",
         query=CallbackQuery,

@@ -6,14 +6,14 @@ from typing import Final
 from msgspec import UNSET
 
 from ....probes.oidc.oidc_client import ProviderFault
-from ....probes.oidc.oidc_settings import USUAL_SCOPES, SignOn
+from ....probes.oidc.oidc_settings import USUAL_SCOPES, OidcSettings
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.put_oidc import merged_sign_on, put_sign_on
-from ...wire.app_context import Context
+from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_now
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given
 from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
 from .oidc_login import CALLBACK
@@ -21,11 +21,11 @@ from .oidc_login import CALLBACK
 _OWN: Final = "/api/v1/settings/oidc"
 
 
-async def read(ask: Ask) -> OIDCSettingsView:
+async def read(ask: Request) -> OIDCSettingsView:
     return await _view(ask.context)
 
 
-async def put(ask: Ask) -> OIDCSettingsView:
+async def put(ask: Request) -> OIDCSettingsView:
     """Refused as `merged_sign_on`; Problem that names the issuer where that does not answer."""
     context = ask.context
     wanted = await _wanted(context, ask.body)
@@ -44,7 +44,7 @@ async def put(ask: Ask) -> OIDCSettingsView:
     return await _view(context)
 
 
-async def _wanted(context: Context, body: SetOIDCSettings) -> SignOn:
+async def _wanted(context: AppContext, body: SetOIDCSettings) -> OidcSettings:
     """What is left out is as it is in force, but for the secret."""
     async with context.pool.statement("read_sign_on") as tx:
         before = (await select_sign_on_shown(tx, context.options.sign_on)).settings
@@ -53,7 +53,7 @@ async def _wanted(context: Context, body: SetOIDCSettings) -> SignOn:
     if not redirect_url and (base := (await mailing_now(context)).base_url):
         redirect_url = base + CALLBACK
     scopes, admins = body.scopes, body.bootstrap_admins
-    return SignOn(
+    return OidcSettings(
         enabled=body.enabled,
         issuer=_text(body.issuer, before.issuer),
         client_id=_text(body.client_id, before.client_id),
@@ -71,7 +71,7 @@ def _text(text: object, before: str) -> str:
     return text.strip() if isinstance(text, str) else before
 
 
-async def _view(context: Context) -> OIDCSettingsView:
+async def _view(context: AppContext) -> OIDCSettingsView:
     async with context.pool.statement("read_sign_on") as tx:
         shown = await select_sign_on_shown(tx, context.options.sign_on)
     settings = shown.settings
@@ -98,7 +98,7 @@ async def _view(context: Context) -> OIDCSettingsView:
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 ROUTES: Final = (
     Route(

@@ -5,7 +5,7 @@ from typing import Final
 from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.queries.visible_projects import select_visible_organizations
 from ....storage.accounts.rows import OrganizationRow
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.edit_organization import (
     create_organization,
     delete_organization,
@@ -13,7 +13,7 @@ from ....storage.accounts.transactions.edit_organization import (
 )
 from ....storage.core.instant import to_text
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ..schemas.organizations import CreateOrganization, Organization, Rename
 
 _ALL: Final = "/api/v1/organizations"
@@ -31,18 +31,18 @@ def _shape(row: OrganizationRow) -> Organization:
     )
 
 
-async def list_all(ask: Ask) -> list[Organization]:
+async def list_all(ask: Request) -> list[Organization]:
     async with ask.context.pool.transaction("list_organizations", read_only=True) as tx:
         return [_shape(row) for row in await select_visible_organizations(tx, ask.who)]
 
 
-async def create(ask: Ask) -> Organization:
+async def create(ask: Request) -> Organization:
     async with ask.context.pool.transaction("create_organization") as tx:
         row = await create_organization(tx, ask.who, ask.body.slug, ask.body.name)
     return _shape(row)
 
 
-async def read(ask: Ask) -> Organization:
+async def read(ask: Request) -> Organization:
     async with ask.context.pool.transaction("read_organization", read_only=True) as tx:
         row = await select_organization(tx, ask.ids["orgID"])
     if row is None:
@@ -50,13 +50,13 @@ async def read(ask: Ask) -> Organization:
     return _shape(row)
 
 
-async def rename(ask: Ask) -> Organization:
+async def rename(ask: Request) -> Organization:
     async with ask.context.pool.transaction("rename_organization") as tx:
         row = await rename_organization(tx, ask.who, ask.ids["orgID"], ask.body.name)
     return _shape(row)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_organization") as tx:
         await delete_organization(tx, ask.who, ask.ids["orgID"])
 
@@ -65,7 +65,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Action(Need.ANYONE),
+        action=Permission(Need.ANYONE),
         handler=list_all,
         summary="The organizations that the caller is in.",
         tag="organizations",
@@ -74,7 +74,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         handler=create,
         summary="Make an organization; its maker is its first org_admin.",
         tag="organizations",
@@ -86,7 +86,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ONE,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_IN_IT,
         handler=read,
         summary="An organization.",
@@ -96,7 +96,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=_IN_IT,
         handler=rename,
         summary="Rename an organization; its slug stays.",
@@ -107,7 +107,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         scope=_IN_IT,
         handler=delete,
         summary="Remove an organization that has no projects.",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.reset_password_by_mail import (
     ask_for_reset,
     expect_good,
@@ -12,16 +12,16 @@ from ....storage.accounts.transactions.reset_password_by_mail import (
 from ...auth.passwords import rule_broken
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_now
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ..schemas.accounts import ResetConfirm, ResetRequest, SignedIn
 from .auth_policy import configured_policy
 from .local_login import take_try
 
-_NOBODY: Final = Action(Need.NOBODY)
+_NOBODY: Final = Permission(Need.NOBODY)
 _SMALL: Final = 64 << 10
 
 
-async def request_reset(ask: Ask) -> SignedIn:
+async def request_reset(ask: Request) -> SignedIn:
     """Problem not_found where nobody signs in by a password; rate_limited; mail_unavailable."""
     context = ask.context
     if not context.options.local_enabled:
@@ -35,7 +35,7 @@ async def request_reset(ask: Ask) -> SignedIn:
     return SignedIn(ok=True)
 
 
-async def confirm_reset(ask: Ask) -> None:
+async def confirm_reset(ask: Request) -> None:
     """A password that cannot be taken spends no token."""
     context, body = ask.context, ask.body
     if not context.options.local_enabled:

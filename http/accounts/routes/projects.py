@@ -5,7 +5,7 @@ from typing import Final
 from ....storage.accounts.queries.projects import select_project
 from ....storage.accounts.queries.visible_projects import select_visible_projects
 from ....storage.accounts.rows import ProjectRow
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.edit_project import (
     create_project,
     delete_project,
@@ -13,7 +13,7 @@ from ....storage.accounts.transactions.edit_project import (
 )
 from ....storage.core.instant import to_text
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of
 from ..schemas.organizations import CreateProject, Project, Rename
 
@@ -34,19 +34,19 @@ def _shape(row: ProjectRow) -> Project:
     )
 
 
-async def list_of_organization(ask: Ask) -> list[Project]:
+async def list_of_organization(ask: Request) -> list[Project]:
     async with ask.context.pool.transaction("list_projects", read_only=True) as tx:
         return [_shape(row) for row in await select_visible_projects(tx, ask.who, org_of(ask))]
 
 
-async def create(ask: Ask) -> Project:
+async def create(ask: Request) -> Project:
     body = ask.body
     async with ask.context.pool.transaction("create_project") as tx:
         row = await create_project(tx, ask.who, ask.ids["orgID"], body.slug, body.name)
     return _shape(row)
 
 
-async def read(ask: Ask) -> Project:
+async def read(ask: Request) -> Project:
     async with ask.context.pool.transaction("read_project", read_only=True) as tx:
         row = await select_project(tx, ask.ids["projectID"])
     if row is None:
@@ -54,13 +54,13 @@ async def read(ask: Ask) -> Project:
     return _shape(row)
 
 
-async def rename(ask: Ask) -> Project:
+async def rename(ask: Request) -> Project:
     async with ask.context.pool.transaction("rename_project") as tx:
         row = await rename_project(tx, ask.who, ask.ids["projectID"], ask.body.name)
     return _shape(row)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_project") as tx:
         await delete_project(tx, ask.who, ask.ids["projectID"])
 
@@ -69,7 +69,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_IN_ORG,
         handler=list_of_organization,
         summary="The projects of an organization that the caller sees.",
@@ -79,7 +79,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=_IN_ORG,
         handler=create,
         summary="Make a project.",
@@ -92,7 +92,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ONE,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_IN_IT,
         handler=read,
         summary="A project.",
@@ -102,7 +102,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=_IN_IT,
         handler=rename,
         summary="Rename a project; its slug stays.",
@@ -113,7 +113,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=_IN_IT,
         handler=delete,
         summary="Remove a project that has no monitors.",

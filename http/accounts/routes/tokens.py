@@ -5,11 +5,11 @@ from typing import Final
 
 from ....storage.accounts.queries.api_tokens import select_tokens_of
 from ....storage.accounts.rows import TokenRow
-from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.rules.access import Need, Permission, Role
 from ....storage.accounts.transactions.edit_tokens import create_token, delete_token
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ...wire.scope_keys import org_of
 from ..schemas.tokens import ApiToken, CreateApiToken, CreatedApiToken
@@ -33,12 +33,12 @@ def _shape(row: TokenRow) -> ApiToken:
     )
 
 
-async def list_tokens(ask: Ask) -> list[ApiToken]:
+async def list_tokens(ask: Request) -> list[ApiToken]:
     async with ask.context.pool.transaction("list_tokens", read_only=True) as tx:
         return [_shape(row) for row in await select_tokens_of(tx, org_of(ask))]
 
 
-async def create(ask: Ask) -> CreatedApiToken:
+async def create(ask: Request) -> CreatedApiToken:
     body = ask.body
     token = token_from(TokenKind.API, os.urandom(RANDOM_BYTES))
     async with ask.context.pool.transaction("create_token") as tx:
@@ -55,7 +55,7 @@ async def create(ask: Ask) -> CreatedApiToken:
     return CreatedApiToken(token=token, api_token=_shape(row))
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_token") as tx:
         await delete_token(tx, ask.who, ask.ids["tokenID"])
 
@@ -64,7 +64,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=_IN_ORG,
         handler=list_tokens,
         summary="The API tokens of an organization, without their secrets.",
@@ -74,7 +74,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Action(Need.ORG_ADMIN, tokenless=True),
+        action=Permission(Need.ORG_ADMIN, tokenless=True),
         scope=_IN_ORG,
         handler=create,
         summary="Make an API token; its secret is shown this once. Tokens cannot make tokens.",
@@ -86,7 +86,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path="/api/v1/tokens/{tokenID}",
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=("token", "tokenID"),
         handler=delete,
         summary="Revoke an API token at once.",

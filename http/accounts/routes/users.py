@@ -7,14 +7,14 @@ import msgspec
 from msgspec import Meta
 
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
-from ....storage.accounts.queries.users import NamedMembership, Person, search_people
-from ....storage.accounts.rules.access import Action, Need, Role
+from ....storage.accounts.queries.users import NamedMembership, UserWithRoles, search_people
+from ....storage.accounts.rules.access import Need, Permission, Role
 from ....storage.accounts.rules.auth_policy import is_allowed
 from ....storage.accounts.transactions.edit_users import create_user, delete_user, set_global_admin
 from ....storage.core.naming import words_fault
 from ...auth.passwords import rule_broken
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ..schemas.accounts import AdminUser, AdminUserMembership, CreateUser, UpdateAdminUser, User
 from .auth_policy import configured_policy
@@ -22,10 +22,10 @@ from .me import user_shape
 
 _ALL: Final = "/api/v1/admin/users"
 _ONE: Final = f"{_ALL}/{{userID}}"
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
-class PeopleQuery(msgspec.Struct, frozen=True):
+class UsersQuery(msgspec.Struct, frozen=True):
     """Part of an e-mail address or a name, in any case."""
 
     q: Annotated[str, Meta(max_length=200)] = ""
@@ -50,7 +50,7 @@ _AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "
 }
 
 
-def _shape(person: Person) -> AdminUser:
+def _shape(person: UserWithRoles) -> AdminUser:
     return AdminUser(
         **msgspec.structs.asdict(user_shape(person.user)),
         auth_type=_AUTH_TYPES[person.user.password is not None, person.user.oidc_sub is not None],
@@ -59,7 +59,7 @@ def _shape(person: Person) -> AdminUser:
     )
 
 
-async def list_people(ask: Ask) -> list[AdminUser]:
+async def list_people(ask: Request) -> list[AdminUser]:
     q = ask.query.q
     fault = words_fault(q)
     if fault is not None:
@@ -68,7 +68,7 @@ async def list_people(ask: Ask) -> list[AdminUser]:
         return [_shape(person) for person in await search_people(tx, q)]
 
 
-async def create(ask: Ask) -> AdminUser:
+async def create(ask: Request) -> AdminUser:
     context, body = ask.context, ask.body
     async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
@@ -85,16 +85,16 @@ async def create(ask: Ask) -> AdminUser:
         row = await create_user(
             tx, ask.who, body.email, body.display_name, hashed, admin=body.is_global_admin
         )
-    return _shape(Person(row, []))
+    return _shape(UserWithRoles(row, []))
 
 
-async def update(ask: Ask) -> User:
+async def update(ask: Request) -> User:
     async with ask.context.pool.transaction("update_user") as tx:
         row = await set_global_admin(tx, ask.who, ask.ids["userID"], admin=ask.body.is_global_admin)
     return user_shape(row)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_user") as tx:
         await delete_user(tx, ask.who, ask.ids["userID"])
 
@@ -107,7 +107,7 @@ ROUTES: Final = (
         handler=list_people,
         summary="Everybody who has an account, with their memberships.",
         tag="people",
-        query=PeopleQuery,
+        query=UsersQuery,
         answer=list[AdminUser],
     ),
     Route(

@@ -7,13 +7,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.accounts.rules.access import Role
 from ....storage.accounts.rules.totp import CODE_LONGEST
-from ...wire.schema import Email, Given, InstantText, SecretText, Shape, Words
+from ...wire.schema import Email, InstantText, RequestSchema, Schema, SecretText, Words
 from .organizations import Membership
 
 Code = Annotated[str, Meta(max_length=CODE_LONGEST)]
 
 
-class LoginRequest(Given, frozen=True, kw_only=True):
+class LoginRequest(RequestSchema, frozen=True, kw_only=True):
     """`username` is the account's e-mail address, `totp` what the generator of its second factor
     shows, or one of its recovery codes."""
 
@@ -22,24 +22,24 @@ class LoginRequest(Given, frozen=True, kw_only=True):
     totp: Code | UnsetType = UNSET
 
 
-class SignedIn(Shape, frozen=True, kw_only=True):
+class SignedIn(Schema, frozen=True, kw_only=True):
     ok: bool
 
 
-class ResetRequest(Given, frozen=True, kw_only=True):
+class ResetRequest(RequestSchema, frozen=True, kw_only=True):
     """Whether anybody has the address is told to nobody."""
 
     email: Email
 
 
-class ResetConfirm(Given, frozen=True, kw_only=True):
+class ResetConfirm(RequestSchema, frozen=True, kw_only=True):
     """`token` stands in the letter's link. It is good once, for 30 minutes."""
 
     token: Annotated[str, Meta(max_length=200)]
     new_password: SecretText
 
 
-class AuthConfig(Shape, frozen=True, kw_only=True):
+class AuthConfig(Schema, frozen=True, kw_only=True):
     """Which ways of signing in there are."""
 
     local: bool
@@ -48,35 +48,35 @@ class AuthConfig(Shape, frozen=True, kw_only=True):
     password_reset: bool
 
 
-class ChangePasswordRequest(Given, frozen=True, kw_only=True):
+class ChangePasswordRequest(RequestSchema, frozen=True, kw_only=True):
     current_password: SecretText
     new_password: SecretText
 
 
-class TOTPEnrollResponse(Shape, frozen=True, kw_only=True):
+class TOTPEnrollResponse(Schema, frozen=True, kw_only=True):
     """`secret` in base32, and the address of it that generators read from a QR code."""
 
     secret: str
     uri: str
 
 
-class TOTPEnableRequest(Given, frozen=True, kw_only=True):
+class TOTPEnableRequest(RequestSchema, frozen=True, kw_only=True):
     """`code` is what the generator shows now."""
 
     code: Code
 
 
-class TOTPEnableResponse(Shape, frozen=True, kw_only=True):
+class TOTPEnableResponse(Schema, frozen=True, kw_only=True):
     """Each is good once in the place of a code. They are told here and never again."""
 
     recovery_codes: list[str]
 
 
-class TOTPDisableRequest(Given, frozen=True, kw_only=True):
+class TOTPDisableRequest(RequestSchema, frozen=True, kw_only=True):
     password: SecretText
 
 
-class User(Shape, frozen=True, kw_only=True):
+class User(Schema, frozen=True, kw_only=True):
     id: UUID
     oidc_sub: str | UnsetType = UNSET
     email: str
@@ -86,7 +86,7 @@ class User(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class AdminUserMembership(Shape, frozen=True, kw_only=True):
+class AdminUserMembership(Schema, frozen=True, kw_only=True):
     org_id: UUID
     org_name: str
     project_id: UUID | UnsetType = UNSET
@@ -100,18 +100,18 @@ class AdminUser(User, frozen=True, kw_only=True):
     memberships: list[AdminUserMembership]
 
 
-class CreateUser(Given, frozen=True, kw_only=True):
+class CreateUser(RequestSchema, frozen=True, kw_only=True):
     email: Email
     display_name: Words = ""
     password: SecretText | UnsetType = UNSET
     is_global_admin: bool = False
 
 
-class UpdateAdminUser(Given, frozen=True, kw_only=True):
+class UpdateAdminUser(RequestSchema, frozen=True, kw_only=True):
     is_global_admin: bool
 
 
-class Me(Shape, frozen=True, kw_only=True):
+class Me(Schema, frozen=True, kw_only=True):
     """`user` is null for a token, which has one membership."""
 
     user: User | None
@@ -119,7 +119,7 @@ class Me(Shape, frozen=True, kw_only=True):
     totp_enabled: bool
 
 
-class Session(Shape, frozen=True, kw_only=True):
+class Session(Schema, frozen=True, kw_only=True):
     id: UUID
     created_at: InstantText
     last_seen_at: InstantText

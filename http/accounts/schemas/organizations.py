@@ -5,10 +5,10 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.rules.access import Role
-from ...wire.schema import Email, Given, InstantText, Name, Shape, SlugText
+from ...wire.schema import Email, InstantText, Name, RequestSchema, Schema, SlugText
 
 
-class Organization(Shape, frozen=True, kw_only=True):
+class Organization(Schema, frozen=True, kw_only=True):
     id: UUID
     slug: str
     name: str
@@ -16,18 +16,18 @@ class Organization(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class CreateOrganization(Given, frozen=True, kw_only=True):
+class CreateOrganization(RequestSchema, frozen=True, kw_only=True):
     slug: SlugText
     name: Name
 
 
-class Rename(Given, frozen=True, kw_only=True):
+class Rename(RequestSchema, frozen=True, kw_only=True):
     """A slug is never changed; the name may be."""
 
     name: Name
 
 
-class Project(Shape, frozen=True, kw_only=True):
+class Project(Schema, frozen=True, kw_only=True):
     id: UUID
     org_id: UUID
     slug: str
@@ -36,12 +36,12 @@ class Project(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class CreateProject(Given, frozen=True, kw_only=True):
+class CreateProject(RequestSchema, frozen=True, kw_only=True):
     slug: SlugText
     name: Name
 
 
-class Membership(Shape, frozen=True, kw_only=True):
+class Membership(Schema, frozen=True, kw_only=True):
     """Without `project_id` it holds in the whole organization. A token's has no id and no user."""
 
     id: UUID | UnsetType = UNSET
@@ -58,7 +58,7 @@ class Member(Membership, frozen=True, kw_only=True):
     last_active_at: InstantText | UnsetType = UNSET
 
 
-class AddMember(Given, frozen=True, kw_only=True):
+class AddMember(RequestSchema, frozen=True, kw_only=True):
     """One of `user_id` and `email` names the person."""
 
     user_id: UUID | UnsetType = UNSET
@@ -67,11 +67,11 @@ class AddMember(Given, frozen=True, kw_only=True):
     role: Role
 
 
-class UpdateMember(Given, frozen=True, kw_only=True):
+class UpdateMember(RequestSchema, frozen=True, kw_only=True):
     role: Role
 
 
-class AuditEntry(Shape, frozen=True, kw_only=True):
+class AuditEntry(Schema, frozen=True, kw_only=True):
     """`org_id` lacks on what belongs to no organization; `actor_user_id` on what a token wrote
     whose maker is gone. `actor_name` is how the actor was called when it was written."""
 

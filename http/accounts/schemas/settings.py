@@ -3,10 +3,10 @@
 from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.rules.auth_policy import RequireTotp
-from ...wire.schema import Given, SecretText, Shape
+from ...wire.schema import RequestSchema, Schema, SecretText
 
 
-class AuthPolicy(Shape, frozen=True, kw_only=True):
+class AuthPolicy(Schema, frozen=True, kw_only=True):
     """`configured` says that somebody has set it. No domain is named where any may be."""
 
     configured: bool
@@ -16,7 +16,7 @@ class AuthPolicy(Shape, frozen=True, kw_only=True):
     allowed_email_domains: list[str]
 
 
-class PutAuthPolicy(Given, frozen=True, kw_only=True):
+class PutAuthPolicy(RequestSchema, frozen=True, kw_only=True):
     """The whole of it: what is left out is as the configuration has it. `configured` is passed
     over."""
 
@@ -27,7 +27,7 @@ class PutAuthPolicy(Given, frozen=True, kw_only=True):
     allowed_email_domains: list[str] = []
 
 
-class OIDCSettingsView(Shape, frozen=True, kw_only=True):
+class OIDCSettingsView(Schema, frozen=True, kw_only=True):
     """`configured` says that somebody has set it, `active` that people can sign in this way now;
     `reload_error` is why the provider could not be asked the last time. The secret is told to
     nobody."""
@@ -46,7 +46,7 @@ class OIDCSettingsView(Shape, frozen=True, kw_only=True):
     reload_error: str
 
 
-class SetOIDCSettings(Given, frozen=True, kw_only=True):
+class SetOIDCSettings(RequestSchema, frozen=True, kw_only=True):
     """What is left out stays as it is. A secret that is left out or blank stays, unless it would go
     to another issuer or be another client's."""
 

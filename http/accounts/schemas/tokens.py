@@ -6,10 +6,10 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.accounts.rules.access import Role
-from ...wire.schema import Given, InstantText, Name, Shape
+from ...wire.schema import InstantText, Name, RequestSchema, Schema
 
 
-class ApiToken(Shape, frozen=True, kw_only=True):
+class ApiToken(Schema, frozen=True, kw_only=True):
     """`actions` null: the role alone decides."""
 
     id: UUID
@@ -24,7 +24,7 @@ class ApiToken(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class CreateApiToken(Given, frozen=True, kw_only=True):
+class CreateApiToken(RequestSchema, frozen=True, kw_only=True):
     """`actions` only narrows what the role grants; left out or null, the role decides."""
 
     name: Name
@@ -33,6 +33,6 @@ class CreateApiToken(Given, frozen=True, kw_only=True):
     actions: Annotated[list[str], Meta(max_length=16)] | UnsetType | None = UNSET
 
 
-class CreatedApiToken(Shape, frozen=True, kw_only=True):
+class CreatedApiToken(Schema, frozen=True, kw_only=True):
     token: str
     api_token: ApiToken

@@ -16,7 +16,7 @@ from ....storage.core.refusal import Refused
 from ...ui.form_routes import admin_route
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ..routes import agent_tokens as api
 from ..schemas.agent_tokens import CreatedAgentToken
 from .fleet_text import agent_lines, first_of, process_lines, region_lines, token_lines
@@ -29,11 +29,11 @@ _SAID: Final = {
 }
 
 
-async def show(ask: Ask) -> Reply:
+async def render_fleet(ask: Request) -> Response:
     return await _page(ask)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_fleet(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     made = None
     try:
@@ -59,13 +59,13 @@ def _token(text: str) -> UUID:
         raise Refused("not_found") from None
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
 async def _page(
-    ask: Ask, *, error: str = "", field: str = "", made: CreatedAgentToken | None = None
-) -> Reply:
+    ask: Request, *, error: str = "", field: str = "", made: CreatedAgentToken | None = None
+) -> Response:
     options = ask.context.options
     async with ask.context.pool.transaction("console_fleet", read_only=True) as tx:
         fleet = await select_fleet(tx, options.regions)
@@ -93,6 +93,6 @@ async def _page(
 
 
 ROUTES: Final = (
-    admin_route("GET", PATH, show, "What probes where, and agents' tokens."),
-    admin_route("POST", PATH, act, "Makes or revokes an agent's token."),
+    admin_route("GET", PATH, render_fleet, "What probes where, and agents' tokens."),
+    admin_route("POST", PATH, submit_fleet, "Makes or revokes an agent's token."),
 )

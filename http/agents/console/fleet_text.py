@@ -19,7 +19,7 @@ _OF_CONFIGURATION: Final = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class FleetSummary:
     """The first line: its mark, and what follows from it, if anything does."""
 
     mark: str
@@ -28,7 +28,7 @@ class First:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionLine:
+class RegionItem:
     name: str
     mark: str
     state: str
@@ -40,7 +40,7 @@ class RegionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessLine:
+class ProcessItem:
     host: str
     uid: UUID
     roles: str
@@ -52,7 +52,7 @@ class ProcessLine:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentLine:
+class AgentItem:
     name: str
     source: str
     region: str
@@ -66,7 +66,7 @@ class AgentLine:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenLine:
+class AgentTokenItem:
     uid: UUID
     name: str
     region: str
@@ -74,7 +74,7 @@ class TokenLine:
     revoked: Moment | None
 
 
-def first_of(fleet: Fleet, watched: Mapping[str, int]) -> First:
+def first_of(fleet: Fleet, watched: Mapping[str, int]) -> FleetSummary:
     """Whether somebody probes wherever there is something to check, and in time."""
     quiet = [one.name for one in fleet.regions if not one.is_live and watched.get(one.name)]
     late = [one for one in fleet.regions if (one.lag_us(fleet.at) or 0) >= LATE_US]
@@ -82,12 +82,16 @@ def first_of(fleet: Fleet, watched: Mapping[str, int]) -> First:
     wrong += [_late_words(one, fleet.at) for one in late if one.is_live]
     live = [one for one in fleet.regions if one.is_live]
     if quiet:
-        return First("degraded" if live else "down", f"Nothing probes in {_listed(quiet)}", wrong)
+        return FleetSummary(
+            "degraded" if live else "down", f"Nothing probes in {_listed(quiet)}", wrong
+        )
     if wrong:
-        return First("degraded", f"Runs wait in {_listed([one.name for one in late])}", wrong)
+        return FleetSummary(
+            "degraded", f"Runs wait in {_listed([one.name for one in late])}", wrong
+        )
     if not live:
-        return First("unknown", "Nothing probes, and there is nothing to check")
-    return First("up", f"{count(len(live), 'region')} probed")
+        return FleetSummary("unknown", "Nothing probes, and there is nothing to check")
+    return FleetSummary("up", f"{count(len(live), 'region')} probed")
 
 
 def _quiet_words(region: str, monitors: int) -> str:
@@ -110,18 +114,18 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def region_lines(fleet: Fleet, watched: Mapping[str, int]) -> list[RegionLine]:
+def region_lines(fleet: Fleet, watched: Mapping[str, int]) -> list[RegionItem]:
     return [_region(one, fleet.at, watched.get(one.name, 0)) for one in fleet.regions]
 
 
-def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionLine:
+def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionItem:
     lag_us = load.lag_us(now)
     mark, state = "up", "probed"
     if not load.is_live:
         mark, state = ("down", "quiet") if monitors else ("unknown", "quiet, nothing to check")
     elif lag_us is not None and lag_us >= LATE_US:
         mark, state = "degraded", "late"
-    return RegionLine(
+    return RegionItem(
         name=load.name,
         mark=mark,
         state=state,
@@ -133,10 +137,10 @@ def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionLine:
     )
 
 
-def process_lines(fleet: Fleet, version: str) -> list[ProcessLine]:
+def process_lines(fleet: Fleet, version: str) -> list[ProcessItem]:
     """`version` is that of the process that answers."""
     return [
-        ProcessLine(
+        ProcessItem(
             host=row.host,
             uid=row.process,
             roles=", ".join(row.roles),
@@ -150,13 +154,13 @@ def process_lines(fleet: Fleet, version: str) -> list[ProcessLine]:
     ]
 
 
-def agent_lines(rows: Sequence[AgentRow], now: Instant, version: str) -> list[AgentLine]:
+def agent_lines(rows: Sequence[AgentRow], now: Instant, version: str) -> list[AgentItem]:
     return [_agent(row, now, version) for row in rows]
 
 
-def _agent(row: AgentRow, now: Instant, version: str) -> AgentLine:
+def _agent(row: AgentRow, now: Instant, version: str) -> AgentItem:
     is_live = now - row.heard_at < LIVE_SECONDS * SECOND
-    return AgentLine(
+    return AgentItem(
         name=row.name or "unnamed",
         source=_source(row.credential),
         region=row.region,
@@ -178,9 +182,9 @@ def _source(credential: str) -> str:
     return "the token for all regions"
 
 
-def token_lines(rows: Collection[AgentTokenRow], now: Instant) -> list[TokenLine]:
+def token_lines(rows: Collection[AgentTokenRow], now: Instant) -> list[AgentTokenItem]:
     return [
-        TokenLine(
+        AgentTokenItem(
             uid=row.uid,
             name=row.name,
             region=row.region,

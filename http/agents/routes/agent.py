@@ -19,44 +19,44 @@ from ....probes.jobs.agent_protocol import (
     JOBS_MOST,
     KINDS_HEADER,
     WAIT_SECONDS_MOST,
-    Accounted,
+    AgentHeartbeat,
+    AgentHeartbeatResponse,
     Generation,
-    Heard,
-    Heartbeat,
     Job,
     Jobs,
     Results,
+    ResultsResponse,
     read_kinds,
     spelt,
     window_job_id,
 )
 from ....probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.agents import rows as agents_rows
 from ....storage.agents.rows import AgentRow
 from ....storage.agents.transactions import accept_results, record_agent_contact
 from ....storage.agents.transactions.accept_results import take_results
-from ....storage.agents.transactions.claim_jobs import HandedOut, hand_out
+from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import note_troubles
 from ....storage.core.instant import SECOND, Instant, to_datetime
 from ....storage.engine.keyring import CannotOpen
-from ....storage.monitors.rows import Trouble
+from ....storage.monitors.rows import ProbeErrorReason
 from ....storage.monitors.transactions.config_secrets import join
-from ....storage.monitors.transactions.resolve_secrets import Material, open_material
+from ....storage.monitors.transactions.resolve_secrets import OpenedConfig, open_material
 from ....storage.results.rules.incoming_result import (
     RECORDER_STOPPED,
-    Arrival,
-    Fate,
-    Recorded,
-    Source,
+    IncomingResult,
+    ResultSource,
+    StoreOutcome,
+    StoreResult,
 )
 from ....storage.scheduling.queries import shards as shards_queries
 from ....storage.scheduling.rules.run_schedule import anchor_for
 from ...wire.agent_credential import AgentCredential, still_opens
-from ...wire.app_context import Context
+from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.local_credentials import bearer_of
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 
 log = logging.getLogger("leadline.agents")
 
@@ -68,23 +68,23 @@ class InRegion(msgspec.Struct, frozen=True):
     region: Region
 
 
-class Claim(InRegion, frozen=True):
+class ClaimQuery(InRegion, frozen=True):
     max: Annotated[int, Meta(ge=1, le=JOBS_MOST)] = 10
     wait: Annotated[int, Meta(ge=0, le=WAIT_SECONDS_MOST)] = 20
 
 
-async def claim(ask: Ask) -> Jobs:
+async def claim(ask: Request) -> Jobs:
     context, query = ask.context, ask.query
     kinds = read_kinds(ask.headers.get(KINDS_HEADER, "")) & _KNOWN_KINDS
     agent = await _hear(ask)
 
-    async def look() -> list[HandedOut]:
+    async def look() -> list[ClaimedJobs]:
         async with context.pool.transaction("claim_jobs") as tx:
             if not await still_opens(tx, _credential(ask)):
                 raise Problem("unauthorized")
             shards = [s.id for s in await shards_queries.select_shards(tx, [agent.region])]
             places = context.options.canary_places
-            return await hand_out(tx, agent, kinds, shards, query.max, places) if shards else []
+            return await claim_jobs(tx, agent, kinds, shards, query.max, places) if shards else []
 
     # Who can run less looks for itself: it would find nothing in the turn of another.
     turn = " ".join([agent.region, str(agent.carrier), *sorted(kinds)])
@@ -92,7 +92,7 @@ async def claim(ask: Ask) -> Jobs:
     return Jobs(jobs=await _materialize(ask, runs))
 
 
-async def _hear(ask: Ask) -> AgentRow:
+async def _hear(ask: Request) -> AgentRow:
     """The agent that asks, noted as heard. Problem forbidden where its token is of another region,
     and a sentence where no configuration knows the region."""
     region, credential = ask.query.region, _credential(ask)
@@ -106,36 +106,36 @@ async def _hear(ask: Ask) -> AgentRow:
         )
 
 
-def _credential(ask: Ask) -> AgentCredential:
+def _credential(ask: Request) -> AgentCredential:
     assert ask.agent is not None, "this route asks for an agent's token"
     return ask.agent
 
 
-def _instance(ask: Ask) -> UUID:
+def _instance(ask: Request) -> UUID:
     try:
         return UUID(ask.headers.get(INSTANCE_HEADER, ""))
     except ValueError:
         return agents_rows.NOBODY
 
 
-async def _materialize(ask: Ask, runs: list[HandedOut]) -> list[Job]:
+async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
     """Jobs with what they need sealed for this request's token. What cannot be made ready stays
     leased, and its reason is noted at the monitor; a canary gives its place back."""
     token = bearer_of(ask.headers.get("authorization", ""))
     jobs: list[Job] = []
-    troubles: dict[tuple[int, int], tuple[Trouble, Instant]] = {}
+    troubles: dict[tuple[int, int], tuple[ProbeErrorReason, Instant]] = {}
     unready: list[tuple[tuple[int, int], Instant]] = []
     for run in runs:
         try:
             material = open_material(ask.context.keyring, run.definition)
         except CannotOpen:
             log.exception("a monitor's secrets do not open", extra=_named(run))
-            trouble = Trouble.DECRYPT_FAILED
+            trouble = ProbeErrorReason.DECRYPT_FAILED
         else:
             if not material.missing:
                 jobs.append(_job(run, material, token))
                 continue
-            trouble = Trouble.MISSING_REFERENCE
+            trouble = ProbeErrorReason.MISSING_REFERENCE
         key = run.definition.org, run.definition.id
         troubles[key] = trouble, ask.context.clock()
         unready.append((key, run.due))
@@ -148,11 +148,11 @@ async def _materialize(ask: Ask, runs: list[HandedOut]) -> list[Job]:
     return jobs
 
 
-def _named(run: HandedOut) -> dict[str, str]:
+def _named(run: ClaimedJobs) -> dict[str, str]:
     return {"monitor": str(run.definition.uid)}
 
 
-def _job(run: HandedOut, material: Material, token: str) -> Job:
+def _job(run: ClaimedJobs, material: OpenedConfig, token: str) -> Job:
     d = run.definition
     anchor = anchor_for(d.uid, d.interval_seconds * SECOND, run.due)
     job = Job(
@@ -181,17 +181,17 @@ def _job(run: HandedOut, material: Material, token: str) -> Job:
     return seal(job, contents, token, os.urandom(SALT_BYTES), os.urandom(NONCE_BYTES))
 
 
-async def heartbeat(ask: Ask) -> Heard:
+async def heartbeat(ask: Request) -> AgentHeartbeatResponse:
     agent = await _hear(ask)
-    body: Heartbeat = ask.body
+    body: AgentHeartbeat = ask.body
     async with ask.context.pool.transaction("agent_heartbeat") as tx:
         await record_agent_contact.tell(
             tx, agent.holder, body.version, body.workflow_kinds, body.carrier
         )
-    return Heard(now=to_datetime(ask.context.clock()))
+    return AgentHeartbeatResponse(now=to_datetime(ask.context.clock()))
 
 
-async def report(ask: Ask, source: Source) -> Accounted:
+async def report(ask: Request, source: ResultSource) -> ResultsResponse:
     agent = await _hear(ask)
     body: Results = ask.body
     context = ask.context
@@ -201,20 +201,20 @@ async def report(ask: Ask, source: Source) -> Accounted:
         )
     known = [arrival for arrival in arrivals if arrival is not None]
     fates = [recorded.fate for recorded in await _record(context, known)]
-    if Fate.UNDECIDED in fates:
+    if StoreOutcome.UNDECIDED in fates:
         raise Problem("not_ready", headers={"Retry-After": "1"})
-    accepted = sum(fate in (Fate.LIVE, Fate.HISTORY) for fate in fates)
-    duplicate = sum(fate is Fate.DUPLICATE for fate in fates)
-    return Accounted(
+    accepted = sum(fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY) for fate in fates)
+    duplicate = sum(fate is StoreOutcome.DUPLICATE for fate in fates)
+    return ResultsResponse(
         accepted=accepted, duplicate=duplicate, ignored=len(arrivals) - accepted - duplicate
     )
 
 
-async def _record(context: Context, arrivals: list[Arrival]) -> list[Recorded]:
+async def _record(context: AppContext, arrivals: list[IncomingResult]) -> list[StoreResult]:
     """What became of each, all committed. Problem not_ready where the process stops meanwhile."""
     found = await context.recorder.record_all(arrivals)
     for arrival, recorded in zip(arrivals, found, strict=True):
-        if recorded.fate is Fate.REFUSED:
+        if recorded.fate is StoreOutcome.REFUSED:
             if recorded.reason == RECORDER_STOPPED:
                 raise Problem("not_ready", headers={"Retry-After": "1"})
             extra = {"monitor": arrival.monitor, "cause": recorded.reason}
@@ -226,7 +226,7 @@ def _route(method: str, name: str, handler: Any, summary: str, **more: Any) -> R
     return Route(
         method=method,
         path=f"/api/v1/agent/{name}",
-        action=Action(Need.AGENT),
+        action=Permission(Need.AGENT),
         handler=handler,
         summary=summary,
         in_document=False,
@@ -240,7 +240,7 @@ ROUTES: Final = (
         "jobs",
         claim,
         "Claim work; waits for some.",
-        query=Claim,
+        query=ClaimQuery,
         answer=Jobs,
         head=False,
     ),
@@ -250,25 +250,25 @@ ROUTES: Final = (
         heartbeat,
         "Say what one can run; the answer is our time.",
         query=InRegion,
-        body=Heartbeat,
-        answer=Heard,
+        body=AgentHeartbeat,
+        answer=AgentHeartbeatResponse,
     ),
     _route(
         "POST",
         "results",
-        partial(report, source=Source.RUN),
+        partial(report, source=ResultSource.RUN),
         "Bring what runs found.",
         query=InRegion,
         body=Results,
-        answer=Accounted,
+        answer=ResultsResponse,
     ),
     _route(
         "POST",
         "backfill",
-        partial(report, source=Source.BACKFILL),
+        partial(report, source=ResultSource.BACKFILL),
         "Bring what was found while nobody could be told.",
         query=InRegion,
         body=Results,
-        answer=Accounted,
+        answer=ResultsResponse,
     ),
 )

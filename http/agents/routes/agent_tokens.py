@@ -3,13 +3,13 @@
 import os
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.agents.queries.agent_tokens import select_agent_tokens
 from ....storage.agents.rows import AgentTokenRow
 from ....storage.agents.transactions.edit_agent_tokens import create_agent_token, revoke_agent_token
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import instant_text
 from ..schemas.agent_tokens import AgentToken, CreateAgentToken, CreatedAgentToken
 
@@ -26,16 +26,16 @@ def _shape(row: AgentTokenRow) -> AgentToken:
     )
 
 
-async def list_agent_tokens(ask: Ask) -> list[AgentToken]:
+async def list_agent_tokens(ask: Request) -> list[AgentToken]:
     async with ask.context.pool.transaction("list_agent_tokens", read_only=True) as tx:
         return [_shape(row) for row in await select_agent_tokens(tx)]
 
 
-async def create(ask: Ask) -> CreatedAgentToken:
+async def create(ask: Request) -> CreatedAgentToken:
     return await make(ask, ask.body.name, ask.body.region)
 
 
-async def make(ask: Ask, name: str, region: str) -> CreatedAgentToken:
+async def make(ask: Request, name: str, region: str) -> CreatedAgentToken:
     token = token_from(TokenKind.AGENT, os.urandom(RANDOM_BYTES))
     async with ask.context.pool.transaction("create_agent_token") as tx:
         row = await create_agent_token(
@@ -44,7 +44,7 @@ async def make(ask: Ask, name: str, region: str) -> CreatedAgentToken:
     return CreatedAgentToken(id=row.uid, name=row.name, region=row.region, token=token)
 
 
-async def revoke(ask: Ask) -> None:
+async def revoke(ask: Request) -> None:
     async with ask.context.pool.transaction("revoke_agent_token") as tx:
         await revoke_agent_token(tx, ask.who, ask.ids["tokenID"])
 
@@ -53,7 +53,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         handler=list_agent_tokens,
         summary="The agents' tokens without their secrets, and those revoked last.",
         tag="agent_tokens",
@@ -62,7 +62,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Action(Need.GLOBAL_ADMIN, tokenless=True),
+        action=Permission(Need.GLOBAL_ADMIN, tokenless=True),
         handler=create,
         summary="Make an agent's token; its secret is shown this once.",
         tag="agent_tokens",
@@ -74,7 +74,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{_ALL}/{{tokenID}}",
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         handler=revoke,
         summary="Revoke an agent's token at once.",
         tag="agent_tokens",

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.agents.queries import fleet
 from ....storage.core.instant import SECOND, Instant, to_text
 from ....storage.scheduling.rows import PresenceRow
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import known
 from ..schemas.fleet import Fleet, Presence, RegionLoad
 
@@ -35,7 +35,7 @@ def _load(row: fleet.RegionLoad, now: Instant) -> RegionLoad:
     )
 
 
-async def show(ask: Ask) -> Fleet:
+async def show(ask: Request) -> Fleet:
     async with ask.context.pool.transaction("show_fleet", read_only=True) as tx:
         found = await fleet.select_fleet(tx, ask.context.options.regions)
     return Fleet(
@@ -48,7 +48,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/admin/fleet",
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         handler=show,
         summary="The processes that are there, and what waits in each region.",
         tag="fleet",

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...wire.schema import Given, InstantText, Name, Shape
+from ...wire.schema import InstantText, Name, RequestSchema, Schema
 
 RegionText = Annotated[str, Meta(min_length=1, max_length=63)]
 
 
-class AgentToken(Shape, frozen=True, kw_only=True):
+class AgentToken(Schema, frozen=True, kw_only=True):
     """`revoked_at` is there once it opens nothing any more."""
 
     id: UUID
@@ -20,14 +20,14 @@ class AgentToken(Shape, frozen=True, kw_only=True):
     revoked_at: InstantText | UnsetType = UNSET
 
 
-class CreateAgentToken(Given, frozen=True, kw_only=True):
+class CreateAgentToken(RequestSchema, frozen=True, kw_only=True):
     """`region` is the one that its agents probe in."""
 
     name: Name
     region: RegionText
 
 
-class CreatedAgentToken(Shape, frozen=True, kw_only=True):
+class CreatedAgentToken(Schema, frozen=True, kw_only=True):
     """`token` is shown this once."""
 
     id: UUID

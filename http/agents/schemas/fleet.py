@@ -4,10 +4,10 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from ...wire.schema import InstantText, Shape
+from ...wire.schema import InstantText, Schema
 
 
-class Presence(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class Presence(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """One process, from when to when it was there without a break. `region` is the first of those
     that it probes in."""
 
@@ -20,7 +20,7 @@ class Presence(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
     through: InstantText
 
 
-class RegionLoad(Shape, frozen=True, kw_only=True):
+class RegionLoad(Schema, frozen=True, kw_only=True):
     """`pending_jobs` are due and claimed by nobody; `lag_seconds` is how long the oldest of them
     has waited."""
 
@@ -32,6 +32,6 @@ class RegionLoad(Shape, frozen=True, kw_only=True):
     lag_seconds: float | UnsetType = UNSET
 
 
-class Fleet(Shape, frozen=True, kw_only=True):
+class Fleet(Schema, frozen=True, kw_only=True):
     processes: list[Presence]
     regions: list[RegionLoad]

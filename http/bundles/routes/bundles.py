@@ -9,28 +9,28 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.bundles.rules.bundle import BYTES_MOST, read_bundle
 from ....storage.bundles.rules.bundle import Bundle as Wanted
 from ....storage.bundles.rules.bundle_diff import API
 from ....storage.bundles.transactions.apply_bundle import apply_bundle, plan_bundle
-from ....storage.bundles.transactions.bundle_context import Applied, Terms
+from ....storage.bundles.transactions.bundle_context import ApplySource, EntryContext
 from ....storage.bundles.transactions.export_bundle import export_bundle
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...monitors.routes.monitors import usable_regions
-from ...wire.route import Ask, Route
-from ..schemas.bundles import Bundle, BundlePlan, GivenBundle
+from ...wire.route import Request, Route
+from ..schemas.bundles import Bundle, BundlePlan, BundleRequest
 
 _ONE: Final = "/api/v1/projects/{projectID}/bundle"
 T = TypeVar("T")
 
 
-async def plan(ask: Ask) -> BundlePlan:
+async def plan(ask: Request) -> BundlePlan:
     return await plan_of(ask, await _given(ask))
 
 
-async def plan_of(ask: Ask, bundle: Wanted) -> BundlePlan:
+async def plan_of(ask: Request, bundle: Wanted) -> BundlePlan:
     context = ask.context
     async with context.pool.transaction("read_bundle_terms", read_only=True) as tx:
         terms = await _terms(ask, tx)
@@ -39,11 +39,11 @@ async def plan_of(ask: Ask, bundle: Wanted) -> BundlePlan:
     return BundlePlan(changes=changes, applied=False)
 
 
-async def apply(ask: Ask) -> BundlePlan:
+async def apply(ask: Request) -> BundlePlan:
     return await apply_of(ask, await _given(ask))
 
 
-async def apply_of(ask: Ask, bundle: Wanted) -> BundlePlan:
+async def apply_of(ask: Request, bundle: Wanted) -> BundlePlan:
     async def work(tx: Tx) -> BundlePlan:
         terms = await _terms(ask, tx)
         project = ask.ids["projectID"]
@@ -55,14 +55,14 @@ async def apply_of(ask: Ask, bundle: Wanted) -> BundlePlan:
     return found
 
 
-async def export(ask: Ask) -> Bundle:
+async def export(ask: Request) -> Bundle:
     context = ask.context
     async with context.pool.transaction("export_bundle", read_only=True) as tx:
         found = await export_bundle(tx, ask.who, ask.ids["projectID"], context.keyring)
     return Bundle(**found)
 
 
-async def _given(ask: Ask) -> Wanted:
+async def _given(ask: Request) -> Wanted:
     """Refused invalid with the entry and its field."""
     given: dict[str, Any] = {
         name: value
@@ -72,17 +72,17 @@ async def _given(ask: Ask) -> Wanted:
     return await aside(ask, lambda: read_bundle(given))
 
 
-async def aside(ask: Ask, work: Callable[[], T]) -> T:
+async def aside(ask: Request, work: Callable[[], T]) -> T:
     """In a thread: what is read or written of a large bundle would hold the loop for a second."""
     return await trio.to_thread.run_sync(work, limiter=ask.context.readers)
 
 
-def _applied(ask: Ask) -> Applied:
-    return Applied(principal=replace(ask.who, provider=API))
+def _applied(ask: Request) -> ApplySource:
+    return ApplySource(principal=replace(ask.who, provider=API))
 
 
-async def _terms(ask: Ask, tx: Tx) -> Terms:
-    return Terms(
+async def _terms(ask: Request, tx: Tx) -> EntryContext:
+    return EntryContext(
         keyring=ask.context.keyring,
         regions=await usable_regions(ask, tx),
         defaults=await monitor_defaults_in_force(tx),
@@ -90,7 +90,7 @@ async def _terms(ask: Ask, tx: Tx) -> Terms:
     )
 
 
-_ADMIN: Final = Action(Need.PROJECT_ADMIN)
+_ADMIN: Final = Permission(Need.PROJECT_ADMIN)
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
@@ -102,7 +102,7 @@ ROUTES: Final = (
         handler=plan,
         summary="What applying a bundle would change; nothing is written.",
         tag="bundles",
-        body=GivenBundle,
+        body=BundleRequest,
         body_largest=BYTES_MOST,
         names_once=True,
         answer=BundlePlan,
@@ -116,7 +116,7 @@ ROUTES: Final = (
         handler=apply,
         summary="Makes the project's monitors and services what a bundle says, all or nothing.",
         tag="bundles",
-        body=GivenBundle,
+        body=BundleRequest,
         body_largest=BYTES_MOST,
         names_once=True,
         answer=BundlePlan,
@@ -125,7 +125,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ONE,
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
         handler=export,
         summary="The project's monitors and services as a bundle, but for those of files.",

@@ -6,12 +6,12 @@ from typing import Final
 import msgspec
 
 from ....storage.accounts.queries.projects import select_organization
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.bundles.queries import select_files, select_providers
 from ....storage.bundles.rows import FileRow, ProviderRow
-from ....storage.bundles.rules.file_provider import Status, scope_of
+from ....storage.bundles.rules.file_provider import FileStatus, scope_of
 from ....storage.core.instant import SECOND, Instant
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import instant_text, known
 from ..schemas.file_providers import (
     FileProviderDiagnostic,
@@ -25,7 +25,7 @@ class ProviderQuery(msgspec.Struct, frozen=True):
     provider: str = ""
 
 
-async def list_all(ask: Ask) -> FileProviders:
+async def list_all(ask: Request) -> FileProviders:
     name = ask.query.provider
     async with ask.context.pool.transaction("list_file_providers", read_only=True) as tx:
         files = await select_files(tx, name)
@@ -36,7 +36,7 @@ async def list_all(ask: Ask) -> FileProviders:
     )
 
 
-async def list_of_organization(ask: Ask) -> OrganizationFiles:
+async def list_of_organization(ask: Request) -> OrganizationFiles:
     async with ask.context.pool.transaction("list_organization_files", read_only=True) as tx:
         organization = await select_organization(tx, ask.ids["orgID"])
         assert organization is not None, "its scope was found"
@@ -52,7 +52,7 @@ def _diagnostic(row: FileRow) -> FileProviderDiagnostic:
         project=row.project_slug,
         path=row.path,
         generation=row.generation,
-        status=Status(row.status),
+        status=FileStatus(row.status),
         last_error=known(row.last_error or None),
         applied_at=instant_text(row.applied_at),
     )
@@ -83,7 +83,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/admin/file-providers",
-        action=Action(Need.GLOBAL_ADMIN),
+        action=Permission(Need.GLOBAL_ADMIN),
         handler=list_all,
         summary="Whose files are watched, and how each of them stands.",
         tag="file_providers",
@@ -93,7 +93,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/organizations/{orgID}/file-providers",
-        action=Action(Need.ORG_ADMIN),
+        action=Permission(Need.ORG_ADMIN),
         scope=("organization", "orgID"),
         handler=list_of_organization,
         summary="How the files of bundles that name the organization stand.",

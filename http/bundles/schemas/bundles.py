@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.bundles.rules.bundle_diff import Change
-from ...wire.schema import Given, Shape
+from ...wire.schema import RequestSchema, Schema
 
 # What an entry holds, and how it is refused, is storage.bundles.rules.bundle's to say.
 Entries = dict[str, dict[str, Any]]
 Format = Annotated[int, Meta(ge=1, le=2)]
 
 
-class GivenBundle(Given, frozen=True, kw_only=True):
+class BundleRequest(RequestSchema, frozen=True, kw_only=True):
     """`organization` and `project` are slugs or ids, and those of the project that it is applied
     to. Services come with format 2."""
 
@@ -23,7 +23,7 @@ class GivenBundle(Given, frozen=True, kw_only=True):
     services: Entries | UnsetType | None = UNSET
 
 
-class Bundle(Shape, frozen=True, kw_only=True):
+class Bundle(Schema, frozen=True, kw_only=True):
     format: Literal[1, 2]
     organization: str
     project: str
@@ -31,7 +31,7 @@ class Bundle(Shape, frozen=True, kw_only=True):
     services: Entries | UnsetType = UNSET
 
 
-class BundlePlan(Shape, frozen=True, kw_only=True):
+class BundlePlan(Schema, frozen=True, kw_only=True):
     """An entry for each of the bundle, and for each that its file named before and no longer does.
     `applied` is false for a plan."""
 

@@ -4,11 +4,11 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from ....storage.bundles.rules.file_provider import Status
-from ...wire.schema import InstantText, Shape
+from ....storage.bundles.rules.file_provider import FileStatus
+from ...wire.schema import InstantText, Schema
 
 
-class FileProviderDiagnostic(Shape, frozen=True, kw_only=True):
+class FileProviderDiagnostic(Schema, frozen=True, kw_only=True):
     """A file as it was last looked at. `generation` counts how often it was applied; `last_error`
     says why its newest content is not, with line and column."""
 
@@ -17,12 +17,12 @@ class FileProviderDiagnostic(Shape, frozen=True, kw_only=True):
     project: str
     path: str
     generation: int
-    status: Status
+    status: FileStatus
     last_error: str | UnsetType = UNSET
     applied_at: InstantText | UnsetType = UNSET
 
 
-class FileProviderRuntimeStatus(Shape, frozen=True, kw_only=True):
+class FileProviderRuntimeStatus(Schema, frozen=True, kw_only=True):
     """`leader` is whether a process watches the directory just now. Scans in Unix seconds."""
 
     provider: str
@@ -38,10 +38,10 @@ class FileProviderRuntimeStatus(Shape, frozen=True, kw_only=True):
     bundle_errors: int
 
 
-class FileProviders(Shape, frozen=True, kw_only=True):
+class FileProviders(Schema, frozen=True, kw_only=True):
     bundles: list[FileProviderDiagnostic]
     providers: list[FileProviderRuntimeStatus]
 
 
-class OrganizationFiles(Shape, frozen=True, kw_only=True):
+class OrganizationFiles(Schema, frozen=True, kw_only=True):
     bundles: list[FileProviderDiagnostic]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.changes.queries.change_comparison import Comparison, select_comparison
 from ....storage.changes.queries.change_timeline import select_group
 from ....storage.changes.queries.console_changes import select_change_of, select_titles
@@ -18,13 +18,13 @@ from ....storage.engine.pools import Isolation
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ...ui.change_text import difference, gated, sentence_of, side, sign_of
-from ...ui.data_table import Table, exact
+from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import NOTHING, Moment, duration, moment
 from ...ui.page_layout import frame_of
-from ...ui.reliability_text import Told, precisely
+from ...ui.reliability_text import ReliabilityText, precisely
 from ...ui.render import page
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from .change_list import follow_of
 
 HORIZON_WORDS: Final = {"15m": "15 min", "1h": "1 h", "6h": "6 h", "24h": "24 h"}
@@ -35,13 +35,13 @@ class ChangeQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ChangeStat:
     label: str
-    told: Told
+    told: ReliabilityText
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseLine:
+class PhaseItem:
     word: str
     at: Moment
     by: str
@@ -50,7 +50,7 @@ class PhaseLine:
     decision: UUID | None
 
 
-async def show(ask: Ask) -> Reply:
+async def render_change(ask: Request) -> Response:
     query: ChangeQuery = ask.query
     with ask.context.change_reads.permit("", ask.context.clock(), takes_token=False):
         async with ask.context.pool.transaction(
@@ -94,16 +94,16 @@ def _length(phases: Sequence[PhaseRow]) -> str:
     return duration(phases[-1].occurred_at - phases[0].occurred_at)
 
 
-def _figures(found: Comparison, row: ServiceRow) -> list[Figure]:
+def _figures(found: Comparison, row: ServiceRow) -> list[ChangeStat]:
     return [
-        Figure("Before", side(found.before, row.sealed_through)),
-        Figure("After", side(found.after, row.sealed_through)),
-        Figure("Difference", difference(found.delta, (found.before, found.after))),
+        ChangeStat("Before", side(found.before, row.sealed_through)),
+        ChangeStat("After", side(found.after, row.sealed_through)),
+        ChangeStat("Difference", difference(found.delta, (found.before, found.after))),
     ]
 
 
-def _table(found: Comparison) -> Table:
-    return Table(
+def _table(found: Comparison) -> MaintenanceTable:
+    return MaintenanceTable(
         "What both sides are made of",
         ["Side", "From, UTC", "To", "Good", "Bad", "Unknown", "Maintenance"],
         [_made_of("Before", found.before), _made_of("After", found.after)],
@@ -120,19 +120,19 @@ def _made_of(name: str, of: Side) -> list[str]:
     return [*span, *(precisely(length) for length in lengths)]
 
 
-def _phase(one: PhaseRow, now: Instant) -> PhaseLine:
+def _phase(one: PhaseRow, now: Instant) -> PhaseItem:
     by = f"{one.actor_label}, a token" if one.via_token else one.actor_label
     at = moment(one.occurred_at, now)
-    return PhaseLine(one.phase.value, at, by, one.ref, one.url, one.decision)
+    return PhaseItem(one.phase.value, at, by, one.ref, one.url, one.decision)
 
 
 ROUTES: Final = (
     Route(
         method="GET",
         path="/services/{serviceID}/changes/{changeID}",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=("service", "serviceID"),
-        handler=show,
+        handler=render_change,
         summary="A change of a service.",
         query=ChangeQuery,
         page=True,

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.changes.queries.change_timeline import Followed, Group, select_timeline
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.changes.queries.change_timeline import ChangeGroup, Followed, select_timeline
 from ....storage.changes.queries.console_changes import (
     COUNTED_MOST,
     HAPPENED_MOST,
@@ -19,11 +19,11 @@ from ....storage.changes.queries.console_changes import (
     select_sources,
     select_titles,
 )
-from ....storage.changes.rules.change import Code, Kind, kept, source_rule_broken
-from ....storage.changes.rules.change_precedence import Role
+from ....storage.changes.rules.change import ChangeKind, Code, kept, source_rule_broken
+from ....storage.changes.rules.change_precedence import ChangeRole
 from ....storage.core.instant import DAY, Instant
 from ....storage.core.refusal import Refused
-from ....storage.core.time_span import Span
+from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Isolation, Tx
 from ....storage.services.queries.console_services import IncidentOf, select_incidents_of
 from ....storage.services.queries.service_revisions import select_revisions
@@ -31,14 +31,14 @@ from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ...services.console import state_history as states
 from ...services.console.budget_plot import ticks
-from ...services.console.service_data import RANGES, Bucket, changes_within, select_buckets
-from ...services.console.service_timeline import Plot, incident_bands, incidents_told, table
+from ...services.console.service_data import RANGES, ServiceBucket, changes_within, select_buckets
+from ...services.console.service_timeline import TimelinePlot, incident_bands, incidents_told, table
 from ...ui.change_marks import counted, marks, marks_told
 from ...ui.change_text import (
     KINDS,
     OUTCOMES,
-    Gated,
-    Sign,
+    ChangeDecisionText,
+    ChangeSymbol,
     before,
     gated,
     name_of,
@@ -47,12 +47,12 @@ from ...ui.change_text import (
     sign_of,
 )
 from ...ui.formatting import Moment, ago, count, moment, number
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.plots.timeline_lanes import Lanes, lanes
 from ...ui.render import page
 from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 
 PAGE_ROWS: Final = 50
 # Beside each row; the page of the change has all of them.
@@ -63,7 +63,7 @@ TABLE_MOST: Final = 30
 RANGE_WORDS: Final = {"7d": "7 d", "14d": "14 d", "30d": "30 d"}
 
 
-class ChangesQuery(msgspec.Struct, frozen=True):
+class ChangeListQuery(msgspec.Struct, frozen=True):
     range: Literal["7d", "14d", "30d"] = "30d"
     # All where it is empty; so is the source.
     kind: Literal["", "deploy", "rollback", "flag"] = ""
@@ -72,21 +72,21 @@ class ChangesQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    frame: Frame
+class ChangeListData:
+    frame: PageLayout
     row: ServiceRow
     now: Instant
-    hours: Sequence[Bucket]
+    hours: Sequence[ServiceBucket]
     incidents: Sequence[IncidentOf]
     changes: Sequence[Happened]
     many: int
-    groups: Sequence[Group]
+    groups: Sequence[ChangeGroup]
     titles: Mapping[UUID, str]
     sources: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
+class FollowingIncident:
     uid: UUID
     title: str
     before: str
@@ -94,24 +94,24 @@ class Follow:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChangeItem:
     """`phases` are told by their words and instants. `url` is empty where it is long too."""
 
     uid: UUID
-    sign: Sign
+    sign: ChangeSymbol
     name: str
     outcome: str
     source: str
     external_id: str
     url: str
     phases: Sequence[tuple[str, Moment]]
-    gated: Gated | None
-    follows: Sequence[Follow]
+    gated: ChangeDecisionText | None
+    follows: Sequence[FollowingIncident]
     further: int
 
 
-async def show(ask: Ask) -> Reply:
-    query: ChangesQuery = ask.query
+async def render_change_list(ask: Request) -> Response:
+    query: ChangeListQuery = ask.query
     source = _source(query.source)
     bound = ("console_changes", str(ask.ids["serviceID"]), query.kind, source)
     last = read_cursor(query.cursor or None, bound, 2)
@@ -138,7 +138,7 @@ async def show(ask: Ask) -> Reply:
         drawn_most=HAPPENED_MOST if len(facts.changes) == HAPPENED_MOST else 0,
         ranges=list(RANGE_WORDS.items()),
         range_name=query.range,
-        kinds=[(kind.value, f"{KINDS[kind].capitalize()}s") for kind in Kind],
+        kinds=[(kind.value, f"{KINDS[kind].capitalize()}s") for kind in ChangeKind],
         kind=query.kind,
         sources=facts.sources,
         source=source or "",
@@ -159,23 +159,25 @@ def _source(text: str) -> str | None:
     return source
 
 
-async def _select(ask: Ask, tx: Tx, source: str | None, last: tuple[int, int] | None) -> Facts:
-    query: ChangesQuery = ask.query
+async def _select(
+    ask: Request, tx: Tx, source: str | None, last: tuple[int, int] | None
+) -> ChangeListData:
+    query: ChangeListQuery = ask.query
     row = await select_service(tx, ask.ids["serviceID"])
     if row is None:
         raise Problem("not_found")
     now, length = tx.now, RANGES[query.range][0]
-    kinds = [Kind(query.kind)] if query.kind else list(Kind)
+    kinds = [ChangeKind(query.kind)] if query.kind else list(ChangeKind)
     within = changes_within(now, length)
     groups = await select_timeline(tx, row.key, within, kinds, source, last, PAGE_ROWS + 1)
     named = {one.incident for group in groups for one in group.incidents[:FOLLOWED_SHOWN]}
     until = row.sealed_through or now
-    return Facts(
+    return ChangeListData(
         frame=await frame_of(ask, tx),
         row=row,
         now=now,
         hours=await select_buckets(tx, row, Instant(until - length - DAY), until, "hour"),
-        incidents=await _incidents(tx, row, Span(within.from_, Instant(now + 1))),
+        incidents=await _incidents(tx, row, TimeSpan(within.from_, Instant(now + 1))),
         changes=await select_happened(tx, row.key, within, kinds, source),
         many=await count_changes(tx, row.key, within, kinds, source),
         groups=groups,
@@ -184,7 +186,7 @@ async def _select(ask: Ask, tx: Tx, source: str | None, last: tuple[int, int] | 
     )
 
 
-async def _incidents(tx: Tx, row: ServiceRow, within: Span) -> list[IncidentOf]:
+async def _incidents(tx: Tx, row: ServiceRow, within: TimeSpan) -> list[IncidentOf]:
     """Of the service, and of what it is or was made of."""
     revisions = (await select_revisions(tx, [row.key]))[row.key]
     ever = sorted({member for revision in revisions for member in revision.monitors})
@@ -193,11 +195,11 @@ async def _incidents(tx: Tx, row: ServiceRow, within: Span) -> list[IncidentOf]:
     )
 
 
-def first_line(facts: Facts, range_name: str, kind: str, source: str | None) -> str:
+def first_line(facts: ChangeListData, range_name: str, kind: str, source: str | None) -> str:
     name = facts.row.name
     if not facts.sources:
         return f"No change of {name} is recorded yet"
-    noun = KINDS[Kind(kind)] if kind else "change"
+    noun = KINDS[ChangeKind(kind)] if kind else "change"
     what = f"{name} by {source}" if source else name
     days = f"the last {RANGES[range_name][0] // DAY} days"
     if not facts.many:
@@ -215,7 +217,7 @@ def _newest(one: Happened, now: Instant) -> str:
     return f"The newest: {short(name_of(change, one.ref))}, {ended}, {at}."
 
 
-def _plot(facts: Facts, range_name: str) -> Plot:
+def _plot(facts: ChangeListData, range_name: str) -> TimelinePlot:
     length, step = RANGES[range_name]
     from_, to = Instant(facts.now - length), facts.now
 
@@ -238,13 +240,15 @@ def _plot(facts: Facts, range_name: str) -> Plot:
         *states.told(slots),
         *incidents_told(facts.incidents),
     ]
-    return Plot(lanes(drawn, said), table("Changes, state and incidents", found, TABLE_MOST))
+    return TimelinePlot(
+        lanes(drawn, said), table("Changes, state and incidents", found, TABLE_MOST)
+    )
 
 
-def row_of(group: Group, titles: Mapping[UUID, str], now: Instant) -> Row:
+def row_of(group: ChangeGroup, titles: Mapping[UUID, str], now: Instant) -> ChangeItem:
     change = group.change
     shown = group.incidents[:FOLLOWED_SHOWN]
-    return Row(
+    return ChangeItem(
         uid=group.phases[0].uid,
         sign=sign_of(change.kind, group.phases),
         name=short(name_of(change, group.ref)),
@@ -259,21 +263,21 @@ def row_of(group: Group, titles: Mapping[UUID, str], now: Instant) -> Row:
     )
 
 
-def follow_of(one: Followed, titles: Mapping[UUID, str]) -> Follow:
-    note = "of a service that needs it" if one.role is Role.UPSTREAM else ""
+def follow_of(one: Followed, titles: Mapping[UUID, str]) -> FollowingIncident:
+    note = "of a service that needs it" if one.role is ChangeRole.UPSTREAM else ""
     title = titles.get(one.incident, "an incident")
-    return Follow(one.incident, short(title), before(one.lag_seconds), note)
+    return FollowingIncident(one.incident, short(title), before(one.lag_seconds), note)
 
 
 ROUTES: Final = (
     Route(
         method="GET",
         path="/services/{serviceID}/changes",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=("service", "serviceID"),
-        handler=show,
+        handler=render_change_list,
         summary="The changes of a service.",
-        query=ChangesQuery,
+        query=ChangeListQuery,
         page=True,
         in_document=False,
     ),

@@ -5,24 +5,24 @@ from typing import Final, Literal
 from uuid import UUID
 
 from ....storage.changes.queries.change_comparison import Comparison
-from ....storage.changes.queries.change_timeline import Group
+from ....storage.changes.queries.change_timeline import ChangeGroup
 from ....storage.changes.rows import ChangeRow, PhaseRow
-from ....storage.changes.rules.change import Phase, last_told
+from ....storage.changes.rules.change import ChangePhaseName, last_told
 from ....storage.changes.rules.change_comparison import Side
 from ....storage.core.availability import percent
 from ....storage.core.instant import SECOND, Instant, to_text
-from ....storage.gate.rules.gate import Action, State
+from ....storage.gate.rules.gate import GateAction, GateState
 from ...wire.schema import instant_text, known
 from .. import schemas as shapes
 
-_ENDS: Final[dict[Phase, Literal["succeeded", "failed", "cancelled"]]] = {
-    Phase.SUCCEEDED: "succeeded",
-    Phase.FAILED: "failed",
-    Phase.CANCELLED: "cancelled",
+_ENDS: Final[dict[ChangePhaseName, Literal["succeeded", "failed", "cancelled"]]] = {
+    ChangePhaseName.SUCCEEDED: "succeeded",
+    ChangePhaseName.FAILED: "failed",
+    ChangePhaseName.CANCELLED: "cancelled",
 }
 
 
-def shape_of_phase(row: PhaseRow) -> shapes.ChangePhase:
+def phase_json(row: PhaseRow) -> shapes.ChangePhase:
     return shapes.ChangePhase(
         id=row.uid,
         phase=row.phase,
@@ -37,7 +37,7 @@ def shape_of_phase(row: PhaseRow) -> shapes.ChangePhase:
     )
 
 
-def shape_of_row(service: UUID, change: ChangeRow, row: PhaseRow) -> shapes.ChangeRow:
+def row_json(service: UUID, change: ChangeRow, row: PhaseRow) -> shapes.ChangeRow:
     return shapes.ChangeRow(
         id=row.uid,
         phase=row.phase,
@@ -56,7 +56,7 @@ def shape_of_row(service: UUID, change: ChangeRow, row: PhaseRow) -> shapes.Chan
     )
 
 
-def shape_of_group(group: Group) -> shapes.ChangeGroup:
+def group_json(group: ChangeGroup) -> shapes.ChangeGroup:
     change = group.change
     began = group.phases[0].uid
     return shapes.ChangeGroup(
@@ -66,7 +66,7 @@ def shape_of_group(group: Group) -> shapes.ChangeGroup:
         ref=group.ref,
         url=group.url,
         latest_occurred_at=to_text(change.latest_at),
-        phases=[shape_of_phase(phase) for phase in group.phases],
+        phases=[phase_json(phase) for phase in group.phases],
         decision=known(_shape_of_decision(group)),
         incidents=[
             shapes.ChangeIncidentLink(
@@ -81,7 +81,7 @@ def shape_of_group(group: Group) -> shapes.ChangeGroup:
     )
 
 
-def _shape_of_decision(group: Group) -> shapes.ChangeDecisionLink | None:
+def _shape_of_decision(group: ChangeGroup) -> shapes.ChangeDecisionLink | None:
     if group.decision is None:
         return None
     decided = group.decided
@@ -89,13 +89,13 @@ def _shape_of_decision(group: Group) -> shapes.ChangeDecisionLink | None:
         return shapes.ChangeDecisionLink(decision_id=group.decision, aged_out=True)
     return shapes.ChangeDecisionLink(
         decision_id=group.decision,
-        state=State(decided.state),
-        action=known(None if decided.action is None else Action(decided.action)),
+        state=GateState(decided.state),
+        action=known(None if decided.action is None else GateAction(decided.action)),
         overridden=decided.is_overridden,
     )
 
 
-def shape_of_comparison(
+def comparison_json(
     change: ChangeRow,
     phases: Sequence[PhaseRow],
     found: Comparison,

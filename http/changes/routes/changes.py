@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from ....storage.accounts.rules.access import Action, Grant, Need
+from ....storage.accounts.rules.access import Grant, Need, Permission
 from ....storage.changes.queries.change_comparison import select_comparison
 from ....storage.changes.queries.change_timeline import select_timeline
 from ....storage.changes.queries.changes import select_change, select_phases
 from ....storage.changes.queries.preceding_changes import select_preceding
 from ....storage.changes.rules.change import (
+    ChangeDraft,
+    ChangeFault,
+    ChangeKind,
     Code,
-    Draft,
-    Fault,
-    Kind,
     Record,
     external_id_rule_broken,
     kept,
@@ -30,7 +30,7 @@ from ....storage.incidents.queries.incidents import select_incident
 from ...services.routes.service_json import sealed_through, service_named
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import given
 from ...wire.time_params import instant_given, range_given
 from ..schemas import (
@@ -43,14 +43,14 @@ from ..schemas import (
     IncidentChange,
     IncidentChanges,
 )
-from .change_json import shape_of_comparison, shape_of_group, shape_of_phase, shape_of_row
+from .change_json import comparison_json, group_json, phase_json, row_json
 
 RANGE_MOST_US: Final = 92 * DAY
 _SERVICE: Final = "/api/v1/projects/{projectID}/services/{serviceID}/changes"
 _INCIDENT: Final = "/api/v1/projects/{projectID}/incidents/{incidentID}/changes"
 
 
-async def record(ask: Ask) -> Reply:
+async def record(ask: Request) -> Response:
     """One phase. Whether it is well formed is judged before it costs anything."""
     counts = ask.context.change_counts
     try:
@@ -63,8 +63,8 @@ async def record(ask: Ask) -> Reply:
         counts.rejected[refusal.code.partition(":")[0]] += 1
         raise
     counts.recorded["replayed" if found.is_replay else "recorded"] += 1
-    row = shape_of_row(found.service.uid, found.change, found.phase)
-    return Reply(
+    row = row_json(found.service.uid, found.change, found.phase)
+    return Response(
         body=ChangeRecordResult(replayed=found.is_replay, change=row),
         status=200 if found.is_replay else 201,
     )
@@ -73,7 +73,7 @@ async def record(ask: Ask) -> Reply:
 def _record_given(body: ChangeRecord) -> Record:
     occurred_at, decision = given(body.occurred_at), given(body.decision_id)
     found = read(
-        Draft(
+        ChangeDraft(
             kind=body.kind,
             phase=body.phase,
             source=body.source,
@@ -84,7 +84,7 @@ def _record_given(body: ChangeRecord) -> Record:
             decision=None if decision is None else _uuid_given(decision),
         )
     )
-    if isinstance(found, Fault):
+    if isinstance(found, ChangeFault):
         raise Refused(found.code, found.field, found.rule)
     return found
 
@@ -96,7 +96,7 @@ def _uuid_given(text: str) -> UUID:
         raise Problem("decision_id: must be a UUID") from None
 
 
-async def list_changes(ask: Ask) -> ChangeGroupList:
+async def list_changes(ask: Request) -> ChangeGroupList:
     query: ChangesQuery = ask.query
     within = range_given(query.from_, query.to, RANGE_MOST_US)
     limit = page_limit(query.limit)
@@ -117,10 +117,10 @@ async def list_changes(ask: Ask) -> ChangeGroupList:
     if len(found) > limit:
         change = page[-1].change
         next_cursor = write_cursor([change.latest_at, change.id], bound)
-    return ChangeGroupList(items=[shape_of_group(each) for each in page], next_cursor=next_cursor)
+    return ChangeGroupList(items=[group_json(each) for each in page], next_cursor=next_cursor)
 
 
-async def compare(ask: Ask) -> ChangeCompare:
+async def compare(ask: Request) -> ChangeCompare:
     query: CompareQuery = ask.query
     source = _source(query.source)
     external_id = _external_id(query.external_id)
@@ -141,10 +141,10 @@ async def compare(ask: Ask) -> ChangeCompare:
     if found is None:
         raise Problem("no_terminal_phase")
     ask.context.change_counts.compares[found.outcome] += 1
-    return shape_of_comparison(change, phases, found, query.horizon, sealed_through(row), now)
+    return comparison_json(change, phases, found, query.horizon, sealed_through(row), now)
 
 
-async def list_preceding(ask: Ask) -> IncidentChanges:
+async def list_preceding(ask: Request) -> IncidentChanges:
     with ask.context.change_reads.permit("", ask.context.clock(), takes_token=False):
         async with ask.context.pool.transaction(
             "list_preceding_changes", read_only=True, isolation=Isolation.REPEATABLE_READ
@@ -158,25 +158,25 @@ async def list_preceding(ask: Ask) -> IncidentChanges:
     return IncidentChanges(
         items=[
             IncidentChange(
-                change=shape_of_row(each.service, each.change, each.phases[0]),
+                change=row_json(each.service, each.change, each.phases[0]),
                 role=each.role,
                 occurred_at=to_text(each.change.started_at),
                 lag_seconds=each.lag_seconds,
                 computed_at=computed_at,
-                phases=[shape_of_phase(phase) for phase in each.phases],
+                phases=[phase_json(phase) for phase in each.phases],
             )
             for each in found
         ]
     )
 
 
-def _kinds(texts: Sequence[str]) -> list[Kind]:
+def _kinds(texts: Sequence[str]) -> list[ChangeKind]:
     """Those that are asked for, in one order however they were given; all where none is."""
     for text in texts:
         rule = kind_rule_broken(text)
         if rule is not None:
             raise Refused(Code.KIND_INVALID, "kind", rule)
-    return [kind for kind in Kind if not texts or kind.value in texts]
+    return [kind for kind in ChangeKind if not texts or kind.value in texts]
 
 
 def _source(text: str | None) -> str:
@@ -195,7 +195,7 @@ def _external_id(text: str | None) -> str:
     return external_id
 
 
-_READ: Final = Action(Need.VIEWER, grant=Grant.CHANGE_RECORD)
+_READ: Final = Permission(Need.VIEWER, grant=Grant.CHANGE_RECORD)
 
 ROUTES: Final = (
     Route(

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import LATEST, Instant
 from ....storage.engine.pools import Isolation
 from ....storage.gate.queries.gate_decisions import instant_of, select_decision, select_decisions
-from ....storage.gate.rows import Before, DecisionRow
-from ....storage.gate.rules.gate import State
+from ....storage.gate.rows import DecisionCursor, DecisionRow
+from ....storage.gate.rules.gate import GateState
 from ....storage.gate.rules.gate_evidence import Evidence
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
@@ -22,7 +22,7 @@ from ...ui.page_layout import frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from .gate_text import ACTION_MARKS, because, lines, objective_of, used
 
@@ -39,7 +39,7 @@ class LedgerQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DecisionItem:
     uid: UUID
     at: Moment
     mark: str
@@ -51,14 +51,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class DecisionStat:
     label: str
     text: str
     note: str
     mark: str = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_decision_list(ask: Request) -> Response:
     query: LedgerQuery = ask.query
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction(
@@ -69,8 +69,10 @@ async def show(ask: Ask) -> Reply:
         chosen = next((one for one in services if str(one.uid) == query.service), None)
         if query.service and chosen is None:
             raise Problem("not_found")
-        states = [State(query.state)] if query.state else list(State)
-        before = None if query.before is None else Before(instant_of(query.before), query.before)
+        states = [GateState(query.state)] if query.state else list(GateState)
+        before = (
+            None if query.before is None else DecisionCursor(instant_of(query.before), query.before)
+        )
         found = await select_decisions(
             tx,
             org,
@@ -91,7 +93,7 @@ async def show(ask: Ask) -> Reply:
         services=services,
         chosen=chosen,
         state=query.state,
-        states=[(name, STATE_WORDS[State(name)]) for name in SHOWN],
+        states=[(name, STATE_WORDS[GateState(name)]) for name in SHOWN],
         is_later=query.before is not None,
         oldest=shown[-1].uid if len(found) > PAGE_ROWS else None,
         sentence=_first_line(shown, chosen),
@@ -104,11 +106,11 @@ def _first_line(rows: Sequence[DecisionRow], chosen: ServiceRow | None) -> str:
     return "What the release gate said" if rows else "The release gate was not asked yet"
 
 
-def row_of(row: DecisionRow, now: Instant) -> Row:
+def row_of(row: DecisionRow, now: Instant) -> DecisionItem:
     why = because(row.reasons)
     if row.action != row.unoverridden_action:
         why += f"; overridden, acted as {row.action}"
-    return Row(
+    return DecisionItem(
         row.uid,
         moment(row.evaluated_at, now),
         MARKS[row.state],
@@ -120,7 +122,7 @@ def row_of(row: DecisionRow, now: Instant) -> Row:
     )
 
 
-async def show_one(ask: Ask) -> Reply:
+async def show_one(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_gate_decision", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         found = await select_decision(tx, org_of(ask), project_of(ask), ask.ids["decisionID"])
@@ -157,24 +159,28 @@ def said_of(row: DecisionRow) -> str:
     return f"{row.service_name} may be released{', by an override' if overridden else ''}"
 
 
-def _figures(row: DecisionRow, evidence: Evidence, now: Instant) -> list[Figure]:
-    found = [Figure("Observed", STATE_WORDS[row.state], "worst of what counted", MARKS[row.state])]
+def _figures(row: DecisionRow, evidence: Evidence, now: Instant) -> list[DecisionStat]:
+    found = [
+        DecisionStat("Observed", STATE_WORDS[row.state], "worst of what counted", MARKS[row.state])
+    ]
     if row.action is not None:
         note = "no override"
         if evidence.override is not None:
             note = f"overridden by {evidence.override.actor_label}"
-        found.append(Figure("Acted as", row.action.value, note, ACTION_MARKS[row.action]))
+        found.append(DecisionStat("Acted as", row.action.value, note, ACTION_MARKS[row.action]))
     facts, policy = evidence.facts, evidence.policy
     if facts.sealed_through is None:
-        found.append(Figure("Facts sealed to", "—", "nothing is sealed yet"))
+        found.append(DecisionStat("Facts sealed to", "—", "nothing is sealed yet"))
     else:
         lag_us = facts.at - facts.sealed_through
         lag = f"{duration(abs(lag_us))} {'before' if lag_us >= 0 else 'after'}"
         if policy is not None:
             lag += f", bound {setting(policy.document.max_seal_lag_seconds)}"
-        found.append(Figure("Facts sealed to", moment(facts.sealed_through, now).text, lag))
+        found.append(DecisionStat("Facts sealed to", moment(facts.sealed_through, now).text, lag))
     if policy is not None:
-        found.append(Figure("Policy", f"revision {policy.revision}", f"of the {policy.source}"))
+        found.append(
+            DecisionStat("Policy", f"revision {policy.revision}", f"of the {policy.source}")
+        )
     return found
 
 
@@ -209,7 +215,7 @@ def _burns(evidence: Evidence, now: Instant) -> list[list[str]]:
     ]
 
 
-_VIEW: Final = Action(Need.VIEWER)
+_VIEW: Final = Permission(Need.VIEWER)
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
@@ -218,7 +224,7 @@ ROUTES: Final = (
         path="/projects/{projectID}/gate",
         action=_VIEW,
         scope=_PROJECT,
-        handler=show,
+        handler=render_decision_list,
         summary="The ledger of the release gate.",
         query=LedgerQuery,
         page=True,

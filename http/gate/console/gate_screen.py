@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.accounts.rules.access import Action, Need, Rank, rank_in
+from ....storage.accounts.rules.access import Need, Permission, Rank, rank_in
 from ....storage.core.instant import DAY, HOUR, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Isolation, Tx
 from ....storage.gate.queries.gate_decisions import select_decisions
 from ....storage.gate.queries.gate_overrides import select_overrides
 from ....storage.gate.queries.gate_policies import select_governing
-from ....storage.gate.rows import DecisionRow, OverrideRow, PolicyRow
-from ....storage.gate.rules.gate import State
-from ....storage.gate.rules.gate_override import REASON_MOST, Status
-from ....storage.gate.rules.gate_policy import Source
+from ....storage.gate.rows import DecisionRow, GateOverrideRow, GatePolicyRow
+from ....storage.gate.rules.gate import GateState
+from ....storage.gate.rules.gate_override import REASON_MOST, OverrideStatus
+from ....storage.gate.rules.gate_policy import PolicySource
 from ....storage.gate.transactions.edit_gate_overrides import (
     create_override,
     revoke_override,
@@ -26,14 +26,14 @@ from ....storage.gate.transactions.edit_gate_overrides import (
 )
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
-from ...ui.form_inputs import NONE, Fault, first
+from ...ui.form_inputs import NONE, FieldFault, first
 from ...ui.formatting import Moment, duration, moment
 from ...ui.gate_marks import MARKS
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
-from ..routes.policy_replay import Kept, replayed, select_kept
+from ...wire.route import Request, Response, Route
+from ..routes.policy_replay import ReplayInputs, replayed, select_kept
 from .decision_list import row_of, said_of
 from .gate_text import document_lines
 from .replay_plot import drawn
@@ -47,10 +47,10 @@ _UNTIL: Final = {
     "7d": ("7 days, the longest", 7 * DAY),
 }
 _STATUS: Final = {
-    Status.ACTIVE: ("degraded", "active"),
-    Status.EXPIRED: ("pending", "expired"),
-    Status.REVOKED: ("pending", "ended"),
-    Status.INERT: ("paused", "another policy governs"),
+    OverrideStatus.ACTIVE: ("degraded", "active"),
+    OverrideStatus.EXPIRED: ("pending", "expired"),
+    OverrideStatus.REVOKED: ("pending", "ended"),
+    OverrideStatus.INERT: ("paused", "another policy governs"),
 }
 _ENDED: Final = {
     "manual": "ended by hand",
@@ -60,7 +60,7 @@ _ENDED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class OverrideLine:
+class GateOverrideItem:
     uid: UUID
     mark: str
     word: str
@@ -72,21 +72,21 @@ class OverrideLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    frame: Frame
+class GateData:
+    frame: PageLayout
     row: ServiceRow
-    policy: PolicyRow | None
-    overrides: Sequence[OverrideRow]
+    policy: GatePolicyRow | None
+    overrides: Sequence[GateOverrideRow]
     decisions: Sequence[DecisionRow]
-    kept: Kept
+    kept: ReplayInputs
     now: Instant
 
 
-async def show(ask: Ask) -> Reply:
+async def render_gate(ask: Request) -> Response:
     return await _page(ask, {})
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_gate(ask: Request) -> Response:
     """Overrides, or ends one."""
     service = ask.ids["serviceID"]
     act = first(ask, "act")
@@ -106,14 +106,14 @@ async def send(ask: Ask) -> Reply:
     return redirect(f"/services/{service}/gate")
 
 
-async def _override(ask: Ask, tx: Tx, row: ServiceRow, reason: str) -> None:
+async def _override(ask: Request, tx: Tx, row: ServiceRow, reason: str) -> None:
     if not 1 <= len(reason) <= REASON_MOST:
         raise Refused("invalid", "reason", f"must be 1–{REASON_MOST} characters")
     until, revision = _UNTIL.get(first(ask, "until")), first(ask, "revision")
     if until is None or not revision.isascii() or not revision.isdigit():
         raise Problem("the form names no end")
     source = first(ask, "source")
-    if source not in list(Source):
+    if source not in list(PolicySource):
         raise Problem("the form names no policy")
     await create_override(
         tx,
@@ -123,18 +123,18 @@ async def _override(ask: Ask, tx: Tx, row: ServiceRow, reason: str) -> None:
         int(revision[:9]),
         reason,
         Instant(tx.now + until[1]),
-        seen_source=Source(source),
+        seen_source=PolicySource(source),
     )
 
 
-def _uid(ask: Ask) -> UUID:
+def _uid(ask: Request) -> UUID:
     try:
         return UUID(first(ask, "override"))
     except ValueError:
         raise Problem("the form names what is not there") from None
 
 
-def _fault(refused: Refused) -> Fault:
+def _fault(refused: Refused) -> FieldFault:
     said = {
         "override_active": "An override is active already: it can be ended below.",
         "override_not_active": "It had ended already.",
@@ -142,10 +142,10 @@ def _fault(refused: Refused) -> Fault:
         "not_configured": "There is no policy any more, so that there is nothing to override.",
     }
     if refused.code in said:
-        return Fault("", said[refused.code])
+        return FieldFault("", said[refused.code])
     if not refused.field:
         raise refused
-    return Fault(refused.field, f"{refused.field.capitalize()} {refused.message}.")
+    return FieldFault(refused.field, f"{refused.field.capitalize()} {refused.message}.")
 
 
 async def _service(tx: Tx, uid: UUID) -> ServiceRow:
@@ -155,25 +155,25 @@ async def _service(tx: Tx, uid: UUID) -> ServiceRow:
     return row
 
 
-async def _gate(ask: Ask) -> Gate:
+async def _gate(ask: Request) -> GateData:
     async with ask.context.pool.transaction(
         "console_gate", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
         row = await _service(tx, ask.ids["serviceID"])
-        return Gate(
+        return GateData(
             frame=await frame_of(ask, tx),
             row=row,
             policy=await select_governing(tx, row.org, row.project, row.id),
             overrides=await select_overrides(tx, row.key),
             decisions=await select_decisions(
-                tx, row.org, row.project, row.id, Instant(0), LATEST, list(State), None, RECENT
+                tx, row.org, row.project, row.id, Instant(0), LATEST, list(GateState), None, RECENT
             ),
             kept=await select_kept(tx, row, DAYS),
             now=tx.now,
         )
 
 
-async def _page(ask: Ask, typed: dict[str, str], fault: Fault = NONE) -> Reply:
+async def _page(ask: Request, typed: dict[str, str], fault: FieldFault = NONE) -> Response:
     gate = await _gate(ask)
     assert ask.scope is not None, "it is of a project"
     may_override = rank_in(ask.who, ask.scope) >= Rank.PROJECT_ADMIN
@@ -203,7 +203,7 @@ async def _page(ask: Ask, typed: dict[str, str], fault: Fault = NONE) -> Reply:
     )
 
 
-def _first_line(gate: Gate, last: DecisionRow | None) -> str:
+def _first_line(gate: GateData, last: DecisionRow | None) -> str:
     """What was said once is told as that: the policy may be another by now, or an override over."""
     if gate.policy is None:
         return f"{gate.row.name} has no gate policy"
@@ -212,14 +212,14 @@ def _first_line(gate: Gate, last: DecisionRow | None) -> str:
     return f"The gate was not asked about {gate.row.name} yet"
 
 
-def _line(gate: Gate, override: OverrideRow, *, may_end: bool) -> OverrideLine:
+def _line(gate: GateData, override: GateOverrideRow, *, may_end: bool) -> GateOverrideItem:
     status = status_of(override, gate.policy, gate.now)
     mark, word = _STATUS[status]
     if override.revoked_reason is not None:
         word = _ENDED[override.revoked_reason]
-    elif status is Status.EXPIRED:
+    elif status is OverrideStatus.EXPIRED:
         word = f"expired after {duration(override.expires_at - override.created_at)}"
-    return OverrideLine(
+    return GateOverrideItem(
         override.uid,
         mark,
         word,
@@ -227,7 +227,7 @@ def _line(gate: Gate, override: OverrideRow, *, may_end: bool) -> OverrideLine:
         override.reason,
         moment(override.created_at, gate.now),
         moment(override.expires_at, gate.now),
-        may_end and status in (Status.ACTIVE, Status.INERT),
+        may_end and status in (OverrideStatus.ACTIVE, OverrideStatus.INERT),
     )
 
 
@@ -238,9 +238,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_GATE,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_SERVICE,
-        handler=show,
+        handler=render_gate,
         summary="A service at its release gate.",
         page=True,
         in_document=False,
@@ -248,9 +248,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_GATE,
-        action=Action(Need.PROJECT_ADMIN),
+        action=Permission(Need.PROJECT_ADMIN),
         scope=_SERVICE,
-        handler=send,
+        handler=submit_gate,
         summary="Overrides what the gate blocks, or ends an override.",
         form=True,
         page=True,

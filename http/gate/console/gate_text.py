@@ -4,43 +4,61 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ....storage.alerting.rules.alert_episode import Live
+from ....storage.alerting.rules.alert_episode import ServiceCondition
 from ....storage.alerting.rules.paging_delegation import SignalReason
-from ....storage.core.availability import OBJECTIVE_SCALE, Budget, Withheld, allowed_us
+from ....storage.core.availability import OBJECTIVE_SCALE, ErrorBudget, Withheld, allowed_us
 from ....storage.core.sli import Split
-from ....storage.gate.rules.gate import Action, Assignment, Clause, Finding, Unavailable
-from ....storage.gate.rules.gate_evidence import Evidence, Facts, ReasonSaid, WindowFacts, findings
+from ....storage.gate.rules.gate import (
+    Finding,
+    GateAction,
+    GateClause,
+    GateClauseAssignment,
+    UnavailableReason,
+)
+from ....storage.gate.rules.gate_evidence import (
+    Evidence,
+    GateFacts,
+    StoredReason,
+    WindowFacts,
+    findings,
+)
 from ....storage.gate.rules.gate_policy import Document
-from ....storage.objectives.rules import Severity
+from ....storage.objectives.rules import BurnSeverity
 from ...ui.formatting import GAP, count, duration, setting
 from ...ui.reliability_text import LABELS, WHY, precisely
 
-ACTION_MARKS: Final = {Action.ALLOW: "up", Action.WARN: "degraded", Action.BLOCK: "down"}
+ACTION_MARKS: Final = {
+    GateAction.ALLOW: "up",
+    GateAction.WARN: "degraded",
+    GateAction.BLOCK: "down",
+}
 CLAUSE_WORDS: Final = {
-    Clause.BUDGET_EXHAUSTED: "The error budget is used up",
-    Clause.BUDGET_CONSUMED: "So much of the error budget is used",
-    Clause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
-    Clause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
-    Clause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
+    GateClause.BUDGET_EXHAUSTED: "The error budget is used up",
+    GateClause.BUDGET_CONSUMED: "So much of the error budget is used",
+    GateClause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
+    GateClause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
+    GateClause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
 }
 _MATCHED: Final = {
-    Clause.BUDGET_EXHAUSTED: "The error budget is used up",
-    Clause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
-    Clause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
-    Clause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
+    GateClause.BUDGET_EXHAUSTED: "The error budget is used up",
+    GateClause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
+    GateClause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
+    GateClause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
 }
 _CLEAR: Final = {
-    Clause.BUDGET_EXHAUSTED: "There is error budget left",
-    Clause.PAGE_BURN_FIRING: "No burn rule that pages is firing",
-    Clause.TICKET_BURN_FIRING: "No burn rule that files a ticket is firing",
-    Clause.SERVICE_INCIDENT_OPEN: "No incident of the service is open",
+    GateClause.BUDGET_EXHAUSTED: "There is error budget left",
+    GateClause.PAGE_BURN_FIRING: "No burn rule that pages is firing",
+    GateClause.TICKET_BURN_FIRING: "No burn rule that files a ticket is firing",
+    GateClause.SERVICE_INCIDENT_OPEN: "No incident of the service is open",
 }
 _UNTOLD: Final = {
-    Clause.BUDGET_EXHAUSTED: "Whether there is error budget left cannot be told",
-    Clause.BUDGET_CONSUMED: "How much of the error budget is used cannot be told",
-    Clause.PAGE_BURN_FIRING: "Whether a burn rule that pages is firing cannot be told",
-    Clause.TICKET_BURN_FIRING: "Whether a burn rule that files a ticket is firing cannot be told",
-    Clause.SERVICE_INCIDENT_OPEN: "Whether an incident would be open cannot be told",
+    GateClause.BUDGET_EXHAUSTED: "Whether there is error budget left cannot be told",
+    GateClause.BUDGET_CONSUMED: "How much of the error budget is used cannot be told",
+    GateClause.PAGE_BURN_FIRING: "Whether a burn rule that pages is firing cannot be told",
+    GateClause.TICKET_BURN_FIRING: (
+        "Whether a burn rule that files a ticket is firing cannot be told"
+    ),
+    GateClause.SERVICE_INCIDENT_OPEN: "Whether an incident would be open cannot be told",
 }
 # In a list, where one line tells a whole decision.
 _SHORT: Final = {
@@ -59,11 +77,11 @@ _SHORT: Final = {
     "no_governing_revision": "no declaration governs",
     "not_configured": "no policy is configured",
 }
-_MARK_OF: Final = {Assignment.BLOCK: "down", Assignment.WARN: "degraded"}
+_MARK_OF: Final = {GateClauseAssignment.BLOCK: "down", GateClauseAssignment.WARN: "degraded"}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ClauseItem:
     """A clause over a window: `chip` is what the policy assigns to it, `code` the API's word."""
 
     mark: str
@@ -79,9 +97,9 @@ def short(code: str) -> str:
     return _SHORT.get(code, code)
 
 
-def because(reasons: Sequence[ReasonSaid]) -> str:
+def because(reasons: Sequence[StoredReason]) -> str:
     """Why, in one line: the first of what the answer rests on, and how many more there are."""
-    counted = [each for each in reasons if each.assignment is not Assignment.IGNORE]
+    counted = [each for each in reasons if each.assignment is not GateClauseAssignment.IGNORE]
     counted.sort(key=_weight)
     codes = list(dict.fromkeys(each.code for each in counted))
     if not codes:
@@ -92,14 +110,14 @@ def because(reasons: Sequence[ReasonSaid]) -> str:
     )
 
 
-def _weight(reason: ReasonSaid) -> int:
+def _weight(reason: StoredReason) -> int:
     """What is known and blocks decides before what cannot be told, and that before a warning."""
     if reason.clause is None or reason.code != reason.clause.value:
         return 1
-    return 0 if reason.assignment is Assignment.BLOCK else 2
+    return 0 if reason.assignment is GateClauseAssignment.BLOCK else 2
 
 
-def lines(evidence: Evidence) -> list[Line]:
+def lines(evidence: Evidence) -> list[ClauseItem]:
     """What matched and what could not be told before what did not match."""
     if evidence.policy is None:
         return []
@@ -109,7 +127,7 @@ def lines(evidence: Evidence) -> list[Line]:
     return sorted(said, key=lambda line: (not line.matches, order.get(line.mark, 3)))
 
 
-def _line(document: Document, facts: Facts, found: Finding) -> Line:
+def _line(document: Document, facts: GateFacts, found: Finding) -> ClauseItem:
     assignment = document.clauses[found.clause]
     if found.unavailable is not None:
         text, mark = _UNTOLD[found.clause], "unknown"
@@ -120,14 +138,14 @@ def _line(document: Document, facts: Facts, found: Finding) -> Line:
         mark = _MARK_OF.get(assignment, "pending") if found.matches else "up"
         note = _figure(facts, found)
         code = found.clause.value
-    if assignment is Assignment.IGNORE and found.matches is not False:
+    if assignment is GateClauseAssignment.IGNORE and found.matches is not False:
         mark = "pending"
-    counts = found.matches is not False and assignment is not Assignment.IGNORE
-    return Line(mark, text, assignment.value, note, code, counts)
+    counts = found.matches is not False and assignment is not GateClauseAssignment.IGNORE
+    return ClauseItem(mark, text, assignment.value, note, code, counts)
 
 
 def _found(document: Document, found: Finding) -> str:
-    if found.clause is Clause.BUDGET_CONSUMED:
+    if found.clause is GateClause.BUDGET_CONSUMED:
         percent = f"{document.budget_consumed_percent}{GAP}%"
         return (
             f"{_percent(found.value)} of the error budget is used"
@@ -142,11 +160,14 @@ def _percent(value: float | str | None) -> str:
     return f"{int(float(value or 0) * 10) / 10:g}{GAP}%"
 
 
-def _figure(facts: Facts, found: Finding) -> str:
+def _figure(facts: GateFacts, found: Finding) -> str:
     window = _window(facts, found.window)
-    if found.clause in (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED) and window is not None:
+    if (
+        found.clause in (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
+        and window is not None
+    ):
         return f"{used(window)} over {LABELS[window.window]}."
-    if isinstance(found.value, str) and found.clause is not Clause.SERVICE_INCIDENT_OPEN:
+    if isinstance(found.value, str) and found.clause is not GateClause.SERVICE_INCIDENT_OPEN:
         return f"{found.value}."
     return f"Over {LABELS[window.window]}." if window is not None else ""
 
@@ -161,36 +182,36 @@ def used(window: WindowFacts) -> str:
     return f"{precisely(window.bad_us)} of {precisely(allowed)} used"
 
 
-def _why(document: Document, facts: Facts, found: Finding) -> str:
+def _why(document: Document, facts: GateFacts, found: Finding) -> str:
     window = _window(facts, found.window)
     over = f" over {LABELS[found.window]}" if found.window in LABELS else ""
     bound = setting(document.max_seal_lag_seconds)
     match found.unavailable:
-        case Unavailable.BUDGET_WITHHELD if window is not None:
+        case UnavailableReason.BUDGET_WITHHELD if window is not None:
             budget = window.budget
-            if isinstance(budget, Budget):
+            if isinstance(budget, ErrorBudget):
                 return f"Too little was measured{over} for the rule to be decided."
             return f"Withheld{over}: {WHY.get(budget, budget)}."
-        case Unavailable.SEAL_STALE if (facts.seal_lag_us or 0) < 0:
+        case UnavailableReason.SEAL_STALE if (facts.seal_lag_us or 0) < 0:
             return "What is sealed ends after the gate was asked: a clock was wrong."
-        case Unavailable.SEAL_STALE:
+        case UnavailableReason.SEAL_STALE:
             lag = duration(facts.seal_lag_us or 0)
             return f"What is sealed ends {lag} before, and may end {bound} before at most."
-        case Unavailable.FACTS_STALE if found.clause in _BUDGETS:
+        case UnavailableReason.FACTS_STALE if found.clause in _BUDGETS:
             return f"Some of it{over} has waited for more than {bound} to be made again."
-        case Unavailable.FACTS_STALE if _is_unseen(facts, found):
+        case UnavailableReason.FACTS_STALE if _is_unseen(facts, found):
             return "The service could not be seen when it was last looked at."
-        case Unavailable.FACTS_STALE:
+        case UnavailableReason.FACTS_STALE:
             return f"Nobody looked within {setting(90)}, or what they saw is out of date."
-        case Unavailable.NO_OBJECTIVE:
+        case UnavailableReason.NO_OBJECTIVE:
             return "The service has no objective."
-        case Unavailable.WINDOW_TARGET_MISSING:
+        case UnavailableReason.WINDOW_TARGET_MISSING:
             return f"The service has no objective{over}."
-        case Unavailable.NEVER_SEALED:
+        case UnavailableReason.NEVER_SEALED:
             return "Nothing of the service's time is sealed yet."
-        case Unavailable.NO_GOVERNING_REVISION:
+        case UnavailableReason.NO_GOVERNING_REVISION:
             return "No declaration of the service governs yet."
-        case Unavailable.NEVER_EVALUATED if found.clause is Clause.SERVICE_INCIDENT_OPEN:
+        case UnavailableReason.NEVER_EVALUATED if found.clause is GateClause.SERVICE_INCIDENT_OPEN:
             if facts.live.reason in _SET_UP:
                 return "As the service's alerting is set up, no incident of it would be opened."
             return "Nobody has looked for trouble of the service yet."
@@ -199,10 +220,10 @@ def _why(document: Document, facts: Facts, found: Finding) -> str:
     return f"No such burn rule{over} is watched: burn alerts are off, or there is none."
 
 
-_BUDGETS: Final = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
+_BUDGETS: Final = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
 _SEVERITIES: Final = {
-    Clause.PAGE_BURN_FIRING: Severity.PAGE,
-    Clause.TICKET_BURN_FIRING: Severity.TICKET,
+    GateClause.PAGE_BURN_FIRING: BurnSeverity.PAGE,
+    GateClause.TICKET_BURN_FIRING: BurnSeverity.TICKET,
 }
 # Because of which no incident of a service would be opened until somebody sets it up otherwise.
 _SET_UP: Final = (
@@ -213,16 +234,18 @@ _SET_UP: Final = (
 )
 
 
-def _is_unseen(facts: Facts, found: Finding) -> bool:
-    return found.clause is Clause.SERVICE_INCIDENT_OPEN and facts.seen is Live.UNKNOWN
+def _is_unseen(facts: GateFacts, found: Finding) -> bool:
+    return (
+        found.clause is GateClause.SERVICE_INCIDENT_OPEN and facts.seen is ServiceCondition.UNKNOWN
+    )
 
 
-def _is_watched(window: WindowFacts, clause: Clause) -> bool:
+def _is_watched(window: WindowFacts, clause: GateClause) -> bool:
     severity = _SEVERITIES.get(clause)
     return window.burn_enabled and any(rule.severity is severity for rule in window.rules)
 
 
-def _window(facts: Facts, name: str | None) -> WindowFacts | None:
+def _window(facts: GateFacts, name: str | None) -> WindowFacts | None:
     return next((each for each in facts.windows if each.window == name), None)
 
 
@@ -233,7 +256,7 @@ def document_lines(document: Document) -> list[tuple[str, str]]:
         if document.window is None
         else LABELS[document.window]
     )
-    said = [(CLAUSE_WORDS[clause], document.clauses[clause].value) for clause in Clause]
+    said = [(CLAUSE_WORDS[clause], document.clauses[clause].value) for clause in GateClause]
     percent = f"from {document.budget_consumed_percent}{GAP}%"
     said = [
         (f"{name}, {percent}" if n == 1 else name, value) for n, (name, value) in enumerate(said)

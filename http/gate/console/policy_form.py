@@ -10,31 +10,31 @@ from uuid import UUID
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.gate.queries.gate_policies import select_governing, select_policy
-from ....storage.gate.rows import PolicyRow
-from ....storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from ....storage.gate.rows import GatePolicyRow
+from ....storage.gate.rules.gate import GateClause, GateClauseAssignment, UnknownBehavior
 from ....storage.gate.rules.gate_policy import (
     SEAL_LAG_LEAST_SECONDS,
     SEAL_LAG_MOST_SECONDS,
     Document,
-    Source,
+    PolicySource,
     WindowMode,
 )
 from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
-from ...ui.form_inputs import NONE, Fault, first, typed_of, whole
+from ...ui.form_inputs import NONE, FieldFault, first, typed_of, whole
 from ...ui.form_routes import form_route
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes.policy_replay import replay_draft
 from .gate_screen import DAYS
 from .gate_text import CLAUSE_WORDS, document_lines
-from .replay_plot import Drawn, drawn
+from .replay_plot import ReplayPlot, drawn
 
 _CONFLICT: Final = "revision_conflict"
 _OVERTAKEN: Final = (
@@ -50,11 +50,11 @@ _NOT_DELETED: Final = {
 }
 # What a team usually begins with: it blocks on what is certain, and warns of what is coming.
 _USUAL: Final = {
-    Clause.BUDGET_EXHAUSTED: Assignment.BLOCK,
-    Clause.BUDGET_CONSUMED: Assignment.WARN,
-    Clause.PAGE_BURN_FIRING: Assignment.BLOCK,
-    Clause.TICKET_BURN_FIRING: Assignment.WARN,
-    Clause.SERVICE_INCIDENT_OPEN: Assignment.BLOCK,
+    GateClause.BUDGET_EXHAUSTED: GateClauseAssignment.BLOCK,
+    GateClause.BUDGET_CONSUMED: GateClauseAssignment.WARN,
+    GateClause.PAGE_BURN_FIRING: GateClauseAssignment.BLOCK,
+    GateClause.TICKET_BURN_FIRING: GateClauseAssignment.WARN,
+    GateClause.SERVICE_INCIDENT_OPEN: GateClauseAssignment.BLOCK,
 }
 _USUAL_TYPED: Final = {
     "windows": "30d",
@@ -70,14 +70,14 @@ _FIELDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PolicyFormData:
     """`service` is None of the project's own policy; `own` is the policy that is edited, and
     `inherited` the project's that holds where a service has none."""
 
-    frame: Frame
+    frame: PageLayout
     service: ServiceRow | None
-    own: PolicyRow | None
-    inherited: PolicyRow | None
+    own: GatePolicyRow | None
+    inherited: GatePolicyRow | None
 
     @property
     def revision(self) -> str:
@@ -97,12 +97,12 @@ class Form:
         return f"/services/{self.service.uid}/gate"
 
 
-async def show(ask: Ask) -> Reply:
+async def render_policy_form(ask: Request) -> Response:
     form = await _form(ask)
     return _page(form, _shown(form))
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_policy_form(ask: Request) -> Response:
     form = await _form(ask)
     act = first(ask, "act")
     try:
@@ -123,21 +123,23 @@ async def send(ask: Ask) -> Reply:
     return redirect(form.back)
 
 
-async def _refused(ask: Ask, refused: Refused) -> Reply:
+async def _refused(ask: Request, refused: Refused) -> Response:
     """The form as it is by now: who has seen what is saved can save again."""
     form, typed = await _form(ask), typed_of(ask)
     if typed.get("act") == "delete":
         if refused.code not in _NOT_DELETED:
             raise refused
-        return _page(form, _shown(form), fault=Fault("", _NOT_DELETED[refused.code]))
+        return _page(form, _shown(form), fault=FieldFault("", _NOT_DELETED[refused.code]))
     if refused.code != _CONFLICT:
         return _page(form, typed, fault=_fault(refused))
     typed = {**typed, "revision": form.revision}
     said = _GONE if form.own is None else _OVERTAKEN
-    return _page(form, typed, fault=Fault("", said), is_overtaken=form.own is not None)
+    return _page(form, typed, fault=FieldFault("", said), is_overtaken=form.own is not None)
 
 
-async def _try(ask: Ask, form: Form, service: ServiceRow, document: Document) -> Reply:
+async def _try(
+    ask: Request, form: PolicyFormData, service: ServiceRow, document: Document
+) -> Response:
     """As dear as asking the gate, and bounded with it."""
     try:
         with ask.context.gate.permit(str(ask.who.uid), ask.context.clock()):
@@ -147,13 +149,13 @@ async def _try(ask: Ask, form: Form, service: ServiceRow, document: Document) ->
         if seconds is None:
             raise
         said = f"The gate is asked too often just now: try it again in {seconds} s."
-        reply = _page(form, typed_of(ask), fault=Fault("", said))
+        reply = _page(form, typed_of(ask), fault=FieldFault("", said))
         headers = {**reply.headers, **problem.headers}
         return replace(reply, status=problem.status, headers=headers)
     return _page(form, typed_of(ask), tried=drawn(found, has_draft=True))
 
 
-async def _delete(ask: Ask, form: Form) -> None:
+async def _delete(ask: Request, form: PolicyFormData) -> None:
     revision = _revision(ask)
     if revision is None:
         raise Refused("not_configured")
@@ -161,21 +163,21 @@ async def _delete(ask: Ask, form: Form) -> None:
         await delete_policy(tx, ask.who, form.frame.place.uid, _uid(form), revision)
 
 
-def _uid(form: Form) -> UUID | None:
+def _uid(form: PolicyFormData) -> UUID | None:
     return None if form.service is None else form.service.uid
 
 
-def _revision(ask: Ask) -> int | None:
+def _revision(ask: Request) -> int | None:
     text = first(ask, "revision")
     return whole("revision", text) if text else None
 
 
-def _read(ask: Ask, form: Form) -> Document:
+def _read(ask: Request, form: PolicyFormData) -> Document:
     windows = first(ask, "windows")
     if windows != "all" and windows not in WINDOWS:
         raise Problem("the form names no window")
     try:
-        clauses = {clause: Assignment(first(ask, clause.value)) for clause in Clause}
+        clauses = {clause: GateClauseAssignment(first(ask, clause.value)) for clause in GateClause}
         unknown = UnknownBehavior(first(ask, "unknown"))
     except ValueError:
         raise Problem("the form names what is not there") from None
@@ -192,21 +194,21 @@ def _read(ask: Ask, form: Form) -> Document:
     )
 
 
-def _schema(form: Form, windows: str) -> Literal[1, 2]:
+def _schema(form: PolicyFormData, windows: str) -> Literal[1, 2]:
     """What was written by an earlier schema stays of it as long as that can say it: a form that is
     sent as it was shown changes nothing."""
     is_earlier = form.own is not None and form.own.document.schema_version == 1
     return 1 if is_earlier and windows != "all" else 2
 
 
-def _within(ask: Ask, field: str, least: int, most: int) -> int:
+def _within(ask: Request, field: str, least: int, most: int) -> int:
     value = whole(field, first(ask, _FIELDS[field][0]))
     if not least <= value <= most:
         raise Refused("invalid", field, f"must be {least}–{most}")
     return value
 
 
-def _shown(form: Form) -> dict[str, str]:
+def _shown(form: PolicyFormData) -> dict[str, str]:
     shown = form.own or form.inherited
     typed = _USUAL_TYPED if shown is None else _typed(shown.document)
     return {**typed, "revision": form.revision}
@@ -218,18 +220,18 @@ def _typed(document: Document) -> dict[str, str]:
         "percent": str(document.budget_consumed_percent),
         "lag": str(document.max_seal_lag_seconds),
         "unknown": document.unknown_behavior.value,
-        **{clause.value: document.clauses[clause].value for clause in Clause},
+        **{clause.value: document.clauses[clause].value for clause in GateClause},
     }
 
 
-def _fault(refused: Refused) -> Fault:
+def _fault(refused: Refused) -> FieldFault:
     if not refused.field:
         raise refused
     field, label = _FIELDS.get(refused.field, (refused.field, refused.field))
-    return Fault(field, f"{label}: {refused.message}.")
+    return FieldFault(field, f"{label}: {refused.message}.")
 
 
-async def _form(ask: Ask) -> Form:
+async def _form(ask: Request) -> PolicyFormData:
     async with ask.context.pool.transaction("console_gate_policy_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         org, project = org_of(ask), project_of(ask)
@@ -239,10 +241,10 @@ async def _form(ask: Ask) -> Form:
         inherited = None
         if service is not None and own is None:
             inherited = await select_governing(tx, org, project, service.id)
-    return Form(frame, service, own, inherited)
+    return PolicyFormData(frame, service, own, inherited)
 
 
-async def _service(ask: Ask, tx: Tx) -> ServiceRow | None:
+async def _service(ask: Request, tx: Tx) -> ServiceRow | None:
     if "serviceID" not in ask.ids:
         return None
     row = await select_service(tx, ask.ids["serviceID"])
@@ -252,13 +254,13 @@ async def _service(ask: Ask, tx: Tx) -> ServiceRow | None:
 
 
 def _page(
-    form: Form,
+    form: PolicyFormData,
     typed: Mapping[str, str],
     *,
-    fault: Fault = NONE,
-    tried: Drawn | None = None,
+    fault: FieldFault = NONE,
+    tried: ReplayPlot | None = None,
     is_overtaken: bool = False,
-) -> Reply:
+) -> Response:
     of = form.service.name if form.service else f"project {form.frame.place.project}"
     return page(
         "gate/console/policy_form.html",
@@ -269,9 +271,9 @@ def _page(
         of=of,
         service=form.service,
         own=form.own,
-        inherits=form.inherited is not None and form.inherited.source is Source.PROJECT,
+        inherits=form.inherited is not None and form.inherited.source is PolicySource.PROJECT,
         clauses=[(clause.value, words, clause) for clause, words in CLAUSE_WORDS.items()],
-        assignments=[one.value for one in Assignment],
+        assignments=[one.value for one in GateClauseAssignment],
         windows=[*LABELS.items()],
         behaviors=[one.value for one in UnknownBehavior],
         lag_least=SEAL_LAG_LEAST_SECONDS,
@@ -287,8 +289,12 @@ _OF_SERVICE: Final = ("/services/{serviceID}/gate/policy", ("service", "serviceI
 _OF_PROJECT: Final = ("/projects/{projectID}/gate/policy", ("project", "projectID"))
 
 ROUTES: Final = (
-    form_route("GET", *_OF_SERVICE, show, "The form of a service's gate policy."),
-    form_route("POST", *_OF_SERVICE, send, "Tries, saves or deletes a service's gate policy."),
-    form_route("GET", *_OF_PROJECT, show, "The form of the project's gate policy."),
-    form_route("POST", *_OF_PROJECT, send, "Saves or deletes the project's gate policy."),
+    form_route("GET", *_OF_SERVICE, render_policy_form, "The form of a service's gate policy."),
+    form_route(
+        "POST", *_OF_SERVICE, submit_policy_form, "Tries, saves or deletes a service's gate policy."
+    ),
+    form_route("GET", *_OF_PROJECT, render_policy_form, "The form of the project's gate policy."),
+    form_route(
+        "POST", *_OF_PROJECT, submit_policy_form, "Saves or deletes the project's gate policy."
+    ),
 )

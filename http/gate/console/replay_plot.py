@@ -7,15 +7,15 @@ from typing import Final
 from markupsafe import Markup
 
 from ....storage.core.instant import DAY, Instant
-from ....storage.core.time_span import Span
-from ....storage.gate.rules.gate import State
-from ....storage.gate.rules.gate_replay import Said
-from ...ui.data_table import Table, exact
+from ....storage.core.time_span import TimeSpan
+from ....storage.gate.rules.gate import GateState
+from ....storage.gate.rules.gate_replay import ReplayedSpan
+from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import NOTHING, count, day, duration
 from ...ui.gate_marks import MARKS, STATE_WORDS
 from ...ui.plots.latency import Tick
-from ...ui.plots.replay_lanes import Bar, Made, replay
-from ..routes.policy_replay import Judged, Replayed
+from ...ui.plots.replay_lanes import ReplayBar, ReplayedMark, replay
+from ..routes.policy_replay import ReplayedOutcome, ReplayResult
 from .gate_text import short
 
 TABLE_MOST: Final = 100
@@ -33,15 +33,15 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ReplayPlot:
     plot: Markup
     totals: Sequence[Total]
-    table: Table
+    table: MaintenanceTable
     from_: str
     to: str
 
 
-def drawn(found: Replayed, *, has_draft: bool) -> Drawn:
+def drawn(found: ReplayResult, *, has_draft: bool) -> ReplayPlot:
     within = found.within
     lanes = [("In force", _bars(found.in_force, within))]
     if has_draft:
@@ -51,7 +51,7 @@ def drawn(found: Replayed, *, has_draft: bool) -> Drawn:
     said = "What the policies in force said"
     said += ", and what the draft would have said" if has_draft else ""
     shown = found.draft if has_draft else found.in_force
-    return Drawn(
+    return ReplayPlot(
         replay(lanes, made, _ticks(within), f"{said}, {_days(within)}"),
         _totals(found, has_draft=has_draft),
         _table(shown),
@@ -60,13 +60,13 @@ def drawn(found: Replayed, *, has_draft: bool) -> Drawn:
     )
 
 
-def _days(within: Span) -> str:
+def _days(within: TimeSpan) -> str:
     return f"from {exact(within.from_)} to {exact(within.until)} UTC"
 
 
-def _bars(said: Sequence[Said], within: Span) -> list[Bar]:
+def _bars(said: Sequence[ReplayedSpan], within: TimeSpan) -> list[ReplayBar]:
     return [
-        Bar(
+        ReplayBar(
             _share(each.span.from_, within),
             _share(each.span.until, within),
             each.state.value,
@@ -76,25 +76,25 @@ def _bars(said: Sequence[Said], within: Span) -> list[Bar]:
     ]
 
 
-def _told(said: Said) -> str:
+def _told(said: ReplayedSpan) -> str:
     why = ", ".join(short(code) for code in said.reasons)
     return f"{STATE_WORDS[said.state]} from {exact(said.span.from_)}{f': {why}' if why else ''}"
 
 
-def _made(judged: Judged, within: Span) -> Made:
+def _made(judged: ReplayedOutcome, within: TimeSpan) -> ReplayedMark:
     at = exact(judged.evaluated_at)
     differs = judged.state is not judged.draft_state
     words = STATE_WORDS[judged.state]
     if differs:
         words = f"{words}, the draft says {STATE_WORDS[judged.draft_state]}"
-    return Made(_share(judged.evaluated_at, within), differs, f"{at}: {words}")
+    return ReplayedMark(_share(judged.evaluated_at, within), differs, f"{at}: {words}")
 
 
-def _share(at: Instant, within: Span) -> float:
+def _share(at: Instant, within: TimeSpan) -> float:
     return min(max((at - within.from_) / within.length_us, 0.0), 1.0)
 
 
-def _ticks(within: Span) -> list[Tick]:
+def _ticks(within: TimeSpan) -> list[Tick]:
     """Midnights in UTC, evenly apart."""
     every = max(within.length_us // DAY // (_TICKS - 1), 1) * DAY
     first = within.from_ + (-within.from_) % DAY
@@ -104,9 +104,9 @@ def _ticks(within: Span) -> list[Tick]:
     ]
 
 
-def _totals(found: Replayed, *, has_draft: bool) -> list[Total]:
+def _totals(found: ReplayResult, *, has_draft: bool) -> list[Total]:
     totals = []
-    for state in State:
+    for state in GateState:
         in_force, draft = _length(found.in_force, state), _length(found.draft, state)
         if not in_force and not draft:
             continue
@@ -129,11 +129,11 @@ def _or_none(us: int) -> str:
     return duration(us) if us else NOTHING
 
 
-def _length(said: Sequence[Said], state: State) -> int:
+def _length(said: Sequence[ReplayedSpan], state: GateState) -> int:
     return sum(each.span.length_us for each in said if each.state is state)
 
 
-def _changed(found: Replayed) -> str:
+def _changed(found: ReplayResult) -> str:
     """The most frequent change, in words."""
     pairs = [
         (each.state, each.draft_state)
@@ -146,7 +146,7 @@ def _changed(found: Replayed) -> str:
     return f"{pairs.count(pair)} {STATE_WORDS[pair[0]]} become {STATE_WORDS[pair[1]]}"
 
 
-def _table(said: Sequence[Said]) -> Table:
+def _table(said: Sequence[ReplayedSpan]) -> MaintenanceTable:
     rows = [
         [
             exact(each.span.from_),
@@ -157,4 +157,4 @@ def _table(said: Sequence[Said]) -> Table:
     ]
     heads = ["From, UTC", "Would have said", "Because"]
     further = max(len(rows) - TABLE_MOST, 0)
-    return Table("What the policy would have said", heads, rows[:TABLE_MOST], further)
+    return MaintenanceTable("What the policy would have said", heads, rows[:TABLE_MOST], further)

@@ -10,19 +10,19 @@ from typing import Final
 import msgspec
 import trio
 
-from ....storage.accounts.rules.access import Action, Grant, Need
+from ....storage.accounts.rules.access import Grant, Need, Permission
 from ....storage.core.refusal import Refused, Unavailable
 from ....storage.engine.pools import Conflicted, Isolation, Tx
 from ....storage.gate.queries.gate_policies import select_governing, select_policy
-from ....storage.gate.rows import PolicyRow
+from ....storage.gate.rows import GatePolicyRow
 from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
-from ....storage.gate.transactions.evaluate_gate import EVALUATE, Decided, evaluate_gate
+from ....storage.gate.transactions.evaluate_gate import EVALUATE, EvaluatedDecision, evaluate_gate
 from ...services.routes.service_json import service_named
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
-from ..schemas import GateAsked, GateDecision, GatePolicy, GatePolicyWrite
-from .gate_json import document_of, shape_of_decision, shape_of_policy
+from ..schemas import EmptyGateBody, GateDecision, GatePolicy, GatePolicyWrite
+from .gate_json import decision_json, document_of, policy_json
 
 log = logging.getLogger("leadline.gate")
 
@@ -36,7 +36,7 @@ class ExpectedQuery(msgspec.Struct, frozen=True):
     expected_revision: str | None = None
 
 
-async def evaluate(ask: Ask) -> GateDecision:
+async def evaluate(ask: Request) -> GateDecision:
     counts = ask.context.gate_counts
     began = trio.current_time()
     permit = ask.context.gate.permit(str(ask.who.uid), ask.context.clock())
@@ -57,11 +57,11 @@ async def evaluate(ask: Ask) -> GateDecision:
     row = decided.row
     seconds = trio.current_time() - began
     counts.decided(row.state, row.action, row.unoverridden_action, seconds)
-    return shape_of_decision(row, decided.evidence)
+    return decision_json(row, decided.evidence)
 
 
-async def _decide(ask: Ask) -> Decided:
-    async def work(tx: Tx) -> Decided:
+async def _decide(ask: Request) -> EvaluatedDecision:
+    async def work(tx: Tx) -> EvaluatedDecision:
         return await evaluate_gate(tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"])
 
     with trio.move_on_after(EVALUATE_SECONDS):
@@ -85,36 +85,36 @@ def _later(code: str) -> Problem:
     return Problem(code, headers={"Retry-After": "1"})
 
 
-async def read_policy(ask: Ask) -> GatePolicy:
+async def read_policy(ask: Request) -> GatePolicy:
     """The service's own, or the project's that it inherits."""
     async with ask.context.pool.transaction("read_gate_policy", read_only=True) as tx:
         service = await service_named(ask, tx)
         return _policy(await select_governing(tx, service.org, service.project, service.id))
 
 
-async def read_project_policy(ask: Ask) -> GatePolicy:
+async def read_project_policy(ask: Request) -> GatePolicy:
     async with ask.context.pool.transaction("read_gate_policy", read_only=True) as tx:
         return _policy(await select_policy(tx, org_of(ask), project_of(ask), None))
 
 
-def _policy(row: PolicyRow | None) -> GatePolicy:
+def _policy(row: GatePolicyRow | None) -> GatePolicy:
     if row is None:
         raise Problem("not_configured")
-    return shape_of_policy(row)
+    return policy_json(row)
 
 
-async def write_policy(ask: Ask) -> GatePolicy:
+async def write_policy(ask: Request) -> GatePolicy:
     """Of the service where the path names one, else of the project."""
     body: GatePolicyWrite = ask.body
     document = document_of(body)
     project, service = ask.ids["projectID"], ask.ids.get("serviceID")
     async with ask.context.pool.transaction("put_gate_policy") as tx:
-        return shape_of_policy(
+        return policy_json(
             await put_policy(tx, ask.who, project, service, body.expected_revision, document)
         )
 
 
-async def remove_policy(ask: Ask) -> None:
+async def remove_policy(ask: Request) -> None:
     expected = _expected_revision(ask.query.expected_revision)
     project, service = ask.ids["projectID"], ask.ids.get("serviceID")
     async with ask.context.pool.transaction("delete_gate_policy") as tx:
@@ -130,8 +130,8 @@ def _expected_revision(text: str | None) -> int:
 
 
 # Whoever may ask the gate may read by what it answers.
-READ: Final = Action(Need.VIEWER, grant=Grant.GATE_EVALUATE)
-_EDIT: Final = Action(Need.EDITOR)
+READ: Final = Permission(Need.VIEWER, grant=Grant.GATE_EVALUATE)
+_EDIT: Final = Permission(Need.EDITOR)
 SERVICE: Final = ("service", "serviceID")
 PROJECT: Final = ("project", "projectID")
 OF_PROJECT: Final = "/api/v1/projects/{projectID}/gate"
@@ -146,7 +146,7 @@ ROUTES: Final = (
         handler=evaluate,
         summary="Ask whether to release now; the answer is kept with all that it was made from.",
         tag="gate",
-        body=GateAsked,
+        body=EmptyGateBody,
         body_optional=True,
         answer=GateDecision,
         also=(429, 503),

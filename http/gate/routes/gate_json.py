@@ -6,23 +6,23 @@ whenever it is read.
 
 from collections.abc import Sequence
 
-from ....storage.core.availability import OBJECTIVE_SCALE, Budget, percent
+from ....storage.core.availability import OBJECTIVE_SCALE, ErrorBudget, percent
 from ....storage.core.instant import SECOND, to_text
 from ....storage.core.sli import Split
-from ....storage.gate.rows import DecisionRow, OverrideRow, PolicyRow
-from ....storage.gate.rules.gate import Clause
+from ....storage.gate.rows import DecisionRow, GateOverrideRow, GatePolicyRow
+from ....storage.gate.rules.gate import GateClause
 from ....storage.gate.rules.gate_evidence import (
     Evidence,
-    Facts,
+    GateFacts,
     OverrideFacts,
-    ReasonSaid,
     RuleFacts,
     SignalFacts,
+    StoredReason,
     WindowFacts,
     is_fresh,
 )
 from ....storage.gate.rules.gate_freshness import fresh_until, looked_at
-from ....storage.gate.rules.gate_override import Status
+from ....storage.gate.rules.gate_override import OverrideStatus
 from ....storage.gate.rules.gate_policy import Document, WindowMode
 from ...wire.errors import Problem
 from ...wire.schema import given, instant_text, known
@@ -55,14 +55,14 @@ def document_of(body: GatePolicyWrite) -> Document:
         schema_version=body.schema_version,
         window_mode=WindowMode.ONE if mode is None else mode,
         window=given(body.window),
-        clauses={clause: getattr(clauses, clause.value) for clause in Clause},
+        clauses={clause: getattr(clauses, clause.value) for clause in GateClause},
         budget_consumed_percent=body.budget_consumed_percent,
         max_seal_lag_seconds=body.max_seal_lag_seconds,
         unknown_behavior=body.unknown_behavior,
     )
 
 
-def shape_of_policy(row: PolicyRow) -> GatePolicy:
+def policy_json(row: GatePolicyRow) -> GatePolicy:
     document = row.document
     return GatePolicy(
         schema_version=document.schema_version,
@@ -83,7 +83,7 @@ def shape_of_policy(row: PolicyRow) -> GatePolicy:
     )
 
 
-def shape_of_override(row: OverrideRow) -> GateOverride:
+def override_json(row: GateOverrideRow) -> GateOverride:
     return GateOverride(
         id=row.uid,
         reason=row.reason,
@@ -94,7 +94,7 @@ def shape_of_override(row: OverrideRow) -> GateOverride:
     )
 
 
-def shape_of_record(row: OverrideRow, status: Status) -> GateOverrideRecord:
+def record_json(row: GateOverrideRow, status: OverrideStatus) -> GateOverrideRecord:
     return GateOverrideRecord(
         id=row.uid,
         reason=row.reason,
@@ -113,7 +113,7 @@ def shape_of_record(row: OverrideRow, status: Status) -> GateOverrideRecord:
     )
 
 
-def shape_of_summary(row: DecisionRow) -> GateDecisionSummary:
+def summary_json(row: DecisionRow) -> GateDecisionSummary:
     return GateDecisionSummary(
         schema_version=row.schema_version,
         decision_id=row.uid,
@@ -129,7 +129,7 @@ def shape_of_summary(row: DecisionRow) -> GateDecisionSummary:
     )
 
 
-def shape_of_decision(row: DecisionRow, evidence: Evidence) -> GateDecision:
+def decision_json(row: DecisionRow, evidence: Evidence) -> GateDecision:
     facts, governing = evidence.facts, evidence.policy
     document = None if governing is None else governing.document
     one = _the_one_window(document, facts)
@@ -171,14 +171,14 @@ def shape_of_decision(row: DecisionRow, evidence: Evidence) -> GateDecision:
     )
 
 
-def _the_one_window(document: Document | None, facts: Facts) -> WindowFacts | None:
+def _the_one_window(document: Document | None, facts: GateFacts) -> WindowFacts | None:
     """That of a policy which looks at one, where it has an objective."""
     if document is None or document.window_mode is not WindowMode.ONE:
         return None
     return next(iter(looked_at(document, facts)), None)
 
 
-def _reasons(reasons: Sequence[ReasonSaid]) -> list[GateReason]:
+def _reasons(reasons: Sequence[StoredReason]) -> list[GateReason]:
     return [
         GateReason(
             code=reason.code,
@@ -202,14 +202,14 @@ def _override(override: OverrideFacts | None) -> GateOverrideApplied | None:
     )
 
 
-def _fact_revisions(facts: Facts) -> GateFactRevisions:
+def _fact_revisions(facts: GateFacts) -> GateFactRevisions:
     of = facts.fact_revisions
     return GateFactRevisions(
         count=of.count, first_id=of.first_id, last_id=of.last_id, digest=of.digest
     )
 
 
-def _governing(facts: Facts) -> GateGoverningRevision | None:
+def _governing(facts: GateFacts) -> GateGoverningRevision | None:
     of = facts.governing
     return None if of is None else GateGoverningRevision(id=of.uid, revision=of.revision)
 
@@ -218,7 +218,7 @@ def _signal(signal: SignalFacts) -> GateCoverageSignal:
     return GateCoverageSignal(armed=signal.armed, reason=known(signal.reason))
 
 
-def _lease(rule: RuleFacts, facts: Facts) -> GateBurnLease:
+def _lease(rule: RuleFacts, facts: GateFacts) -> GateBurnLease:
     looked = rule.evaluated_at is not None
     return GateBurnLease(
         rule_key=rule.key,
@@ -231,7 +231,7 @@ def _lease(rule: RuleFacts, facts: Facts) -> GateBurnLease:
     )
 
 
-def _window(window: WindowFacts, facts: Facts) -> GateWindowEvidence:
+def _window(window: WindowFacts, facts: GateFacts) -> GateWindowEvidence:
     split = Split(window.good_us, window.bad_us, window.unknown_us, window.excluded_us)
     # Where there is no sum there is no figure of it either.
     availability = split.availability() if window.withheld is None else None
@@ -247,7 +247,7 @@ def _window(window: WindowFacts, facts: Facts) -> GateWindowEvidence:
         unknown_seconds=split.unknown_us / SECOND,
         excluded_seconds=split.excluded_us / SECOND,
         availability=known(None if availability is None else percent(availability)),
-        burned_percent=known(budget.burned_percent if isinstance(budget, Budget) else None),
-        withheld=known(None if isinstance(budget, Budget) else budget),
+        burned_percent=known(budget.burned_percent if isinstance(budget, ErrorBudget) else None),
+        withheld=known(None if isinstance(budget, ErrorBudget) else budget),
         rules=[_lease(rule, facts) for rule in window.rules],
     )

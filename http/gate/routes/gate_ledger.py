@@ -8,16 +8,16 @@ import msgspec
 from ....storage.core.instant import DAY, Instant, from_text
 from ....storage.engine.pools import Tx
 from ....storage.gate.queries.gate_decisions import instant_of, select_decision, select_decisions
-from ....storage.gate.rows import Before
-from ....storage.gate.rules.gate import State
+from ....storage.gate.rows import DecisionCursor
+from ....storage.gate.rules.gate import GateState
 from ....storage.services.queries.services import select_service
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import GateDecision, GateDecisionList
 from .gate import OF_PROJECT, PROJECT, READ
-from .gate_json import shape_of_decision, shape_of_summary
+from .gate_json import decision_json, summary_json
 
 RANGE_MOST_US: Final = 31 * DAY
 _HALF_BYTES: Final = 8
@@ -34,7 +34,7 @@ class DecisionsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     limit: str = "50"
 
 
-async def list_decisions(ask: Ask) -> GateDecisionList:
+async def list_decisions(ask: Request) -> GateDecisionList:
     query: DecisionsQuery = ask.query
     from_at, to_at = _range(query.from_, query.to)
     limit = page_limit(query.limit)
@@ -62,27 +62,27 @@ async def list_decisions(ask: Ask) -> GateDecisionList:
     page = found[:limit]
     more = len(found) > limit
     return GateDecisionList(
-        items=[shape_of_summary(row) for row in page],
+        items=[summary_json(row) for row in page],
         next_cursor=write_cursor(_key(page[-1].uid), bound) if more else None,
     )
 
 
-async def read_decision(ask: Ask) -> GateDecision:
+async def read_decision(ask: Request) -> GateDecision:
     with ask.context.gate.permit(str(ask.who.uid), ask.context.clock(), takes_token=False):
         async with ask.context.pool.transaction("read_gate_decision", read_only=True) as tx:
             found = await select_decision(tx, org_of(ask), project_of(ask), ask.ids["decisionID"])
     if found is None:
         raise Problem("not_found")
-    return shape_of_decision(*found)
+    return decision_json(*found)
 
 
-async def _service(ask: Ask, tx: Tx, uid: UUID) -> int | None:
+async def _service(ask: Request, tx: Tx, uid: UUID) -> int | None:
     """Its key; one of another project is as good as none."""
     row = await select_service(tx, uid)
     return row.id if row is not None and (row.org, row.project) == _home(ask) else None
 
 
-def _home(ask: Ask) -> tuple[int, int]:
+def _home(ask: Request) -> tuple[int, int]:
     return org_of(ask), project_of(ask)
 
 
@@ -101,13 +101,13 @@ def _range(from_: str | None, to: str | None) -> tuple[Instant, Instant]:
     return from_at, to_at
 
 
-def _states(given: list[str]) -> list[State]:
+def _states(given: list[str]) -> list[GateState]:
     """Those that are asked for, in one order however they were given; all where none is."""
-    known = {state.value for state in State}
+    known = {state.value for state in GateState}
     for text in given:
         if text not in known:
             raise Problem(f"state_invalid: {text[:_SAID_MOST]}")
-    return [state for state in State if not given or state.value in given]
+    return [state for state in GateState if not given or state.value in given]
 
 
 def _key(uid: UUID) -> tuple[int, int]:
@@ -116,11 +116,11 @@ def _key(uid: UUID) -> tuple[int, int]:
     return int.from_bytes(first, signed=True), int.from_bytes(second, signed=True)
 
 
-def _before(key: tuple[int, ...] | None) -> Before | None:
+def _before(key: tuple[int, ...] | None) -> DecisionCursor | None:
     if key is None:
         return None
     uid = UUID(bytes=b"".join(half.to_bytes(_HALF_BYTES, signed=True) for half in key))
-    return Before(instant_of(uid), uid)
+    return DecisionCursor(instant_of(uid), uid)
 
 
 ROUTES: Final = (

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.gate.queries.gate_overrides import (
     select_override,
     select_overrides,
@@ -16,14 +16,14 @@ from ....storage.gate.transactions.edit_gate_overrides import (
 )
 from ...services.routes.service_json import service_named
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.time_params import instant_given
 from ..schemas import GateOverride, GateOverrideCreate, GateOverrideRecord, GateOverrides
 from .gate import OF_SERVICE, READ, SERVICE
-from .gate_json import shape_of_override, shape_of_record
+from .gate_json import override_json, record_json
 
 
-async def read_active(ask: Ask) -> GateOverride:
+async def read_active(ask: Request) -> GateOverride:
     async with ask.context.pool.transaction("read_gate_override", read_only=True) as tx:
         service = await service_named(ask, tx)
         policy = await select_governing(tx, service.org, service.project, service.id)
@@ -32,14 +32,14 @@ async def read_active(ask: Ask) -> GateOverride:
             found = await select_standing(tx, service.key, policy.source, policy.revision)
     if found is None:
         raise Problem("none_active")
-    return shape_of_override(found)
+    return override_json(found)
 
 
-async def create(ask: Ask) -> GateOverride:
+async def create(ask: Request) -> GateOverride:
     body: GateOverrideCreate = ask.body
     expires_at = instant_given("expires_at", body.expires_at)
     async with ask.context.pool.transaction("create_gate_override") as tx:
-        return shape_of_override(
+        return override_json(
             await create_override(
                 tx,
                 ask.who,
@@ -52,33 +52,33 @@ async def create(ask: Ask) -> GateOverride:
         )
 
 
-async def list_all(ask: Ask) -> GateOverrides:
+async def list_all(ask: Request) -> GateOverrides:
     async with ask.context.pool.transaction("list_gate_overrides", read_only=True) as tx:
         service = await service_named(ask, tx)
         policy = await select_governing(tx, service.org, service.project, service.id)
         rows = await select_overrides(tx, service.key)
         now = tx.now
-    return GateOverrides(items=[shape_of_record(row, status_of(row, policy, now)) for row in rows])
+    return GateOverrides(items=[record_json(row, status_of(row, policy, now)) for row in rows])
 
 
-async def read(ask: Ask) -> GateOverrideRecord:
+async def read(ask: Request) -> GateOverrideRecord:
     async with ask.context.pool.transaction("read_gate_override", read_only=True) as tx:
         service = await service_named(ask, tx)
         policy = await select_governing(tx, service.org, service.project, service.id)
         row = await select_override(tx, service.key, ask.ids["overrideID"])
         if row is None:
             raise Problem("not_found")
-        return shape_of_record(row, status_of(row, policy, tx.now))
+        return record_json(row, status_of(row, policy, tx.now))
 
 
-async def revoke(ask: Ask) -> None:
+async def revoke(ask: Request) -> None:
     async with ask.context.pool.transaction("revoke_gate_override") as tx:
         await revoke_override(
             tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"], ask.ids["overrideID"]
         )
 
 
-_ADMIN: Final = Action(Need.PROJECT_ADMIN)
+_ADMIN: Final = Permission(Need.PROJECT_ADMIN)
 
 ROUTES: Final = (
     Route(

@@ -9,21 +9,21 @@ from msgspec import Meta
 
 from ....storage.core.instant import to_text
 from ....storage.gate.rules.gate_policy import fault
-from ....storage.gate.rules.gate_replay import Said
+from ....storage.gate.rules.gate_replay import ReplayedSpan
 from ...services.routes.service_json import service_named
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ..schemas import GatePolicyWrite, PolicyReplay, ReplayedDecision, ReplaySpan
 from .gate import OF_SERVICE, READ, SERVICE
 from .gate_json import document_of
-from .policy_replay import DAYS_MOST, Replayed, replay_draft
+from .policy_replay import DAYS_MOST, ReplayResult, replay_draft
 
 
 class ReplayQuery(msgspec.Struct, frozen=True):
     days: Annotated[int, Meta(ge=1, le=DAYS_MOST)] = 30
 
 
-async def replay(ask: Ask) -> PolicyReplay:
+async def replay(ask: Request) -> PolicyReplay:
     document = document_of(ask.body)
     wrong = fault(document)
     if wrong is not None:
@@ -34,7 +34,7 @@ async def replay(ask: Ask) -> PolicyReplay:
         return _shape(await replay_draft(ask.context.pool, row, document, ask.query.days))
 
 
-def _shape(found: Replayed) -> PolicyReplay:
+def _shape(found: ReplayResult) -> PolicyReplay:
     return PolicyReplay(
         from_=to_text(found.within.from_),
         to=to_text(found.within.until),
@@ -52,7 +52,7 @@ def _shape(found: Replayed) -> PolicyReplay:
     )
 
 
-def _span(said: Said) -> ReplaySpan:
+def _span(said: ReplayedSpan) -> ReplaySpan:
     return ReplaySpan(
         from_=to_text(said.span.from_),
         to=to_text(said.span.until),

@@ -11,15 +11,15 @@ from uuid import UUID
 import trio
 
 from ....storage.core.instant import DAY, MINUTE, Instant
-from ....storage.core.time_span import Span
+from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Isolation, Pool, Tx
 from ....storage.gate.queries.gate_decisions import select_evidence
 from ....storage.gate.queries.gate_replay import select_past, select_policies_in_force
 from ....storage.gate.rows import DecisionSeen
-from ....storage.gate.rules.gate import State
+from ....storage.gate.rules.gate import GateState
 from ....storage.gate.rules.gate_evidence import judge
 from ....storage.gate.rules.gate_policy import Document
-from ....storage.gate.rules.gate_replay import Past, Said, replay
+from ....storage.gate.rules.gate_replay import ReplayedSpan, ServicePast, replay
 from ....storage.services.rows import ServiceRow
 
 DAYS_MOST: Final = 31
@@ -28,42 +28,42 @@ DECISIONS_MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReplayedOutcome:
     """A decision of the ledger, and what the draft says of the very facts it was made from."""
 
     uid: UUID
     evaluated_at: Instant
-    state: State
-    draft_state: State
+    state: GateState
+    draft_state: GateState
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """Without a draft `draft` is empty, and decisions are said as they were."""
 
-    within: Span
-    in_force: Sequence[Said]
-    draft: Sequence[Said]
-    decisions: Sequence[Judged]
+    within: TimeSpan
+    in_force: Sequence[ReplayedSpan]
+    draft: Sequence[ReplayedSpan]
+    decisions: Sequence[ReplayedOutcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReplayInputs:
     """What was read of it."""
 
-    within: Span
-    past: Past
-    in_force: Sequence[tuple[Span, Document]]
+    within: TimeSpan
+    past: ServicePast
+    in_force: Sequence[tuple[TimeSpan, Document]]
     decisions: Sequence[DecisionSeen]
 
 
-async def select_kept(tx: Tx, service: ServiceRow, days: int) -> Kept:
+async def select_kept(tx: Tx, service: ServiceRow, days: int) -> ReplayInputs:
     """Of so many days before what is sealed, in whole minutes."""
     start, sealed = service.materialization_start, service.sealed_through
     has_facts = start is not None and sealed is not None and sealed > start
     until = sealed if has_facts and sealed is not None else Instant(tx.now - tx.now % MINUTE)
-    within = Span(Instant(until - days * DAY), until)
-    return Kept(
+    within = TimeSpan(Instant(until - days * DAY), until)
+    return ReplayInputs(
         within,
         await select_past(tx, service, within),
         await select_policies_in_force(tx, service, within.from_),
@@ -71,11 +71,11 @@ async def select_kept(tx: Tx, service: ServiceRow, days: int) -> Kept:
     )
 
 
-async def replayed(kept: Kept, draft: Document | None) -> Replayed:
-    said_by_draft: list[Said] = []
+async def replayed(kept: ReplayInputs, draft: Document | None) -> ReplayResult:
+    said_by_draft: list[ReplayedSpan] = []
     if draft is not None:
         said_by_draft = await _said(kept.past, [(kept.within, draft)], kept.within)
-    return Replayed(
+    return ReplayResult(
         within=kept.within,
         in_force=await _said(kept.past, kept.in_force, kept.within),
         draft=said_by_draft,
@@ -83,7 +83,7 @@ async def replayed(kept: Kept, draft: Document | None) -> Replayed:
     )
 
 
-async def replay_draft(pool: Pool, service: ServiceRow, draft: Document, days: int) -> Replayed:
+async def replay_draft(pool: Pool, service: ServiceRow, draft: Document, days: int) -> ReplayResult:
     async with pool.transaction(
         "gate_replay", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
@@ -91,7 +91,9 @@ async def replay_draft(pool: Pool, service: ServiceRow, draft: Document, days: i
     return await replayed(kept, draft)
 
 
-async def _said(past: Past, policies: Sequence[tuple[Span, Document]], within: Span) -> list[Said]:
+async def _said(
+    past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
+) -> list[ReplayedSpan]:
     found = []
     for each in replay(past, policies, within):
         if each is None:
@@ -101,6 +103,6 @@ async def _said(past: Past, policies: Sequence[tuple[Span, Document]], within: S
     return found
 
 
-def _judged(seen: DecisionSeen, draft: Document | None) -> Judged:
+def _judged(seen: DecisionSeen, draft: Document | None) -> ReplayedOutcome:
     state = seen.state if draft is None else judge(draft, seen.evidence.facts).state
-    return Judged(seen.uid, seen.evaluated_at, seen.state, state)
+    return ReplayedOutcome(seen.uid, seen.evaluated_at, seen.state, state)

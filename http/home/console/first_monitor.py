@@ -11,10 +11,10 @@ from ....storage.core.refusal import Refused
 from ....storage.monitors.rules.monitor import MonitorType
 from ...monitors.routes import monitors as api
 from ...monitors.schemas.monitors import CreateMonitor
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -23,13 +23,15 @@ class Address(msgspec.Struct, frozen=True):
     host: str
 
 
-def first_page(frame: Frame, *, typed: str = "", error: str = "", status: int = 200) -> Reply:
+def first_page(
+    frame: PageLayout, *, typed: str = "", error: str = "", status: int = 200
+) -> Response:
     return page(
         "home/console/first_monitor.html", status=status, frame=frame, typed=typed, error=error
     )
 
 
-async def create_first(ask: Ask) -> Reply:
+async def create_first(ask: Request) -> Response:
     typed = ask.form.get("target", [""])[0].strip()
     try:
         address = read_address(typed)
@@ -48,7 +50,7 @@ async def create_first(ask: Ask) -> Reply:
     return redirect(f"/monitors/{made.body.id}")
 
 
-async def _again(ask: Ask, typed: str, error: str) -> Reply:
+async def _again(ask: Request, typed: str, error: str) -> Response:
     async with ask.context.pool.transaction("console_first", read_only=True) as tx:
         frame = await frame_of(ask, tx)
     return first_page(frame, typed=typed, error=error, status=400)

@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from ....storage.core.instant import HOUR, MINUTE, Instant
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import NOTHING, Days, add, select_days
-from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.queries.monitors import (
-    Standing,
+    MonitorStatusRow,
     select_monitors_of_project,
     select_standings,
 )
 from ....storage.monitors.rows import MonitorRow
-from ....storage.results.queries.console_results import Course, select_courses, select_maintenance
+from ....storage.results.queries.console_results import (
+    ResultTimeline,
+    select_courses,
+    select_maintenance,
+)
 from ....storage.scheduling.queries.region_list import select_regions
-from ...ui.monitor_status import Shown, shown
+from ...ui.monitor_status import MonitorStatusText, shown
 from ...ui.time_slots import Axis
-from ...wire.route import Ask
+from ...wire.route import Request
 
 SLOTS = 30
 SLOT_US = 2 * MINUTE
@@ -26,12 +30,12 @@ Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MonitorData:
     """A monitor, how it stands, and as what it is shown."""
 
     row: MonitorRow
-    standing: Standing | None
-    state: Shown
+    standing: MonitorStatusRow | None
+    state: MonitorStatusText
 
     @property
     def key(self) -> Key:
@@ -43,16 +47,16 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Course30:
+class ThirtyDays:
     """What a row of the page shows beside its name."""
 
-    course: Course
-    measured: Measured
+    course: ResultTimeline
+    measured: MonitorTime
     begun: Instant | None
     sealed: bool
 
 
-async def select_watched(ask: Ask, tx: Tx) -> list[Watched]:
+async def select_watched(ask: Request, tx: Tx) -> list[MonitorData]:
     """All of the project, by group and name; those without a tag come last."""
     assert ask.scope is not None
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
@@ -61,7 +65,7 @@ async def select_watched(ask: Ask, tx: Tx) -> list[Watched]:
     standings = await select_standings(tx, keys)
     maintenance = await select_maintenance(tx, keys, tx.now)
     found = [
-        Watched(
+        MonitorData(
             row,
             standings.get(key),
             shown(row, standings.get(key), maintenance.get(key, ()), tx.now),
@@ -78,8 +82,8 @@ def hour_axis(now: Instant) -> Axis:
 
 
 async def select_courses_of(
-    tx: Tx, watched: Sequence[Watched], axis: Axis
-) -> Mapping[Key, Course30]:
+    tx: Tx, watched: Sequence[MonitorData], axis: Axis
+) -> Mapping[Key, ThirtyDays]:
     if not watched:
         return {}
     keys = [w.key for w in watched]
@@ -88,15 +92,15 @@ async def select_courses_of(
     return {key: _course(courses[key], days[key]) for key in keys}
 
 
-def _course(course: Course, days: Days) -> Course30:
+def _course(course: ResultTimeline, days: Days) -> ThirtyDays:
     total = NOTHING
     for _, measured in days.days:
         total = add(total, measured)
     sealed = days.watermark is not None and days.begun is not None and days.watermark > days.begun
-    return Course30(course, total, days.begun, sealed)
+    return ThirtyDays(course, total, days.begun, sealed)
 
 
-async def select_silent_regions(ask: Ask, tx: Tx) -> list[str]:
+async def select_silent_regions(ask: Request, tx: Tx) -> list[str]:
     """Regions in which nothing probes just now."""
     return [
         name for name, live in await select_regions(tx, ask.context.options.regions) if not live

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ....storage.core.instant import Instant
-from ....storage.monitors.rules.monitor_state import Status
+from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ...monitors.console.monitor_data import held_us
 from ...ui.formatting import NOTHING, Moment, ago, count, coverage, milliseconds, percent
-from ...ui.monitor_status import WORDS, Shown
+from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.plots.heartbeat_strip import strip
 from ...ui.time_slots import Axis, beats
-from .overview_data import Course30, Key, Watched
+from .overview_data import Key, MonitorData, ThirtyDays
 
 ATTENTION_MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MonitorItem:
     uid: str
     name: str
-    state: Shown
+    state: MonitorStatusText
     word: str
     # Changes exactly when something happened that is worth a tint.
     stamp: str
@@ -33,58 +33,62 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MonitorGroup:
     name: str
     note: str
-    rows: list[Row]
+    rows: list[MonitorItem]
 
 
 @dataclass(frozen=True, slots=True)
-class Concern:
+class AttentionItem:
     """What needs attention, and why."""
 
     uid: str
     name: str
-    state: Shown
+    state: MonitorStatusText
     word: str
     since: Moment | None
     why: str
 
 
 def groups(
-    watched: Sequence[Watched], page: Sequence[Watched], drawn: Mapping[str, Row]
-) -> list[Group]:
+    watched: Sequence[MonitorData], page: Sequence[MonitorData], drawn: Mapping[str, MonitorItem]
+) -> list[MonitorGroup]:
     """The page's rows by first tag; a group's note counts all of it, on whatever page."""
-    tallies: dict[str, Counter[Shown]] = {}
+    tallies: dict[str, Counter[MonitorStatusText]] = {}
     for item in watched:
         tallies.setdefault(item.group, Counter())[item.state] += 1
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[MonitorItem]] = {}
     for item in page:
         found.setdefault(item.group, []).append(drawn[str(item.row.uid)])
     other = "Other" if len(tallies) > 1 else ""
-    return [Group(name or other, _note(tallies[name]), rows) for name, rows in found.items()]
+    return [MonitorGroup(name or other, _note(tallies[name]), rows) for name, rows in found.items()]
 
 
-def _note(tally: Counter[Shown]) -> str:
+def _note(tally: Counter[MonitorStatusText]) -> str:
     many = count(tally.total(), "monitor")
-    if tally[Shown.UP] == tally.total():
+    if tally[MonitorStatusText.UP] == tally.total():
         return f"{many}, {'all ' if tally.total() > 1 else ''}up"
-    parts = [f"{tally[s]} {WORDS[s]}" for s in Shown if tally[s] and s is not Shown.UP]
+    parts = [
+        f"{tally[s]} {WORDS[s]}"
+        for s in MonitorStatusText
+        if tally[s] and s is not MonitorStatusText.UP
+    ]
     return ", ".join([many, *parts])
 
 
 def rows(
-    page: Iterable[Watched], courses: Mapping[Key, Course30], axis: Axis, now: Instant
-) -> dict[str, Row]:
+    page: Iterable[MonitorData], courses: Mapping[Key, ThirtyDays], axis: Axis, now: Instant
+) -> dict[str, MonitorItem]:
     return {str(item.row.uid): _row(item, courses[item.key], axis, now) for item in page}
 
 
-def _row(item: Watched, course: Course30, axis: Axis, now: Instant) -> Row:
+def _row(item: MonitorData, course: ThirtyDays, axis: Axis, now: Instant) -> MonitorItem:
     row, standing, state = item.row, item.standing, item.state
     shown_beats = beats(course.course, axis, now, held_us=held_us(row))
     last_up = standing.last_up if standing else None
     availability = course.measured.split.availability() if course.sealed else None
-    return Row(
+    return MonitorItem(
         str(row.uid),
         row.name,
         state,
@@ -99,42 +103,45 @@ def _row(item: Watched, course: Course30, axis: Axis, now: Instant) -> Row:
     )
 
 
-def _latency(item: Watched) -> str:
+def _latency(item: MonitorData) -> str:
     standing = item.standing
-    if item.row.type == "push" or standing is None or item.state is Shown.PENDING:
+    if item.row.type == "push" or standing is None or item.state is MonitorStatusText.PENDING:
         return ""
-    if item.state not in (Shown.UP, Shown.DOWN) or standing.latency_ms is None:
+    if (
+        item.state not in (MonitorStatusText.UP, MonitorStatusText.DOWN)
+        or standing.latency_ms is None
+    ):
         return NOTHING
     if not standing.last_up:
         return (standing.msg or "failed").partition(" ")[0].replace("_", " ")
     return milliseconds(standing.latency_ms)
 
 
-def _coverage(state: Shown, course: Course30) -> str:
-    if state is Shown.PAUSED:
+def _coverage(state: MonitorStatusText, course: ThirtyDays) -> str:
+    if state is MonitorStatusText.PAUSED:
         return "paused"
     if not course.sealed:
         return "nothing sealed yet"
     return coverage(course.measured.split.coverage())
 
 
-def concerns(watched: Iterable[Watched], now: Instant) -> list[Concern]:
+def concerns(watched: Iterable[MonitorData], now: Instant) -> list[AttentionItem]:
     """What is down, then what is not known; the newest first."""
-    found = [w for w in watched if w.state in (Shown.DOWN, Shown.UNKNOWN)]
-    found.sort(key=lambda w: (w.state is not Shown.DOWN, -_since(w)))
+    found = [w for w in watched if w.state in (MonitorStatusText.DOWN, MonitorStatusText.UNKNOWN)]
+    found.sort(key=lambda w: (w.state is not MonitorStatusText.DOWN, -_since(w)))
     return [_concern(item, now) for item in found]
 
 
-def _since(item: Watched) -> int:
+def _since(item: MonitorData) -> int:
     standing = item.standing
     if standing is None:
         return 0
-    return standing.since if item.state is Shown.DOWN else standing.last_at or 0
+    return standing.since if item.state is MonitorStatusText.DOWN else standing.last_at or 0
 
 
-def _concern(item: Watched, now: Instant) -> Concern:
+def _concern(item: MonitorData, now: Instant) -> AttentionItem:
     since = _since(item)
-    return Concern(
+    return AttentionItem(
         str(item.row.uid),
         item.row.name,
         item.state,
@@ -144,15 +151,15 @@ def _concern(item: Watched, now: Instant) -> Concern:
     )
 
 
-def why(item: Watched, now: Instant) -> str:
+def why(item: MonitorData, now: Instant) -> str:
     """Why it is down or unknown, in a line."""
     standing = item.standing
     if standing is None or standing.last_at is None:
         return ""
-    if item.state is Shown.DOWN:
+    if item.state is MonitorStatusText.DOWN:
         many = standing.failures_in_row
         return f"{standing.msg or 'failed'}, {count(many, 'failure')} in a row."
-    if standing.status == Status.PENDING and not standing.last_up:
+    if standing.status == MonitorStatus.PENDING and not standing.last_up:
         return f"{standing.msg or 'failed'}; {item.row.failure_threshold} in a row make it down."
     newest = ago(standing.last_at, now).text
     return f"The newest result is from {newest} and holds no longer. This says nothing about it."

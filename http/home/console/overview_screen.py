@@ -6,14 +6,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
-from ...ui.monitor_status import Shown
-from ...ui.page_layout import Frame, frame_of
+from ....storage.accounts.rules.access import Need, Permission
+from ...ui.monitor_status import MonitorStatusText
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from .first_monitor import create_first, first_page
 from .overview_data import (
-    Watched,
+    MonitorData,
     hour_axis,
     select_courses_of,
     select_silent_regions,
@@ -23,7 +23,9 @@ from .overview_rows import ATTENTION_MOST, concerns, groups, rows
 from .overview_summary import first_line, incidents_open, tallied, under
 
 PAGE_ROWS: Final = 100
-FINE: Final = frozenset({Shown.UP, Shown.PAUSED, Shown.MAINTENANCE})
+FINE: Final = frozenset(
+    {MonitorStatusText.UP, MonitorStatusText.PAUSED, MonitorStatusText.MAINTENANCE}
+)
 
 
 class OverviewQuery(msgspec.Struct, frozen=True):
@@ -36,7 +38,7 @@ class PartQuery(msgspec.Struct, frozen=True):
     monitor: list[str] = []
 
 
-async def overview(ask: Ask) -> Reply:
+async def overview(ask: Request) -> Response:
     query = ask.query
     async with ask.context.pool.transaction("console_overview", read_only=True) as tx:
         frame = await frame_of(ask, tx, q=query.q.strip())
@@ -63,7 +65,7 @@ async def overview(ask: Ask) -> Reply:
     )
 
 
-async def part(ask: Ask) -> Reply:
+async def part(ask: Request) -> Response:
     """The summary, and those rows that are asked for: what a live page swaps in."""
     wanted = set(ask.query.monitor[:PAGE_ROWS])
     async with ask.context.pool.transaction("console_rows", read_only=True) as tx:
@@ -82,7 +84,7 @@ async def part(ask: Ask) -> Reply:
     )
 
 
-def _chosen(watched: Sequence[Watched], query: OverviewQuery) -> list[Watched]:
+def _chosen(watched: Sequence[MonitorData], query: OverviewQuery) -> list[MonitorData]:
     words = query.q.strip().lower()
     return [
         item
@@ -91,17 +93,21 @@ def _chosen(watched: Sequence[Watched], query: OverviewQuery) -> list[Watched]:
     ]
 
 
-def _matches(item: Watched, words: str) -> bool:
+def _matches(item: MonitorData, words: str) -> bool:
     row = item.row
     return any(words in text.lower() for text in (row.name, row.target, row.slug, *row.tags))
 
 
 def _summary(
-    frame: Frame, watched: Sequence[Watched], silent: Sequence[str], now: Any
+    frame: PageLayout, watched: Sequence[MonitorData], silent: Sequence[str], now: Any
 ) -> dict[str, Any]:
     tally = Counter(item.state for item in watched)
     unknown_in = sorted(
-        {w.row.region for w in watched if w.state is Shown.UNKNOWN and w.row.region in silent}
+        {
+            w.row.region
+            for w in watched
+            if w.state is MonitorStatusText.UNKNOWN and w.row.region in silent
+        }
     )
     found = concerns(watched, now)
     return {
@@ -121,7 +127,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=overview,
         summary="The overview of a project.",
@@ -132,7 +138,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
         handler=create_first,
         summary="Watches a first address.",
@@ -143,7 +149,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/rows",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=part,
         summary="Rows of the overview that changed.",

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ui.formatting import count, number
-from ...ui.monitor_status import WORDS, Shown
+from ...ui.monitor_status import WORDS, MonitorStatusText
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLine:
-    mark: Shown
+class OverviewSummary:
+    mark: MonitorStatusText
     sentence: str
     # For the window's title, where there is room for few words.
     short: str
@@ -17,45 +17,64 @@ class FirstLine:
 
 @dataclass(frozen=True, slots=True)
 class Tallied:
-    mark: Shown
+    mark: MonitorStatusText
     many: str
     word: str
 
 
-def first_line(tally: Mapping[Shown, int]) -> FirstLine:
+def first_line(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
     """What is worst is said first; what is not known is never called fine."""
     total = sum(tally.values())
-    paused, up = tally.get(Shown.PAUSED, 0), tally.get(Shown.UP, 0)
+    paused, up = tally.get(MonitorStatusText.PAUSED, 0), tally.get(MonitorStatusText.UP, 0)
     checked = total - paused
     if not checked:
-        return FirstLine(Shown.PAUSED, "Nothing is being checked", "All paused")
-    down, unknown = tally.get(Shown.DOWN, 0), tally.get(Shown.UNKNOWN, 0)
-    pending, maintained = tally.get(Shown.PENDING, 0), tally.get(Shown.MAINTENANCE, 0)
+        return OverviewSummary(MonitorStatusText.PAUSED, "Nothing is being checked", "All paused")
+    down, unknown = tally.get(MonitorStatusText.DOWN, 0), tally.get(MonitorStatusText.UNKNOWN, 0)
+    pending, maintained = (
+        tally.get(MonitorStatusText.PENDING, 0),
+        tally.get(MonitorStatusText.MAINTENANCE, 0),
+    )
     if down:
-        return FirstLine(Shown.DOWN, _are(down, "down"), f"{down} down")
+        return OverviewSummary(MonitorStatusText.DOWN, _are(down, "down"), f"{down} down")
     rest = ", the rest is up" if up and up + unknown + pending == checked else ""
     if unknown:
-        return FirstLine(Shown.UNKNOWN, f"{_are(unknown, 'unknown')}{rest}", f"{unknown} unknown")
+        return OverviewSummary(
+            MonitorStatusText.UNKNOWN, f"{_are(unknown, 'unknown')}{rest}", f"{unknown} unknown"
+        )
     if pending:
         verb = "waits for its first result" if pending == 1 else "wait for their first results"
         said = f"{count(pending, 'monitor')} {verb}{rest}"
-        return FirstLine(Shown.PENDING, said, "Waiting")
+        return OverviewSummary(MonitorStatusText.PENDING, said, "Waiting")
     if not up:
-        return FirstLine(Shown.MAINTENANCE, _all(maintained, "in maintenance"), "In maintenance")
+        return OverviewSummary(
+            MonitorStatusText.MAINTENANCE, _all(maintained, "in maintenance"), "In maintenance"
+        )
     if up == total:
-        return FirstLine(Shown.UP, _all(up, "up"), "All up")
-    return FirstLine(Shown.UP, f"All else is up: {count(up, 'monitor')}", "All else up")
+        return OverviewSummary(MonitorStatusText.UP, _all(up, "up"), "All up")
+    return OverviewSummary(
+        MonitorStatusText.UP, f"All else is up: {count(up, 'monitor')}", "All else up"
+    )
 
 
-def tallied(tally: Mapping[Shown, int]) -> list[Tallied]:
-    order = (Shown.UP, Shown.DOWN, Shown.UNKNOWN, Shown.PENDING, Shown.MAINTENANCE, Shown.PAUSED)
+def tallied(tally: Mapping[MonitorStatusText, int]) -> list[Tallied]:
+    order = (
+        MonitorStatusText.UP,
+        MonitorStatusText.DOWN,
+        MonitorStatusText.UNKNOWN,
+        MonitorStatusText.PENDING,
+        MonitorStatusText.MAINTENANCE,
+        MonitorStatusText.PAUSED,
+    )
     return [Tallied(s, number(tally[s]), WORDS[s]) for s in order if tally.get(s)]
 
 
-def under(tally: Mapping[Shown, int], unknown_regions: Sequence[str]) -> str:
+def under(tally: Mapping[MonitorStatusText, int], unknown_regions: Sequence[str]) -> str:
     """The line under the first: what of the rest, and why something is not known."""
     said = []
-    down, unknown, up = (tally.get(s, 0) for s in (Shown.DOWN, Shown.UNKNOWN, Shown.UP))
+    down, unknown, up = (
+        tally.get(s, 0)
+        for s in (MonitorStatusText.DOWN, MonitorStatusText.UNKNOWN, MonitorStatusText.UP)
+    )
     if down and up:
         said.append("Everything else that was measured is working.")
     if unknown and (down or unknown_regions):

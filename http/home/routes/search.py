@@ -5,15 +5,15 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.naming import words_fault
 from ....storage.monitors.queries.search_hits import Hit, search
 from ....storage.scheduling.queries.region_list import select_regions
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ..schemas import Region, Regions, SearchHit, SearchResult
 
-_ANYONE: Final = Action(Need.ANYONE)
+_ANYONE: Final = Permission(Need.ANYONE)
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ def _shape(hit: Hit) -> SearchHit:
     )
 
 
-async def find(ask: Ask) -> SearchResult:
+async def find(ask: Request) -> SearchResult:
     q = ask.query.q
     broken = words_fault(q)
     if broken is not None:
@@ -42,7 +42,7 @@ async def find(ask: Ask) -> SearchResult:
     return SearchResult(query=q, hits=[_shape(hit) for hit in hits])
 
 
-async def list_regions(ask: Ask) -> Regions:
+async def list_regions(ask: Request) -> Regions:
     async with ask.context.pool.transaction("list_regions", read_only=True) as tx:
         found = await select_regions(tx, ask.context.options.regions)
     return Regions(regions=[Region(name=name, live=live) for name, live in found])

@@ -3,13 +3,13 @@
 import platform
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
-from ...wire.route import Ask, Route
+from ....storage.accounts.rules.access import Need, Permission
+from ...wire.route import Request, Route
 from ...wire.schema import known
 from ..schemas import BuildInfo
 
 
-async def read_version(ask: Ask) -> BuildInfo:
+async def read_version(ask: Request) -> BuildInfo:
     options = ask.context.options
     return BuildInfo(
         version=options.version,
@@ -22,7 +22,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/version",
-        action=Action(Need.ANYONE, basic=True),
+        action=Permission(Need.ANYONE, basic=True),
         handler=read_version,
         summary="Which build answers.",
         tag="version",

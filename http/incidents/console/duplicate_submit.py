@@ -7,7 +7,7 @@ from uuid import UUID
 from ....storage.core.instant import SECOND, Instant
 from ....storage.incidents.queries.console_incidents import select_opened_same, was_just_said
 from ....storage.incidents.rules.incident import is_public, normal_lines
-from ...wire.route import Ask
+from ...wire.route import Request
 from ...wire.schema import given
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import AddIncidentUpdate, CreateIncident
@@ -16,7 +16,7 @@ from ..schemas import AddIncidentUpdate, CreateIncident
 CLICKS_APART_US = 10 * SECOND
 
 
-async def opened_already(ask: Ask, body: CreateIncident) -> UUID | None:
+async def opened_already(ask: Request, body: CreateIncident) -> UUID | None:
     """The incident that the first click opened."""
     async with ask.context.pool.transaction("console_opened_twice", read_only=True) as tx:
         return await select_opened_same(
@@ -33,7 +33,7 @@ async def opened_already(ask: Ask, body: CreateIncident) -> UUID | None:
         )
 
 
-async def said_already(ask: Ask, body: AddIncidentUpdate) -> bool:
+async def said_already(ask: Request, body: AddIncidentUpdate) -> bool:
     """Whether the first click said it, and nobody has said anything since."""
     status = given(body.status)
     async with ask.context.pool.transaction("console_said_twice", read_only=True) as tx:

@@ -7,13 +7,13 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.changes.queries.preceding_changes import Preceding, select_preceding
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.console_incidents import (
-    Delivery,
+    DeliverySummary,
     Paged,
     ToSubscribers,
     select_deliveries,
@@ -30,22 +30,22 @@ from ....storage.incidents.rows import IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.rules.incident import (
     BODY_LONGEST,
     POSTMORTEM_LONGEST,
-    Source,
-    Status,
+    IncidentSource,
+    IncidentStatus,
     statuses_from,
 )
 from ...ui.formatting import ago, clock, count, duration, moment, number
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import incidents as api
 from ..schemas import AddIncidentUpdate, PutPostmortem
 from .duplicate_submit import said_already
 from .incident_mark import lasted, mark_of
 from .incident_timeline import chosen, timeline, told, told_readers
 from .preceding_changes_panel import SHOWN_MOST, changes_before
-from .public_preview import Outside, expect_sayable, read_outside
+from .public_preview import PublicPreview, expect_sayable, read_outside
 
 PAGES_MOST: Final = 200
 DELIVERIES_MOST: Final = 50
@@ -56,24 +56,24 @@ class IncidentQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    frame: Frame
+class IncidentData:
+    frame: PageLayout
     row: IncidentRow
     monitor: tuple[UUID, str] | None
     service: tuple[UUID, str] | None
     why: str
     updates: list[UpdateRow]
     pages: list[Paged]
-    deliveries: list[Delivery]
+    deliveries: list[DeliverySummary]
     readers: list[ToSubscribers]
     postmortem: PostmortemRow | None
     changes: list[Preceding]
-    outside: Outside | None
+    outside: PublicPreview | None
     now: Instant
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class IncidentInput:
     """What a form gave that was refused, and why; `form` names which."""
 
     form: str = ""
@@ -85,22 +85,22 @@ class Typed:
     is_tried: bool = False
 
     @property
-    def said(self) -> Status | None:
+    def said(self) -> IncidentStatus | None:
         """The status that the form gives; a note has none."""
         try:
-            return Status(self.status) if self.status else None
+            return IncidentStatus(self.status) if self.status else None
         except ValueError:
             raise Problem("the form names no status") from None
 
 
-async def show(ask: Ask) -> Reply:
-    return await _page(ask, ask.query.show, Typed())
+async def render_incident(ask: Request) -> Response:
+    return await _page(ask, ask.query.show, IncidentInput())
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_incident(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     what = _first(ask, "act")
-    typed = Typed(
+    typed = IncidentInput(
         form="postmortem" if what == "postmortem" else "update",
         status=_first(ask, "status"),
         body=_first(ask, "body").strip(),
@@ -128,10 +128,10 @@ _SAID: Final = {
 }
 
 
-async def _do(ask: Ask, what: str, typed: Typed) -> None:
+async def _do(ask: Request, what: str, typed: IncidentInput) -> None:
     match what:
         case "acknowledge":
-            await api.take_up(ask)
+            await api.acknowledge_incident(ask)
         case "update":
             if typed.said is None:
                 raise Problem("the form names no status")
@@ -148,16 +148,16 @@ async def _do(ask: Ask, what: str, typed: Typed) -> None:
             raise Problem("the form names nothing to do")
 
 
-async def _say(ask: Ask, body: AddIncidentUpdate) -> None:
+async def _say(ask: Request, body: AddIncidentUpdate) -> None:
     if not await said_already(ask, body):
         await api.write_update(replace(ask, body=body))
 
 
-async def _page(ask: Ask, which: str, typed: Typed) -> Reply:
+async def _page(ask: Request, which: str, typed: IncidentInput) -> Response:
     async with ask.context.pool.transaction("console_incident", read_only=True) as tx:
         facts = await _select_facts(ask, tx, typed)
     row, now = facts.row, facts.now
-    is_over = row.status == Status.RESOLVED
+    is_over = row.status == IncidentStatus.RESOLVED
     events = timeline(row, facts.updates, facts.pages, facts.postmortem, now)
     return page(
         "incidents/console/incident_detail.html",
@@ -174,7 +174,7 @@ async def _page(ask: Ask, which: str, typed: Typed) -> Reply:
         service=facts.service,
         answered=answered(row, now),
         figures=_figures(facts),
-        statuses=statuses_from(Status(row.status)),
+        statuses=statuses_from(IncidentStatus(row.status)),
         typed=typed,
         outside=facts.outside,
         which=which,
@@ -189,7 +189,7 @@ async def _page(ask: Ask, which: str, typed: Typed) -> Reply:
     )
 
 
-async def _select_facts(ask: Ask, tx: Tx, typed: Typed) -> Facts:
+async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentData:
     row = await select_incident(tx, ask.ids["incidentID"])
     if row is None:
         raise Problem("not_found")
@@ -197,7 +197,7 @@ async def _select_facts(ask: Ask, tx: Tx, typed: Typed) -> Facts:
     if typed.is_tried:
         expect_sayable(row, typed.said, typed.body)
         outside = await read_outside(tx, row, typed.said, typed.body, public=typed.public)
-    return Facts(
+    return IncidentData(
         await frame_of(ask, tx),
         row,
         None if row.monitor is None else await select_monitor_of(tx, row.org, row.monitor),
@@ -214,17 +214,17 @@ async def _select_facts(ask: Ask, tx: Tx, typed: Typed) -> Facts:
     )
 
 
-def _origin(facts: Facts) -> str:
+def _origin(facts: IncidentData) -> str:
     match facts.row.source:
-        case Source.AUTO:
+        case IncidentSource.AUTO:
             return "Automatic checks opened it."
-        case Source.API if facts.row.external_key is not None:
+        case IncidentSource.API if facts.row.external_key is not None:
             return f"An alert of another system opened it, sent by {_author(facts)}."
         case _:
             return f"{_author(facts)} opened it."
 
 
-def _author(facts: Facts) -> str:
+def _author(facts: IncidentData) -> str:
     first = facts.updates[0].author_label if facts.updates else ""
     return first or "Somebody"
 
@@ -235,7 +235,7 @@ def answered(row: IncidentRow, now: Instant) -> str:
         took = duration(row.acknowledged_at - row.started_at)
         stopped = " and the escalation has stopped" if row.escalation_policy is not None else ""
         return f"{row.acknowledged_label} acknowledged it after {took}{stopped}."
-    if row.status == Status.RESOLVED:
+    if row.status == IncidentStatus.RESOLVED:
         return "Nobody acknowledged it."
     if row.escalate_at is None:
         climbed = row.escalation_policy is not None and row.escalation_step > 0
@@ -250,7 +250,7 @@ def answered(row: IncidentRow, now: Instant) -> str:
     )
 
 
-def _figures(facts: Facts) -> list[tuple[str, str, str]]:
+def _figures(facts: IncidentData) -> list[tuple[str, str, str]]:
     """Label, figure, and what it is of."""
     row, now = facts.row, facts.now
     found = [
@@ -281,7 +281,7 @@ def _edited(postmortem: PostmortemRow | None, now: Instant) -> str:
     return f"{text}."
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
@@ -291,9 +291,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/incidents/{incidentID}",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_INCIDENT,
-        handler=show,
+        handler=render_incident,
         summary="An incident.",
         query=IncidentQuery,
         page=True,
@@ -302,9 +302,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/incidents/{incidentID}",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_INCIDENT,
-        handler=act,
+        handler=submit_incident,
         summary="Acknowledges, updates or explains an incident.",
         form=True,
         page=True,

@@ -8,25 +8,30 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.console_incidents import (
     MONITORS_MOST,
-    Listed,
+    ListedIncident,
     Tally,
     select_open,
     select_resolved,
     select_tally,
 )
-from ....storage.incidents.rules.incident import BODY_LONGEST, TITLE_LONGEST, Impact, Status
+from ....storage.incidents.rules.incident import (
+    BODY_LONGEST,
+    TITLE_LONGEST,
+    IncidentImpact,
+    IncidentStatus,
+)
 from ....storage.monitors.queries.console_monitors import select_names
 from ...ui.formatting import Moment, ago, count, moment, number
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes import incidents as api
 from ..schemas import CreateIncident
@@ -37,13 +42,13 @@ PAGE_ROWS: Final = 50
 PAGES_MOST: Final = 200
 
 
-class IncidentsQuery(msgspec.Struct, frozen=True):
+class IncidentListQuery(msgspec.Struct, frozen=True):
     show: Literal["all", "open", "resolved"] = "all"
     page: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class IncidentItem:
     uid: UUID
     mark: str
     title: str
@@ -55,25 +60,25 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class NewIncidentInput:
     """What a form gave that was refused, with its fault; the empty form by default."""
 
     title: str = ""
-    status: str = Status.INVESTIGATING
-    impact: str = Impact.MINOR
+    status: str = IncidentStatus.INVESTIGATING
+    impact: str = IncidentImpact.MINOR
     monitor: str = ""
     body: str = ""
     field: str = ""
     fault: str = ""
 
 
-async def show(ask: Ask) -> Reply:
-    return await _page(ask, ask.query, Typed())
+async def render_incident_list(ask: Request) -> Response:
+    return await _page(ask, ask.query, NewIncidentInput())
 
 
-async def open_one(ask: Ask) -> Reply:
+async def open_one(ask: Request) -> Response:
     """By the very handler of the API: its rules are the only ones."""
-    typed = Typed(
+    typed = NewIncidentInput(
         title=_first(ask, "title").strip(),
         status=_first(ask, "status"),
         impact=_first(ask, "impact"),
@@ -83,8 +88,8 @@ async def open_one(ask: Ask) -> Reply:
     try:
         body = CreateIncident(
             title=typed.title,
-            status=Status(typed.status),
-            impact=Impact(typed.impact),
+            status=IncidentStatus(typed.status),
+            impact=IncidentImpact(typed.impact),
             body=typed.body,
             monitor_id=UUID(typed.monitor) if typed.monitor else UNSET,
         )
@@ -99,11 +104,11 @@ async def open_one(ask: Ask) -> Reply:
         if not refused.field:
             raise
         faulty = replace(typed, field=refused.field, fault=refused.message)
-        return await _page(ask, IncidentsQuery(), faulty)
+        return await _page(ask, IncidentListQuery(), faulty)
     return redirect(f"/incidents/{made.id}")
 
 
-async def _page(ask: Ask, query: IncidentsQuery, typed: Typed) -> Reply:
+async def _page(ask: Request, query: IncidentListQuery, typed: NewIncidentInput) -> Response:
     org, project = org_of(ask), project_of(ask)
     at = min(max(query.page, 1), PAGES_MOST)
     async with ask.context.pool.transaction("console_incidents", read_only=True) as tx:
@@ -116,7 +121,7 @@ async def _page(ask: Ask, query: IncidentsQuery, typed: Typed) -> Reply:
         "incidents/console/incident_list.html",
         status=400 if typed.fault else 200,
         frame=frame,
-        mark=mark_of(Status.INVESTIGATING, tally.worst) if tally.open else "up",
+        mark=mark_of(IncidentStatus.INVESTIGATING, tally.worst) if tally.open else "up",
         sentence=first_line(tally),
         under=under(tally, now),
         groups=_groups(rows[:PAGE_ROWS], now),
@@ -125,8 +130,8 @@ async def _page(ask: Ask, query: IncidentsQuery, typed: Typed) -> Reply:
         more=len(rows) > PAGE_ROWS and at < PAGES_MOST,
         typed=typed,
         monitors=monitors,
-        statuses=list(Status),
-        impacts=list(Impact),
+        statuses=list(IncidentStatus),
+        impacts=list(IncidentImpact),
         title_longest=TITLE_LONGEST,
         body_longest=number(BODY_LONGEST),
     )
@@ -134,10 +139,10 @@ async def _page(ask: Ask, query: IncidentsQuery, typed: Typed) -> Reply:
 
 async def _select_rows(
     tx: Tx, org: int, project: int, show_: str, open_now: int, skipped: int
-) -> list[Listed]:
+) -> list[ListedIncident]:
     """Those of a page and one more, if there is one: open ones first, and of each the newest."""
     most = PAGE_ROWS + 1
-    rows: list[Listed] = []
+    rows: list[ListedIncident] = []
     if show_ != "resolved":
         rows = await select_open(tx, org, project, most, skipped)
     if show_ != "open" and len(rows) < most:
@@ -168,8 +173,8 @@ def under(tally: Tally, now: Instant) -> str:
     return "One is opened when a monitor goes down, by an alert of another system, or here by hand."
 
 
-def _groups(rows: Sequence[Listed], now: Instant) -> list[tuple[str, list[Line]]]:
-    lines = [(row.status == Status.RESOLVED, _line(row, now)) for row in rows]
+def _groups(rows: Sequence[ListedIncident], now: Instant) -> list[tuple[str, list[IncidentItem]]]:
+    lines = [(row.status == IncidentStatus.RESOLVED, _line(row, now)) for row in rows]
     groups = [
         ("Open", [line for over, line in lines if not over]),
         ("Resolved", [line for over, line in lines if over]),
@@ -177,8 +182,8 @@ def _groups(rows: Sequence[Listed], now: Instant) -> list[tuple[str, list[Line]]
     return [group for group in groups if group[1]]
 
 
-def _line(row: Listed, now: Instant) -> Line:
-    return Line(
+def _line(row: ListedIncident, now: Instant) -> IncidentItem:
+    return IncidentItem(
         row.uid,
         mark_of(row.status, row.impact),
         row.title,
@@ -190,7 +195,7 @@ def _line(row: Listed, now: Instant) -> Line:
     )
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
@@ -200,18 +205,18 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/incidents",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_incident_list,
         summary="A project's incidents.",
-        query=IncidentsQuery,
+        query=IncidentListQuery,
         page=True,
         in_document=False,
     ),
     Route(
         method="POST",
         path="/projects/{projectID}/incidents",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
         handler=open_one,
         summary="Opens an incident.",

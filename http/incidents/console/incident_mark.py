@@ -1,20 +1,20 @@
 """What an incident is shown as: its mark, and how long it lasted, the same on every page."""
 
 from ....storage.core.instant import Instant
-from ....storage.incidents.rules.incident import Impact, Status
+from ....storage.incidents.rules.incident import IncidentImpact, IncidentStatus
 from ...ui.formatting import duration
 
 _MARKS = {
-    Impact.CRITICAL: "down",
-    Impact.MAJOR: "degraded",
-    Impact.MINOR: "degraded",
-    Impact.NONE: "pending",
+    IncidentImpact.CRITICAL: "down",
+    IncidentImpact.MAJOR: "degraded",
+    IncidentImpact.MINOR: "degraded",
+    IncidentImpact.NONE: "pending",
 }
 
 
 def mark_of(status: str, impact: str) -> str:
     """A circle once it is over; a square where it is critical."""
-    return "up" if status == Status.RESOLVED else _MARKS[Impact(impact)]
+    return "up" if status == IncidentStatus.RESOLVED else _MARKS[IncidentImpact(impact)]
 
 
 def lasted(started_at: Instant, resolved_at: Instant | None, now: Instant) -> str:

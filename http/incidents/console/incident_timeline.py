@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ....storage.core.instant import Instant
-from ....storage.incidents.queries.console_incidents import Delivery, Paged, ToSubscribers
+from ....storage.incidents.queries.console_incidents import DeliverySummary, Paged, ToSubscribers
 from ....storage.incidents.rows import OWN_CHANNELS, IncidentRow, PostmortemRow, UpdateRow
-from ....storage.incidents.rules.incident import Status
+from ....storage.incidents.rules.incident import IncidentStatus
 from ...ui.formatting import Moment, count, duration, moment, number
 from .incident_mark import mark_of
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """`who` is empty where Leadline did it; `public` is None where that is not asked."""
 
     at: Instant
@@ -28,7 +28,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotificationItem:
     mark: str
     name: str
     state: str
@@ -41,22 +41,24 @@ def timeline(
     pages: Sequence[Paged],
     postmortem: PostmortemRow | None,
     now: Instant,
-) -> list[Event]:
+) -> list[TimelineEvent]:
     events = [_update(row, update, now) for update in updates]
     events += [_page(paged, now) for paged in pages]
     if row.acknowledged_at is not None:
         at, who = row.acknowledged_at, row.acknowledged_label
         took = f"{duration(at - row.started_at)} after it began."
-        events.append(Event(at, moment(at, now), "pending", "Acknowledged", who, took, None, 2))
+        events.append(
+            TimelineEvent(at, moment(at, now), "pending", "Acknowledged", who, took, None, 2)
+        )
     if postmortem is not None:
         at, who = postmortem.published_at, postmortem.author_label
         events.append(
-            Event(at, moment(at, now), "pending", "Postmortem published", who, "", None, 3)
+            TimelineEvent(at, moment(at, now), "pending", "Postmortem published", who, "", None, 3)
         )
     return sorted(events, key=lambda event: (event.at, event.rank), reverse=True)
 
 
-def chosen(events: Sequence[Event], show: str) -> list[Event]:
+def chosen(events: Sequence[TimelineEvent], show: str) -> list[TimelineEvent]:
     """All, what the public may read, or who was paged and who took it up."""
     match show:
         case "public":
@@ -67,13 +69,13 @@ def chosen(events: Sequence[Event], show: str) -> list[Event]:
             return list(events)
 
 
-def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> Event:
+def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
     if update.seq == 1:
-        what = "Opened" if update.status != Status.RESOLVED else "Opened as resolved"
+        what = "Opened" if update.status != IncidentStatus.RESOLVED else "Opened as resolved"
     else:
         what = "Note" if update.status is None else update.status.capitalize()
     mark = "pending" if update.status is None else mark_of(update.status, row.impact)
-    return Event(
+    return TimelineEvent(
         update.created_at,
         moment(update.created_at, now),
         mark,
@@ -85,54 +87,58 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> Event:
     )
 
 
-def _page(paged: Paged, now: Instant) -> Event:
+def _page(paged: Paged, now: Instant) -> TimelineEvent:
     lost = f"Not reached: {', '.join(paged.unreachable)}." if paged.unreachable else ""
     step = "the monitor's channels" if paged.step == OWN_CHANNELS else f"step {paged.step}"
     what = f"Paged {', '.join(paged.paged)}" if paged.paged else "Nobody could be paged"
     mark = "degraded" if lost or not paged.paged else "pending"
     text = f"{step[:1].upper()}{step[1:]}. {lost}".strip()
-    return Event(paged.at, moment(paged.at, now), mark, what, "", text, None, 1)
+    return TimelineEvent(paged.at, moment(paged.at, now), mark, what, "", text, None, 1)
 
 
-def told(deliveries: Sequence[Delivery], now: Instant) -> list[Told]:
+def told(deliveries: Sequence[DeliverySummary], now: Instant) -> list[NotificationItem]:
     """A line for each channel and webhook, worded by the first event that is not delivered."""
     return [_told(delivery, now) for delivery in deliveries]
 
 
-def told_readers(pages: Sequence[ToSubscribers]) -> list[Told]:
+def told_readers(pages: Sequence[ToSubscribers]) -> list[NotificationItem]:
     """A line for each status page whose subscribers were told."""
     return [_told_readers(page) for page in pages]
 
 
-def _told_readers(page: ToSubscribers) -> Told:
+def _told_readers(page: ToSubscribers) -> NotificationItem:
     name = f"Subscribers of {page.page}"
     parts = [f"{count(page.refused, 'address', 'addresses')} refused." if page.refused else ""]
     parts.append(f"{count(page.dead, 'message')} given up." if page.dead else "")
     note = " ".join(part for part in parts if part)
     if page.pending:
-        return Told(
+        return NotificationItem(
             "pending", name, f"{number(page.told)} told, {number(page.pending)} to go", note
         )
-    return Told("down" if page.dead else "up", name, f"{number(page.told)} told", note)
+    return NotificationItem("down" if page.dead else "up", name, f"{number(page.told)} told", note)
 
 
-def _told(delivery: Delivery, now: Instant) -> Told:
+def _told(delivery: DeliverySummary, now: Instant) -> NotificationItem:
     # An address may hold what lets one in: only its host is shown.
     name = delivery.channel or f"Webhook, {urlsplit(delivery.webhook_url).hostname}"
     undelivered = delivery.pending + delivery.dead
     if not undelivered:
-        return Told("up", name, f"{delivery.delivered} delivered", "")
+        return NotificationItem("up", name, f"{delivery.delivered} delivered", "")
     waiting = f" {count(undelivered - 1, 'event')} behind it." if undelivered > 1 else ""
     why = f": {delivery.last_error}" if delivery.last_error else ""
     if delivery.first_status == "dead":
         tries = count(delivery.attempts or 0, "try", "tries")
-        return Told("down", name, "given up", f"After {tries}{why}.{waiting}")
+        return NotificationItem("down", name, "given up", f"After {tries}{why}.{waiting}")
     if not delivery.enabled:
-        return Told("paused", name, "off", f"Nothing is sent while it is off.{waiting}")
+        return NotificationItem("paused", name, "off", f"Nothing is sent while it is off.{waiting}")
     rests_us = 0 if delivery.due_at is None else delivery.due_at - now
     again = f"in {duration(rests_us)}" if rests_us > 0 else "soon"
     if not delivery.attempts:
-        return Told("pending", name, "waiting", f"Not tried yet, first try {again}.{waiting}")
+        return NotificationItem(
+            "pending", name, "waiting", f"Not tried yet, first try {again}.{waiting}"
+        )
     tries = count(delivery.attempts, "try", "tries")
     note = f"{tries} failed{why}. Next try {again}.{waiting}" if why else f"Being sent.{waiting}"
-    return Told("degraded" if why else "pending", name, "retrying" if why else "sending", note)
+    return NotificationItem(
+        "degraded" if why else "pending", name, "retrying" if why else "sending", note
+    )

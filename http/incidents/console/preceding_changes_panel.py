@@ -7,31 +7,31 @@ from uuid import UUID
 
 from ....storage.changes.queries.preceding_changes import Preceding
 from ....storage.changes.rules.change import last_told
-from ....storage.changes.rules.change_precedence import Role
-from ...ui.change_text import OUTCOMES, Sign, before, name_of, outcome_of, short, sign_of
+from ....storage.changes.rules.change_precedence import ChangeRole
+from ...ui.change_text import OUTCOMES, ChangeSymbol, before, name_of, outcome_of, short, sign_of
 
 SHOWN_MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PrecedingChangeItem:
     """`of` is the service where it is another than the incident's."""
 
     uid: UUID
     service: UUID
     of: str
-    sign: Sign
+    sign: ChangeSymbol
     name: str
     outcome: str
     before: str
 
 
-def changes_before(found: Sequence[Preceding]) -> list[Line]:
+def changes_before(found: Sequence[Preceding]) -> list[PrecedingChangeItem]:
     return [
-        Line(
+        PrecedingChangeItem(
             uid=one.phases[0].uid,
             service=one.service,
-            of=one.service_name if one.role is Role.UPSTREAM else "",
+            of=one.service_name if one.role is ChangeRole.UPSTREAM else "",
             sign=sign_of(one.change.kind, one.phases),
             name=short(name_of(one.change, last_told([phase.ref for phase in one.phases]))),
             outcome=OUTCOMES[outcome_of(one.phases)],

@@ -12,9 +12,9 @@ from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.incidents.rows import IncidentRow
 from ....storage.incidents.rules.incident import (
-    Impact,
-    Source,
-    Status,
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
     body_fault,
     normal_lines,
     says_nothing,
@@ -33,7 +33,7 @@ PAGES_MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PagePreview:
     """One page and what it says; `who` are those who can open it."""
 
     uid: UUID
@@ -49,11 +49,11 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class PublicPreview:
     """`why` says that nobody outside reads it, where that is so."""
 
     body: str
-    readings: Sequence[Reading]
+    readings: Sequence[PagePreview]
     further: bool
     why: str
 
@@ -65,24 +65,26 @@ _WHO: Final = {
 }
 
 
-def expect_sayable(row: IncidentRow, status: Status | None, body: str) -> None:
+def expect_sayable(row: IncidentRow, status: IncidentStatus | None, body: str) -> None:
     """As writing it would. Refused invalid, status_backward, incident_resolved."""
     fault = body_fault(normal_lines(body))
     if fault is not None:
         raise Refused("invalid", "body", fault)
-    refusal = status_refusal(Status(row.status), status)
+    refusal = status_refusal(IncidentStatus(row.status), status)
     if refusal is not None:
         raise Refused(refusal)
-    if says_nothing(Status(row.status), status, body):
+    if says_nothing(IncidentStatus(row.status), status, body):
         raise Refused("invalid", "body", "must say something where no new status does")
 
 
 async def read_outside(
-    tx: Tx, row: IncidentRow, status: Status | None, body: str, *, public: bool
-) -> Outside:
+    tx: Tx, row: IncidentRow, status: IncidentStatus | None, body: str, *, public: bool
+) -> PublicPreview:
     text = normal_lines(body)
     if not public:
-        return Outside(text, (), further=False, why="It is for the team: nobody outside reads it.")
+        return PublicPreview(
+            text, (), further=False, why="It is for the team: nobody outside reads it."
+        )
     uids = await select_pages_showing(tx, row, PAGES_MOST + 1)
     incident = _with(row, status, text, tx)
     found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
@@ -92,10 +94,10 @@ async def read_outside(
         why = "No status page shows this incident: nobody outside reads it."
     elif not any(one.is_outside for one in readings):
         why = "Only internal pages show it: nobody outside reads it."
-    return Outside(text, readings, len(uids) > PAGES_MOST, why)
+    return PublicPreview(text, readings, len(uids) > PAGES_MOST, why)
 
 
-async def _reading(tx: Tx, uid: UUID, incident: Incident) -> Reading | None:
+async def _reading(tx: Tx, uid: UUID, incident: Incident) -> PagePreview | None:
     page = await select_page(tx, uid)
     if page is None:
         return None
@@ -105,8 +107,8 @@ async def _reading(tx: Tx, uid: UUID, incident: Incident) -> Reading | None:
     visibility = Visibility(page.visibility)
     is_outside = visibility is not Visibility.INTERNAL
     many = await count_confirmed(tx, page.org, page.id) if is_outside else 0
-    over = notice.status is Status.RESOLVED
-    return Reading(
+    over = notice.status is IncidentStatus.RESOLVED
+    return PagePreview(
         uid=page.uid,
         page=page.title,
         who=_WHO[visibility],
@@ -120,7 +122,7 @@ async def _reading(tx: Tx, uid: UUID, incident: Incident) -> Reading | None:
     )
 
 
-def _with(row: IncidentRow, status: Status | None, body: str, tx: Tx) -> Incident:
+def _with(row: IncidentRow, status: IncidentStatus | None, body: str, tx: Tx) -> Incident:
     """The incident as it is once that was said of it by a person, and nothing else."""
     update = Update(
         uid=None,
@@ -140,9 +142,9 @@ def _with(row: IncidentRow, status: Status | None, body: str, tx: Tx) -> Inciden
         external_key=row.external_key,
         seq=update.seq,
         title=row.title,
-        status=status or Status(row.status),
-        impact=Impact(row.impact),
-        source=Source(row.source),
+        status=status or IncidentStatus(row.status),
+        impact=IncidentImpact(row.impact),
+        source=IncidentSource(row.source),
         started_at=row.started_at,
         resolved_at=row.resolved_at,
         acknowledged_at=None,

@@ -8,26 +8,26 @@ import logging
 from collections import Counter
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant, from_text
 from ....storage.incidents.queries.incidents import select_open_of_alerts
 from ....storage.incidents.rules.alertmanager_alert import (
     Alert,
-    Verdict,
+    AlertAction,
     key_fault,
     read_alert,
     verdict,
 )
 from ....storage.incidents.transactions.ingest_alert import take_alert
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
-from ..schemas import AlertmanagerAlert, AlertmanagerPayload, AlertsTaken
+from ..schemas import AlertmanagerAlert, AlertmanagerPayload, AlertmanagerResult
 
 log = logging.getLogger("leadline.alertmanager_intake")
 
 
-async def take_alertmanager(ask: Ask) -> AlertsTaken:
+async def take_alertmanager(ask: Request) -> AlertmanagerResult:
     """In the order in which they are given, so that one that is told twice is taken twice."""
     payload: AlertmanagerPayload = ask.body
     alerts = [
@@ -37,10 +37,10 @@ async def take_alertmanager(ask: Ask) -> AlertsTaken:
     keys = list({alert.key for alert in alerts})
     async with ask.context.pool.transaction("look_at_alerts", read_only=True) as tx:
         since = await select_open_of_alerts(tx, org_of(ask), project_of(ask), keys)
-    counts: Counter[Verdict] = Counter()
+    counts: Counter[AlertAction] = Counter()
     for alert in alerts:
         what = verdict(alert, since.get(alert.key))
-        if what is not Verdict.IGNORED:
+        if what is not AlertAction.IGNORED:
             what = await _take(ask, alert)
             _follow(since, alert, what)
         counts[what] += 1
@@ -49,25 +49,25 @@ async def take_alertmanager(ask: Ask) -> AlertsTaken:
             "part of a group of alerts was left out by its sender",
             extra={"project": str(ask.ids["projectID"]), "left_out": payload.truncated_alerts},
         )
-    return AlertsTaken(
-        opened=counts[Verdict.OPENS],
-        resolved=counts[Verdict.RESOLVES],
-        ignored=counts[Verdict.IGNORED],
+    return AlertmanagerResult(
+        opened=counts[AlertAction.OPENS],
+        resolved=counts[AlertAction.RESOLVES],
+        ignored=counts[AlertAction.IGNORED],
         truncated=payload.truncated_alerts or 0,
     )
 
 
-async def _take(ask: Ask, alert: Alert) -> Verdict:
+async def _take(ask: Request, alert: Alert) -> AlertAction:
     async with ask.context.pool.transaction("take_alert") as tx:
         what = await take_alert(tx, ask.who, ask.ids["projectID"], alert)
-    if what is not Verdict.IGNORED:
+    if what is not AlertAction.IGNORED:
         ask.context.on_told()
     return what
 
 
-def _follow(since: dict[str, Instant], alert: Alert, what: Verdict) -> None:
+def _follow(since: dict[str, Instant], alert: Alert, what: AlertAction) -> None:
     """What is open now, for an alert of the same fingerprint further down."""
-    if what is Verdict.RESOLVES or (what is Verdict.IGNORED and not alert.firing):
+    if what is AlertAction.RESOLVES or (what is AlertAction.IGNORED and not alert.firing):
         since.pop(alert.key, None)
     else:
         since[alert.key] = alert.started_at
@@ -101,12 +101,12 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/api/v1/projects/{projectID}/alerts/alertmanager",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=("project", "projectID"),
         handler=take_alertmanager,
         summary="Take a notification of Alertmanager: firing opens incidents, resolved ends them.",
         tag="alerts",
         body=AlertmanagerPayload,
-        answer=AlertsTaken,
+        answer=AlertmanagerResult,
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.incident_impacts import select_impacts, select_incident_members
@@ -22,7 +22,7 @@ from ....storage.incidents.transactions.edit_incidents import (
 )
 from ....storage.incidents.transactions.incident_payload import incident_body, update_body
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import (
@@ -54,7 +54,7 @@ def shape(row: IncidentRow) -> Incident:
     return msgspec.convert(incident_body(row), Incident)
 
 
-def shape_of_update(incident: IncidentRow, row: UpdateRow) -> IncidentUpdate:
+def update_json(incident: IncidentRow, row: UpdateRow) -> IncidentUpdate:
     return msgspec.convert(update_body(incident, row), IncidentUpdate)
 
 
@@ -71,7 +71,7 @@ def _shape_of_postmortem(incident: IncidentRow, row: PostmortemRow) -> Postmorte
     )
 
 
-async def list_incidents(ask: Ask) -> list[Incident]:
+async def list_incidents(ask: Request) -> list[Incident]:
     query: IncidentsQuery = ask.query
     if query.limit < 1:
         raise Problem("limit_invalid")
@@ -86,7 +86,7 @@ async def list_incidents(ask: Ask) -> list[Incident]:
     return [shape(row) for row in rows]
 
 
-async def create(ask: Ask) -> Incident:
+async def create(ask: Request) -> Incident:
     body: CreateIncident = ask.body
     draft = IncidentDraft(
         title=body.title,
@@ -101,7 +101,7 @@ async def create(ask: Ask) -> Incident:
     return shape(row)
 
 
-async def read(ask: Ask) -> AuthedIncident:
+async def read(ask: Request) -> AuthedIncident:
     async with ask.context.pool.transaction("read_incident", read_only=True) as tx:
         row = await select_incident(tx, ask.ids["incidentID"])
         if row is None:
@@ -132,16 +132,16 @@ async def _shape_with_services(tx: Tx, row: IncidentRow) -> AuthedIncident:
     return msgspec.convert(body, AuthedIncident)
 
 
-async def list_updates(ask: Ask) -> list[IncidentUpdate]:
+async def list_updates(ask: Request) -> list[IncidentUpdate]:
     async with ask.context.pool.transaction("list_incident_updates", read_only=True) as tx:
         row = await select_incident(tx, ask.ids["incidentID"])
         if row is None:
             raise Problem("not_found")
         updates = await select_updates(tx, row.org, row.id)
-    return [shape_of_update(row, update) for update in updates]
+    return [update_json(row, update) for update in updates]
 
 
-async def write_update(ask: Ask) -> IncidentUpdate:
+async def write_update(ask: Request) -> IncidentUpdate:
     body: AddIncidentUpdate = ask.body
     async with ask.context.pool.transaction("add_incident_update") as tx:
         row, update = await add_update(
@@ -153,10 +153,10 @@ async def write_update(ask: Ask) -> IncidentUpdate:
             given(body.public),
         )
     ask.context.on_told()
-    return shape_of_update(row, update)
+    return update_json(row, update)
 
 
-async def read_postmortem(ask: Ask) -> Postmortem:
+async def read_postmortem(ask: Request) -> Postmortem:
     async with ask.context.pool.transaction("read_postmortem", read_only=True) as tx:
         row = await select_incident(tx, ask.ids["incidentID"])
         found = None if row is None else await select_postmortem(tx, row.org, row.id)
@@ -165,7 +165,7 @@ async def read_postmortem(ask: Ask) -> Postmortem:
     return _shape_of_postmortem(row, found)
 
 
-async def write_postmortem(ask: Ask) -> Postmortem:
+async def write_postmortem(ask: Request) -> Postmortem:
     body: PutPostmortem = ask.body
     uid = ask.ids["incidentID"]
     async with ask.context.pool.transaction("put_postmortem") as tx:
@@ -177,13 +177,13 @@ async def write_postmortem(ask: Ask) -> Postmortem:
     return _shape_of_postmortem(row, written)
 
 
-async def take_up(ask: Ask) -> Incident:
+async def acknowledge_incident(ask: Request) -> Incident:
     async with ask.context.pool.transaction("acknowledge_incident") as tx:
         return shape(await acknowledge(tx, ask.who, ask.ids["incidentID"]))
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _INCIDENT: Final = ("incident", "incidentID")
 
@@ -271,7 +271,7 @@ ROUTES: Final = (
         path=f"{_ONE}/acknowledge",
         action=_EDIT,
         scope=_INCIDENT,
-        handler=take_up,
+        handler=acknowledge_incident,
         summary="Say that somebody looks after it: the escalation stops. Again changes nothing.",
         tag="incidents",
         answer=Incident,

@@ -15,7 +15,7 @@ PAST_MOST: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MaintenanceItem:
     uid: UUID
     name: str
     monitor: UUID | None
@@ -28,13 +28,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class MaintenanceSummary:
     mark: str
     text: str
     under: str
 
 
-def first_line(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant) -> First:
+def first_line(
+    rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
+) -> MaintenanceSummary:
     """What is on, else what comes next."""
     on = sorted(
         (row for row in rows if row.starts_at <= now < row.over_at), key=lambda row: row.over_at
@@ -44,7 +46,7 @@ def first_line(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: I
     if not on:
         text = "No maintenance is on"
         none = "Nothing is planned. What is measured counts."
-        return First("", text, follows or none)
+        return MaintenanceSummary("", text, follows or none)
     counts = "What is measured meanwhile counts neither as up nor as down."
     if len(on) == 1:
         name = name_of(on[0], names)
@@ -52,12 +54,12 @@ def first_line(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: I
     else:
         text = f"{number(len(on))} maintenances are on"
         counts = f"The first ends {exact(on[0].over_at)}, UTC. {counts}"
-    return First("maint", text, f"{counts} {follows}".strip())
+    return MaintenanceSummary("maint", text, f"{counts} {follows}".strip())
 
 
 def groups(
     rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
-) -> list[tuple[str, list[Line]]]:
+) -> list[tuple[str, list[MaintenanceItem]]]:
     since, _ = edges(now)
     on = [row for row in rows if row.starts_at <= now < row.over_at]
     to_come = sorted((row for row in rows if row.starts_at > now), key=lambda row: row.starts_at)
@@ -66,7 +68,7 @@ def groups(
     return [(title, [_line(row, names, now) for row in lines]) for title, lines in found if lines]
 
 
-def _line(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> Line:
+def _line(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> MaintenanceItem:
     if row.starts_at > now:
         mark, acts = "pending", [("end", "Take back")]
     elif row.over_at > now:
@@ -74,7 +76,7 @@ def _line(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> Line:
     else:
         mark, acts = "up", [("annul", "Annul")]
     cut = ", ended early" if row.over_at < row.ends_at else ""
-    return Line(
+    return MaintenanceItem(
         row.uid,
         name_of(row, names),
         row.monitor_uid,

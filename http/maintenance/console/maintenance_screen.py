@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import MINUTE, Instant, from_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
@@ -19,8 +19,8 @@ from ....storage.maintenance.rows import MaintenanceRow
 from ....storage.maintenance.transactions.extend_series import begin_series, end_series
 from ....storage.maintenance.transactions.plan_maintenance import (
     TO_COME_MOST,
+    MaintenancePreview,
     Plan,
-    Preview,
     announce,
     annul,
     end,
@@ -35,11 +35,11 @@ from ....storage.scheduling.rules.maintenance_window import (
 )
 from ...ui.data_table import exact
 from ...ui.formatting import clock, number, setting
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes.maintenance import LISTED_MOST
 from .maintenance_list import first_line, groups
@@ -65,7 +65,7 @@ _SAID: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class MaintenanceInput:
     """What the form gave, with its fault; the empty form by default."""
 
     monitor: str = ""
@@ -78,12 +78,12 @@ class Typed:
     fault: str = ""
 
 
-async def show(ask: Ask) -> Reply:
-    return await _page(ask, Typed())
+async def render_maintenance(ask: Request) -> Response:
+    return await _page(ask, MaintenanceInput())
 
 
-async def act(ask: Ask) -> Reply:
-    typed = Typed(
+async def submit_maintenance(ask: Request) -> Response:
+    typed = MaintenanceInput(
         *(_first(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
     )
     try:
@@ -99,7 +99,7 @@ async def act(ask: Ask) -> Reply:
     return done or redirect(f"/projects/{ask.ids['projectID']}/maintenance")
 
 
-async def _do(ask: Ask, what: str, typed: Typed) -> Reply | None:
+async def _do(ask: Request, what: str, typed: MaintenanceInput) -> Response | None:
     match what:
         case "plan" if typed.again:
             await _repeat(ask, typed)
@@ -122,7 +122,7 @@ async def _do(ask: Ask, what: str, typed: Typed) -> Reply | None:
             raise Problem("the form names nothing to do")
 
 
-async def _plan(ask: Ask, typed: Typed) -> Reply | None:
+async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
     """Announces it; what begins before now only once its preview was seen."""
     days, project = ask.context.options.heartbeat_days, ask.ids["projectID"]
     preview = _uuid(_first(ask, "preview"))
@@ -148,7 +148,7 @@ async def _plan(ask: Ask, typed: Typed) -> Reply | None:
     return _confirm(frame, made, hidden, f"{name}, {span}", annuls=False)
 
 
-async def _annul(ask: Ask) -> Reply | None:
+async def _annul(ask: Request) -> Response | None:
     days, row = ask.context.options.heartbeat_days, await _named(ask)
     preview = _uuid(_first(ask, "preview"))
     async with ask.context.pool.transaction("console_annul_maintenance") as tx:
@@ -164,8 +164,13 @@ async def _annul(ask: Ask) -> Reply | None:
 
 
 def _confirm(
-    frame: Frame, made: Preview, hidden: Mapping[str, str], what: str, *, annuls: bool
-) -> Reply:
+    frame: PageLayout,
+    made: MaintenancePreview,
+    hidden: Mapping[str, str],
+    what: str,
+    *,
+    annuls: bool,
+) -> Response:
     lines = service_lines(made.services)
     return page(
         "maintenance/console/preview_table.html",
@@ -179,14 +184,14 @@ def _confirm(
     )
 
 
-async def _repeat(ask: Ask, typed: Typed) -> None:
+async def _repeat(ask: Request, typed: MaintenanceInput) -> None:
     async with ask.context.pool.transaction("console_begin_series") as tx:
         plan = series_plan(_plan_of(typed, tx.now), typed.again, typed.zone, tx.now)
         if not is_there(await select_series_of(tx, org_of(ask), project_of(ask)), plan):
             await begin_series(tx, ask.who, ask.ids["projectID"], plan)
 
 
-async def _series_named(ask: Ask) -> UUID:
+async def _series_named(ask: Request) -> UUID:
     """The series that the form names, which must be the project's own."""
     uid = _uuid(_first(ask, "series"))
     async with ask.context.pool.transaction("console_series_named", read_only=True) as tx:
@@ -196,7 +201,7 @@ async def _series_named(ask: Ask) -> UUID:
     return uid
 
 
-def _plan_of(typed: Typed, now: Instant) -> Plan:
+def _plan_of(typed: MaintenanceInput, now: Instant) -> Plan:
     """What begins at no time begins now."""
     monitor = _uuid(typed.monitor) if typed.monitor else None
     if typed.monitor and monitor is None:
@@ -213,7 +218,7 @@ def _instant(field: str, text: str) -> Instant:
     return from_text(instant_typed(field, text, _ZONE))
 
 
-async def _is_there(ask: Ask, tx: Tx, plan: Plan) -> bool:
+async def _is_there(ask: Request, tx: Tx, plan: Plan) -> bool:
     """The same again is a second click; of what begins now so is what began a moment ago."""
     rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
     moment_us = MINUTE if plan.starts_at == tx.now else 0
@@ -225,7 +230,7 @@ async def _is_there(ask: Ask, tx: Tx, plan: Plan) -> bool:
     )
 
 
-async def _named(ask: Ask) -> MaintenanceRow:
+async def _named(ask: Request) -> MaintenanceRow:
     """The maintenance that the form names, which must be the project's own."""
     uid = _uuid(_first(ask, "maintenance"))
     if uid is None:
@@ -244,11 +249,11 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0].strip()
 
 
-async def _page(ask: Ask, typed: Typed) -> Reply:
+async def _page(ask: Request, typed: MaintenanceInput) -> Response:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("console_maintenance", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -281,9 +286,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_PATH,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_maintenance,
         summary="The maintenance of a project.",
         page=True,
         in_document=False,
@@ -291,9 +296,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_PATH,
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
-        handler=act,
+        handler=submit_maintenance,
         summary="Plans, ends or annuls maintenance.",
         form=True,
         page=True,

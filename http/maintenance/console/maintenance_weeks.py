@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from ....storage.core.instant import DAY, Instant, to_datetime
 from ....storage.maintenance.rows import MaintenanceRow
-from ...ui.data_table import Table, exact
+from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import count, day
-from ...ui.plots.maintenance_calendar import Span, Week, windows
+from ...ui.plots.maintenance_calendar import MaintenanceSpan, MaintenanceWeek, windows
 
 BEFORE, AFTER = 2, 4
 TABLE_MOST = 60
@@ -20,19 +20,21 @@ _WEEK = 7 * DAY
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class MaintenancePlot:
     plot: Markup
-    table: Table
+    table: MaintenanceTable
 
 
-def drawn(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant) -> Drawn:
+def drawn(
+    rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
+) -> MaintenancePlot:
     """Of what is not over sooner than the first of the weeks. By when it begins."""
     first, after = edges(now)
     order = sorted(rows, key=lambda row: (row.starts_at, row.id))
     seen = [row for row in order if row.starts_at < after and row.over_at > first]
     weeks = [_week(Instant(at), seen, names, now) for at in range(first, after, _WEEK)]
     said = f"Seven weeks from {day(first)}: {count(len(seen), 'maintenance', 'maintenances')}"
-    table = Table(
+    table = MaintenanceTable(
         "Maintenance of seven weeks",
         ["From, UTC", "To", "Of", "Reason"],
         [
@@ -41,7 +43,7 @@ def drawn(rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instan
         ],
         max(len(seen) - TABLE_MOST, 0),
     )
-    return Drawn(windows(weeks, said), table)
+    return MaintenancePlot(windows(weeks, said), table)
 
 
 def edges(now: Instant) -> tuple[Instant, Instant]:
@@ -59,14 +61,16 @@ def name_of(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:
 
 def _week(
     start: Instant, rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
-) -> Week:
+) -> MaintenanceWeek:
     end = Instant(start + _WEEK)
 
     def share(at: Instant) -> float:
         return (min(max(at, start), end) - start) / _WEEK
 
     spans = [
-        Span(share(row.starts_at), share(row.over_at), name_of(row, names), _said(row, names))
+        MaintenanceSpan(
+            share(row.starts_at), share(row.over_at), name_of(row, names), _said(row, names)
+        )
         for row in rows
         if row.starts_at < end and row.over_at > start
     ]
@@ -75,7 +79,7 @@ def _week(
         f"{at.day} {at:%B}" if n == 0 or at.day == 1 else str(at.day)
         for n, at in enumerate(moments)
     ]
-    return Week(days, spans, share(now) if start <= now < end else None)
+    return MaintenanceWeek(days, spans, share(now) if start <= now < end else None)
 
 
 def _said(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:

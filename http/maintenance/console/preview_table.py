@@ -19,7 +19,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PreviewSide:
     """One side of a service's time in the range."""
 
     availability: str
@@ -27,33 +27,33 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceLine:
+class PreviewedServiceItem:
     uid: UUID
     name: str
-    before: Told
+    before: PreviewSide
     # Withheld where it could not be made for a look; `why` says why.
-    after: Told | None
+    after: PreviewSide | None
     why: str
     changes: bool
 
 
-def service_lines(found: Sequence[Previewed]) -> list[ServiceLine]:
+def service_lines(found: Sequence[Previewed]) -> list[PreviewedServiceItem]:
     """Those that change first."""
     lines = [_line(each) for each in found]
     return sorted(lines, key=lambda line: (not line.changes, line.name.lower()))
 
 
-def _line(each: Previewed) -> ServiceLine:
+def _line(each: Previewed) -> PreviewedServiceItem:
     why = "" if each.reason is None else _WHY[each.reason]
     if each.projected:
         why = f"{why}, " if why else ""
         why += "only what is sealed of it is shown"
     changes = each.reason is not None or each.before != each.after
     after = None if each.reason is not None else told(each.after)
-    return ServiceLine(each.service, each.name, told(each.before), after, why, changes)
+    return PreviewedServiceItem(each.service, each.name, told(each.before), after, why, changes)
 
 
-def told(durations: Durations) -> Told:
+def told(durations: Durations) -> PreviewSide:
     split = durations.split
     ratio = split.availability()
     parts = [
@@ -66,6 +66,6 @@ def told(durations: Durations) -> Told:
         if us
     ]
     if ratio is None:
-        return Told(NOTHING, ", ".join(["nothing measured", *parts]))
+        return PreviewSide(NOTHING, ", ".join(["nothing measured", *parts]))
     known = f"coverage {coverage(split.coverage())}"
-    return Told(percent(ratio, split.measured_us // MINUTE), ", ".join([known, *parts]))
+    return PreviewSide(percent(ratio, split.measured_us // MINUTE), ", ".join([known, *parts]))

@@ -24,7 +24,7 @@ CHOICES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SeriesItem:
     """`rule` is the rule itself where the form has no words for it."""
 
     uid: UUID
@@ -57,11 +57,11 @@ def is_there(rows: Sequence[SeriesRow], plan: SeriesPlan) -> bool:
     )
 
 
-def series_lines(rows: Sequence[SeriesRow], names: Mapping[UUID, str]) -> list[Line]:
+def series_lines(rows: Sequence[SeriesRow], names: Mapping[UUID, str]) -> list[SeriesItem]:
     return [_line(row, names) for row in rows]
 
 
-def _line(row: SeriesRow, names: Mapping[UUID, str]) -> Line:
+def _line(row: SeriesRow, names: Mapping[UUID, str]) -> SeriesItem:
     name = "The whole project"
     if row.monitor_uid is not None:
         name = names.get(row.monitor_uid, "A monitor")
@@ -70,4 +70,4 @@ def _line(row: SeriesRow, names: Mapping[UUID, str]) -> Line:
     note = f"for {setting(row.duration_seconds)}, since {exact(row.starts_at)} UTC, by {zone}"
     if row.reason:
         note += f". {row.reason}"
-    return Line(row.uid, name, known, "" if known else row.rrule, note)
+    return SeriesItem(row.uid, name, known, "" if known else row.rrule, note)

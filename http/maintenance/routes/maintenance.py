@@ -4,13 +4,13 @@ from typing import Final
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.maintenance.queries.maintenances import select_maintenances_of
 from ....storage.maintenance.rows import MaintenanceRow
 from ....storage.maintenance.transactions.plan_maintenance import (
+    MaintenancePreview,
     Plan,
-    Preview,
     announce,
     annul,
     end,
@@ -20,14 +20,14 @@ from ....storage.maintenance.transactions.plan_maintenance import (
 from ....storage.maintenance.transactions.preview_services import Previewed
 from ....storage.services.rules.service_health import Durations
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
 from ...wire.time_params import instant_given
+from .. import schemas
 from ..schemas import (
     AnnulMaintenance,
     CreateMaintenance,
-    MaintenancePreview,
     MaintenanceWindow,
     PreviewedService,
     PreviewMaintenance,
@@ -63,13 +63,13 @@ def _plan(body: CreateMaintenance | PreviewMaintenance) -> Plan:
     )
 
 
-async def list_maintenance(ask: Ask) -> list[MaintenanceWindow]:
+async def list_maintenance(ask: Request) -> list[MaintenanceWindow]:
     async with ask.context.pool.transaction("list_maintenance", read_only=True) as tx:
         rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
     return [_shape(row) for row in rows]
 
 
-async def create(ask: Ask) -> MaintenanceWindow:
+async def create(ask: Request) -> MaintenanceWindow:
     body = ask.body
     async with ask.context.pool.transaction("announce_maintenance") as tx:
         row = await announce(
@@ -83,12 +83,12 @@ async def create(ask: Ask) -> MaintenanceWindow:
     return _shape(row)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("end_maintenance") as tx:
         await end(tx, ask.who, ask.ids["maintenanceID"])
 
 
-async def annul_one(ask: Ask) -> None:
+async def annul_one(ask: Request) -> None:
     async with ask.context.pool.transaction("annul_maintenance") as tx:
         await annul(
             tx,
@@ -99,7 +99,7 @@ async def annul_one(ask: Ask) -> None:
         )
 
 
-async def preview(ask: Ask) -> MaintenancePreview:
+async def preview(ask: Request) -> schemas.MaintenancePreview:
     body, days = ask.body, ask.context.options.heartbeat_days
     maintenance = given(body.maintenance_id)
     if (body.mutation == "annul") is (maintenance is None):
@@ -113,8 +113,8 @@ async def preview(ask: Ask) -> MaintenancePreview:
     return _preview(made)
 
 
-def _preview(made: Preview) -> MaintenancePreview:
-    return MaintenancePreview(
+def _preview(made: MaintenancePreview) -> schemas.MaintenancePreview:
+    return schemas.MaintenancePreview(
         preview_id=made.uid,
         expires_at=to_text(made.expires_at),
         coverage="approximate" if made.is_approximate else "complete",
@@ -137,8 +137,8 @@ def _split(durations: Durations) -> ReliabilitySplit:
     return ReliabilitySplit(**msgspec.structs.asdict(durations))
 
 
-_READ: Final = Action(Need.VIEWER)
-_WRITE: Final = Action(Need.EDITOR)
+_READ: Final = Permission(Need.VIEWER)
+_WRITE: Final = Permission(Need.EDITOR)
 _IN_PROJECT: Final = ("project", "projectID")
 _MAINTENANCE: Final = ("maintenance", "maintenanceID")
 
@@ -175,7 +175,7 @@ ROUTES: Final = (
         summary="What announcing or annulling would change of the past; good for ten minutes.",
         tag="maintenance",
         body=PreviewMaintenance,
-        answer=MaintenancePreview,
+        answer=schemas.MaintenancePreview,
         also=(422,),
     ),
     Route(

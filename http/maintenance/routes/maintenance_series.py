@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import SECOND, to_text
 from ....storage.maintenance.queries.maintenance_series import select_series_of
 from ....storage.maintenance.rows import SeriesRow
 from ....storage.maintenance.rules import Recurrence
 from ....storage.maintenance.transactions.extend_series import SeriesPlan, begin_series, end_series
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
 from ...wire.time_params import instant_given
@@ -31,12 +31,12 @@ def _shape(row: SeriesRow) -> MaintenanceSeries:
     )
 
 
-async def list_series(ask: Ask) -> list[MaintenanceSeries]:
+async def list_series(ask: Request) -> list[MaintenanceSeries]:
     async with ask.context.pool.transaction("list_series", read_only=True) as tx:
         return [_shape(row) for row in await select_series_of(tx, org_of(ask), project_of(ask))]
 
 
-async def create(ask: Ask) -> MaintenanceSeries:
+async def create(ask: Request) -> MaintenanceSeries:
     body: CreateMaintenanceSeries = ask.body
     plan = SeriesPlan(
         recurrence=Recurrence(
@@ -52,7 +52,7 @@ async def create(ask: Ask) -> MaintenanceSeries:
         return _shape(await begin_series(tx, ask.who, ask.ids["projectID"], plan))
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("end_series") as tx:
         await end_series(tx, ask.who, ask.ids["seriesID"])
 
@@ -63,7 +63,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=list_series,
         summary="Maintenance that comes again and has not ended.",
@@ -73,7 +73,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
         handler=create,
         summary="Announce maintenance that comes again; its windows stand five weeks ahead.",
@@ -86,7 +86,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path="/api/v1/maintenance-series/{seriesID}",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=("series", "seriesID"),
         handler=delete,
         summary="End it: what is to come is taken back, what has begun stays.",

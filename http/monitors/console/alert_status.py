@@ -3,32 +3,36 @@
 from dataclasses import dataclass
 
 from ....storage.alerting.queries.console_outages import OpenOutage
-from ....storage.alerting.rules.suppression import HeldBy
+from ....storage.alerting.rules.suppression import SuppressionReason
 from ....storage.core.instant import Instant
 from ...ui.formatting import dated
 
 _HELD = {
-    HeldBy.WAITING: "Nobody is told yet: {causes} checked once more first.",
-    HeldBy.RECHECKING: "Nobody is told yet: what it depends on is back, and it is checked again.",
-    HeldBy.DEPENDENCY: "Nobody is told: the cause is sought in what it depends on, {names}.",
-    HeldBy.MAINTENANCE: "Nobody is told: it is in maintenance.",
-    HeldBy.PAUSED: "Nobody is told: it is paused.",
-    HeldBy.DELEGATED: "It tells nobody by itself: a service speaks for it.",
-    HeldBy.SILENCED: "Nobody is told: all alerts are silenced.",
-    HeldBy.UNKNOWN: "Nobody is told: no result that holds says that it is down.",
+    SuppressionReason.WAITING: "Nobody is told yet: {causes} checked once more first.",
+    SuppressionReason.RECHECKING: (
+        "Nobody is told yet: what it depends on is back, and it is checked again."
+    ),
+    SuppressionReason.DEPENDENCY: (
+        "Nobody is told: the cause is sought in what it depends on, {names}."
+    ),
+    SuppressionReason.MAINTENANCE: "Nobody is told: it is in maintenance.",
+    SuppressionReason.PAUSED: "Nobody is told: it is paused.",
+    SuppressionReason.DELEGATED: "It tells nobody by itself: a service speaks for it.",
+    SuppressionReason.SILENCED: "Nobody is told: all alerts are silenced.",
+    SuppressionReason.UNKNOWN: "Nobody is told: no result that holds says that it is down.",
 }
 _NAMES_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AlertStatus:
     """`link` is the incident's page, empty where there is none."""
 
     text: str
     link: str = ""
 
 
-def told(outage: OpenOutage | None, now: Instant) -> Told | None:
+def told(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
     if outage is None:
         return None
     if outage.announced_at is not None:
@@ -37,19 +41,19 @@ def told(outage: OpenOutage | None, now: Instant) -> Told | None:
         return None
     names = _listed(outage.depends_on)
     causes = f"{names} {'are' if len(outage.depends_on) > 1 else 'is'}"
-    return Told(_HELD[HeldBy(outage.held_by)].format(names=names, causes=causes))
+    return AlertStatus(_HELD[SuppressionReason(outage.held_by)].format(names=names, causes=causes))
 
 
-def _announced(outage: OpenOutage, at: Instant, now: Instant) -> Told:
+def _announced(outage: OpenOutage, at: Instant, now: Instant) -> AlertStatus:
     if outage.incident is None:
-        return Told(f"Its channels were told at {dated(at, now)}.")
+        return AlertStatus(f"Its channels were told at {dated(at, now)}.")
     link = f"/incidents/{outage.incident}"
     if outage.is_resolved:
-        return Told("Its incident was resolved by hand.", link)
+        return AlertStatus("Its incident was resolved by hand.", link)
     if outage.acknowledged_at is not None:
         who = outage.acknowledged_label
-        return Told(f"Acknowledged at {dated(outage.acknowledged_at, now)} by {who}.", link)
-    return Told(
+        return AlertStatus(f"Acknowledged at {dated(outage.acknowledged_at, now)} by {who}.", link)
+    return AlertStatus(
         f"An incident was opened at {dated(at, now)}, and nobody has acknowledged it.", link
     )
 

@@ -40,7 +40,7 @@ _ANSWERED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class PhaseBar:
     name: str
     drawn: Markup
     total: str
@@ -52,7 +52,7 @@ class CheckView:
     verdict: str
     # Of a failure, what its class means.
     explained: str
-    bars: list[Bar]
+    bars: list[PhaseBar]
     # name, last check, last good
     rows: list[tuple[str, str, str]]
 
@@ -125,8 +125,8 @@ def parts_of(beat: HeartbeatRow) -> list[Part]:
     return parts
 
 
-def _bar(name: str, beat: HeartbeatRow) -> Bar:
-    return Bar(name, phases(parts_of(beat), name), milliseconds(beat.latency_ms))
+def _bar(name: str, beat: HeartbeatRow) -> PhaseBar:
+    return PhaseBar(name, phases(parts_of(beat), name), milliseconds(beat.latency_ms))
 
 
 def _spent(beat: HeartbeatRow) -> Sequence[tuple[str, int]]:

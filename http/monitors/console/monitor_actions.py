@@ -7,14 +7,14 @@ from ....storage.monitors.queries.console_monitors import select_shown_monitor
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ..routes import monitors as api
 from ..schemas.monitors import UpdateMonitor
 
 _IN_USE = "Another monitor waits for it, or a service is declared with it. Change that first."
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_monitor(ask: Request) -> Response:
     """One of the buttons; a form that names none changes nothing."""
     here = f"/monitors/{ask.ids['monitorID']}"
     match ask.form.get("act"):
@@ -31,7 +31,7 @@ async def act(ask: Ask) -> Reply:
     return redirect(here)
 
 
-async def _check(ask: Ask, here: str) -> Reply:
+async def _check(ask: Request, here: str) -> Response:
     try:
         await api.check_now(ask)
     except Refused as refused:
@@ -41,11 +41,11 @@ async def _check(ask: Ask, here: str) -> Reply:
     return redirect(f"{here}?said=asked")
 
 
-async def ask_to_delete(ask: Ask) -> Reply:
+async def ask_to_delete(ask: Request) -> Response:
     return await _asked(ask)
 
 
-async def delete(ask: Ask) -> Reply:
+async def delete(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_delete", read_only=True) as tx:
         row = await select_shown_monitor(tx, ask.ids["monitorID"])
     try:
@@ -58,7 +58,7 @@ async def delete(ask: Ask) -> Reply:
     return redirect(f"/projects/{row.project_uid}")
 
 
-async def _asked(ask: Ask, error: str = "") -> Reply:
+async def _asked(ask: Request, error: str = "") -> Response:
     async with ask.context.pool.transaction("console_delete", read_only=True) as tx:
         row = await select_shown_monitor(tx, ask.ids["monitorID"])
         if row is None:

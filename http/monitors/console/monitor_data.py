@@ -8,13 +8,13 @@ from ....storage.alerting.queries.alerting_state import Delegation, select_deleg
 from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
-from ....storage.core.time_span import Span
+from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days, select_windows
-from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.queries.console_monitors import select_shown_monitor
 from ....storage.monitors.queries.monitors import (
-    Standing,
+    MonitorStatusRow,
     select_standings,
     select_uids,
     still_troubled,
@@ -24,8 +24,8 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import hold_us
 from ....storage.results.queries.console_results import (
-    Course,
     LatencyBin,
+    ResultTimeline,
     select_courses,
     select_latency_bins,
     select_maintenance,
@@ -39,10 +39,10 @@ from ....storage.results.queries.results import (
     select_ledger,
 )
 from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
-from ...ui.monitor_status import Shown, shown
-from ...ui.page_layout import Frame, frame_of
+from ...ui.monitor_status import MonitorStatusText, shown
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.time_slots import Axis
-from ...wire.route import Ask
+from ...wire.route import Request
 
 DAYS = 90
 FAILURES = 10
@@ -62,21 +62,21 @@ _STEPS = tuple(n * MINUTE for n in (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720,
 
 @dataclass(frozen=True, slots=True)
 class MonitorFacts:
-    frame: Frame
+    frame: PageLayout
     row: MonitorRow
-    standing: Standing | None
-    state: Shown
+    standing: MonitorStatusRow | None
+    state: MonitorStatusText
     now: Instant
     next_due: Instant | None
     axis: Axis
-    course: Course
+    course: ResultTimeline
     runs: Sequence[RunRow]
     range_name: str
     latency_axis: Axis
     bins: Sequence[LatencyBin]
-    maintenance: Sequence[Span]
+    maintenance: Sequence[TimeSpan]
     day: Sequence[LatencyBin]
-    window_24h: Measured
+    window_24h: MonitorTime
     days: Days
     last: HeartbeatRow | None
     last_good: HeartbeatRow | None
@@ -90,7 +90,7 @@ class MonitorFacts:
     delegation: Delegation
 
 
-async def select_facts(ask: Ask, range_name: str) -> MonitorFacts:
+async def select_facts(ask: Request, range_name: str) -> MonitorFacts:
     async with ask.context.pool.transaction("console_monitor", read_only=True) as tx:
         row = await select_shown_monitor(tx, ask.ids["monitorID"])
         if row is None:
@@ -98,7 +98,7 @@ async def select_facts(ask: Ask, range_name: str) -> MonitorFacts:
         return await _facts(ask, tx, row, range_name)
 
 
-async def _facts(ask: Ask, tx: Tx, row: MonitorRow, range_name: str) -> MonitorFacts:
+async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> MonitorFacts:
     key, now = (row.org, row.id), tx.now
     axis = course_axis(row, now)
     course = (await select_courses(tx, [key], axis.from_at, axis.until, axis.step_us))[key]

@@ -6,7 +6,7 @@ import msgspec
 
 from ....storage.monitors.rules.monitor import NUMBERS
 from ...ui.formatting import setting
-from ...ui.settings_form import Of, Row, SettingForm, Typed, whole_number
+from ...ui.settings_form import Of, SettingField, SettingForm, Typed, whole_number
 from ...wire.route import Route
 from ..routes import monitor_defaults as api
 from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
@@ -19,37 +19,37 @@ def _bounds(name: str) -> str:
 
 
 _ROWS: Final = (
-    Row(
+    SettingField(
         "interval_seconds",
         "Interval",
         Of.NUMBER,
         f"{_bounds('interval_seconds')} from one check to the next.",
     ),
-    Row(
+    SettingField(
         "timeout_seconds",
         "Time-out",
         Of.NUMBER,
         f"{_bounds('timeout_seconds')}, not above the interval.",
     ),
-    Row(
+    SettingField(
         "retries",
         "Retries",
         Of.NUMBER,
         f"{_bounds('retries')}, within one check, before it counts as a failure.",
     ),
-    Row(
+    SettingField(
         "failure_threshold",
         "Failures",
         Of.NUMBER,
         f"{_bounds('failure_threshold')} in a row until it is down.",
     ),
-    Row(
+    SettingField(
         "renotify_seconds",
         "Reminders",
         Of.NUMBER,
         f"{_bounds('renotify_seconds')} from one to the next; 0 for none.",
     ),
-    Row("auto_incident", "Incidents", Of.CHECK, "One is opened when a monitor goes down."),
+    SettingField("auto_incident", "Incidents", Of.CHECK, "One is opened when a monitor goes down."),
 )
 
 
@@ -58,7 +58,7 @@ def _typed_of(found: MonitorDefaults) -> Typed:
     return {**numbers, "auto_incident": "on" if found.auto_incident else ""}
 
 
-def _given(typed: Typed) -> PutMonitorDefaults:
+def _parse_form(typed: Typed) -> PutMonitorDefaults:
     numbers = {row.name: whole_number(typed, row.name) for row in _ROWS if row.of is Of.NUMBER}
     return msgspec.convert(
         {**numbers, "auto_incident": typed["auto_incident"] == "on"}, PutMonitorDefaults
@@ -77,6 +77,6 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     read=api.read,
     put=api.put,
     typed_of=_typed_of,
-    given=_given,
+    given=_parse_form,
     says=_says,
 ).routes()

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
 from ....storage.core.sli import Split
-from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.results.queries.console_results import LatencyBin
 from ....storage.scheduling.rules.maintenance_window import is_in_maintenance
@@ -25,26 +25,26 @@ from ...ui.formatting import (
     percent,
     setting,
 )
-from ...ui.plots.expected_runs_strip import SAID, Run, ledger, worst
-from ...ui.plots.heartbeat_strip import Beat, said_of, stretches, strip
-from ...ui.plots.latency import Point, Step, Tick, latency
-from ...ui.plots.uptime_days import Day, days, has_gap
+from ...ui.plots.expected_runs_strip import SAID, RunSlot, ledger, worst
+from ...ui.plots.heartbeat_strip import HeartbeatSlot, said_of, stretches, strip
+from ...ui.plots.latency import LatencyStep, LatencyValue, Tick, latency
+from ...ui.plots.uptime_days import UptimeDay, days, has_gap
 from ...ui.time_slots import Axis, beats
 from .monitor_data import MonitorFacts, held_us
 
 ROWS_MOST = 60
 _VERDICTS = {
-    "covered": Run.COVERED,
-    "covered_late": Run.COVERED_LATE,
-    "missed": Run.MISSED,
-    "withheld": Run.WITHHELD,
-    "reserved": Run.RESERVED,
+    "covered": RunSlot.COVERED,
+    "covered_late": RunSlot.COVERED_LATE,
+    "missed": RunSlot.MISSED,
+    "withheld": RunSlot.WITHHELD,
+    "reserved": RunSlot.RESERVED,
 }
 _COURSE = {HOUR: "The last hour", DAY: "The last day"}
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PlotTable:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -53,13 +53,13 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class MonitorPlot:
     drawn: Markup
-    table: Table
+    table: PlotTable
 
 
 @dataclass(frozen=True, slots=True)
-class CoursePlot:
+class ResultsPlot:
     """Heartbeats over expected runs on one axis."""
 
     title: str
@@ -67,13 +67,13 @@ class CoursePlot:
     beats: Markup
     runs: Markup
     times: Sequence[str]
-    totals: Sequence[tuple[Run, str]]
-    table: Table
+    totals: Sequence[tuple[RunSlot, str]]
+    table: PlotTable
     # Of the runs that were refused: the reason, and what it means.
     refused: Sequence[tuple[str, str]]
 
 
-def course_plot(facts: MonitorFacts) -> CoursePlot:
+def course_plot(facts: MonitorFacts) -> ResultsPlot:
     axis, now = facts.axis, facts.now
     interval_us = facts.row.interval_seconds * SECOND
     is_push = facts.row.type == MonitorType.PUSH
@@ -86,10 +86,10 @@ def course_plot(facts: MonitorFacts) -> CoursePlot:
     )
     runs, reasons, totals = _runs(facts)
 
-    def beat_title(beat: Beat, first: int, after: int) -> str:
+    def beat_title(beat: HeartbeatSlot, first: int, after: int) -> str:
         return f"{said_of(beat, after - first)}, {_between(axis, first, after)}"
 
-    def run_title(run: Run, first: int, after: int) -> str:
+    def run_title(run: RunSlot, first: int, after: int) -> str:
         why = ", ".join(sorted({r for slot in range(first, after) for r in reasons[slot]}))
         said = f"{after - first} {SAID[run]}, {_between(axis, first, after)}"
         return f"{said}: {why}" if why else said
@@ -98,7 +98,7 @@ def course_plot(facts: MonitorFacts) -> CoursePlot:
     together = axis.step_us // interval_us
     each = f", {together} runs a slot" if together > 1 else ""
     title = _COURSE.get(-(-length_us // HOUR) * HOUR, f"The last {duration(length_us)}")
-    return CoursePlot(
+    return ResultsPlot(
         title,
         f"every {setting(facts.row.interval_seconds)}{each}{_sealed_to(facts)}",
         strip(shown, "Heartbeats", beat_title),
@@ -124,10 +124,10 @@ def _sealed_to(facts: MonitorFacts) -> str:
     return f", sealed to {dated(mark, facts.now)}" if mark is not None else ""
 
 
-def _runs(facts: MonitorFacts) -> tuple[list[Run], list[set[str]], dict[Run, int]]:
-    found: list[list[Run]] = [[] for _ in range(facts.axis.many)]
+def _runs(facts: MonitorFacts) -> tuple[list[RunSlot], list[set[str]], dict[RunSlot, int]]:
+    found: list[list[RunSlot]] = [[] for _ in range(facts.axis.many)]
     reasons: list[set[str]] = [set() for _ in range(facts.axis.many)]
-    totals: Counter[Run] = Counter()
+    totals: Counter[RunSlot] = Counter()
     for row in facts.runs:
         slot = facts.axis.slot(row.due_at)
         run = _VERDICTS[row.verdict]
@@ -153,7 +153,7 @@ def _times(axis: Axis) -> list[str]:
     return [clock(x, seconds=False) for x in at]
 
 
-def _course_table(facts: MonitorFacts) -> Table:
+def _course_table(facts: MonitorFacts) -> PlotTable:
     """Runs that were not simply covered come first; equal ones in a row are one line."""
     lines: list[tuple[bool, Instant, list[str]]] = []
     order = sorted(facts.runs, key=lambda row: row.due_at)
@@ -175,32 +175,32 @@ def _course_table(facts: MonitorFacts) -> Table:
     rows = [line for _, _, line in lines]
     heads = ("Due, UTC", "Verdict", "Runs", "Reason")
     caption = "Expected runs, exceptions first"
-    return Table(caption, heads, rows[:ROWS_MOST], max(len(rows) - ROWS_MOST, 0))
+    return PlotTable(caption, heads, rows[:ROWS_MOST], max(len(rows) - ROWS_MOST, 0))
 
 
-def latency_plot(facts: MonitorFacts) -> Plot:
+def latency_plot(facts: MonitorFacts) -> MonitorPlot:
     axis = facts.latency_axis
     bins = {axis.slot(item.start): item for item in facts.bins}
     points = [_point(facts, axis, slot, bins.get(slot)) for slot in range(axis.many)]
     drawn = latency(points, _ticks(axis), f"Latency, {_long(facts.range_name)}.")
-    return Plot(drawn, _latency_table(facts, axis, points))
+    return MonitorPlot(drawn, _latency_table(facts, axis, points))
 
 
-def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) -> Point:
+def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) -> LatencyValue:
     start = axis.start(slot)
     end = min(axis.start(slot + 1), facts.now)
     middle = Instant((start + end) // 2)
     if item is not None and item.p50_ms is not None and item.p95_ms is not None:
         if is_in_maintenance(middle, facts.maintenance):
-            return Point(Step.MAINTENANCE)
-        return Point(Step.POINT, item.p50_ms, item.p95_ms)
+            return LatencyValue(LatencyStep.MAINTENANCE)
+        return LatencyValue(LatencyStep.POINT, item.p50_ms, item.p95_ms)
     if is_in_maintenance(middle, facts.maintenance):
-        return Point(Step.MAINTENANCE)
+        return LatencyValue(LatencyStep.MAINTENANCE)
     if item is not None and item.bad:
-        return Point(Step.DOWN)
+        return LatencyValue(LatencyStep.DOWN)
     begun = term_at(facts.course.terms, Instant(end))
     unfinished = axis.start(slot + 1) > facts.now
-    return Point(Step.AWAY if begun is None or unfinished else Step.GAP)
+    return LatencyValue(LatencyStep.AWAY if begun is None or unfinished else LatencyStep.GAP)
 
 
 def _long(name: str) -> str:
@@ -226,18 +226,18 @@ def _ticks(axis: Axis) -> list[Tick]:
     return found
 
 
-def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[Point]) -> Table:
+def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[LatencyValue]) -> PlotTable:
     bins = {axis.slot(item.start): item for item in facts.bins}
     rows: list[list[str]] = []
     quiet: list[list[str]] = []
     for kind, first, after in stretches([point.kind for point in points]):
-        if kind in (Step.GAP, Step.DOWN, Step.MAINTENANCE):
-            word = "no data" if kind is Step.GAP else kind.value
+        if kind in (LatencyStep.GAP, LatencyStep.DOWN, LatencyStep.MAINTENANCE):
+            word = "no data" if kind is LatencyStep.GAP else kind.value
             rows.append([_between(axis, first, after), NOTHING, NOTHING, word])
             continue
         for slot in range(first, after):
             item = bins.get(slot)
-            if item is not None and kind is Step.POINT:
+            if item is not None and kind is LatencyStep.POINT:
                 p50, p95 = points[slot].p50, points[slot].p95
                 line = [clock(axis.start(slot), seconds=False)]
                 if axis.many * axis.step_us > DAY:
@@ -247,13 +247,13 @@ def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[Point]) -> 
     every = rows[::-1] + quiet
     heads = ("From, UTC", f"p50,{GAP}ms", f"p95,{GAP}ms", "Results")
     caption = f"Latency in steps of {duration(axis.step_us)}, exceptions first"
-    return Table(caption, heads, every[:ROWS_MOST], max(len(every) - ROWS_MOST, 0))
+    return PlotTable(caption, heads, every[:ROWS_MOST], max(len(every) - ROWS_MOST, 0))
 
 
-def days_plot(facts: MonitorFacts) -> Plot:
+def days_plot(facts: MonitorFacts) -> MonitorPlot:
     last = len(facts.days.days) - 1
     bars = [
-        Day(_day_name(start, today=at == last), measured.split, _said(measured))
+        UptimeDay(_day_name(start, today=at == last), measured.split, _said(measured))
         for at, (start, measured) in enumerate(facts.days.days)
     ]
     rows = [
@@ -263,7 +263,7 @@ def days_plot(facts: MonitorFacts) -> Plot:
     ]
     heads = ("Day", "Availability", "Coverage", "Down")
     caption = "Days with time down, with maintenance or without full data"
-    return Plot(days(bars, "Availability by day"), Table(caption, heads, rows[::-1]))
+    return MonitorPlot(days(bars, "Availability by day"), PlotTable(caption, heads, rows[::-1]))
 
 
 def _is_exception(split: Split) -> bool:
@@ -275,7 +275,7 @@ def _day_name(start: Instant, *, today: bool) -> str:
     return "Today, so far" if today else f"{moment.day} {moment:%B}"
 
 
-def _said(measured: Measured) -> str:
+def _said(measured: MonitorTime) -> str:
     if not measured.split.range_us:
         return "no data"
     available, covered, down = _day_cells(measured)
@@ -283,7 +283,7 @@ def _said(measured: Measured) -> str:
     return f"{said}, down {down}" if measured.split.bad_us else said
 
 
-def _day_cells(measured: Measured) -> list[str]:
+def _day_cells(measured: MonitorTime) -> list[str]:
     ratio = measured.split.availability()
     return [
         percent(ratio, measured.total) if ratio is not None else NOTHING,

@@ -5,17 +5,17 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ....probes.check.result import UnknownReason
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.monitors.queries.console_monitors import select_names
 from ....storage.monitors.rules.monitor import MonitorType
-from ....storage.monitors.rules.monitor_state import Status
+from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ...ui.bundle_notice import managed
 from ...ui.failure_help import explain_failure, explain_trouble, is_refusal
 from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment
-from ...ui.monitor_status import Shown, sentence
+from ...ui.monitor_status import MonitorStatusText, sentence
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
 from .alert_status import told
@@ -35,7 +35,7 @@ class MonitorQuery(msgspec.Struct, frozen=True):
     said: Literal["", "asked", "waiting"] = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_monitor(ask: Request) -> Response:
     facts = await select_facts(ask, ask.query.range)
     names: dict[Any, str] = {}
     if facts.waits_for or facts.row.type == MonitorType.COMPOSITE:
@@ -83,9 +83,9 @@ def _since(facts: MonitorFacts) -> Moment | None:
     standing = facts.standing
     if standing is None or standing.last_at is None:
         return None
-    if facts.state in (Shown.UP, Shown.DOWN):
+    if facts.state in (MonitorStatusText.UP, MonitorStatusText.DOWN):
         return ago(standing.since, facts.now)
-    if facts.state is Shown.UNKNOWN:
+    if facts.state is MonitorStatusText.UNKNOWN:
         return ago(standing.last_at, facts.now)
     return None
 
@@ -93,29 +93,32 @@ def _since(facts: MonitorFacts) -> Moment | None:
 def why(facts: MonitorFacts) -> str:
     """What follows on "since": for a fine monitor the newest figure, else the reason."""
     standing = facts.standing
-    if facts.trouble and facts.state not in (Shown.PAUSED, Shown.MAINTENANCE):
+    if facts.trouble and facts.state not in (
+        MonitorStatusText.PAUSED,
+        MonitorStatusText.MAINTENANCE,
+    ):
         told = explain_trouble(UnknownReason(facts.trouble))
         return f"It cannot be checked: {told}. This says nothing about the target."
     match facts.state:
-        case Shown.DOWN if standing is not None:
+        case MonitorStatusText.DOWN if standing is not None:
             said = f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
             failure = standing.msg or ""
             return f"{said} {explain_failure(failure)}" if is_refusal(failure) else said
-        case Shown.UP if standing is not None:
+        case MonitorStatusText.UP if standing is not None:
             if not standing.last_up:
                 need = facts.row.failure_threshold
                 return f"The newest check failed: {standing.msg}. {need} in a row make it down."
             if is_probed(facts.row) and standing.latency_ms is not None:
                 return f"The newest check took {milliseconds(standing.latency_ms)}."
             return ""
-        case Shown.UNKNOWN if standing is not None:
-            if standing.status == Status.PENDING and not standing.last_up:
+        case MonitorStatusText.UNKNOWN if standing is not None:
+            if standing.status == MonitorStatus.PENDING and not standing.last_up:
                 need = facts.row.failure_threshold
                 return f"{standing.msg}. {need} failures in a row make it down."
             return "The newest result holds no longer. This says nothing about the target."
-        case Shown.PENDING:
+        case MonitorStatusText.PENDING:
             return "Until there is a result, nothing is known."
-        case Shown.PAUSED:
+        case MonitorStatusText.PAUSED:
             return "Nobody looks, on purpose. The time counts neither as up nor as down."
         case _:
             return "What is measured meanwhile counts neither as up nor as down."
@@ -149,7 +152,7 @@ def _replaced(facts: MonitorFacts) -> str:
     return "" if row.superseded_by is None else "A service stands in its place."
 
 
-def _push_url(ask: Ask, facts: MonitorFacts) -> str:
+def _push_url(ask: Request, facts: MonitorFacts) -> str:
     """For those who could write the monitor; whoever has it can speak for the target."""
     token = push_token_of(ask, facts.row) if facts.frame.may_write else None
     return push_url(ask, token) if token else ""
@@ -161,9 +164,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/monitors/{monitorID}",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_MONITOR,
-        handler=show,
+        handler=render_monitor,
         summary="A monitor's page.",
         query=MonitorQuery,
         page=True,
@@ -172,9 +175,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/monitors/{monitorID}",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_MONITOR,
-        handler=acts.act,
+        handler=acts.submit_monitor,
         summary="Pauses, resumes or checks a monitor.",
         form=True,
         page=True,
@@ -183,7 +186,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/monitors/{monitorID}/delete",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_MONITOR,
         handler=acts.ask_to_delete,
         summary="Asks whether to delete a monitor.",
@@ -193,7 +196,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/monitors/{monitorID}/delete",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_MONITOR,
         handler=acts.delete,
         summary="Deletes a monitor.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ....storage.core.availability import Withheld, figure
 from ....storage.core.instant import DAY, Instant
 from ....storage.figures.queries.availability import NOTHING, Days, add
-from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.results.queries.console_results import LatencyBin
 from ...ui.formatting import GAP, coverage, day, number, percent
 from ...ui.formatting import NOTHING as DASH
@@ -18,7 +18,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MonitorStat:
     label: str
     text: str
     note: str
@@ -26,8 +26,8 @@ class Figure:
 
 
 def figures(
-    hours_24: Measured, days: Days, latency: Sequence[LatencyBin], now: Instant, *, probed: bool
-) -> list[Figure]:
+    hours_24: MonitorTime, days: Days, latency: Sequence[LatencyBin], now: Instant, *, probed: bool
+) -> list[MonitorStat]:
     found = [_availability("24 hours", hours_24, days, Instant(now - DAY))]
     for many in (7, 30, 90):
         label = f"{many} days"
@@ -38,7 +38,7 @@ def figures(
     return found
 
 
-def total(days: Days, many: int) -> Measured:
+def total(days: Days, many: int) -> MonitorTime:
     """The last so many days, today so far included."""
     summed = NOTHING
     for _, measured in days.days[-many:]:
@@ -51,24 +51,24 @@ def sealed(days: Days) -> bool:
     return days.watermark is not None and days.begun is not None and days.watermark > days.begun
 
 
-def _availability(label: str, measured: Measured, days: Days, since: Instant) -> Figure:
+def _availability(label: str, measured: MonitorTime, days: Days, since: Instant) -> MonitorStat:
     said = figure(measured.split, sealed=sealed(days))
     ratio = measured.split.availability()
     if said.withheld_reason is not None or ratio is None:
         why = _WHY.get(said.withheld_reason or Withheld.NOTHING_MEASURED, "withheld")
-        return Figure(label, DASH, why, withheld=True)
+        return MonitorStat(label, DASH, why, withheld=True)
     note = f"coverage {coverage(measured.split.coverage())}"
     if days.begun is not None and days.begun > since:
         note += f", since {day(days.begun)}"
-    return Figure(label, percent(ratio, measured.total), note)
+    return MonitorStat(label, percent(ratio, measured.total), note)
 
 
-def _latency(latency: Sequence[LatencyBin]) -> Figure:
+def _latency(latency: Sequence[LatencyBin]) -> MonitorStat:
     label = "Latency, 24 h"
     good = [item for item in latency if item.good and item.p50_ms is not None]
     if not good:
-        return Figure(label, DASH, "withheld: no good result", withheld=True)
+        return MonitorStat(label, DASH, "withheld: no good result", withheld=True)
     newest = good[-1]
     text = f"{number(newest.p50_ms or 0)} / {number(newest.p95_ms or 0)}{GAP}ms"
     checks = "good check" if newest.good == 1 else "good checks"
-    return Figure(label, text, f"p50 / p95, {number(newest.good)} {checks}")
+    return MonitorStat(label, text, f"p50 / p95, {number(newest.good)} {checks}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
@@ -16,7 +16,7 @@ from ...ui.formatting import Moment, count, moment
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes import secrets as api
 from ..schemas.secrets import CreateSecretRequest, UpdateSecretRequest
@@ -31,7 +31,7 @@ _SAID: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SecretItem:
     name: str
     used: str
     in_use: bool
@@ -39,11 +39,11 @@ class Line:
     replaced: Moment | None
 
 
-async def show(ask: Ask) -> Reply:
+async def render_secrets(ask: Request) -> Response:
     return await _page(ask)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_secrets(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     # A browser sends line breaks of its own, whatever was typed.
     name, value = _first(ask, "name").strip(), _first(ask, "value").replace("\r\n", "\n")
@@ -66,11 +66,11 @@ async def act(ask: Ask) -> Reply:
     return redirect(f"/projects/{ask.ids['projectID']}/secrets")
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-async def _page(ask: Ask, *, typed: str = "", error: str = "") -> Reply:
+async def _page(ask: Request, *, typed: str = "", error: str = "") -> Response:
     async with ask.context.pool.transaction("console_secrets", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_secrets(tx, org_of(ask), project_of(ask))
@@ -97,9 +97,9 @@ def _first_line(rows: Sequence[ListedSecret]) -> str:
     return f"{count(len(rows), 'secret')}, {unused} that nothing refers to"
 
 
-def _lines(rows: Sequence[ListedSecret], now: Instant) -> list[Line]:
+def _lines(rows: Sequence[ListedSecret], now: Instant) -> list[SecretItem]:
     return [
-        Line(
+        SecretItem(
             row.name,
             count(row.used_by, "monitor") if row.used_by else "nothing",
             row.used_by > 0,
@@ -116,9 +116,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/secrets",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_secrets,
         summary="A project's secrets.",
         page=True,
         in_document=False,
@@ -126,9 +126,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}/secrets",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
-        handler=act,
+        handler=submit_secrets,
         summary="Adds, replaces or deletes a secret.",
         form=True,
         page=True,

@@ -16,7 +16,14 @@ from ....probes.check.monitor_spec import (
     Spec,
     TargetForm,
 )
-from ....storage.monitors.rules.monitor import CANARY_TIMEOUT, NUMBERS, TAG, TAGS, TEXTS, Bound
+from ....storage.monitors.rules.monitor import (
+    CANARY_TIMEOUT,
+    NUMBERS,
+    TAG,
+    TAGS,
+    TEXTS,
+    FieldBounds,
+)
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ...ui.formatting import label, number
@@ -27,7 +34,7 @@ CONFIG = "config."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class FormField:
     """`control` is one of input, number, password, lines, select, check, several."""
 
     name: str
@@ -49,9 +56,9 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class FormSection:
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[FormField]
     # Closed at first, unless something in it was set or is wrong.
     folded: bool = False
 
@@ -116,7 +123,7 @@ def sections(
     ladders: Sequence[tuple[UUID, str]] = (),
     channels: Sequence[tuple[UUID, str]] = (),
     defaults: MonitorDefaults = BUILT_IN,
-) -> list[Section]:
+) -> list[FormSection]:
     """`others` are the project's other monitors; `stored` names the settings whose secret value is
     kept, `secrets` the project's own that may be referred to; `ladders` and `channels` are those
     of the project."""
@@ -130,37 +137,37 @@ def sections(
         _choosing(item, typed, errors, others, secrets) or _own(spec, item, typed, errors, stored)
         for item in fields
     ]
-    found = [Section(title="", rows=about)]
+    found = [FormSection(title="", rows=about)]
     if spec.placeholders:
         rows = [_conditions(spec, typed, errors)]
-        found.append(Section(title="What has to hold", rows=rows))
+        found.append(FormSection(title="What has to hold", rows=rows))
     if own:
         needed = any(item.required for item in fields)
         touched = any(_is_set(item, typed) for item in fields) or any(row.error for row in own)
         title = f"What is particular to {spec.type}"
-        section = Section(title=title, rows=own, folded=not (touched or needed))
+        section = FormSection(title=title, rows=own, folded=not (touched or needed))
         # What a kind cannot do without comes before what may be left out.
         found.insert(1 if needed else len(found), section)
     alerts = _alerts(typed, errors, ladders, channels)
     told = any(row.value not in ("", "0") or row.error for row in alerts)
     told = told or any(chosen for row in alerts for value, _, chosen in row.choices if value)
     told = told or not alerts[0].checked
-    found.append(Section(title="When it is down", rows=alerts, folded=not told))
+    found.append(FormSection(title="When it is down", rows=alerts, folded=not told))
     more = _more(typed, errors, regions, others)
     set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
     chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
-    found.append(Section(title="More", rows=more, folded=not (set_ or chosen)))
+    found.append(FormSection(title="More", rows=more, folded=not (set_ or chosen)))
     return found
 
 
-def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
+def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[FormField]:
     rows = []
     if spec.target is not TargetForm.NONE:
         called, hint = _TARGETS[spec.target]
         if spec.target is TargetForm.URL:
             hint = " or ".join(f"{scheme}://" for scheme in spec.schemes)
         rows.append(
-            Row(
+            FormField(
                 name="target",
                 label=called,
                 value=first(typed, "target"),
@@ -175,8 +182,8 @@ def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[Row]:
     return rows
 
 
-def _name(typed: Typed, errors: Mapping[str, str]) -> Row:
-    return Row(
+def _name(typed: Typed, errors: Mapping[str, str]) -> FormField:
+    return FormField(
         name="name",
         label="Name",
         value=first(typed, "name"),
@@ -188,7 +195,7 @@ def _name(typed: Typed, errors: Mapping[str, str]) -> Row:
 
 def _schedule(
     spec: Spec, typed: Typed, errors: Mapping[str, str], defaults: MonitorDefaults
-) -> list[Row]:
+) -> list[FormField]:
     values_of = {"name": "", "type": str(spec.type)}
     usual = MonitorDraft(**completed(values_of, spec.type, defaults))
     push = spec.type == MonitorType.PUSH
@@ -207,7 +214,7 @@ def _schedule(
         told = f"{_bounds(bound)}, default {default}"
         hint = f"{notes[name]}; {told}" if name in notes else told
         rows.append(
-            Row(
+            FormField(
                 name=name,
                 label="Expected every" if push and name == "interval_seconds" else _LABELS[name],
                 control="number",
@@ -220,14 +227,14 @@ def _schedule(
     return rows
 
 
-def _bounds(bound: Bound) -> str:
+def _bounds(bound: FieldBounds) -> str:
     zero = "0 or " if bound.or_zero else ""
     return f"{zero}{number(bound.least)} to {number(bound.most)}"
 
 
-def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> Row:
+def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> FormField:
     known = ", ".join(f"[{name}]" for name in sorted(spec.placeholders))
-    return Row(
+    return FormField(
         name="conditions",
         label="Conditions",
         control="lines",
@@ -240,24 +247,24 @@ def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> Row:
 
 def _own(
     spec: Spec, item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]
-) -> Row:
+) -> FormField:
     name = CONFIG + item.name
     value = first(typed, name)
     error = errors.get(name, "")
     common = {"name": name, "label": label(item.name), "hint": _hint(item), "error": error}
     match item.type:
         case FieldType.BOOLEAN:
-            return Row(control="check", checked=value == "true", **common)  # type: ignore[arg-type]
+            return FormField(control="check", checked=value == "true", **common)  # type: ignore[arg-type]
         case FieldType.CHOICE:
             row = _select(
                 name, label(item.name), item.choices, value or spelt_default(item), errors
             )
-            return Row(control="select", choices=row.choices, **common)  # type: ignore[arg-type]
+            return FormField(control="select", choices=row.choices, **common)  # type: ignore[arg-type]
         case FieldType.INTEGER:
-            return Row(control="number", value=value, **common)  # type: ignore[arg-type]
+            return FormField(control="number", value=value, **common)  # type: ignore[arg-type]
         case FieldType.DOCUMENT:
             required = item.required and item.name not in stored
-            return Row(
+            return FormField(
                 control="lines",
                 value=value,
                 mono=True,
@@ -267,14 +274,14 @@ def _own(
                 **common,  # type: ignore[arg-type]
             )
         case FieldType.HEADERS:
-            return Row(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
+            return FormField(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
         case _ if item.secret:
             kept = "stored; leave blank to keep it" if item.name in stored else ""
-            return Row(control="password", placeholder=kept, **common)  # type: ignore[arg-type]
+            return FormField(control="password", placeholder=kept, **common)  # type: ignore[arg-type]
         case _:
             control = "lines" if item.multiline else "input"
             required = item.required
-            return Row(control=control, value=value, mono=True, required=required, **common)  # type: ignore[arg-type]
+            return FormField(control=control, value=value, mono=True, required=required, **common)  # type: ignore[arg-type]
 
 
 def _choosing(
@@ -283,7 +290,7 @@ def _choosing(
     errors: Mapping[str, str],
     others: Sequence[tuple[UUID, str]],
     secrets: Sequence[str],
-) -> Row | None:
+) -> FormField | None:
     """Of a field whose values are the project's own: what may be chosen, and what was."""
     name = CONFIG + item.name
     chosen = [value for value in typed.get(name, ()) if value]
@@ -296,11 +303,11 @@ def _choosing(
     }
     if item.type is FieldType.IDS:
         offered = [(str(uid), text, str(uid) in chosen) for uid, text in others]
-        return Row(control="several", choices=offered, **common)  # type: ignore[arg-type]
+        return FormField(control="several", choices=offered, **common)  # type: ignore[arg-type]
     if item.type is FieldType.SECRET_NAME:
         names = sorted({*secrets, *chosen})
         offered = [("", "none", not chosen), *((n, n, n in chosen) for n in names)]
-        return Row(control="select", choices=offered, **common)  # type: ignore[arg-type]
+        return FormField(control="select", choices=offered, **common)  # type: ignore[arg-type]
     return None
 
 
@@ -335,8 +342,8 @@ def _is_set(item: Field, typed: Typed) -> bool:
 
 def _select(
     name: str, label: str, values: Sequence[str], chosen: str, errors: Mapping[str, str]
-) -> Row:
-    return Row(
+) -> FormField:
+    return FormField(
         name=name,
         label=label,
         control="select",
@@ -350,10 +357,10 @@ def _alerts(
     errors: Mapping[str, str],
     ladders: Sequence[tuple[UUID, str]],
     channels: Sequence[tuple[UUID, str]],
-) -> list[Row]:
+) -> list[FormField]:
     """Who is told, and how often."""
     rows = [
-        Row(
+        FormField(
             name="auto_incident",
             label="Opens an incident",
             control="check",
@@ -361,7 +368,7 @@ def _alerts(
             hint="and resolves it when it is up again",
             error=errors.get("auto_incident", ""),
         ),
-        Row(
+        FormField(
             name="renotify_seconds",
             label="Remind every",
             control="number",
@@ -377,7 +384,7 @@ def _alerts(
         offered = [("", "none", not chosen)]
         offered += [(str(uid), text, str(uid) == chosen) for uid, text in ladders]
         rows.append(
-            Row(
+            FormField(
                 name="escalation_policy_id",
                 label="Ladder",
                 control="select",
@@ -389,7 +396,7 @@ def _alerts(
     if channels:
         tells = set(typed.get("channels", ()))
         rows.append(
-            Row(
+            FormField(
                 name="channels",
                 label="Tells",
                 control="several",
@@ -406,9 +413,9 @@ def _more(
     errors: Mapping[str, str],
     regions: Sequence[str],
     others: Sequence[tuple[UUID, str]],
-) -> list[Row]:
+) -> list[FormField]:
     rows = [
-        Row(
+        FormField(
             name="tags",
             label="Tags",
             value=first(typed, "tags"),
@@ -416,7 +423,7 @@ def _more(
             f"of {TAG.most} characters",
             error=errors.get("tags", ""),
         ),
-        Row(
+        FormField(
             name="description",
             label="Description",
             control="lines",
@@ -430,7 +437,7 @@ def _more(
     if others:
         chosen = set(typed.get("depends_on", ()))
         rows.append(
-            Row(
+            FormField(
                 name="depends_on",
                 label="Waits for",
                 control="several",

@@ -27,7 +27,7 @@ _TEXTS = ("name", "target", "description")
 
 
 @dataclass(slots=True)
-class Read:
+class ParsedForm:
     """`values` are fields of MonitorDraft; `errors` are by the name of the form's field."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -96,8 +96,8 @@ def read(
     typed: Typed,
     stored: frozenset[str] = frozenset(),
     defaults: MonitorDefaults = BUILT_IN,
-) -> Read:
-    found = Read()
+) -> ParsedForm:
+    found = ParsedForm()
     values = found.values
     # What a project's secret takes the place of is not kept by its blank.
     stored = frozenset(n for n in stored if not first(typed, f"{CONFIG}{n}_ref").strip())
@@ -126,7 +126,7 @@ def read(
     return found
 
 
-def _read_numbers(typed: Typed, found: Read, defaults: MonitorDefaults) -> None:
+def _read_numbers(typed: Typed, found: ParsedForm, defaults: MonitorDefaults) -> None:
     for name in NUMBERS:
         text = first(typed, name).strip()
         if _WHOLE.fullmatch(text):
@@ -137,14 +137,14 @@ def _read_numbers(typed: Typed, found: Read, defaults: MonitorDefaults) -> None:
         found.values["timeout_seconds"] = completed(found.values, "", defaults)["timeout_seconds"]
 
 
-def _read_dependencies(typed: Typed, found: Read) -> None:
+def _read_dependencies(typed: Typed, found: ParsedForm) -> None:
     try:
         found.values["depends_on"] = [UUID(text) for text in typed.get("depends_on", ())]
     except ValueError:
         found.errors["depends_on"] = "names what is no monitor of this project"
 
 
-def _read_own(item: Field, text: str, found: Read, stored: frozenset[str]) -> None:
+def _read_own(item: Field, text: str, found: ParsedForm, stored: frozenset[str]) -> None:
     config: dict[str, Any] = found.values["config"]
     match item.type:
         case FieldType.BOOLEAN:
@@ -191,7 +191,7 @@ def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> li
     found = [
         (fault.field, fault.rule)
         for fault in monitor_rule.faults(
-            monitor_rule.Draft(type=MonitorType(str(spec.type)), **given)
+            monitor_rule.MonitorDraftFields(type=MonitorType(str(spec.type)), **given)
         )
     ]
     found += [

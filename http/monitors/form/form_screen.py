@@ -11,7 +11,7 @@ import msgspec
 
 from ....probes.check.monitor_spec import Spec
 from ....probes.check.registry import spec_of
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.console_monitors import select_names, select_shown_monitor
@@ -30,16 +30,16 @@ from ....storage.notifications.queries.channels import (
 from ....storage.oncall.queries.escalation_policies import select_policies_of
 from ...notifications.routes import channels as channels_api
 from ...notifications.schemas.notifications import AttachChannel
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import monitors as api
 from ..schemas.monitors import CreateMonitor, UpdateMonitor
 from .examples import with_examples
 from .form_fields import Typed, first, sections
-from .form_parser import Read, fresh, kinds, of_row, read, stored_secrets
-from .form_test import Trial, is_testable, trial_of
+from .form_parser import ParsedForm, fresh, kinds, of_row, read, stored_secrets
+from .form_test import FormTestResult, is_testable, trial_of
 
 OTHERS_MOST: Final = 500
 # What no field of the form is named by stands above all of them.
@@ -51,10 +51,10 @@ class NewQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class MonitorFormData:
     """What the form stands on: where, which monitor if one is there, and the others."""
 
-    frame: Frame
+    frame: PageLayout
     row: MonitorRow | None
     waits_for: list[UUID]
     others: Sequence[tuple[UUID, str]]
@@ -69,13 +69,13 @@ class Ground:
     defaults: MonitorDefaults
 
 
-async def show_new(ask: Ask) -> Reply:
+async def show_new(ask: Request) -> Response:
     spec = _spec(ask.query.type)
     ground = await _ground(ask)
     return _form(ground, spec, fresh(spec, defaults=ground.defaults))
 
 
-async def show_edit(ask: Ask) -> Reply:
+async def show_edit(ask: Request) -> Response:
     ground = await _ground(ask)
     assert ground.row is not None
     spec = _spec(ground.row.type)
@@ -86,7 +86,7 @@ async def show_edit(ask: Ask) -> Reply:
     return _form(ground, spec, typed)
 
 
-async def send_new(ask: Ask) -> Reply:
+async def send_new(ask: Request) -> Response:
     ground = await _ground(ask)
     spec = _spec(first(ask.form, "type"))
     act = first(ask.form, "act")
@@ -95,13 +95,13 @@ async def send_new(ask: Ask) -> Reply:
     return await _send(ask, ground, spec, act)
 
 
-async def send_edit(ask: Ask) -> Reply:
+async def send_edit(ask: Request) -> Response:
     ground = await _ground(ask)
     assert ground.row is not None
     return await _send(ask, ground, _spec(ground.row.type), first(ask.form, "act"))
 
 
-async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
+async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> Response:
     stored = stored_secrets(ground.row, spec) if ground.row else frozenset()
     if act == "example":
         return _form(ground, spec, with_examples(spec.type, ask.form))
@@ -124,7 +124,7 @@ async def _send(ask: Ask, ground: Ground, spec: Spec, act: str) -> Reply:
     return _form(ground, spec, ask.form, found.errors, trial)
 
 
-def _draft(ask: Ask, ground: Ground, spec: Spec, found: Read) -> MonitorDraft:
+def _draft(ask: Request, ground: MonitorFormData, spec: Spec, found: ParsedForm) -> MonitorDraft:
     """What is tried is what would be probed with: a blank keeps the stored secret here too."""
     draft = MonitorDraft(type=spec.type, **found.values)
     if ground.row is None:
@@ -132,7 +132,7 @@ def _draft(ask: Ask, ground: Ground, spec: Spec, found: Read) -> MonitorDraft:
     return with_stored_secrets(ground.row, draft, ask.context.keyring)
 
 
-async def _save(ask: Ask, ground: Ground, spec: Spec, found: Read) -> UUID:
+async def _save(ask: Request, ground: MonitorFormData, spec: Spec, found: ParsedForm) -> UUID:
     if ground.row is None:
         draft = CreateMonitor(type=MonitorType(str(spec.type)), **found.values)
         made = await api.create(replace(ask, body=draft))
@@ -142,7 +142,7 @@ async def _save(ask: Ask, ground: Ground, spec: Spec, found: Read) -> UUID:
     return ground.row.uid
 
 
-async def _follow_channels(ask: Ask, ground: Ground, monitor: UUID) -> None:
+async def _follow_channels(ask: Request, ground: MonitorFormData, monitor: UUID) -> None:
     """Attaches and detaches what was chosen otherwise, of those that the form offered. The monitor
     is saved by now: what is gone meanwhile is passed over."""
     offered = {str(uid): uid for uid, _ in ground.channels}
@@ -173,7 +173,7 @@ def _said(refused: Refused) -> str:
     return refused.message or refused.code.replace("_", " ")
 
 
-async def _ground(ask: Ask) -> Ground:
+async def _ground(ask: Request) -> MonitorFormData:
     async with ask.context.pool.transaction("console_form", read_only=True) as tx:
         row, waits_for = None, list[UUID]()
         if "monitorID" in ask.ids:
@@ -195,7 +195,7 @@ async def _ground(ask: Ask) -> Ground:
         if row is not None and row.escalation_policy is not None:
             ladder = next((one.uid for one in rows if one.id == row.escalation_policy), None)
         channels = await select_channels_of(tx, org, project)
-        return Ground(
+        return MonitorFormData(
             frame=await frame_of(ask, tx),
             row=row,
             waits_for=waits_for,
@@ -225,12 +225,12 @@ def _spec(kind: str) -> Spec:
 
 
 def _form(
-    ground: Ground,
+    ground: MonitorFormData,
     spec: Spec,
     typed: Typed,
     errors: Mapping[str, str] | None = None,
-    trial: Trial | None = None,
-) -> Reply:
+    trial: FormTestResult | None = None,
+) -> Response:
     errors = errors or {}
     row = ground.row
     found = sections(
@@ -261,7 +261,7 @@ def _form(
     return page("monitors/form/form_screen.html", status=400 if errors else 200, **values)
 
 
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 
 ROUTES: Final = (
     Route(

@@ -3,43 +3,43 @@
 from dataclasses import dataclass
 
 from ....probes.check.monitor_spec import Spec
-from ....probes.check.result import Outcome, Result
+from ....probes.check.result import Result, RunOutcome
 from ....storage.core.instant import Instant
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ....storage.results.queries.results import HeartbeatRow
 from ...ui.failure_help import explain_trouble
 from ...ui.formatting import milliseconds
-from ...wire.route import Ask
-from ..console.last_check import Bar, check_view
-from ..routes.check_test import try_out
+from ...wire.route import Request
+from ..console.last_check import PhaseBar, check_view
+from ..routes.check_test import test_check
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class FormTestResult:
     """`mark` is up, down or unknown: our own trouble is told as ours."""
 
     mark: str
     said: str
     explained: str
-    bars: list[Bar]
+    bars: list[PhaseBar]
     rows: list[tuple[str, str, str]]
 
 
-async def trial_of(ask: Ask, draft: MonitorDraft) -> Trial:
+async def trial_of(ask: Request, draft: MonitorDraft) -> FormTestResult:
     """Refused where the draft may not be."""
     assert ask.scope is not None
-    return _trial(await try_out(ask.context, draft, ask.scope), draft.type)
+    return _trial(await test_check(ask.context, draft, ask.scope), draft.type)
 
 
 def is_testable(spec: Spec) -> bool:
     return spec.probed
 
 
-def _trial(result: Result, kind: str) -> Trial:
+def _trial(result: Result, kind: str) -> FormTestResult:
     phases = result.phases
     beat = HeartbeatRow(
         ts=Instant(result.started_at),
-        up=result.outcome is Outcome.UP,
+        up=result.outcome is RunOutcome.UP,
         latency_ms=result.latency_ms,
         code=result.code,
         msg=result.msg,
@@ -48,10 +48,10 @@ def _trial(result: Result, kind: str) -> Trial:
         tls_us=phases.tls_us,
         first_byte_us=phases.first_byte_us,
     )
-    if result.outcome is Outcome.UNKNOWN:
+    if result.outcome is RunOutcome.UNKNOWN:
         why = f"This is no fault of the target's: {explain_trouble(result.unknown_reason)}."
-        return Trial("unknown", "Could not be tried", why, [], [])
+        return FormTestResult("unknown", "Could not be tried", why, [], [])
     view = check_view(beat, None, kind)
     took = milliseconds(result.latency_ms)
     said = f"{view.verdict}, {took}" if view.good else f"{view.verdict}: {result.msg}, {took}"
-    return Trial("up" if view.good else "down", said, view.explained, view.bars, view.rows)
+    return FormTestResult("up" if view.good else "down", said, view.explained, view.bars, view.rows)

@@ -24,7 +24,7 @@ from ....storage.monitors.transactions.lock_references import open_references
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
 from ....storage.scheduling.queries.region_list import select_usable_regions
 from ....storage.scheduling.queries.region_workers import has_worker
-from ...wire.app_context import Context
+from ...wire.app_context import AppContext
 
 # How long a worker of the region may take to begin, and how often we look for what it found.
 BEGIN_SECONDS: Final = 10
@@ -43,7 +43,7 @@ def _refuse_bindings(draft: MonitorDraft) -> None:
         raise Refused("invalid", f"config.{spec.bindings}_{bindings[0]}_ref", fault)
 
 
-async def try_out(context: Context, draft: MonitorDraft, home: Scope) -> Result:
+async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> Result:
     """Refused where the draft may not be; waits for one of the permits that tests have.
 
     `home` is the project whose secrets the draft may refer to: its editors may use them all.
@@ -73,7 +73,9 @@ async def try_out(context: Context, draft: MonitorDraft, home: Scope) -> Result:
         return await run(check, context.reach, context.clock)
 
 
-async def _try_elsewhere(context: Context, draft: MonitorDraft, values: dict[str, str]) -> Result:
+async def _try_elsewhere(
+    context: AppContext, draft: MonitorDraft, values: dict[str, str]
+) -> Result:
     uid = uuid7()
     text, sealed = close_document(document_of(draft, values), context.keyring, uid)
     async with context.pool.transaction("ask_for_trial") as tx:
@@ -98,6 +100,6 @@ async def _try_elsewhere(context: Context, draft: MonitorDraft, values: dict[str
                 await run_check_test.delete_trial(tx, uid)
 
 
-def _nobody(context: Context, draft: MonitorDraft) -> Result:
+def _nobody(context: AppContext, draft: MonitorDraft) -> Result:
     host = target_host(draft.type, draft.target)
     return unobtained(context.clock(), host, UnknownReason.NO_WORKER)

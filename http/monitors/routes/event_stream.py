@@ -12,13 +12,13 @@ import trio
 from msgspec import Meta
 from quart import Response
 
-from ....storage.accounts.rules.access import Action, Need, Principal, Sight, sight
+from ....storage.accounts.rules.access import Need, Permission, Principal, Sight, sight
 from ....storage.core.instant import to_text
 from ....storage.core.refusal import Unavailable
-from ....storage.results.event_bus import Listener, StatusEvent, TooManyListeners
-from ...wire.authenticate import identify_asking
+from ....storage.results.event_bus import BusListener, StatusEvent, TooManyListeners
+from ...wire.authenticate import authenticate
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 
 PING_SECONDS: Final = 25.0
 _PING: Final = b"event: ping\ndata: {}\n\n"
@@ -42,7 +42,7 @@ class StatusData(msgspec.Struct, frozen=True):
     up: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-async def events(ask: Ask) -> Response:
+async def events(ask: Request) -> Response:
     if ask.method == "HEAD":
         return Response(b"", content_type="text/event-stream")
     try:
@@ -55,7 +55,7 @@ async def events(ask: Ask) -> Response:
     return response
 
 
-async def _stream(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
+async def _stream(ask: Request, listener: BusListener) -> AsyncIterator[bytes]:
     # No context manager: the collector may end this generator, and cleaning up awaits nothing.
     try:
         yield b": connected\n\n"
@@ -65,7 +65,7 @@ async def _stream(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
         ask.context.bus.hang_up(listener)
 
 
-async def _events(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
+async def _events(ask: Request, listener: BusListener) -> AsyncIterator[bytes]:
     seen = sight(ask.who)
     ping_at = trio.current_time() + PING_SECONDS
     while not ask.context.stopping.is_set():
@@ -85,10 +85,10 @@ async def _events(ask: Ask, listener: Listener) -> AsyncIterator[bytes]:
             yield _encode(event, full=ask.query.every == "result")
 
 
-async def _still(ask: Ask) -> Principal | None:
+async def _still(ask: Request) -> Principal | None:
     """The principal as it is now; None where the credential has ended."""
     try:
-        found = await identify_asking(ask.context, ask.headers)
+        found = await authenticate(ask.context, ask.headers)
     except (Unavailable, Problem):
         # Our own trouble ends no stream; the next ping asks again.
         return ask.principal
@@ -118,7 +118,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/events",
-        action=Action(Need.ANYONE),
+        action=Permission(Need.ANYONE),
         handler=events,
         summary="Status changes as Server-Sent Events.",
         tag="stream",

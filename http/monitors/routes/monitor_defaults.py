@@ -5,24 +5,24 @@ from typing import Final
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.monitors.queries.monitor_defaults import select_monitor_defaults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults as Defaults
 from ....storage.monitors.transactions.put_monitor_defaults import put_monitor_defaults
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
 
 _OWN: Final = "/api/v1/settings/monitor-defaults"
 
 
-async def read(ask: Ask) -> MonitorDefaults:
+async def read(ask: Request) -> MonitorDefaults:
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         found = await select_monitor_defaults(tx)
     return _shape(found or BUILT_IN, configured=found is not None)
 
 
-async def put(ask: Ask) -> MonitorDefaults:
+async def put(ask: Request) -> MonitorDefaults:
     given = msgspec.structs.asdict(ask.body)
     del given["configured"]
     defaults = Defaults(**given)
@@ -35,13 +35,13 @@ def _shape(found: Defaults, *, configured: bool) -> MonitorDefaults:
     return MonitorDefaults(configured=configured, **msgspec.structs.asdict(found))
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 ROUTES: Final = (
     Route(
         method="GET",
         path="/api/v1/monitor-defaults",
-        action=Action(Need.ANYONE),
+        action=Permission(Need.ANYONE),
         handler=read,
         summary="What a new monitor has where nobody says otherwise.",
         tag="monitor_defaults",

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import figure
 from ....storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, from_text, to_text
 from ....storage.core.refusal import Refused
@@ -21,7 +21,7 @@ from ....storage.results.queries.results import (
 )
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import known
 from ..schemas.monitors import (
     DailyAvailability,
@@ -61,7 +61,7 @@ class RunsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     limit: str = "50"
 
 
-async def heartbeats(ask: Ask) -> list[Heartbeat]:
+async def heartbeats(ask: Request) -> list[Heartbeat]:
     async with ask.context.pool.transaction("heartbeats", read_only=True) as tx:
         row = await _monitor(ask, tx)
         most = min(ask.query.limit, HEARTBEATS_MOST)
@@ -79,7 +79,7 @@ async def heartbeats(ask: Ask) -> list[Heartbeat]:
     ]
 
 
-async def latency(ask: Ask) -> Latency:
+async def latency(ask: Request) -> Latency:
     from_at, to_at = _demand_range(ask.query.from_, ask.query.to)
     step = ask.query.step or _step_for(to_at - from_at)
     if (to_at - from_at) // _STEPS[step] > POINTS_MOST:
@@ -103,7 +103,7 @@ async def latency(ask: Ask) -> Latency:
     )
 
 
-async def availability(ask: Ask) -> list[DailyAvailability]:
+async def availability(ask: Request) -> list[DailyAvailability]:
     async with ask.context.pool.transaction("availability", read_only=True) as tx:
         row = await _monitor(ask, tx)
         key = (row.org, row.id)
@@ -137,7 +137,7 @@ def daily(found: Days, latency_kept_from: Instant) -> list[DailyAvailability]:
     return items
 
 
-async def expected_runs(ask: Ask) -> ExpectedRuns:
+async def expected_runs(ask: Request) -> ExpectedRuns:
     limit = page_limit(ask.query.limit)
     from_at = _instant("from", ask.query.from_) or Instant(0)
     to_at = _instant("to", ask.query.to) or LATEST
@@ -177,7 +177,7 @@ def _run(item: RunRow) -> ExpectedRun:
     )
 
 
-async def _monitor(ask: Ask, tx: Tx) -> MonitorRow:
+async def _monitor(ask: Request, tx: Tx) -> MonitorRow:
     row = await select_monitor(tx, ask.ids["monitorID"])
     if row is None:
         raise Refused("not_found")
@@ -208,7 +208,7 @@ def _step_for(range_us: int) -> Literal["minute", "hour", "day"]:
     return "hour" if range_us // HOUR <= POINTS_MOST else "day"
 
 
-_VIEW: Final = Action(Need.VIEWER)
+_VIEW: Final = Permission(Need.VIEWER)
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (

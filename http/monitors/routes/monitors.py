@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from ....probes.check.result import Outcome
-from ....storage.accounts.rules.access import Action, Need, may_see_secrets_of_a_monitor
+from ....probes.check.result import RunOutcome
+from ....storage.accounts.rules.access import Need, Permission, may_see_secrets_of_a_monitor
 from ....storage.alerting.queries.alerting_state import (
     Delegation,
     SignalDelegation,
@@ -20,7 +20,7 @@ from ....storage.engine.keyring import CannotOpen, Keyring
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import (
-    Standing,
+    MonitorStatusRow,
     select_monitor,
     select_monitors_of_project,
     select_standings,
@@ -29,10 +29,10 @@ from ....storage.monitors.queries.monitors import (
     still_troubled,
 )
 from ....storage.monitors.queries.probe_errors import select_troubles
-from ....storage.monitors.rows import MonitorRow, Trouble, TroubleRow
+from ....storage.monitors.rows import MonitorRow, ProbeErrorReason, ProbeErrorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
-from ....storage.monitors.transactions.config_secrets import readable, unseal
+from ....storage.monitors.transactions.config_secrets import decrypt, readable
 from ....storage.monitors.transactions.create_monitor import create_monitor, push_token_place
 from ....storage.monitors.transactions.edit_monitor import edit_monitor
 from ....storage.monitors.transactions.monitor_draft import MonitorDraft
@@ -41,12 +41,12 @@ from ....storage.oncall.queries.escalation_policies import select_policy_uids
 from ....storage.retirement.transactions.delete_monitor import delete_monitor
 from ....storage.scheduling.queries.region_list import select_usable_regions
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import instant_text, known
 from ...wire.scope_keys import org_of
 from ..schemas.monitors import (
+    CheckRequested,
     CreateMonitor,
-    JobAsked,
     Monitor,
     MonitorDelegation,
     MonitorManagement,
@@ -56,12 +56,12 @@ from ..schemas.monitors import (
     TestResult,
     UpdateMonitor,
 )
-from .check_test import try_out
+from .check_test import test_check
 
 PUSH_PATH: Final = "/api/v1/public/push/"
 
 
-async def list_monitors(ask: Ask) -> list[Monitor]:
+async def list_monitors(ask: Request) -> list[Monitor]:
     assert ask.scope is not None
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
     async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
@@ -69,7 +69,7 @@ async def list_monitors(ask: Ask) -> list[Monitor]:
         return await shapes_of_monitors(ask, tx, rows)
 
 
-async def show_monitor(ask: Ask) -> Monitor:
+async def show_monitor(ask: Request) -> Monitor:
     async with ask.context.pool.transaction("show_monitor", read_only=True) as tx:
         row = await select_monitor(tx, ask.ids["monitorID"])
         if row is None:
@@ -77,7 +77,7 @@ async def show_monitor(ask: Ask) -> Monitor:
         return (await shapes_of_monitors(ask, tx, [row]))[0]
 
 
-async def create(ask: Ask) -> Reply:
+async def create(ask: Request) -> Response:
     context = ask.context
     async with context.pool.transaction("create_monitor") as tx:
         draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
@@ -87,10 +87,10 @@ async def create(ask: Ask) -> Reply:
         )
         shape = (await shapes_of_monitors(ask, tx, [row]))[0]
     context.on_edit()
-    return Reply(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
+    return Response(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
 
 
-async def update(ask: Ask) -> Monitor:
+async def update(ask: Request) -> Monitor:
     context = ask.context
     given = {
         name: value
@@ -116,36 +116,36 @@ async def update(ask: Ask) -> Monitor:
     return shape
 
 
-async def usable_regions(ask: Ask, tx: Tx) -> frozenset[str]:
+async def usable_regions(ask: Request, tx: Tx) -> frozenset[str]:
     """Those that monitors of the scope's organization may be put into."""
     options = ask.context.options
     return await select_usable_regions(tx, org_of(ask), options.regions, options.reserved)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     context = ask.context
     async with context.pool.transaction("delete_monitor") as tx:
         row = await delete_monitor(tx, ask.who, ask.ids["monitorID"])
     context.recorder.forget((row.org, row.id))
 
 
-async def test(ask: Ask) -> TestResult:
+async def test(ask: Request) -> TestResult:
     """Runs a check that is not stored, once, from this process."""
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
         raise Problem(f"type: {draft.type} has nothing to test")
     assert ask.scope is not None
-    result = await try_out(ask.context, draft, ask.scope)
+    result = await test_check(ask.context, draft, ask.scope)
     return TestResult(
-        up=result.outcome is Outcome.UP,
+        up=result.outcome is RunOutcome.UP,
         latency_ms=result.latency_ms,
         code=known(result.code),
         msg=result.msg,
     )
 
 
-async def check_now(ask: Ask) -> JobAsked:
+async def check_now(ask: Request) -> CheckRequested:
     context = ask.context
     async with context.pool.transaction("run_now") as tx:
         asked = await run_now(tx, ask.who, ask.ids["monitorID"])
@@ -153,10 +153,10 @@ async def check_now(ask: Ask) -> JobAsked:
         # There is nothing to wait for: its members' states are there.
         await context.evaluate_composite(asked.key)
     context.on_edit()
-    return JobAsked(job_id=asked.job)
+    return CheckRequested(job_id=asked.job)
 
 
-async def new_push_token(ask: Ask) -> PushToken:
+async def new_push_token(ask: Request) -> PushToken:
     async with ask.context.pool.transaction("renew_push_token") as tx:
         token = await renew_push_token(tx, ask.who, ask.ids["monitorID"], ask.context.keyring)
     # What this process knew of the old one ends at once; another knows it 2 s longer.
@@ -175,12 +175,12 @@ def draft_of(body: CreateMonitor, defaults: MonitorDefaults) -> MonitorDraft:
     return MonitorDraft(**completed(given, kind, defaults))
 
 
-def push_url(ask: Ask, token: str) -> str:
+def push_url(ask: Request, token: str) -> str:
     base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
     return f"{base}{PUSH_PATH}{token}"
 
 
-async def shapes_of_monitors(ask: Ask, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
+async def shapes_of_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
     """As they stand, for whoever asks; all are of one organization."""
     standings = await select_standings(tx, [(row.org, row.id) for row in rows])
     wanted = sorted({key for row in rows for key in row.depends_on})
@@ -207,10 +207,10 @@ async def shapes_of_monitors(ask: Ask, tx: Tx, rows: Sequence[MonitorRow]) -> li
 
 
 def _shape(
-    ask: Ask,
+    ask: Request,
     row: MonitorRow,
-    standing: Standing | None,
-    trouble: TroubleRow | None,
+    standing: MonitorStatusRow | None,
+    trouble: ProbeErrorRow | None,
     uids: dict[int, Any],
     policy: UUID | None,
     delegation: Delegation,
@@ -248,7 +248,7 @@ def _shape(
         status=status_of(standing, row.type, now).value,
         push_token=known(token),
         push_url=known(push_url(ask, token) if token else None),
-        last_probe_error_reason=known(Trouble(trouble.reason) if trouble else None),
+        last_probe_error_reason=known(ProbeErrorReason(trouble.reason) if trouble else None),
         last_probe_error_at=instant_text(trouble.at if trouble else None),
         management=_management(row),
         delegation=_delegation(delegation),
@@ -302,12 +302,12 @@ def visible_config(row: MonitorRow, keyring: Keyring, *, may_write: bool) -> dic
 def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
     """Empty where the ring does not open them: then a document is a blank, as any secret is."""
     try:
-        return unseal(keyring, row.config_sealed, row.uid)
+        return decrypt(keyring, row.config_sealed, row.uid)
     except CannotOpen:
         return {}
 
 
-def push_token_of(ask: Ask, row: MonitorRow) -> str | None:
+def push_token_of(ask: Request, row: MonitorRow) -> str | None:
     """For those who may write the monitor; None where there is none, or it does not open."""
     if row.push_token_sealed is None:
         return None
@@ -318,8 +318,8 @@ def push_token_of(ask: Ask, row: MonitorRow) -> str | None:
     return opened.decode()
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _MONITOR: Final = ("monitor", "monitorID")
 
@@ -399,7 +399,7 @@ ROUTES: Final = (
         handler=check_now,
         summary="Asks for an extra run now.",
         tag="monitors",
-        answer=JobAsked,
+        answer=CheckRequested,
         status=202,
         also=(400, 409),
     ),

@@ -5,16 +5,16 @@ from typing import Final
 import msgspec
 import trio
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.results.queries.push_targets import PushTarget, select_push_target
-from ....storage.results.rules.incoming_result import Arrival, Fate, Source
+from ....storage.results.rules.incoming_result import IncomingResult, ResultSource, StoreOutcome
 from ....storage.results.rules.push_request import BadPush, Push, read_push
 from ....storage.results.transactions.record_push_event import insert_mark
-from ...wire.app_context import Context
+from ...wire.app_context import AppContext
 from ...wire.errors import Problem
-from ...wire.route import PUBLIC_BODY_LARGEST, Ask, Route
+from ...wire.route import PUBLIC_BODY_LARGEST, Request, Route
 from ..schemas.monitors import PushAnswer
 
 # How long a process may go on by what it knew of a token: then it looks again.
@@ -30,7 +30,7 @@ class PushQuery(msgspec.Struct, frozen=True):
     ping: str | None = None
 
 
-async def _find(context: Context, token: str) -> PushTarget:
+async def _find(context: AppContext, token: str) -> PushTarget:
     """Problem not_found for a token that is none."""
     if kind_of(token) is not TokenKind.PUSH:
         raise Problem("not_found")
@@ -48,9 +48,9 @@ async def _find(context: Context, token: str) -> PushTarget:
     return found
 
 
-async def push(ask: Ask) -> PushAnswer:
+async def push(ask: Request) -> PushAnswer:
     # The instant is that of the receipt; until the answer we do not claim to have heard past it.
-    with ask.context.recorder.hearing() as received:
+    with ask.context.recorder.receiving() as received:
         query = ask.query
         said = read_push(ask.words.get("suffix", ""), query.status, query.msg, query.ping)
         if isinstance(said, BadPush):
@@ -64,10 +64,10 @@ async def push(ask: Ask) -> PushAnswer:
     return PushAnswer(ok=True, monitor_id=target.uid, up=said.up)
 
 
-async def _record(context: Context, target: PushTarget, said: Push, received: Instant) -> None:
+async def _record(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
     message = f"{_OURS} (sent)" if said.message == _OURS else said.message
     recorded = await context.recorder.record(
-        Arrival(
+        IncomingResult(
             org=target.org,
             monitor=target.monitor,
             shard=target.shard,
@@ -76,12 +76,12 @@ async def _record(context: Context, target: PushTarget, said: Push, received: In
             latency_ms=said.ping_ms or 0,
             code=said.code,
             msg=message,
-            source=Source.PUSH,
+            source=ResultSource.PUSH,
         )
     )
-    if recorded.fate is Fate.IGNORED:
+    if recorded.fate is StoreOutcome.IGNORED:
         raise Problem("not_found")
-    if recorded.fate not in (Fate.LIVE, Fate.HISTORY, Fate.PAUSED):
+    if recorded.fate not in (StoreOutcome.LIVE, StoreOutcome.HISTORY, StoreOutcome.PAUSED):
         raise Problem("not_ready", headers={"Retry-After": "1"})
 
 
@@ -90,7 +90,7 @@ def _routes() -> tuple[Route, ...]:
         Route(
             method=method,
             path=f"/api/v1/public/push/{{token}}{suffix}",
-            action=Action(Need.NOBODY),
+            action=Permission(Need.NOBODY),
             handler=push,
             summary="A heartbeat of a push monitor." if not suffix else "A heartbeat by its path.",
             tag="push",

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.monitors.transactions.edit_secrets import create_secret, delete_secret, edit_secret
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.secrets import (
@@ -33,12 +33,12 @@ def _shape(row: ListedSecret) -> ProjectSecret:
     )
 
 
-async def list_secrets(ask: Ask) -> list[ProjectSecret]:
+async def list_secrets(ask: Request) -> list[ProjectSecret]:
     async with ask.context.pool.transaction("list_secrets", read_only=True) as tx:
         return [_shape(row) for row in await select_secrets(tx, org_of(ask), project_of(ask))]
 
 
-async def create(ask: Ask) -> CreatedSecret:
+async def create(ask: Request) -> CreatedSecret:
     context, body = ask.context, ask.body
     async with context.pool.transaction("create_secret") as tx:
         row = await create_secret(
@@ -48,7 +48,7 @@ async def create(ask: Ask) -> CreatedSecret:
     return CreatedSecret(id=row.uid, name=row.name, created_at=to_text(row.created_at))
 
 
-async def update(ask: Ask) -> None:
+async def update(ask: Request) -> None:
     context, body = ask.context, ask.body
     async with context.pool.transaction("edit_secret") as tx:
         await edit_secret(
@@ -63,18 +63,18 @@ async def update(ask: Ask) -> None:
     context.on_edit()
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_secret") as tx:
         await delete_secret(tx, ask.who, ask.ids["projectID"], ask.words["name"])
 
 
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 
 ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_IN_PROJECT,
         handler=list_secrets,
         summary="The project's secrets, by name, and how many monitors refer to each.",

@@ -3,10 +3,10 @@
 from msgspec import UNSET, UnsetType
 
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN
-from ...wire.schema import Given, Shape
+from ...wire.schema import RequestSchema, Schema
 
 
-class MonitorDefaults(Shape, frozen=True, kw_only=True):
+class MonitorDefaults(Schema, frozen=True, kw_only=True):
     """`configured` says that somebody has set them."""
 
     configured: bool
@@ -18,7 +18,7 @@ class MonitorDefaults(Shape, frozen=True, kw_only=True):
     auto_incident: bool
 
 
-class PutMonitorDefaults(Given, frozen=True, kw_only=True):
+class PutMonitorDefaults(RequestSchema, frozen=True, kw_only=True):
     """All of them: what is left out is as Leadline has it. `configured` is passed over."""
 
     configured: bool | UnsetType = UNSET

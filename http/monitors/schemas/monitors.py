@@ -6,16 +6,16 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from ....storage.alerting.rules.paging_delegation import SignalReason
-from ....storage.monitors.rows import Trouble
+from ....storage.monitors.rows import ProbeErrorReason
 from ....storage.monitors.rules.monitor import MonitorType
-from ...wire.schema import Given, InstantText, Shape
+from ...wire.schema import InstantText, RequestSchema, Schema
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
 Status = Literal["pending", "up", "down"]
 VerdictWord = Literal["reserved", "covered", "covered_late", "missed", "withheld"]
 
 
-class CreateMonitor(Given, frozen=True, kw_only=True):
+class CreateMonitor(RequestSchema, frozen=True, kw_only=True):
     """Bounds stand in the documentation of the fields; a value outside names its field."""
 
     name: str
@@ -41,7 +41,7 @@ class CreateMonitor(Given, frozen=True, kw_only=True):
     escalation_policy_id: str | UnsetType | None = UNSET
 
 
-class UpdateMonitor(Given, frozen=True, kw_only=True):
+class UpdateMonitor(RequestSchema, frozen=True, kw_only=True):
     """What is left out stays as it is."""
 
     name: str | UnsetType = UNSET
@@ -65,7 +65,7 @@ class UpdateMonitor(Given, frozen=True, kw_only=True):
     escalation_policy_id: str | UnsetType | None = UNSET
 
 
-class MonitorManagement(Shape, frozen=True, kw_only=True):
+class MonitorManagement(Schema, frozen=True, kw_only=True):
     """Of one that comes from a bundle the provider, what the bundle calls it, and the file's path;
     it is read only while the bundle names it."""
 
@@ -76,13 +76,13 @@ class MonitorManagement(Shape, frozen=True, kw_only=True):
     read_only: bool
 
 
-class OwningService(Shape, frozen=True, kw_only=True):
+class OwningService(Schema, frozen=True, kw_only=True):
     id: UUID
     slug: str
     name: str
 
 
-class MonitorSignalDelegation(Shape, frozen=True, kw_only=True):
+class MonitorSignalDelegation(Schema, frozen=True, kw_only=True):
     """Whether services speak for the monitor, and which; where not, why it speaks for itself."""
 
     delegated: bool
@@ -90,12 +90,12 @@ class MonitorSignalDelegation(Shape, frozen=True, kw_only=True):
     reason: SignalReason | UnsetType = UNSET
 
 
-class MonitorDelegation(Shape, frozen=True, kw_only=True):
+class MonitorDelegation(Schema, frozen=True, kw_only=True):
     live: MonitorSignalDelegation
     burn: MonitorSignalDelegation
 
 
-class Monitor(Shape, frozen=True, kw_only=True):
+class Monitor(Schema, frozen=True, kw_only=True):
     """`push_token` and `push_url` are for those who may write the monitor.
 
     `last_probe_error_reason` is there while no result is newer: why the monitor could not even be
@@ -129,7 +129,7 @@ class Monitor(Shape, frozen=True, kw_only=True):
     status: Status
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
-    last_probe_error_reason: Trouble | UnsetType = UNSET
+    last_probe_error_reason: ProbeErrorReason | UnsetType = UNSET
     last_probe_error_at: InstantText | UnsetType = UNSET
     management: MonitorManagement
     delegation: MonitorDelegation
@@ -139,14 +139,14 @@ class Monitor(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class TestResult(Shape, frozen=True, kw_only=True):
+class TestResult(Schema, frozen=True, kw_only=True):
     up: bool
     latency_ms: int
     code: int | UnsetType = UNSET
     msg: str
 
 
-class Heartbeat(Shape, frozen=True, kw_only=True):
+class Heartbeat(Schema, frozen=True, kw_only=True):
     monitor_id: UUID
     ts: InstantText
     up: bool
@@ -155,21 +155,21 @@ class Heartbeat(Shape, frozen=True, kw_only=True):
     msg: str
 
 
-class LatencyPoint(Shape, frozen=True, kw_only=True):
+class LatencyPoint(Schema, frozen=True, kw_only=True):
     start: InstantText
     count: int
     p50_ms: float
     p95_ms: float
 
 
-class Latency(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class Latency(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: InstantText
     to: InstantText
     step: Literal["minute", "hour", "day"]
     points: list[LatencyPoint]
 
 
-class DailyAvailability(Shape, frozen=True, kw_only=True):
+class DailyAvailability(Schema, frozen=True, kw_only=True):
     """`data_from` stands on the first item, where data starts later than the window."""
 
     day: InstantText
@@ -181,29 +181,29 @@ class DailyAvailability(Shape, frozen=True, kw_only=True):
     latency_from: InstantText | UnsetType = UNSET
 
 
-class ExpectedRun(Shape, frozen=True, kw_only=True):
+class ExpectedRun(Schema, frozen=True, kw_only=True):
     due_at: InstantText
     verdict: VerdictWord
     reason: str | UnsetType = UNSET
     settled_at: InstantText | None
 
 
-class ExpectedRuns(Shape, frozen=True, kw_only=True):
+class ExpectedRuns(Schema, frozen=True, kw_only=True):
     ledger_from: InstantText | None
     items: list[ExpectedRun]
     next_cursor: str | None
 
 
-class JobAsked(Shape, frozen=True, kw_only=True):
+class CheckRequested(Schema, frozen=True, kw_only=True):
     job_id: UUID
 
 
-class PushToken(Shape, frozen=True, kw_only=True):
+class PushToken(Schema, frozen=True, kw_only=True):
     push_token: str
     push_url: str
 
 
-class PushAnswer(Shape, frozen=True, kw_only=True):
+class PushAnswer(Schema, frozen=True, kw_only=True):
     ok: bool
     monitor_id: UUID
     up: bool

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.monitors.rules.secret import NAME_PATTERN, VALUE_BYTES_MOST
-from ...wire.schema import Given, InstantText, Shape
+from ...wire.schema import InstantText, RequestSchema, Schema
 
 SecretName = Annotated[str, Meta(max_length=63, pattern=NAME_PATTERN)]
 # The bound counts bytes, which the rule does: a longer text is longer in bytes too.
@@ -20,14 +20,14 @@ SecretValue = Annotated[
 ]
 
 
-class UsedBy(Shape, frozen=True, kw_only=True):
+class UsedBy(Schema, frozen=True, kw_only=True):
     """How many monitors refer to it, and how many of those a file manages."""
 
     total: int
     file_managed: int
 
 
-class ProjectSecret(Shape, frozen=True, kw_only=True):
+class ProjectSecret(Schema, frozen=True, kw_only=True):
     id: UUID
     name: str
     created_at: InstantText
@@ -35,18 +35,18 @@ class ProjectSecret(Shape, frozen=True, kw_only=True):
     used_by: UsedBy
 
 
-class CreateSecretRequest(Given, frozen=True, kw_only=True):
+class CreateSecretRequest(RequestSchema, frozen=True, kw_only=True):
     name: SecretName
     value: SecretValue
 
 
-class CreatedSecret(Shape, frozen=True, kw_only=True):
+class CreatedSecret(Schema, frozen=True, kw_only=True):
     id: UUID
     name: str
     created_at: InstantText
 
 
-class UpdateSecretRequest(Given, frozen=True, kw_only=True):
+class UpdateSecretRequest(RequestSchema, frozen=True, kw_only=True):
     """One of both is required."""
 
     name: SecretName | UnsetType = UNSET

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import ChannelSpec
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channels import select_channel, select_channels_of
 from ....storage.notifications.rows import ChannelRow
@@ -22,7 +22,7 @@ from ...ui.formatting import count
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes import channels as api
 from ..schemas.notifications import CreateNotificationChannel, PatchNotificationChannel
@@ -51,7 +51,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChannelItem:
     uid: UUID
     name: str
     type: str
@@ -60,18 +60,18 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChannelFormResult:
     """What stands above the list: how a test went, or what is wrong."""
 
     text: str = ""
     is_wrong: bool = False
 
 
-async def show(ask: Ask) -> Reply:
+async def render_channels(ask: Request) -> Response:
     return await _page(ask)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_channels(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     try:
         done = await _do(ask, _first(ask, "act"))
@@ -80,13 +80,13 @@ async def act(ask: Ask) -> Reply:
             raise
         field = refused.field.removeprefix(_PREFIX).replace("_", " ").capitalize()
         said = _SAID.get(refused.code) or f"{field}: {refused.message}."
-        return await _page(ask, Said(said, is_wrong=True))
+        return await _page(ask, ChannelFormResult(said, is_wrong=True))
     if done is not None:
         return await _page(ask, done)
     return redirect(f"/projects/{ask.ids['projectID']}/channels")
 
 
-async def _do(ask: Ask, what: str) -> Said | None:
+async def _do(ask: Request, what: str) -> ChannelFormResult | None:
     if what == "add":
         kind, name = _first(ask, "type"), _first(ask, "name").strip()
         body = CreateNotificationChannel(type=_known(kind), name=name, config=_config(ask))  # type: ignore[arg-type]
@@ -105,14 +105,14 @@ async def _do(ask: Ask, what: str) -> Said | None:
             tested = await api.test(ask)
             why = "" if tested.reason is UNSET else f": {tested.reason}"
             if tested.ok:
-                return Said(f"The test was taken{why}.")
-            return Said(f"The test was not delivered{why}.", is_wrong=True)
+                return ChannelFormResult(f"The test was taken{why}.")
+            return ChannelFormResult(f"The test was not delivered{why}.", is_wrong=True)
         case _:
             raise Problem("the form names nothing to do")
     return None
 
 
-async def _of_channel(ask: Ask) -> Ask:
+async def _of_channel(ask: Request) -> Request:
     """The same, about the channel that the form names, which must be the project's own."""
     try:
         uid = UUID(_first(ask, "channel"))
@@ -131,7 +131,7 @@ def _known(kind: str) -> str:
     return kind
 
 
-def _config(ask: Ask) -> dict[str, str]:
+def _config(ask: Request) -> dict[str, str]:
     return {
         name.removeprefix(_PREFIX): values[0].strip()
         for name, values in ask.form.items()
@@ -139,11 +139,11 @@ def _config(ask: Ask) -> dict[str, str]:
     }
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0]
 
 
-async def _page(ask: Ask, said: Said = Said()) -> Reply:
+async def _page(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> Response:
     async with ask.context.pool.transaction("console_channels", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_channels_of(tx, org_of(ask), project_of(ask))
@@ -161,9 +161,9 @@ async def _page(ask: Ask, said: Said = Said()) -> Reply:
     )
 
 
-def _line(row: ChannelRow) -> Line:
+def _line(row: ChannelRow) -> ChannelItem:
     config = shown(row)
-    return Line(
+    return ChannelItem(
         row.uid, row.name, row.type, row.enabled, _inputs(SPECS[row.type], config, set(config))
     )
 
@@ -189,9 +189,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/channels",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_channels,
         summary="A project's notification channels.",
         page=True,
         in_document=False,
@@ -199,9 +199,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}/channels",
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
-        handler=act,
+        handler=submit_channels,
         summary="Adds, changes, tests or deletes a channel.",
         form=True,
         page=True,

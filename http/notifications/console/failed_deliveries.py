@@ -21,7 +21,7 @@ from ...ui.form_routes import admin_route
 from ...ui.formatting import Moment, count, moment, number
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ..routes import outbox as api
 
 PATH: Final = "/admin/dead-letters"
@@ -46,7 +46,7 @@ _REASONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FailedDeliveryItem:
     uid: UUID
     what: str
     title: str
@@ -64,11 +64,11 @@ class Line:
     behind: str
 
 
-async def show(ask: Ask) -> Reply:
+async def render_failed_deliveries(ask: Request) -> Response:
     return await _page(ask)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_failed_deliveries(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     try:
         match ask.form.get("act", [""])[0]:
@@ -93,7 +93,7 @@ def _event(text: str) -> UUID:
         raise Refused("not_found") from None
 
 
-async def _page(ask: Ask, *, error: str = "") -> Reply:
+async def _page(ask: Request, *, error: str = "") -> Response:
     async with ask.context.pool.transaction("console_dead_letters", read_only=True) as tx:
         letters = await select_dead_letters(tx, LINES_MOST)
         dead = len(letters) if len(letters) < LINES_MOST else await count_dead(tx)
@@ -116,14 +116,14 @@ def _first_line(dead: int) -> str:
     return f"{count(dead, 'delivery', 'deliveries')} given up"
 
 
-def _lines(letters: Sequence[DeadLetter], now: Instant) -> list[Line]:
+def _lines(letters: Sequence[DeadLetter], now: Instant) -> list[FailedDeliveryItem]:
     return [_line(letter, now) for letter in letters]
 
 
-def _line(letter: DeadLetter, now: Instant) -> Line:
+def _line(letter: DeadLetter, now: Instant) -> FailedDeliveryItem:
     is_there = letter.project is not None
     is_incident = is_there and letter.topic == Topic.INCIDENT
-    return Line(
+    return FailedDeliveryItem(
         uid=letter.uid,
         what=_EVENTS.get(letter.event, letter.event),
         title=letter.title or "",
@@ -155,6 +155,6 @@ def _place(letter: DeadLetter) -> str:
 
 
 ROUTES: Final = (
-    admin_route("GET", PATH, show, "Deliveries that were given up."),
-    admin_route("POST", PATH, act, "Tries one delivery again, or all."),
+    admin_route("GET", PATH, render_failed_deliveries, "Deliveries that were given up."),
+    admin_route("POST", PATH, submit_failed_deliveries, "Tries one delivery again, or all."),
 )

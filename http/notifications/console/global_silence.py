@@ -15,31 +15,31 @@ from ...ui.form_routes import admin_route
 from ...ui.formatting import dated
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed, spelt_local
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import global_silence as api
-from ..schemas.mute import Alerting, GivenGlobalSilence, PutAlerting
+from ..schemas.mute import Alerting, GlobalSilenceRequest, PutAlerting
 
 PATH: Final = "/admin/silence"
 _ZONE: Final = ZoneInfo("UTC")
 
 
-class SilenceQuery(msgspec.Struct, frozen=True):
+class MuteQuery(msgspec.Struct, frozen=True):
     """`saved` is there after it was."""
 
     saved: str = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_global_silence(ask: Request) -> Response:
     return _page(await api.read(ask), ask.context.clock(), saved=bool(ask.query.saved))
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_global_silence(ask: Request) -> Response:
     """What was typed into a form that is refused stands in it again."""
     until = _first(ask, "until")
     try:
-        given = GivenGlobalSilence()
+        given = GlobalSilenceRequest()
         if _first(ask, "act") != "lift":
-            given = GivenGlobalSilence(
+            given = GlobalSilenceRequest(
                 enabled=True,
                 until=instant_typed("until", until, _ZONE) if until else UNSET,
             )
@@ -52,7 +52,7 @@ async def act(ask: Ask) -> Reply:
     return redirect(f"{PATH}?saved=yes")
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0].strip()
 
 
@@ -64,7 +64,7 @@ def _page(
     wrong: str = "",
     saved: bool = False,
     status: int = 200,
-) -> Reply:
+) -> Response:
     silence = found.global_silence
     until = None if silence.until is UNSET else from_text(silence.until)
     if typed is None:
@@ -83,6 +83,6 @@ def _page(
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, show, "Whether all alerts are silenced.", SilenceQuery),
-    admin_route("POST", PATH, act, "Silences all alerts, or lifts that."),
+    admin_route("GET", PATH, render_global_silence, "Whether all alerts are silenced.", MuteQuery),
+    admin_route("POST", PATH, submit_global_silence, "Silences all alerts, or lifts that."),
 )

@@ -9,7 +9,7 @@ import msgspec
 from ....storage.core.refusal import Refused
 from ...ui.form_routes import admin_route
 from ...ui.render import page, redirect
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import mail_settings as api
 from ..schemas.mail import MailSettingsView, SetMailSettings
 
@@ -31,17 +31,17 @@ class MailQuery(msgspec.Struct, frozen=True):
     saved: str = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_mail_settings(ask: Request) -> Response:
     found = await api.read(ask)
     return _page(found, _values(found), is_on=found.enabled, saved=bool(ask.query.saved))
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_mail_settings(ask: Request) -> Response:
     """What was typed into a form that is refused stands in it again, but for the password."""
     typed = {name: _first(ask, name) for name in _TEXTS}
     is_on = bool(_first(ask, "enabled"))
     try:
-        await api.put(replace(ask, body=_given(typed, is_on=is_on)))
+        await api.put(replace(ask, body=_parse_form(typed, is_on=is_on)))
     except Refused as refused:
         if refused.code == "forbidden":
             raise
@@ -52,7 +52,7 @@ async def act(ask: Ask) -> Reply:
     return redirect(f"{PATH}?saved=yes")
 
 
-def _given(typed: Mapping[str, str], *, is_on: bool) -> SetMailSettings:
+def _parse_form(typed: Mapping[str, str], *, is_on: bool) -> SetMailSettings:
     port = typed["smtp_port"]
     if not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise Refused("invalid", "smtp_port", "must be a whole number")
@@ -77,7 +77,7 @@ def _values(found: MailSettingsView) -> dict[str, str]:
     }
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     text = ask.form.get(name, [""])[0]
     return text if name == "smtp_password" else text.strip()
 
@@ -90,7 +90,7 @@ def _page(
     wrong: Mapping[str, str] | None = None,
     saved: bool = False,
     status: int = 200,
-) -> Reply:
+) -> Response:
     return page(
         "notifications/console/mail_settings.html",
         status=status,
@@ -104,6 +104,6 @@ def _page(
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, show, "By which server letters go.", MailQuery),
-    admin_route("POST", PATH, act, "Sets by which server letters go."),
+    admin_route("GET", PATH, render_mail_settings, "By which server letters go.", MailQuery),
+    admin_route("POST", PATH, submit_mail_settings, "Sets by which server letters go."),
 )

@@ -6,8 +6,8 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ....probes.senders import Message, NotDelivered, deliver
-from ....probes.senders.message import Status
-from ....storage.accounts.rules.access import Action, Need
+from ....probes.senders.message import NotificationStatus
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
 from ....storage.monitors.queries.monitors import select_monitor
@@ -26,7 +26,7 @@ from ....storage.notifications.transactions.edit_channels import (
 )
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.notifications import (
@@ -54,12 +54,12 @@ def _shape(row: ChannelRow) -> NotificationChannel:
     )
 
 
-async def list_channels(ask: Ask) -> list[NotificationChannel]:
+async def list_channels(ask: Request) -> list[NotificationChannel]:
     async with ask.context.pool.transaction("list_channels", read_only=True) as tx:
         return [_shape(row) for row in await select_channels_of(tx, org_of(ask), project_of(ask))]
 
 
-async def create(ask: Ask) -> NotificationChannel:
+async def create(ask: Request) -> NotificationChannel:
     body = ask.body
     async with ask.context.pool.transaction("create_channel") as tx:
         row = await create_channel(
@@ -75,7 +75,7 @@ async def create(ask: Ask) -> NotificationChannel:
     return _shape(row)
 
 
-async def update(ask: Ask) -> NotificationChannel:
+async def update(ask: Request) -> NotificationChannel:
     body = ask.body
     async with ask.context.pool.transaction("edit_channel") as tx:
         row = await edit_channel(
@@ -90,12 +90,12 @@ async def update(ask: Ask) -> NotificationChannel:
     return _shape(row)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_channel") as tx:
         await delete_channel(tx, ask.who, ask.ids["channelID"])
 
 
-async def test(ask: Ask) -> Tested:
+async def test(ask: Request) -> Tested:
     """One attempt, to a disabled channel too: that is when one would try it."""
     context = ask.context
     async with context.pool.transaction("test_channel", read_only=True) as tx:
@@ -122,14 +122,14 @@ def _test_message(name: str, link: str) -> Message:
         id=uid,
         key=uid,
         event="channel.test",
-        status=Status.TEST,
+        status=NotificationStatus.TEST,
         title="A test of Leadline",
         lines=(f"This is how the channel {name} would be told.", "Nothing is wrong."),
         link=link,
     )
 
 
-async def list_of_monitor(ask: Ask) -> list[NotificationChannel]:
+async def list_of_monitor(ask: Request) -> list[NotificationChannel]:
     async with ask.context.pool.transaction("list_monitor_channels", read_only=True) as tx:
         monitor = await select_monitor(tx, ask.ids["monitorID"])
         if monitor is None:
@@ -139,19 +139,19 @@ async def list_of_monitor(ask: Ask) -> list[NotificationChannel]:
         ]
 
 
-async def attach(ask: Ask) -> None:
+async def attach(ask: Request) -> None:
     channel: UUID = ask.body.channel_id
     async with ask.context.pool.transaction("attach_channel") as tx:
         await attach_channel(tx, ask.who, ask.ids["monitorID"], channel)
 
 
-async def detach(ask: Ask) -> None:
+async def detach(ask: Request) -> None:
     async with ask.context.pool.transaction("detach_channel") as tx:
         await detach_channel(tx, ask.who, ask.ids["monitorID"], ask.ids["channelID"])
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _CHANNEL: Final = ("channel", "channelID")
 _MONITOR: Final = ("monitor", "monitorID")

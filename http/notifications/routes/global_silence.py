@@ -4,13 +4,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.notifications.queries.global_silence import select_global_silence
 from ....storage.notifications.rules.global_silence import NO_SILENCE
 from ....storage.notifications.rules.global_silence import GlobalSilence as Silence
 from ....storage.notifications.transactions.put_global_silence import put_global_silence
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import instant_text
 from ...wire.time_params import instant_given
 from ..schemas.mute import Alerting, GlobalSilence, PutAlerting
@@ -18,13 +18,13 @@ from ..schemas.mute import Alerting, GlobalSilence, PutAlerting
 _OWN: Final = "/api/v1/settings/alerting"
 
 
-async def read(ask: Ask) -> Alerting:
+async def read(ask: Request) -> Alerting:
     async with ask.context.pool.transaction("read_alerting", read_only=True) as tx:
         found = await select_global_silence(tx)
         return _shape(found, tx.now)
 
 
-async def put(ask: Ask) -> Alerting:
+async def put(ask: Request) -> Alerting:
     silence = _given(ask.body)
     async with ask.context.pool.transaction("put_alerting") as tx:
         await put_global_silence(tx, ask.who, silence)
@@ -52,7 +52,7 @@ def _shape(found: Silence | None, now: Instant) -> Alerting:
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 ROUTES: Final = (
     Route(

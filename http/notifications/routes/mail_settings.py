@@ -6,23 +6,23 @@ from typing import Final
 from msgspec import UNSET
 
 from ....probes.senders.mail_settings import MailSettings
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.notifications.queries.mail_settings import select_mail_shown
 from ....storage.notifications.transactions.put_mail import put_mail
-from ...wire.app_context import Context
+from ...wire.app_context import AppContext
 from ...wire.mail_config import mailing_in
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given
 from ..schemas.mail import MailSettingsView, SetMailSettings
 
 _OWN: Final = "/api/v1/settings/mail"
 
 
-async def read(ask: Ask) -> MailSettingsView:
+async def read(ask: Request) -> MailSettingsView:
     return await _view(ask.context)
 
 
-async def put(ask: Ask) -> MailSettingsView:
+async def put(ask: Request) -> MailSettingsView:
     context, configured = ask.context, ask.context.options.mail
     settings = _settings(ask.body, configured)
     password = given(ask.body.smtp_password)
@@ -44,7 +44,7 @@ def _settings(body: SetMailSettings, configured: MailSettings) -> MailSettings:
     )
 
 
-async def _view(context: Context) -> MailSettingsView:
+async def _view(context: AppContext) -> MailSettingsView:
     configured = context.options.mail
     async with context.pool.transaction("read_mail_settings", read_only=True) as tx:
         set_here = await select_mail_shown(tx)
@@ -63,7 +63,7 @@ async def _view(context: Context) -> MailSettingsView:
     )
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 ROUTES: Final = (
     Route(

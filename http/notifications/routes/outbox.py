@@ -4,18 +4,18 @@ from typing import Any, Final
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.dead_letter_list import DeadEvent, select_dead_events
 from ....storage.notifications.rules.notification import Topic
 from ....storage.notifications.transactions.replay_dead import replay_batch, replay_dead
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ..schemas.outbox import OutboxEvent, Replayed
 
 _DEAD: Final = "/api/v1/admin/outbox/dead"
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 class DeadQuery(msgspec.Struct, frozen=True):
@@ -42,20 +42,20 @@ def _shape(row: DeadEvent) -> OutboxEvent:
     )
 
 
-async def list_dead(ask: Ask) -> list[OutboxEvent]:
+async def list_dead(ask: Request) -> list[OutboxEvent]:
     if ask.query.limit < 1:
         raise Problem("limit_invalid")
     async with ask.context.pool.transaction("list_dead_letters", read_only=True) as tx:
         return [_shape(row) for row in await select_dead_events(tx, ask.query.limit)]
 
 
-async def replay(ask: Ask) -> None:
+async def replay(ask: Request) -> None:
     event = ask.ids["eventID"]
     await ask.context.pool.transact("replay_dead", lambda tx: replay_dead(tx, ask.who, event))
     ask.context.on_told()
 
 
-async def replay_all(ask: Ask) -> Replayed:
+async def replay_all(ask: Request) -> Replayed:
     """In batches, each a transaction of its own; what somebody held meanwhile is waited for."""
     pool, replayed = ask.context.pool, 0
     busy: list[Any] = []

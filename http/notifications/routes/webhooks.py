@@ -8,7 +8,7 @@ from uuid_utils.compat import uuid7
 
 from ....probes.senders import NotDelivered, deliver_signed
 from ....probes.senders.webhook import secret_from
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
 from ....storage.notifications.queries.webhooks import select_webhook, select_webhooks_of
@@ -20,7 +20,7 @@ from ....storage.notifications.transactions.edit_webhooks import (
     opened,
 )
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of
 from ..schemas.notifications import CreateWebhook, Tested, ToggleEnabled, Webhook
@@ -46,12 +46,12 @@ def _shape(row: WebhookRow, secret: str | None = None) -> Webhook:
     )
 
 
-async def list_webhooks(ask: Ask) -> list[Webhook]:
+async def list_webhooks(ask: Request) -> list[Webhook]:
     async with ask.context.pool.transaction("list_webhooks", read_only=True) as tx:
         return [_shape(row) for row in await select_webhooks_of(tx, org_of(ask))]
 
 
-async def create(ask: Ask) -> Webhook:
+async def create(ask: Request) -> Webhook:
     body = ask.body
     secret = given(body.secret)
     if secret is None:
@@ -70,19 +70,19 @@ async def create(ask: Ask) -> Webhook:
     return _shape(row, secret)
 
 
-async def update(ask: Ask) -> Webhook:
+async def update(ask: Request) -> Webhook:
     async with ask.context.pool.transaction("enable_webhook") as tx:
         return _shape(
             await enable_webhook(tx, ask.who, ask.ids["webhookID"], enabled=ask.body.enabled)
         )
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_webhook") as tx:
         await delete_webhook(tx, ask.who, ask.ids["webhookID"])
 
 
-async def test(ask: Ask) -> Tested:
+async def test(ask: Request) -> Tested:
     """One attempt, to a disabled webhook too."""
     context = ask.context
     async with context.pool.transaction("test_webhook", read_only=True) as tx:
@@ -102,7 +102,7 @@ async def test(ask: Ask) -> Tested:
     return Tested(ok=True)
 
 
-_OWN: Final = Action(Need.ORG_ADMIN)
+_OWN: Final = Permission(Need.ORG_ADMIN)
 _IN_ORG: Final = ("organization", "orgID")
 _WEBHOOK: Final = ("webhook", "webhookID")
 

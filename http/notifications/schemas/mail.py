@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...wire.schema import Given, SecretText, Shape
+from ...wire.schema import RequestSchema, Schema, SecretText
 
 
-class MailSettingsView(Shape, frozen=True, kw_only=True):
+class MailSettingsView(Schema, frozen=True, kw_only=True):
     """`configured` says that somebody has set it, `deliverable` that letters with links can be
     sent. The password is told to nobody."""
 
@@ -21,7 +21,7 @@ class MailSettingsView(Shape, frozen=True, kw_only=True):
     deliverable: bool
 
 
-class SetMailSettings(Given, frozen=True, kw_only=True):
+class SetMailSettings(RequestSchema, frozen=True, kw_only=True):
     """The whole of it: what is left out is as the configuration has it. A password that is left
     out or blank stays, unless it would go to another server or for another account."""
 

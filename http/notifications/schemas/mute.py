@@ -2,10 +2,10 @@
 
 from msgspec import UNSET, UnsetType
 
-from ...wire.schema import Given, InstantText, Shape
+from ...wire.schema import InstantText, RequestSchema, Schema
 
 
-class GlobalSilence(Shape, frozen=True, kw_only=True):
+class GlobalSilence(Schema, frozen=True, kw_only=True):
     """`enabled` while people are told of nothing new; without `until` it lasts until somebody lifts
     it."""
 
@@ -13,22 +13,22 @@ class GlobalSilence(Shape, frozen=True, kw_only=True):
     until: InstantText | UnsetType = UNSET
 
 
-class Alerting(Shape, frozen=True, kw_only=True):
+class Alerting(Schema, frozen=True, kw_only=True):
     """`configured` says that somebody has set it."""
 
     configured: bool
     global_silence: GlobalSilence
 
 
-class GivenGlobalSilence(Given, frozen=True, kw_only=True):
+class GlobalSilenceRequest(RequestSchema, frozen=True, kw_only=True):
     """`until` lies ahead, at most 366 days."""
 
     enabled: bool = False
     until: InstantText | UnsetType = UNSET
 
 
-class PutAlerting(Given, frozen=True, kw_only=True):
+class PutAlerting(RequestSchema, frozen=True, kw_only=True):
     """The whole of it; `configured` is passed over."""
 
     configured: bool | UnsetType = UNSET
-    global_silence: GivenGlobalSilence | UnsetType = UNSET
+    global_silence: GlobalSilenceRequest | UnsetType = UNSET

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ...wire.schema import Given, InstantText, Name, SecretText, Shape
+from ...wire.schema import InstantText, Name, RequestSchema, Schema, SecretText
 
 ChannelType = Literal[
     "webhook",
@@ -24,7 +24,7 @@ Config = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_l
 UrlText = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "uri"})]
 
 
-class NotificationChannel(Shape, frozen=True, kw_only=True):
+class NotificationChannel(Schema, frozen=True, kw_only=True):
     """Secret values of `config` are masked."""
 
     id: UUID
@@ -36,14 +36,14 @@ class NotificationChannel(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class CreateNotificationChannel(Given, frozen=True, kw_only=True):
+class CreateNotificationChannel(RequestSchema, frozen=True, kw_only=True):
     type: ChannelType
     name: Name
     config: Config
     enabled: bool = True
 
 
-class PatchNotificationChannel(Given, frozen=True, kw_only=True):
+class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
     """A setting that is left out stays, and so does a secret that is blank or the mask."""
 
     name: Name | UnsetType = UNSET
@@ -51,18 +51,18 @@ class PatchNotificationChannel(Given, frozen=True, kw_only=True):
     enabled: bool | UnsetType = UNSET
 
 
-class AttachChannel(Given, frozen=True, kw_only=True):
+class AttachChannel(RequestSchema, frozen=True, kw_only=True):
     channel_id: UUID
 
 
-class Tested(Shape, frozen=True, kw_only=True):
+class Tested(Schema, frozen=True, kw_only=True):
     """`reason` is one of a bounded set, perhaps with a status; it may stand beside ok too."""
 
     ok: bool
     reason: str | UnsetType = UNSET
 
 
-class Webhook(Shape, frozen=True, kw_only=True):
+class Webhook(Schema, frozen=True, kw_only=True):
     """`secret` stands in the answer to its making only."""
 
     id: UUID
@@ -76,12 +76,12 @@ class Webhook(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class CreateWebhook(Given, frozen=True, kw_only=True):
+class CreateWebhook(RequestSchema, frozen=True, kw_only=True):
     url: UrlText
     secret: SecretText | UnsetType = UNSET
     project_id: UUID | UnsetType = UNSET
     enabled: bool = True
 
 
-class ToggleEnabled(Given, frozen=True, kw_only=True):
+class ToggleEnabled(RequestSchema, frozen=True, kw_only=True):
     enabled: bool

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from ...wire.schema import InstantText, Shape
+from ...wire.schema import InstantText, Schema
 
 
-class OutboxEvent(Shape, frozen=True, kw_only=True):
+class OutboxEvent(Schema, frozen=True, kw_only=True):
     """One event for one destination. `payload` is what a webhook is sent, or what people are told
     before a service's own words are made of it. What asks somebody to confirm a subscription has no
     topic."""
@@ -23,5 +23,5 @@ class OutboxEvent(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class Replayed(Shape, frozen=True, kw_only=True):
+class Replayed(Schema, frozen=True, kw_only=True):
     replayed: int

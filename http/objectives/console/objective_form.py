@@ -14,8 +14,8 @@ from ....storage.objectives.rules import (
     DEFAULT_RULES,
     LONG_LONGEST_US,
     RULES_MOST,
-    Rule,
-    Severity,
+    BurnRule,
+    BurnSeverity,
     threshold_of,
 )
 from ....storage.objectives.transactions.set_service_objective import put_burn_alerting, put_target
@@ -23,35 +23,35 @@ from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
 from ...alerting.console import send_alerting, show_alerting
-from ...ui.form_inputs import NONE, Fault, decimal, fault_of, first, typed_of, whole
+from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, first, typed_of, whole
 from ...ui.form_routes import form_route
 from ...ui.formatting import setting
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS, objective_text, window_shown
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 
 
-class WindowQuery(msgspec.Struct, frozen=True):
+class ObjectiveQuery(msgspec.Struct, frozen=True):
     window: Literal["", "24h", "7d", "30d", "90d"] = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    frame: Frame
+class ObjectiveFormData:
+    frame: PageLayout
     row: ServiceRow
     aimed: Sequence[str]
     window: str
     typed: Mapping[str, str]
 
 
-async def show_objective(ask: Ask) -> Reply:
+async def show_objective(ask: Request) -> Response:
     aim = await _aim(ask, ask.query.window)
     return _objective(aim, aim.typed)
 
 
-async def send_objective(ask: Ask) -> Reply:
+async def send_objective(ask: Request) -> Response:
     window = first(ask, "window")
     if window not in WINDOWS:
         raise Problem("the form names no window")
@@ -71,7 +71,7 @@ async def send_objective(ask: Ask) -> Reply:
     return redirect(f"/services/{row.uid}?window={window}")
 
 
-def _rules(ask: Ask) -> list[Rule]:
+def _rules(ask: Request) -> list[BurnRule]:
     """Of the rows that are filled; one without a threshold is none."""
     found = []
     for n in range(RULES_MOST):
@@ -80,16 +80,16 @@ def _rules(ask: Ask) -> list[Rule]:
             continue
         field = f"burn_rules[{n}]"
         try:
-            severity = Severity(first(ask, f"severity-{n}"))
+            severity = BurnSeverity(first(ask, f"severity-{n}"))
         except ValueError:
             raise Problem("the form names no severity") from None
         long = whole(field, first(ask, f"long-{n}")) * MINUTE
         short = whole(field, first(ask, f"short-{n}")) * MINUTE
-        found.append(Rule(long, short, threshold_of(decimal(field, threshold)), severity))
+        found.append(BurnRule(long, short, threshold_of(decimal(field, threshold)), severity))
     return found
 
 
-async def _aim(ask: Ask, wanted: str) -> Aim:
+async def _aim(ask: Request, wanted: str) -> ObjectiveFormData:
     async with ask.context.pool.transaction("console_objective", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
@@ -108,10 +108,12 @@ async def _aim(ask: Ask, wanted: str) -> Aim:
         typed[f"short-{n}"] = str(rule.short_us // MINUTE)
         typed[f"threshold-{n}"] = f"{float(rule.threshold):g}"
         typed[f"severity-{n}"] = rule.severity.value
-    return Aim(frame, row, list(targets), window, typed)
+    return ObjectiveFormData(frame, row, list(targets), window, typed)
 
 
-def _objective(aim: Aim, typed: Mapping[str, str], fault: Fault = NONE) -> Reply:
+def _objective(
+    aim: ObjectiveFormData, typed: Mapping[str, str], fault: FieldFault = NONE
+) -> Response:
     names = ("long", "short", "threshold", "severity")
     return page(
         "objectives/console/objective_form.html",
@@ -124,7 +126,7 @@ def _objective(aim: Aim, typed: Mapping[str, str], fault: Fault = NONE) -> Reply
         objective=typed.get("objective", ""),
         burn="burn" in typed,
         rules=[{name: typed.get(f"{name}-{n}", "") for name in names} for n in range(RULES_MOST)],
-        severities=[one.value for one in Severity],
+        severities=[one.value for one in BurnSeverity],
         longest=setting(LONG_LONGEST_US // SECOND),
         fault=fault,
     )
@@ -141,7 +143,7 @@ ROUTES: Final = (
         _SERVICE,
         show_objective,
         "The form of what is aimed at for a service.",
-        WindowQuery,
+        ObjectiveQuery,
     ),
     form_route(
         "POST",
@@ -149,12 +151,17 @@ ROUTES: Final = (
         _SERVICE,
         send_objective,
         "Aims at an objective, with its burn rules.",
-        WindowQuery,
+        ObjectiveQuery,
     ),
     form_route(
-        "GET", _ALERTING, _SERVICE, show_alerting, "The form of how a service speaks.", WindowQuery
+        "GET",
+        _ALERTING,
+        _SERVICE,
+        show_alerting,
+        "The form of how a service speaks.",
+        ObjectiveQuery,
     ),
     form_route(
-        "POST", _ALERTING, _SERVICE, send_alerting, "Says how a service speaks.", WindowQuery
+        "POST", _ALERTING, _SERVICE, send_alerting, "Says how a service speaks.", ObjectiveQuery
     ),
 )

@@ -10,13 +10,13 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.core.availability import Budget, Withheld, budget, figure
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.availability import ErrorBudget, Withheld, budget, figure
 from ....storage.core.instant import Instant
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
 from ....storage.figures.queries.availability import select_windows as select_monitor_windows
-from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.figures.queries.project_availability import select_end, select_project_windows
 from ....storage.monitors.queries.monitors import select_monitors_of_project
 from ....storage.objectives.queries.monitor_targets import select_monitor_targets
@@ -27,10 +27,10 @@ from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rules.service_report import WINDOWS
 from ...ui.formatting import NOTHING, count, coverage, day, number, percent
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import (
     LABELS,
-    Told,
+    ReliabilityText,
     availability,
     budget_left,
     budget_of,
@@ -40,7 +40,7 @@ from ...ui.reliability_text import (
     window_shown,
 )
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 
 SERVICES_MOST: Final = 60
@@ -58,28 +58,28 @@ class Cell:
     """A window of somebody: `met` says whether what was aimed at was kept; empty where nothing was
     aimed at or it cannot be told."""
 
-    told: Told
+    told: ReliabilityText
     objective: str
     met: str
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SlaItem:
     name: str
     path: str
     cells: Sequence[Cell]
-    left: Told
+    left: ReliabilityText
     over: str
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    lines: Sequence[Line]
+class SlaPage:
+    lines: Sequence[SlaItem]
     pages: int
     at: int
 
 
-async def show(ask: Ask) -> Reply:
+async def render_sla_report(ask: Request) -> Response:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("console_sla", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -93,8 +93,12 @@ async def show(ask: Ask) -> Reply:
 
 
 def _reply(
-    frame: Frame, which: str, services: Sequence[Line], listed: Listed, whole: Sequence[Cell]
-) -> Reply:
+    frame: PageLayout,
+    which: str,
+    services: Sequence[SlaItem],
+    listed: SlaPage,
+    whole: Sequence[Cell],
+) -> Response:
     mark, sentence = first_line([cell.met for line in services for cell in line.cells])
     return page(
         "objectives/console/sla_report.html",
@@ -127,7 +131,7 @@ def first_line(met: Sequence[str]) -> tuple[str, str]:
     return "up", "The objective is met" if total == 1 else f"All {number(total)} objectives are met"
 
 
-async def _services(tx: Tx, org: int, project: int) -> list[Line]:
+async def _services(tx: Tx, org: int, project: int) -> list[SlaItem]:
     rows = await select_services_of_project(tx, org, project)
     targets = await select_service_targets(tx, [row.key for row in rows])
     windows = {name: await select_windows(tx, rows, name) for name in WINDOWS}
@@ -141,23 +145,23 @@ async def _services(tx: Tx, org: int, project: int) -> list[Line]:
             met = judged(window, mine.get(name)).removeprefix("objective ")
             cells.append(_cell(availability(window), mine.get(name), met))
         left = budget_left(windows[over][row.key], mine.get(over))
-        found.append(Line(row.name, f"/services/{row.uid}", cells, left, LABELS[over]))
+        found.append(SlaItem(row.name, f"/services/{row.uid}", cells, left, LABELS[over]))
     return found
 
 
-def _cell(told: Told, objective: int | None, met: str) -> Cell:
+def _cell(told: ReliabilityText, objective: int | None, met: str) -> Cell:
     if objective is None:
         return Cell(told, "", "")
     return Cell(told, objective_text(objective), met or "not judged")
 
 
-def _paged(lines: Sequence[Line], wanted: int) -> Listed:
+def _paged(lines: Sequence[SlaItem], wanted: int) -> SlaPage:
     pages = max(-(-len(lines) // SERVICES_MOST), 1)
     at = min(max(wanted, 1), pages)
-    return Listed(lines[(at - 1) * SERVICES_MOST : at * SERVICES_MOST], pages, at)
+    return SlaPage(lines[(at - 1) * SERVICES_MOST : at * SERVICES_MOST], pages, at)
 
 
-async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> Listed:
+async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> SlaPage:
     rows = await select_monitors_of_project(tx, org, project)
     rows.sort(key=lambda one: one.name.lower())
     pages = max(-(-len(rows) // MONITORS_MOST), 1)
@@ -165,7 +169,7 @@ async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> Listed:
     shown = rows[(at - 1) * MONITORS_MOST : at * MONITORS_MOST]
     types = {(row.org, row.id): row.type for row in shown}
     if not types:
-        return Listed((), pages, at)
+        return SlaPage((), pages, at)
     measured = await select_monitor_windows(tx, types, list(WINDOWS.values()))
     days = await select_days(tx, types, tx.now, 1)
     targets = await select_monitor_targets(tx, list(types))
@@ -174,16 +178,16 @@ async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> Listed:
         key = (row.org, row.id)
         mine = targets.get(key, {})
         lines.append(_monitor(row.name, row.uid, measured[key], days[key], mine))
-    return Listed(lines, pages, at)
+    return SlaPage(lines, pages, at)
 
 
 def _monitor(
     name: str,
     uid: UUID,
-    measured: Sequence[Measured],
+    measured: Sequence[MonitorTime],
     days: Days,
     targets: Mapping[str, MonitorTarget],
-) -> Line:
+) -> SlaItem:
     mark, begun = days.watermark, days.begun
     sealed = mark is not None and begun is not None and mark > begun
     objectives = {window: target.objective for window, target in targets.items()}
@@ -198,27 +202,29 @@ def _monitor(
         for window, one in zip(WINDOWS, measured, strict=True)
     ]
     split = dict(zip(WINDOWS, measured, strict=True))[over].split
-    left = budget_of(split, objectives.get(over)) if sealed else Told("", "")
-    return Line(name, f"/monitors/{uid}", cells, left, LABELS[over])
+    left = budget_of(split, objectives.get(over)) if sealed else ReliabilityText("", "")
+    return SlaItem(name, f"/monitors/{uid}", cells, left, LABELS[over])
 
 
 def _of_measured(
-    one: Measured, objective: int | None, *, sealed: bool, begun: Instant | None = None
+    one: MonitorTime, objective: int | None, *, sealed: bool, begun: Instant | None = None
 ) -> Cell:
     said = figure(one.split, sealed=sealed)
     ratio = one.split.availability()
     if said.withheld_reason is not None or ratio is None:
         reason = said.withheld_reason or Withheld.NOTHING_MEASURED
-        return _cell(Told(NOTHING, f"withheld: {why(reason)}", withheld=True), objective, "")
+        return _cell(
+            ReliabilityText(NOTHING, f"withheld: {why(reason)}", withheld=True), objective, ""
+        )
     note = f"coverage {coverage(one.split.coverage())}"
     if begun is not None:
         note += f", since {day(begun)}"
     met = ""
     if objective is not None:
         found = budget(one.split, objective)
-        if isinstance(found, Budget):
+        if isinstance(found, ErrorBudget):
             met = "met" if found.met else "missed"
-    return _cell(Told(percent(ratio, one.total), note), objective, met)
+    return _cell(ReliabilityText(percent(ratio, one.total), note), objective, met)
 
 
 async def _whole(tx: Tx, org: int, project: int) -> list[Cell]:
@@ -226,7 +232,7 @@ async def _whole(tx: Tx, org: int, project: int) -> list[Cell]:
     end = await select_end(tx, org, project)
     targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)
     if end.figured is None:
-        measured = [Measured.nothing()] * len(WINDOWS)
+        measured = [MonitorTime.nothing()] * len(WINDOWS)
     else:
         lengths = list(WINDOWS.values())
         measured = await select_project_windows(tx, org, project, end.figured, lengths)
@@ -246,9 +252,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/sla",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_sla_report,
         summary="What a project aims at, and what it kept.",
         query=ReportQuery,
         page=True,

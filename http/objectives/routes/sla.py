@@ -5,13 +5,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.core.availability import OBJECTIVE_SCALE, Budget, budget, figure
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.availability import OBJECTIVE_SCALE, ErrorBudget, budget, figure
 from ....storage.core.instant import DAY, SECOND, Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.figures.queries.availability import Days, select_days, select_windows
 from ....storage.figures.queries.latency_windows import LatencyWindow, select_latency_windows
-from ....storage.figures.queries.monitor_time import Measured
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.figures.queries.project_availability import (
     ProjectEnd,
     select_end,
@@ -27,13 +27,14 @@ from ....storage.scheduling.queries.shards import select_maintenances
 from ....storage.services.rules.service_report import WINDOWS
 from ...monitors.routes.monitor_results import DaysQuery, daily
 from ...monitors.schemas.monitors import DailyAvailability
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import known
 from ...wire.scope_keys import org_of, project_of
-from ..schemas import BurnRule, ErrorBudget, MonitorSLA, ProjectSLA, WindowSLA
+from .. import schemas
+from ..schemas import BurnRule, MonitorSLA, ProjectSLA, WindowSLA
 
 
-async def monitor_sla(ask: Ask) -> MonitorSLA:
+async def monitor_sla(ask: Request) -> MonitorSLA:
     async with ask.context.pool.transaction("monitor_sla", read_only=True) as tx:
         row = await select_monitor(tx, ask.ids["monitorID"])
         if row is None:
@@ -63,7 +64,7 @@ async def monitor_sla(ask: Ask) -> MonitorSLA:
 
 def _of_monitor(
     window: str,
-    measured: Measured,
+    measured: MonitorTime,
     days: Days,
     latency: LatencyWindow | None,
     since: Instant,
@@ -89,7 +90,7 @@ def _of_monitor(
 
 def _window(
     window: str,
-    measured: Measured,
+    measured: MonitorTime,
     *,
     sealed: bool,
     objective: int | None,
@@ -104,9 +105,9 @@ def _window(
     reason = said.withheld_reason
     if objective is not None and sealed:
         found = budget(measured.split, objective)
-        error_budget = _budget(found) if isinstance(found, Budget) else None
+        error_budget = _budget(found) if isinstance(found, ErrorBudget) else None
         # Of a budget that cannot be had, though the figure can.
-        reason = reason or (None if isinstance(found, Budget) else found)
+        reason = reason or (None if isinstance(found, ErrorBudget) else found)
     return WindowSLA(
         window=window,  # type: ignore[arg-type]
         total=measured.total,
@@ -126,8 +127,8 @@ def _window(
     )
 
 
-def _budget(found: Budget) -> ErrorBudget:
-    return ErrorBudget(
+def _budget(found: ErrorBudget) -> schemas.ErrorBudget:
+    return schemas.ErrorBudget(
         objective=found.objective,
         allowed_downtime_ratio=found.allowed_downtime_ratio,
         actual_downtime_ratio=found.actual_downtime_ratio,
@@ -147,7 +148,7 @@ def rule_shape(row: BurnRuleRow) -> BurnRule:
     )
 
 
-async def project_sla(ask: Ask) -> ProjectSLA:
+async def project_sla(ask: Request) -> ProjectSLA:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("project_sla", read_only=True) as tx:
         end = await select_end(tx, org, project)
@@ -160,7 +161,7 @@ async def project_sla(ask: Ask) -> ProjectSLA:
     return ProjectSLA(
         project_id=ask.ids["projectID"],
         windows=[
-            _of_project(window, measured[n] if measured else Measured.nothing(), end, target)
+            _of_project(window, measured[n] if measured else MonitorTime.nothing(), end, target)
             for n, window in enumerate(WINDOWS)
             for target in [targets.get(window)]
         ],
@@ -169,7 +170,7 @@ async def project_sla(ask: Ask) -> ProjectSLA:
 
 
 def _of_project(
-    window: str, measured: Measured, end: ProjectEnd, target: ProjectTarget | None
+    window: str, measured: MonitorTime, end: ProjectEnd, target: ProjectTarget | None
 ) -> WindowSLA:
     since = None if end.figured is None else Instant(end.figured - WINDOWS[window])
     late = end.begun is not None and since is not None and end.begun > since
@@ -182,7 +183,7 @@ def _of_project(
     )
 
 
-async def project_availability(ask: Ask) -> list[DailyAvailability]:
+async def project_availability(ask: Request) -> list[DailyAvailability]:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("project_availability", read_only=True) as tx:
         today = Instant(tx.now - tx.now % DAY)
@@ -193,11 +194,11 @@ async def project_availability(ask: Ask) -> list[DailyAvailability]:
             found = await select_project_days(tx, org, project, end.figured, first)
         order = [Instant(first + n * DAY) for n in range(ask.query.days)]
         kept_from = Instant(tx.now - ask.context.options.heartbeat_days * DAY)
-    days = [(day, found.get(day, Measured.nothing())) for day in order]
+    days = [(day, found.get(day, MonitorTime.nothing())) for day in order]
     return daily(Days(days, end.begun, end.figured), kept_from)
 
 
-_VIEW: Final = Action(Need.VIEWER)
+_VIEW: Final = Permission(Need.VIEWER)
 _MONITOR: Final = ("monitor", "monitorID")
 _PROJECT: Final = ("project", "projectID")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import OBJECTIVE_SCALE
 from ....storage.core.instant import SECOND, to_text
 from ....storage.engine.pools import Tx
@@ -14,20 +14,20 @@ from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.objectives.queries import burn_rules as burn_rules_queries
 from ....storage.objectives.queries import project_targets as project_targets_queries
 from ....storage.objectives.rows import ProjectTarget
-from ....storage.objectives.rules import DEFAULT_RULES, Rule, Severity
+from ....storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity
 from ....storage.objectives.transactions.set_monitor_objective import (
-    aim_for_monitor,
     aim_for_project,
-    aim_no_more,
+    delete_project_objective,
     report_weekly,
+    set_monitor_objective,
 )
 from ...services.schemas.services import WindowName
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import (
-    GivenBurnRule,
+    BurnRuleRequest,
     ReportedWeekly,
     ReportWeekly,
     SetMonitorTarget,
@@ -37,15 +37,15 @@ from ..schemas import (
 from .sla import rule_shape
 
 
-class WindowQuery(msgspec.Struct, frozen=True):
+class TargetQuery(msgspec.Struct, frozen=True):
     window: WindowName = "30d"
 
 
-async def put_monitor_target(ask: Ask) -> SLATarget:
+async def put_monitor_target(ask: Request) -> SLATarget:
     body: SetMonitorTarget = ask.body
     rules = given(body.burn_rules)
-    async with ask.context.pool.transaction("aim_for_monitor") as tx:
-        target = await aim_for_monitor(
+    async with ask.context.pool.transaction("set_monitor_objective") as tx:
+        target = await set_monitor_objective(
             tx,
             ask.who,
             ask.ids["monitorID"],
@@ -68,7 +68,9 @@ async def put_monitor_target(ask: Ask) -> SLATarget:
     )
 
 
-async def _rules_or_usual(ask: Ask, tx: Tx, body: SetMonitorTarget) -> Sequence[Rule] | None:
+async def _rules_or_usual(
+    ask: Request, tx: Tx, body: SetMonitorTarget
+) -> Sequence[BurnRule] | None:
     """Those that are there stay; who wants to be told and has none is told by the usual ones."""
     row = await select_monitor(tx, ask.ids["monitorID"])
     if row is None or not body.burn_alert:
@@ -78,19 +80,19 @@ async def _rules_or_usual(ask: Ask, tx: Tx, body: SetMonitorTarget) -> Sequence[
     return None if owned.get(body.window) else DEFAULT_RULES
 
 
-def _rules(rules: Sequence[GivenBurnRule]) -> list[Rule]:
+def _rules(rules: Sequence[BurnRuleRequest]) -> list[BurnRule]:
     return [
-        Rule(
+        BurnRule(
             rule.long_window_seconds * SECOND,
             rule.short_window_seconds * SECOND,
             Fraction(str(rule.threshold)),
-            Severity(rule.severity),
+            BurnSeverity(rule.severity),
         )
         for rule in rules
     ]
 
 
-async def read_project_target(ask: Ask) -> SLATarget:
+async def read_project_target(ask: Request) -> SLATarget:
     async with ask.context.pool.transaction("project_target", read_only=True) as tx:
         found = await project_targets_queries.select_project_targets(
             tx, org_of(ask), project_of(ask)
@@ -100,7 +102,7 @@ async def read_project_target(ask: Ask) -> SLATarget:
     return _project_target(ask, found[ask.query.window])
 
 
-async def put_project_target(ask: Ask) -> SLATarget:
+async def put_project_target(ask: Request) -> SLATarget:
     """The window stands in the body, else in the query."""
     window = given(ask.body.window) or ask.query.window
     async with ask.context.pool.transaction("aim_for_project") as tx:
@@ -110,18 +112,18 @@ async def put_project_target(ask: Ask) -> SLATarget:
     return _project_target(ask, target)
 
 
-async def delete_project_target(ask: Ask) -> None:
+async def delete_project_target(ask: Request) -> None:
     async with ask.context.pool.transaction("aim_no_more") as tx:
-        await aim_no_more(tx, ask.who, ask.ids["projectID"], ask.query.window)
+        await delete_project_objective(tx, ask.who, ask.ids["projectID"], ask.query.window)
 
 
-async def put_report(ask: Ask) -> ReportedWeekly:
+async def put_report(ask: Request) -> ReportedWeekly:
     async with ask.context.pool.transaction("report_weekly") as tx:
         await report_weekly(tx, ask.who, ask.ids["projectID"], enabled=ask.body.enabled)
     return ReportedWeekly(sla_report_weekly=ask.body.enabled)
 
 
-def _project_target(ask: Ask, target: ProjectTarget) -> SLATarget:
+def _project_target(ask: Request, target: ProjectTarget) -> SLATarget:
     return SLATarget(
         id=target.uid,
         project_id=ask.ids["projectID"],
@@ -134,8 +136,8 @@ def _project_target(ask: Ask, target: ProjectTarget) -> SLATarget:
     )
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _MONITOR: Final = ("monitor", "monitorID")
 _PROJECT: Final = ("project", "projectID")
 _TARGET: Final = "/api/v1/projects/{projectID}/sla-target"
@@ -160,7 +162,7 @@ ROUTES: Final = (
         handler=read_project_target,
         summary="What is aimed at for the project over a window.",
         tag="sla_targets",
-        query=WindowQuery,
+        query=TargetQuery,
         answer=SLATarget,
     ),
     Route(
@@ -171,7 +173,7 @@ ROUTES: Final = (
         handler=put_project_target,
         summary="Aim at an availability of the project over a window.",
         tag="sla_targets",
-        query=WindowQuery,
+        query=TargetQuery,
         body=SetProjectTarget,
         answer=SLATarget,
     ),
@@ -183,7 +185,7 @@ ROUTES: Final = (
         handler=delete_project_target,
         summary="Aim at nothing over a window.",
         tag="sla_targets",
-        query=WindowQuery,
+        query=TargetQuery,
         status=204,
     ),
     Route(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....storage.core.instant import Instant
-from ....storage.notifications.queries.channel_health import Reach
+from ....storage.notifications.queries.channel_health import ChannelHealth
 from ...ui.formatting import Moment, count, moment
 
 
 @dataclass(frozen=True, slots=True)
-class ReachLine:
+class ChannelHealthItem:
     name: str
     type: str
     last: Moment | None
@@ -19,11 +19,11 @@ class ReachLine:
     word: str
 
 
-def reach_lines(found: Sequence[Reach], now: Instant) -> list[ReachLine]:
+def reach_lines(found: Sequence[ChannelHealth], now: Instant) -> list[ChannelHealthItem]:
     return [_line(one, now) for one in found]
 
 
-def _line(one: Reach, now: Instant) -> ReachLine:
+def _line(one: ChannelHealth, now: Instant) -> ChannelHealthItem:
     last = None if one.delivered_at is None else moment(one.delivered_at, now)
     if not one.enabled:
         mark, word = "paused", "turned off"
@@ -33,4 +33,4 @@ def _line(one: Reach, now: Instant) -> ReachLine:
         mark, word = "up", "delivered"
     else:
         mark, word = "unknown", "not proved"
-    return ReachLine(one.name, one.type, last, mark, word)
+    return ChannelHealthItem(one.name, one.type, last, mark, word)

@@ -7,18 +7,18 @@ from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channels import select_channels_of
 from ....storage.oncall.queries.escalation_policies import select_policy, select_targets
 from ....storage.oncall.queries.oncall_schedules import select_schedules_of
-from ....storage.oncall.rows import PolicyRow
+from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import STEPS
 from ....storage.oncall.transactions.edit_escalation_policies import POLICIES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import length_typed
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import escalation_policies as api
-from ..schemas import CreateEscalationPolicy, GivenStep, GivenTarget
+from ..schemas import CreateEscalationPolicy, EscalationStepRequest, EscalationTargetRequest
 
 # Steps that are offered beyond those that are filled.
 _SPARE: Final = 2
@@ -37,16 +37,16 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class EscalationFormData:
     """`choices` are what a step may name, and what it is called."""
 
-    frame: Frame
-    row: PolicyRow | None
+    frame: PageLayout
+    row: EscalationPolicyRow | None
     choices: list[tuple[str, str]]
     steps: list[StepRow]
 
 
-async def show(ask: Ask) -> Reply:
+async def render_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
     row = ground.row
     if row is None:
@@ -54,7 +54,7 @@ async def show(ask: Ask) -> Reply:
     return _form(ground, row.name, ground.steps, repeat_last=row.repeat_last)
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
     name = ask.form.get("name", [""])[0].strip()
     repeats = "repeat_last" in ask.form
@@ -84,7 +84,7 @@ def _words(refused: Refused) -> str:
     return f"{refused.field.capitalize()}: {refused.message}."
 
 
-def _typed_steps(ask: Ask) -> list[StepRow]:
+def _typed_steps(ask: Request) -> list[StepRow]:
     """Rows in which something is; those that were left blank are no steps."""
     found = []
     for number in range(STEPS[1]):
@@ -96,10 +96,10 @@ def _typed_steps(ask: Ask) -> list[StepRow]:
 
 
 async def _save(
-    ask: Ask, ground: Ground, name: str, steps: list[StepRow], *, repeat_last: bool
+    ask: Request, ground: EscalationFormData, name: str, steps: list[StepRow], *, repeat_last: bool
 ) -> None:
     given = [
-        GivenStep(
+        EscalationStepRequest(
             after_seconds=length_typed(f"steps[{n}].after_seconds", step.after or "0", "seconds"),
             targets=[_target(n, text) for text in step.targets],
         )
@@ -112,14 +112,14 @@ async def _save(
         await api.replace(replace(ask, body=body))
 
 
-def _target(step: int, text: str) -> GivenTarget:
+def _target(step: int, text: str) -> EscalationTargetRequest:
     kind, _, uid = text.partition(":")
     if kind not in ("channel", "schedule"):
         raise Refused("invalid", f"steps[{step}].targets", "must be chosen from the list")
-    return GivenTarget(type=kind, id=uid)  # type: ignore[arg-type]
+    return EscalationTargetRequest(type=kind, id=uid)  # type: ignore[arg-type]
 
 
-async def _ground(ask: Ask) -> Ground:
+async def _ground(ask: Request) -> EscalationFormData:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("console_ladder_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -136,18 +136,18 @@ async def _ground(ask: Ask) -> Ground:
                 steps[target.step - 1].targets.append(f"{kind}:{target.uid}")
     choices = [(f"schedule:{one.uid}", f"Who is on call by {one.name}") for one in schedules]
     choices += [(f"channel:{one.uid}", f"{one.name}, {one.type}") for one in channels]
-    return Ground(frame, row, choices, steps)
+    return EscalationFormData(frame, row, choices, steps)
 
 
 def _form(
-    ground: Ground,
+    ground: EscalationFormData,
     name: str,
     steps: list[StepRow],
     *,
     repeat_last: bool,
     wrong: str = "",
     field: str = "",
-) -> Reply:
+) -> Response:
     return page(
         "oncall/console/escalation_policy_form.html",
         status=400 if wrong else 200,
@@ -166,8 +166,8 @@ _NEW: Final = ("/projects/{projectID}/escalation-policies/new", ("project", "pro
 _ONE: Final = ("/escalation-policies/{policyID}/edit", ("policy", "policyID"))
 
 ROUTES: Final = (
-    form_route("GET", *_NEW, show, "The form of a new ladder."),
-    form_route("POST", *_NEW, send, "Adds a ladder."),
-    form_route("GET", *_ONE, show, "The form of a ladder."),
-    form_route("POST", *_ONE, send, "Changes or deletes a ladder."),
+    form_route("GET", *_NEW, render_escalation_policy_form, "The form of a new ladder."),
+    form_route("POST", *_NEW, submit_escalation_policy_form, "Adds a ladder."),
+    form_route("GET", *_ONE, render_escalation_policy_form, "The form of a ladder."),
+    form_route("POST", *_ONE, submit_escalation_policy_form, "Changes or deletes a ladder."),
 )

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import EARLIEST, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channel_health import select_reach
@@ -15,11 +15,11 @@ from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
 from ....storage.oncall.queries.oncall_overrides import select_override
 from ....storage.oncall.queries.oncall_schedules import (
-    Standing,
+    ScheduleRoster,
     select_rosters,
     select_schedules_of,
 )
-from ....storage.oncall.rows import PolicyRow, ScheduleRow, TargetRow
+from ....storage.oncall.rows import EscalationPolicyRow, EscalationTargetRow, ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ...ui.formatting import NOTHING, setting
@@ -27,7 +27,7 @@ from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed, zone_named
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
 from ..schemas import CreateOnCallOverride
@@ -45,7 +45,7 @@ class OnCallQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OnCallFormResult:
     text: str = ""
     is_wrong: bool = False
     # The address of a calendar, shown once.
@@ -55,7 +55,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class OnCallSummary:
     """The first line: a mark, a sentence, and what follows."""
 
     mark: str
@@ -64,31 +64,31 @@ class First:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLine:
+class EscalationStepItem:
     whom: str
     when: str
 
 
 @dataclass(frozen=True, slots=True)
-class LadderLine:
+class EscalationPolicyItem:
     uid: UUID
     name: str
-    steps: list[StepLine]
+    steps: list[EscalationStepItem]
 
 
 @dataclass(frozen=True, slots=True)
-class OverrideLine:
+class OnCallOverrideItem:
     uid: UUID
     who: str
     span: str
     is_now: bool
 
 
-async def show(ask: Ask) -> Reply:
+async def render_oncall(ask: Request) -> Response:
     return await _page(ask, ask.query.schedule, ask.query.weeks)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_oncall(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API."""
     schedule = _first(ask, "schedule")
     try:
@@ -97,7 +97,7 @@ async def act(ask: Ask) -> Reply:
         if refused.code in ("forbidden", "not_found"):
             raise
         field = _FIELDS.get(refused.field, "")
-        said = Said(_words(refused), is_wrong=True, field=field)
+        said = OnCallFormResult(_words(refused), is_wrong=True, field=field)
         return await _page(ask, schedule, "0", said)
     if done is not None:
         return await _page(ask, schedule, "0", done)
@@ -111,7 +111,7 @@ def _words(refused: Refused) -> str:
     return f"{_LABELS.get(refused.field, refused.field)}: {rule}."
 
 
-async def _do(ask: Ask, what: str) -> Said | None:
+async def _do(ask: Request, what: str) -> OnCallFormResult | None:
     if what == "take-back":
         uid = _uuid(_first(ask, "override"))
         async with ask.context.pool.transaction("console_override", read_only=True) as tx:
@@ -133,13 +133,13 @@ async def _do(ask: Ask, what: str) -> Said | None:
         return None
     if what == "calendar":
         made = await api.new_calendar_token(named)
-        return Said(
+        return OnCallFormResult(
             "The calendar has a new address, shown only now. The one before ended.", url=made.url
         )
     raise Problem("the form names nothing to do")
 
 
-async def _schedule_of(ask: Ask) -> ScheduleRow:
+async def _schedule_of(ask: Request) -> ScheduleRow:
     """The schedule that the form names, which must be the project's own."""
     uid = _uuid(_first(ask, "schedule"))
     async with ask.context.pool.transaction("console_schedule", read_only=True) as tx:
@@ -157,11 +157,13 @@ def _uuid(text: str) -> UUID:
         raise Problem("not_found") from None
 
 
-def _first(ask: Ask, name: str) -> str:
+def _first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0].strip()
 
 
-async def _page(ask: Ask, chosen: str, weeks: str, said: Said = Said()) -> Reply:
+async def _page(
+    ask: Request, chosen: str, weeks: str, said: OnCallFormResult = OnCallFormResult()
+) -> Response:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("console_oncall", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -213,7 +215,9 @@ def _weeks(text: str) -> int:
         return 0
 
 
-def _first_line(standing: Standing, channels: list[ChannelRow], now: Instant) -> First:
+def _first_line(
+    standing: ScheduleRoster, channels: list[ChannelRow], now: Instant
+) -> OnCallSummary:
     duty = stretch(standing.roster, standing.overrides, now)
     zone = zone_of(standing)
     who, until = standing.name_of(duty.channel), told(duty.until, zone, now)
@@ -224,14 +228,14 @@ def _first_line(standing: Standing, channels: list[ChannelRow], now: Instant) ->
     under = f"{how}{follows} Times are {zone.key}."
     if any(one.id == duty.channel and not one.enabled for one in channels):
         text = f"{who} is on call until {until}, and the channel is turned off"
-        return First("down", text, f"Nobody would be told. {under}")
-    return First("up", f"{who} is on call, until {until}", under)
+        return OnCallSummary("down", text, f"Nobody would be told. {under}")
+    return OnCallSummary("up", f"{who} is on call, until {until}", under)
 
 
-def _override_lines(standing: Standing, now: Instant) -> list[OverrideLine]:
+def _override_lines(standing: ScheduleRoster, now: Instant) -> list[OnCallOverrideItem]:
     zone = zone_of(standing)
     return [
-        OverrideLine(
+        OnCallOverrideItem(
             row.uid,
             row.channel_name,
             f"{told(row.starts_at, zone, now)} to {told(row.ends_at, zone, now)}",
@@ -242,11 +246,15 @@ def _override_lines(standing: Standing, now: Instant) -> list[OverrideLine]:
     ]
 
 
-def _ladder_lines(rows: list[PolicyRow], targets: list[TargetRow]) -> list[LadderLine]:
-    return [LadderLine(row.uid, row.name, _steps(row, targets)) for row in rows]
+def _ladder_lines(
+    rows: list[EscalationPolicyRow], targets: list[EscalationTargetRow]
+) -> list[EscalationPolicyItem]:
+    return [EscalationPolicyItem(row.uid, row.name, _steps(row, targets)) for row in rows]
 
 
-def _steps(row: PolicyRow, targets: list[TargetRow]) -> list[StepLine]:
+def _steps(
+    row: EscalationPolicyRow, targets: list[EscalationTargetRow]
+) -> list[EscalationStepItem]:
     steps = []
     for number, after in enumerate(row.after_seconds, 1):
         named = [
@@ -258,7 +266,7 @@ def _steps(row: PolicyRow, targets: list[TargetRow]) -> list[StepLine]:
         last = number == len(row.after_seconds)
         if last and row.repeat_last:
             whom += "; then again until somebody acknowledges"
-        steps.append(StepLine(whom, f"after {setting(after)}" if after else "at once"))
+        steps.append(EscalationStepItem(whom, f"after {setting(after)}" if after else "at once"))
     return steps
 
 
@@ -269,9 +277,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_PATH,
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_oncall,
         summary="Who is on call in a project.",
         query=OnCallQuery,
         page=True,
@@ -280,9 +288,9 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_PATH,
-        action=Action(Need.EDITOR),
+        action=Permission(Need.EDITOR),
         scope=_PROJECT,
-        handler=act,
+        handler=submit_oncall,
         summary="Adds or takes back an override, or renews a calendar's address.",
         form=True,
         page=True,

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from ....storage.core.instant import Instant, from_datetime, to_datetime
-from ....storage.oncall.queries.oncall_schedules import Standing
+from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
 from ....storage.oncall.rules.oncall_schedule import Duty, stretch
-from ...ui.plots.oncall_calendar import Span, Week, calendar, tint
+from ...ui.plots.oncall_calendar import OnCallSpan, OnCallWeek, calendar, tint
 
 WEEKS = 4
 # Above that many turns neither words nor ticks have room.
@@ -22,7 +22,7 @@ TABLE_MOST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OnCallTable:
     caption: str
     heads: list[str]
     rows: list[list[str]]
@@ -30,19 +30,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class OnCallPlot:
     """`people` are told beside the plot where names have no room in it: a tint's class, and who."""
 
     plot: Markup
-    table: Table
+    table: OnCallTable
     people: list[tuple[str, str]]
 
 
-def zone_of(standing: Standing) -> ZoneInfo:
+def zone_of(standing: ScheduleRoster) -> ZoneInfo:
     return ZoneInfo(standing.schedule.timezone or "UTC")
 
 
-def drawn(standing: Standing, now: Instant, weeks_on: int) -> Drawn:
+def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
     """From the Monday of the week that lies so many after this one."""
     zone = zone_of(standing)
     today = to_datetime(now).astimezone(zone)
@@ -60,7 +60,7 @@ def drawn(standing: Standing, now: Instant, weeks_on: int) -> Drawn:
     said = _said(standing, held, monday)
     dense = len(turns) > DENSE
     key = [(tint(person), name) for person, name in enumerate(people)] if dense else []
-    return Drawn(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
+    return OnCallPlot(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
 
 
 def told(at: Instant, zone: ZoneInfo, now: Instant) -> str:
@@ -78,7 +78,7 @@ def _midnight(day: date, zone: ZoneInfo) -> Instant:
 
 
 def _walk(
-    standing: Standing, from_at: Instant, until: Instant, *, overridden: bool
+    standing: ScheduleRoster, from_at: Instant, until: Instant, *, overridden: bool
 ) -> Iterator[Duty]:
     roster, overrides = standing.roster, standing.overrides if overridden else []
     at = from_at
@@ -89,14 +89,14 @@ def _walk(
 
 
 def _week(
-    standing: Standing,
+    standing: ScheduleRoster,
     days: list[Instant],
     turns: list[Duty],
     held: list[Duty],
     people: list[str],
     zone: ZoneInfo,
     now: Instant,
-) -> Week:
+) -> OnCallWeek:
     start, end = days[0], days[-1]
 
     def share(at: Instant) -> float:
@@ -104,18 +104,18 @@ def _week(
 
     # Where nothing is overridden, what is seen are the turns: hundreds, where shifts are short.
     @cache
-    def span(duty: Duty) -> Span:
+    def span(duty: Duty) -> OnCallSpan:
         name = standing.name_of(duty.channel)
         person = people.index(name) if name in people else len(people)
         how = "Override: " if duty.override else ""
         said = f"{how}{name}, {_exact(duty.from_at, zone)} to {_exact(duty.until, zone)}"
         from_, to = share(duty.from_at), share(duty.until)
-        return Span(from_=from_, to=to, name=name, person=person, said=said)
+        return OnCallSpan(from_=from_, to=to, name=name, person=person, said=said)
 
     def here(duties: list[Duty]) -> list[Duty]:
         return [duty for duty in duties if duty.from_at < end and duty.until > start]
 
-    return Week(
+    return OnCallWeek(
         days=[(share(day), _day(day, zone, first=day == start)) for day in days[:-1]],
         turns=[span(duty) for duty in here(turns)],
         seen=[span(duty) for duty in here(held) if not duty.override],
@@ -135,14 +135,14 @@ def _exact(at: Instant, zone: ZoneInfo) -> str:
     return f"{local:%a} {local.day} {local:%B} {local:%H:%M}"
 
 
-def _said(standing: Standing, held: list[Duty], monday: object) -> str:
+def _said(standing: ScheduleRoster, held: list[Duty], monday: object) -> str:
     names = list(dict.fromkeys(standing.name_of(duty.channel) for duty in held))
     many = sum(duty.override is not None for duty in held)
     by = f"; {many} by an override" if many else ""
     return f"Four weeks from {monday}: {', '.join(names)}; {len(held)} duties{by}"
 
 
-def _table(standing: Standing, held: list[Duty], zone: ZoneInfo) -> Table:
+def _table(standing: ScheduleRoster, held: list[Duty], zone: ZoneInfo) -> OnCallTable:
     rows = [
         [
             _exact(duty.from_at, zone),
@@ -153,4 +153,4 @@ def _table(standing: Standing, held: list[Duty], zone: ZoneInfo) -> Table:
         for duty in held[:TABLE_MOST]
     ]
     heads = [f"From, {zone.key}", "To", "Who", "How"]
-    return Table("Who is on call, four weeks", heads, rows, max(len(held) - TABLE_MOST, 0))
+    return OnCallTable("Who is on call, four weeks", heads, rows, max(len(held) - TABLE_MOST, 0))

@@ -11,7 +11,7 @@ from ....storage.oncall.rows import ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
 from ....storage.oncall.transactions.edit_schedules import SCHEDULES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import (
     UNITS,
@@ -22,7 +22,7 @@ from ...ui.time_inputs import (
     zone_named,
 )
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
 from ..schemas import CreateOnCallSchedule
@@ -43,14 +43,14 @@ _LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    frame: Frame
+class ScheduleFormData:
+    frame: PageLayout
     row: ScheduleRow | None
     channels: list[ChannelRow]
     participants: list[str]
 
 
-async def show(ask: Ask) -> Reply:
+async def render_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
     row = ground.row
     if row is None:
@@ -61,7 +61,7 @@ async def show(ask: Ask) -> Reply:
     return _form(ground, typed, ground.participants)
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
     typed = {name: values[0].strip() for name, values in ask.form.items()}
     chosen = [uid for uid in ask.form.get("participant", []) if uid]
@@ -86,7 +86,9 @@ async def send(ask: Ask) -> Reply:
     return redirect(f"/projects/{ground.frame.place.uid}/on-call")
 
 
-async def _save(ask: Ask, ground: Ground, typed: dict[str, str], chosen: list[str]) -> None:
+async def _save(
+    ask: Request, ground: ScheduleFormData, typed: dict[str, str], chosen: list[str]
+) -> None:
     zone = typed.get("timezone", "")
     body = CreateOnCallSchedule(
         name=typed.get("name", ""),
@@ -101,7 +103,7 @@ async def _save(ask: Ask, ground: Ground, typed: dict[str, str], chosen: list[st
         await api.replace(replace(ask, body=body))
 
 
-async def _ground(ask: Ask) -> Ground:
+async def _ground(ask: Request) -> ScheduleFormData:
     org = org_of(ask)
     async with ask.context.pool.transaction("console_schedule_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -113,12 +115,16 @@ async def _ground(ask: Ask) -> Ground:
                 raise Problem("not_found")
             people = await select_participants(tx, org, [row.id])
             participants = [str(person.uid) for person in people[row.id]]
-    return Ground(frame, row, channels, participants)
+    return ScheduleFormData(frame, row, channels, participants)
 
 
 def _form(
-    ground: Ground, typed: dict[str, str], chosen: list[str], wrong: str = "", field: str = ""
-) -> Reply:
+    ground: ScheduleFormData,
+    typed: dict[str, str],
+    chosen: list[str],
+    wrong: str = "",
+    field: str = "",
+) -> Response:
     rows = (chosen + [""] * _SPARE)[: PARTICIPANTS[1]]
     return page(
         "oncall/console/schedule_form.html",
@@ -140,8 +146,8 @@ _NEW: Final = ("/projects/{projectID}/oncall-schedules/new", ("project", "projec
 _ONE: Final = ("/oncall-schedules/{scheduleID}/edit", ("schedule", "scheduleID"))
 
 ROUTES: Final = (
-    form_route("GET", *_NEW, show, "The form of a new schedule."),
-    form_route("POST", *_NEW, send, "Adds a schedule."),
-    form_route("GET", *_ONE, show, "The form of a schedule."),
-    form_route("POST", *_ONE, send, "Changes or deletes a schedule."),
+    form_route("GET", *_NEW, render_schedule_form, "The form of a new schedule."),
+    form_route("POST", *_NEW, submit_schedule_form, "Adds a schedule."),
+    form_route("GET", *_ONE, render_schedule_form, "The form of a schedule."),
+    form_route("POST", *_ONE, submit_schedule_form, "Changes or deletes a schedule."),
 )

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
 from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
-from ....storage.oncall.rows import PolicyRow
+from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.transactions.edit_escalation_policies import (
     PolicyDraft,
@@ -16,7 +16,7 @@ from ....storage.oncall.transactions.edit_escalation_policies import (
     delete_policy,
     replace_policy,
 )
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import CreateEscalationPolicy, EscalationPolicy, EscalationStep, EscalationTarget
 
@@ -24,7 +24,9 @@ _ALL: Final = "/api/v1/projects/{projectID}/escalation-policies"
 _ONE: Final = "/api/v1/escalation-policies/{policyID}"
 
 
-async def shapes_of(tx: Tx, org: int, rows: Sequence[PolicyRow]) -> list[EscalationPolicy]:
+async def shapes_of(
+    tx: Tx, org: int, rows: Sequence[EscalationPolicyRow]
+) -> list[EscalationPolicy]:
     steps = {
         row.id: [EscalationStep(after_seconds=s, targets=[]) for s in row.after_seconds]
         for row in rows
@@ -56,33 +58,33 @@ def _draft(body: CreateEscalationPolicy) -> PolicyDraft:
     return PolicyDraft(body.name, steps, body.repeat_last)
 
 
-async def list_policies(ask: Ask) -> list[EscalationPolicy]:
+async def list_policies(ask: Request) -> list[EscalationPolicy]:
     async with ask.context.pool.transaction("list_policies", read_only=True) as tx:
         rows = await select_policies_of(tx, org_of(ask), project_of(ask))
         return await shapes_of(tx, org_of(ask), rows)
 
 
-async def create(ask: Ask) -> EscalationPolicy:
+async def create(ask: Request) -> EscalationPolicy:
     async with ask.context.pool.transaction("create_policy") as tx:
         row = await create_policy(tx, ask.who, ask.ids["projectID"], _draft(ask.body))
         (shape,) = await shapes_of(tx, row.org, [row])
     return shape
 
 
-async def replace(ask: Ask) -> EscalationPolicy:
+async def replace(ask: Request) -> EscalationPolicy:
     async with ask.context.pool.transaction("replace_policy") as tx:
         row = await replace_policy(tx, ask.who, ask.ids["policyID"], _draft(ask.body))
         (shape,) = await shapes_of(tx, row.org, [row])
     return shape
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_policy") as tx:
         await delete_policy(tx, ask.who, ask.ids["policyID"])
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _POLICY: Final = ("policy", "policyID")
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import trio
 
 from ....storage.core.instant import DAY, SECOND, Instant, to_datetime
-from ....storage.oncall.queries.oncall_schedules import Standing
+from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
 from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 
 BACK_US: Final = 28 * DAY
@@ -24,7 +24,7 @@ _CONTROLS: Final = {number: None for number in (*range(32), 127) if number != 10
 _SPELT: Final = str.maketrans({"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"})
 
 
-async def calendar_of(standing: Standing, now: Instant) -> bytes:
+async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
     """The document; `standing` has all overrides that are or border on what is shown."""
     roster, overrides = standing.roster, standing.overrides
     uids = {row.id: row.uid for row in standing.override_rows}
@@ -58,7 +58,7 @@ def _head(name: str) -> bytes:
     )
 
 
-def _event(standing: Standing, duty: Duty, uid: UUID, changed: Instant) -> bytes:
+def _event(standing: ScheduleRoster, duty: Duty, uid: UUID, changed: Instant) -> bytes:
     who, schedule = _text(standing.name_of(duty.channel)), _text(standing.schedule.name)
     how, by = ("", "in turn") if duty.override is None else (" (override)", "by an override")
     return _lines(

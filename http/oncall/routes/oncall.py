@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import EARLIEST, LATEST, to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
 from ....storage.engine.pools import Tx
 from ....storage.oncall.queries.oncall_overrides import select_overrides_of
 from ....storage.oncall.queries.oncall_schedules import (
-    Standing,
+    ScheduleRoster,
     select_participants,
     select_rosters,
     select_schedule,
     select_schedule_by_token,
     select_schedules_of,
 )
-from ....storage.oncall.rows import OverrideRow, ScheduleRow
+from ....storage.oncall.rows import OnCallOverrideRow, ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import create_override, delete_override
 from ....storage.oncall.transactions.edit_schedules import (
@@ -29,7 +29,7 @@ from ....storage.oncall.transactions.edit_schedules import (
     replace_schedule,
 )
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import known
 from ...wire.scope_keys import org_of, project_of
 from ...wire.time_params import instant_given
@@ -74,7 +74,7 @@ async def shapes_of(tx: Tx, org: int, rows: Sequence[ScheduleRow]) -> list[OnCal
     ]
 
 
-def _override_shape(row: OverrideRow) -> OnCallOverride:
+def _override_shape(row: OnCallOverrideRow) -> OnCallOverride:
     return OnCallOverride(
         id=row.uid,
         schedule_id=row.schedule_uid,
@@ -95,32 +95,32 @@ def _draft(body: CreateOnCallSchedule) -> ScheduleDraft:
     )
 
 
-async def list_schedules(ask: Ask) -> list[OnCallSchedule]:
+async def list_schedules(ask: Request) -> list[OnCallSchedule]:
     async with ask.context.pool.transaction("list_schedules", read_only=True) as tx:
         rows = await select_schedules_of(tx, org_of(ask), project_of(ask))
         return await shapes_of(tx, org_of(ask), rows)
 
 
-async def create(ask: Ask) -> OnCallSchedule:
+async def create(ask: Request) -> OnCallSchedule:
     async with ask.context.pool.transaction("create_schedule") as tx:
         row = await create_schedule(tx, ask.who, ask.ids["projectID"], _draft(ask.body))
         (shape,) = await shapes_of(tx, row.org, [row])
     return shape
 
 
-async def replace(ask: Ask) -> OnCallSchedule:
+async def replace(ask: Request) -> OnCallSchedule:
     async with ask.context.pool.transaction("replace_schedule") as tx:
         row = await replace_schedule(tx, ask.who, ask.ids["scheduleID"], _draft(ask.body))
         (shape,) = await shapes_of(tx, row.org, [row])
     return shape
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_schedule") as tx:
         await delete_schedule(tx, ask.who, ask.ids["scheduleID"])
 
 
-async def current(ask: Ask) -> OnCallNow:
+async def current(ask: Request) -> OnCallNow:
     async with ask.context.pool.transaction("who_is_on_call", read_only=True) as tx:
         row = await _found(tx, ask.ids["scheduleID"])
         (standing,) = await select_rosters(tx, row.org, [row], tx.now, LATEST)
@@ -138,7 +138,7 @@ async def current(ask: Ask) -> OnCallNow:
     )
 
 
-def _uid_of(standing: Standing, channel: int) -> UUID:
+def _uid_of(standing: ScheduleRoster, channel: int) -> UUID:
     uids = {row.channel: row.channel_uid for row in standing.override_rows}
     uids |= {person.channel: person.uid for person in standing.participants}
     return uids[channel]
@@ -151,14 +151,14 @@ async def _found(tx: Tx, schedule: UUID) -> ScheduleRow:
     return row
 
 
-async def list_overrides(ask: Ask) -> list[OnCallOverride]:
+async def list_overrides(ask: Request) -> list[OnCallOverride]:
     async with ask.context.pool.transaction("list_overrides", read_only=True) as tx:
         schedule = await _found(tx, ask.ids["scheduleID"])
         rows = await select_overrides_of(tx, schedule.org, schedule.id)
     return [_override_shape(row) for row in rows]
 
 
-async def override(ask: Ask) -> OnCallOverride:
+async def override(ask: Request) -> OnCallOverride:
     body = ask.body
     starts_at, ends_at = (
         instant_given("starts_at", body.starts_at),
@@ -171,12 +171,12 @@ async def override(ask: Ask) -> OnCallOverride:
     return _override_shape(row)
 
 
-async def end_override(ask: Ask) -> None:
+async def end_override(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_override") as tx:
         await delete_override(tx, ask.who, ask.ids["overrideID"])
 
 
-async def calendar(ask: Ask) -> Reply:
+async def calendar(ask: Request) -> Response:
     """For a viewer, or for whoever has the schedule's token: one that is wrong, of another
     schedule or renewed since finds nothing, as if there were no such schedule."""
     schedule = ask.ids["scheduleID"]
@@ -193,26 +193,26 @@ async def calendar(ask: Ask) -> Reply:
             row = opened
         (standing,) = await select_rosters(tx, row.org, [row], EARLIEST, LATEST)
         now = tx.now
-    return Reply(
+    return Response(
         body=await calendar_of(standing, now), headers=_CALENDAR_HEADERS, content_type=_CALENDAR
     )
 
 
-async def new_calendar_token(ask: Ask) -> CalendarToken:
+async def new_calendar_token(ask: Request) -> CalendarToken:
     token = token_from(TokenKind.CALENDAR, os.urandom(RANDOM_BYTES))
     async with ask.context.pool.transaction("renew_calendar_token") as tx:
         row = await renew_calendar_token(tx, ask.who, ask.ids["scheduleID"], digest(token))
     return CalendarToken(token=token, url=calendar_url(ask, row.uid, token))
 
 
-def calendar_url(ask: Ask, schedule: UUID, token: str) -> str:
+def calendar_url(ask: Request, schedule: UUID, token: str) -> str:
     """What is given to calendar software."""
     base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
     return f"{base}/api/v1/oncall-schedules/{schedule}/calendar.ics?token={token}"
 
 
-_VIEW: Final = Action(Need.VIEWER)
-_EDIT: Final = Action(Need.EDITOR)
+_VIEW: Final = Permission(Need.VIEWER)
+_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _SCHEDULE: Final = ("schedule", "scheduleID")
 

@@ -12,7 +12,7 @@ from .service_data import ServiceFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class AlertingSummary:
     """`lines` say it in sentences; `settings` is how it is set."""
 
     mark: str
@@ -21,10 +21,10 @@ class Spoken:
     settings: Sequence[tuple[str, str]]
 
 
-def spoken(facts: ServiceFacts) -> Spoken:
+def spoken(facts: ServiceFacts) -> AlertingSummary:
     row, state = facts.alerting, facts.alerting_state
     if row is None or not row.owns_paging:
-        return Spoken(
+        return AlertingSummary(
             "pending",
             "Its members speak for themselves",
             ["Each monitor that goes down tells its own channels. The service tells nobody."],
@@ -35,12 +35,12 @@ def spoken(facts: ServiceFacts) -> Spoken:
             "A member that goes down stays quiet: one page tells of the service instead."
             f"{_looked(state.live, facts.now)}"
         ]
-        found = Spoken("up", "The service speaks for its members", lines, _settings(row))
+        found = AlertingSummary("up", "The service speaks for its members", lines, _settings(row))
     else:
         why = reason_words(state.live.reason)
         lines = [f"The service owns their paging and cannot speak: {why}.{_failed(state.live)}"]
         text = "Its members speak for themselves, until the service can"
-        found = Spoken("degraded", text, lines, _settings(row))
+        found = AlertingSummary("degraded", text, lines, _settings(row))
     if state.burn.armed:
         return replace(found, lines=[*lines, "It tells when its budget burns too fast, too."])
     why = reason_words(state.burn.reason)

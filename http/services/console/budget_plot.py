@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 from ....storage.core.availability import Withheld, allowed_us
 from ....storage.core.instant import DAY, HOUR, Instant, to_datetime
-from ....storage.services.rules.service_report import Window
-from ...ui.data_table import Table, exact
+from ....storage.services.rules.service_report import ReportWindow
+from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import COVERAGE_SAMPLE, clock, duration, percent
-from ...ui.plots.burndown import Kind, Step, burndown
+from ...ui.plots.burndown import BudgetStep, SegmentKind, burndown
 from ...ui.plots.latency import Tick
 from ...ui.reliability_text import LABELS, precisely
-from .service_data import Bucket
+from .service_data import ServiceBucket
 
 TABLE_MOST = 60
 # A fall of so much of the budget is written beside it.
@@ -29,9 +29,9 @@ _LABELS_MOST = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class BudgetPlot:
     drawn: Markup
-    table: Table
+    table: MaintenanceTable
     has_gaps: bool
     has_maintenance: bool
 
@@ -42,11 +42,13 @@ class _Part:
 
     from_: Instant
     to: Instant
-    kind: Kind
+    kind: SegmentKind
     bad_us: int
 
 
-def plot(window: Window, objective: int, buckets: Sequence[Bucket], unit: int) -> Plot | None:
+def plot(
+    window: ReportWindow, objective: int, buckets: Sequence[ServiceBucket], unit: int
+) -> BudgetPlot | None:
     """None where the budget is withheld: then there is nothing to burn down."""
     if isinstance(window.budget(objective), Withheld) or window.to <= window.from_:
         return None
@@ -54,15 +56,15 @@ def plot(window: Window, objective: int, buckets: Sequence[Bucket], unit: int) -
     allowed = allowed_us(window.durations.split, objective)
     steps = _steps(window, parts, allowed)
     label = f"Error budget left over {LABELS[window.window]}."
-    return Plot(
+    return BudgetPlot(
         burndown(steps, ticks(window.from_, window.to), label),
         _table(parts, allowed, window.durations.bad_us),
-        any(part.kind in (Kind.GAP, Kind.PARTLY) for part in parts),
-        any(part.kind is Kind.MAINTENANCE for part in parts),
+        any(part.kind in (SegmentKind.GAP, SegmentKind.PARTLY) for part in parts),
+        any(part.kind is SegmentKind.MAINTENANCE for part in parts),
     )
 
 
-def _parts(window: Window, buckets: Sequence[Bucket], unit: int) -> list[_Part]:
+def _parts(window: ReportWindow, buckets: Sequence[ServiceBucket], unit: int) -> list[_Part]:
     """Each unit of the window in order, those of which nothing is sealed too."""
     known = {bucket.start: bucket for bucket in buckets}
     found = []
@@ -74,26 +76,30 @@ def _parts(window: Window, buckets: Sequence[Bucket], unit: int) -> list[_Part]:
     return found
 
 
-def kind_of(bucket: Bucket | None) -> Kind:
+def kind_of(bucket: ServiceBucket | None) -> SegmentKind:
     if bucket is None:
-        return Kind.GAP
+        return SegmentKind.GAP
     split = bucket.durations.split
     if not split.measured_us:
-        return Kind.MAINTENANCE if split.excluded_us and not split.unknown_us else Kind.GAP
-    return Kind.PARTLY if 100 * split.unknown_us > split.range_us else Kind.MEASURED
+        return (
+            SegmentKind.MAINTENANCE
+            if split.excluded_us and not split.unknown_us
+            else SegmentKind.GAP
+        )
+    return SegmentKind.PARTLY if 100 * split.unknown_us > split.range_us else SegmentKind.MEASURED
 
 
-def _steps(window: Window, parts: Sequence[_Part], allowed: Fraction) -> list[Step]:
+def _steps(window: ReportWindow, parts: Sequence[_Part], allowed: Fraction) -> list[BudgetStep]:
     length = window.to - window.from_
     after = 0
-    found: list[Step] = []
+    found: list[BudgetStep] = []
     for part in reversed(parts):
         # The first may reach back before the window: what was down there is not its.
         left = (allowed - max(window.durations.bad_us - after, 0)) / allowed
         share = Fraction(part.bad_us) / allowed
         cost = f"\u2212{duration(part.bad_us)}" if share >= _WRITTEN else ""
         found.append(
-            Step(
+            BudgetStep(
                 (part.from_ - window.from_) / length,
                 (part.to - window.from_) / length,
                 part.kind,
@@ -105,13 +111,13 @@ def _steps(window: Window, parts: Sequence[_Part], allowed: Fraction) -> list[St
     return found[::-1]
 
 
-def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> Table:
+def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> MaintenanceTable:
     """What used the budget and what is not known, the newest first; neighbours are merged."""
     rows: list[list[str]] = []
     after = 0
     for part, to in _merged(parts):
-        if part.kind in (Kind.GAP, Kind.MAINTENANCE):
-            word = "not measured" if part.kind is Kind.GAP else "maintenance"
+        if part.kind in (SegmentKind.GAP, SegmentKind.MAINTENANCE):
+            word = "not measured" if part.kind is SegmentKind.GAP else "maintenance"
             rows.append([_span(part.from_, to), word, "—"])
         elif part.bad_us:
             left = (allowed - max(bad_us - after, 0)) / allowed
@@ -119,7 +125,9 @@ def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> Table:
             rows.append([_span(part.from_, to), f"down {precisely(part.bad_us)}", said])
         after += part.bad_us
     heads = ["When, UTC", "What", "Budget left after"]
-    return Table("What used the budget", heads, rows[:TABLE_MOST], max(len(rows) - TABLE_MOST, 0))
+    return MaintenanceTable(
+        "What used the budget", heads, rows[:TABLE_MOST], max(len(rows) - TABLE_MOST, 0)
+    )
 
 
 def _merged(parts: Sequence[_Part]) -> list[tuple[_Part, Instant]]:
@@ -135,9 +143,9 @@ def _merged(parts: Sequence[_Part]) -> list[tuple[_Part, Instant]]:
 
 
 def _is_one(part: _Part, later: _Part) -> bool:
-    if part.kind in (Kind.GAP, Kind.MAINTENANCE):
+    if part.kind in (SegmentKind.GAP, SegmentKind.MAINTENANCE):
         return part.kind is later.kind
-    measured = later.kind in (Kind.MEASURED, Kind.PARTLY)
+    measured = later.kind in (SegmentKind.MEASURED, SegmentKind.PARTLY)
     return measured and bool(part.bad_us) == bool(later.bad_us)
 
 

@@ -9,14 +9,14 @@ from markupsafe import Markup
 from ....storage.core.availability import Withheld
 from ....storage.core.instant import SECOND, Instant
 from ....storage.objectives.rows import BurnRuleRow
-from ....storage.objectives.rules import Rule, Severity, Verdict, is_stale, judge
+from ....storage.objectives.rules import BurnRule, BurnSeverity, BurnState, is_stale, judge
 from ....storage.services.rules.service_report import BurnWindow
 from ...ui.formatting import GAP, NOTHING, Moment, coverage, duration, moment, setting
 from ...ui.plots.burn_gauge import gauge, spelt_rate
 from ...ui.reliability_text import why
 from .service_data import ServiceFacts
 
-_FIRES = {Severity.PAGE: ("down", "f-down"), Severity.TICKET: ("degraded", "f-degraded")}
+_FIRES = {BurnSeverity.PAGE: ("down", "f-down"), BurnSeverity.TICKET: ("degraded", "f-degraded")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def gauges(facts: ServiceFacts) -> list[Gauge]:
 
 def _gauge(
     facts: ServiceFacts,
-    rule: Rule,
+    rule: BurnRule,
     row: BurnRuleRow | None,
     burns: tuple[BurnWindow, BurnWindow],
     *,
@@ -57,7 +57,7 @@ def _gauge(
     rates = [None if stale else burn.rate for burn in burns]
     verdict = judge(rule, rates[0], rates[1])
     mark, fill = _FIRES[rule.severity]
-    fires = verdict is Verdict.FIRING
+    fires = verdict is BurnState.FIRING
     since = row.firing_since if row is not None and row.firing and fires else None
     return Gauge(
         rule.severity.value.capitalize(),
@@ -71,13 +71,13 @@ def _gauge(
     )
 
 
-def _state(verdict: Verdict, mark: str) -> tuple[str, str]:
+def _state(verdict: BurnState, mark: str) -> tuple[str, str]:
     match verdict:
-        case Verdict.FIRING:
+        case BurnState.FIRING:
             return mark, "Firing"
-        case Verdict.CLEAR:
+        case BurnState.CLEAR:
             return "up", "Not firing"
-        case Verdict.UNEVALUATED:
+        case BurnState.UNEVALUATED:
             return "unknown", "Cannot be decided"
 
 
@@ -90,23 +90,23 @@ def _range(burn: BurnWindow, rate: Fraction | None, threshold: Fraction, fill: s
 
 def _note(
     facts: ServiceFacts,
-    rule: Rule,
+    rule: BurnRule,
     row: BurnRuleRow | None,
     burns: tuple[BurnWindow, BurnWindow],
-    verdict: Verdict,
+    verdict: BurnState,
     *,
     stale: bool,
 ) -> str:
     threshold = spelt_rate(rule.threshold)
     match verdict:
-        case Verdict.FIRING:
+        case BurnState.FIRING:
             return f"Both ranges are at or above {threshold}"
-        case Verdict.CLEAR:
+        case BurnState.CLEAR:
             below = [burn for burn in burns if burn.rate is not None and burn.rate < rule.threshold]
             if len(below) == 2:
                 return f"Both ranges are below {threshold}."
             return f"The range of {setting(below[0].window_us // SECOND)} is below {threshold}."
-        case Verdict.UNEVALUATED:
+        case BurnState.UNEVALUATED:
             fired = row is not None and row.firing
             before = " It was firing when it could last be decided." if fired else ""
             return f"{_undecided(facts, burns, stale=stale)}{before}"

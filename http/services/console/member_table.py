@@ -11,7 +11,13 @@ from ....storage.core.instant import SECOND
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.services.queries.console_services import MemberRow
 from ....storage.services.rules.epoch import Revision
-from ....storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode, Seen
+from ....storage.services.rules.service_health import (
+    AggregationMode,
+    MemberState,
+    MissingData,
+    Policies,
+    RegionMode,
+)
 from ...ui.formatting import count
 from ...ui.plots.heartbeat_strip import strip
 from ...ui.time_slots import beats
@@ -19,16 +25,16 @@ from .service_data import ServiceFacts
 
 SHOWN_MOST = 60
 MARKS = {
-    Seen.UP: ("up", "up"),
-    Seen.DOWN: ("down", "down"),
-    Seen.MISSING: ("unknown", "unknown"),
-    Seen.PAUSED: ("paused", "paused"),
-    Seen.MAINTENANCE: ("maint", "in maintenance"),
+    MemberState.UP: ("up", "up"),
+    MemberState.DOWN: ("down", "down"),
+    MemberState.MISSING: ("unknown", "unknown"),
+    MemberState.PAUSED: ("paused", "paused"),
+    MemberState.MAINTENANCE: ("maint", "in maintenance"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MemberItem:
     uid: UUID
     name: str
     mark: str
@@ -38,7 +44,7 @@ class Line:
     counts: bool
 
 
-def member_lines(facts: ServiceFacts) -> list[Line]:
+def member_lines(facts: ServiceFacts) -> list[MemberItem]:
     """Those that count first, and of them what is in trouble."""
     newest = facts.revisions[-1] if facts.revisions else None
     if newest is None:
@@ -47,8 +53,8 @@ def member_lines(facts: ServiceFacts) -> list[Line]:
     return sorted(lines, key=lambda line: not line.counts)
 
 
-def _line(facts: ServiceFacts, newest: Revision, member: MemberRow) -> Line:
-    mark, word = MARKS[facts.health.members.get(member.id, Seen.MISSING)]
+def _line(facts: ServiceFacts, newest: Revision, member: MemberRow) -> MemberItem:
+    mark, word = MARKS[facts.health.members.get(member.id, MemberState.MISSING)]
     course = facts.courses.get((facts.row.org, member.id))
     drawn = None
     if course is not None:
@@ -56,7 +62,7 @@ def _line(facts: ServiceFacts, newest: Revision, member: MemberRow) -> Line:
         shown = beats(course, facts.axis, facts.now, held_us=held)
         drawn = strip(shown, f"{member.name}, last day in slots of half an hour")
     counts = member.id in newest.sli
-    return Line(member.uid, member.name, mark, word, member.region, drawn, counts)
+    return MemberItem(member.uid, member.name, mark, word, member.region, drawn, counts)
 
 
 def held_us(member: MemberRow, policies: Policies) -> int:
@@ -76,11 +82,11 @@ def policy_words(policies: Policies, members: int) -> str:
 
 def _in_region(policies: Policies) -> str:
     match policies.mode:
-        case Mode.ALL:
+        case AggregationMode.ALL:
             return "In a region all members must be up."
-        case Mode.ANY:
+        case AggregationMode.ANY:
             return "In a region one member that is up is enough to serve; all make it healthy."
-        case Mode.QUORUM:
+        case AggregationMode.QUORUM:
             healthy = count(policies.healthy_min, "member")
             return (
                 f"In a region {healthy} up make it healthy, "

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from ....storage.core.instant import MINUTE
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_health import Policies
-from ....storage.services.rules.service_report import Window
+from ....storage.services.rules.service_report import ReportWindow
 from ...ui.data_table import exact
 from ...ui.formatting import NOTHING, count, coverage, percent
-from ...ui.reliability_text import Told
+from ...ui.reliability_text import ReliabilityText
 from .member_table import policy_words
 from .service_data import ServiceFacts
 
@@ -19,7 +19,7 @@ NAMED_MOST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RevisionItem:
     name: str
     from_: str
     by: str
@@ -27,15 +27,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentLine:
+class SegmentItem:
     name: str
     from_: str
     to: str
-    availability: Told
+    availability: ReliabilityText
     is_reconstruction: bool
 
 
-def revision_lines(facts: ServiceFacts) -> list[Line]:
+def revision_lines(facts: ServiceFacts) -> list[RevisionItem]:
     """The newest first."""
     labels = {noted.revision: noted.label for noted in facts.noted}
     found = []
@@ -45,7 +45,7 @@ def revision_lines(facts: ServiceFacts) -> list[Line]:
         if revision.effective_at > facts.now:
             now = ", next minute"
         found.append(
-            Line(
+            RevisionItem(
                 f"{revision.revision}{now}",
                 exact(revision.effective_at),
                 labels.get(revision.revision, ""),
@@ -92,7 +92,7 @@ def _policies(before: Policies, after: Policies) -> str:
     return ". ".join(sentences).rstrip(".")
 
 
-def segment_lines(window: Window) -> list[SegmentLine]:
+def segment_lines(window: ReportWindow) -> list[SegmentItem]:
     """The newest first; of very many the newest."""
     found = []
     for segment in list(window.segments)[: -SEGMENTS_MOST - 1 : -1]:
@@ -100,12 +100,12 @@ def segment_lines(window: Window) -> list[SegmentLine]:
         ratio = split.availability()
         note = f"coverage {coverage(split.coverage())}"
         told = (
-            Told(NOTHING, "nothing was measured", withheld=True)
+            ReliabilityText(NOTHING, "nothing was measured", withheld=True)
             if ratio is None
-            else Told(percent(ratio, split.measured_us // MINUTE), note)
+            else ReliabilityText(percent(ratio, split.measured_us // MINUTE), note)
         )
         found.append(
-            SegmentLine(
+            SegmentItem(
                 f"Revision {segment.revision}, epoch {segment.epoch}",
                 exact(segment.from_),
                 exact(segment.to),

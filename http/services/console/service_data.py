@@ -7,18 +7,18 @@ from ....storage.alerting.queries.alerting_state import AlertingState, select_al
 from ....storage.alerting.queries.service_alertings import select_alerting
 from ....storage.alerting.rows import AlertingRow
 from ....storage.changes.queries.console_changes import Happened, select_happened
-from ....storage.changes.rules.change import AHEAD_MOST_US, Kind
+from ....storage.changes.rules.change import AHEAD_MOST_US, ChangeKind
 from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
 from ....storage.core.key import Key
-from ....storage.core.time_span import Span
+from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitors import select_superseded
 from ....storage.monitors.rows import MonitorRow
 from ....storage.objectives.queries.burn_rules import select_rules_of_services
 from ....storage.objectives.queries.service_targets import select_service_targets
-from ....storage.objectives.rows import BurnRuleRow, TargetRow
-from ....storage.objectives.rules import DEFAULT_RULES, Rule
-from ....storage.results.queries.console_results import Course, select_courses
+from ....storage.objectives.rows import BurnRuleRow, ServiceTargetRow
+from ....storage.objectives.rules import DEFAULT_RULES, BurnRule
+from ....storage.results.queries.console_results import ResultTimeline, select_courses
 from ....storage.services.queries.console_services import (
     IncidentOf,
     MaintenanceOf,
@@ -42,16 +42,16 @@ from ....storage.services.queries.service_revisions import (
     select_revisions,
 )
 from ....storage.services.queries.services import select_service, select_services
-from ....storage.services.rows import EpochRow, Noted, ServiceRow
+from ....storage.services.rows import EpochRow, RevisionAuthor, ServiceRow
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_dependency import turned
-from ....storage.services.rules.service_health import Durations, Seen
-from ....storage.services.rules.service_report import WINDOWS, BurnWindow, Window
-from ...ui.page_layout import Frame, frame_of
+from ....storage.services.rules.service_health import Durations, MemberState
+from ....storage.services.rules.service_report import WINDOWS, BurnWindow, ReportWindow
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import window_shown
 from ...ui.time_slots import Axis
 from ...wire.errors import Problem
-from ...wire.route import Ask
+from ...wire.route import Request
 
 # Range → (length, what one step of its axis holds).
 RANGES = {
@@ -65,7 +65,7 @@ MEMBERS_DRAWN_MOST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class ServiceBucket:
     """What is sealed of a step, whatever epochs lie in it; some of it may be missing."""
 
     start: Instant
@@ -75,27 +75,27 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    frame: Frame
+    frame: PageLayout
     row: ServiceRow
     now: Instant
     health: HealthNow
     revisions: Sequence[Revision]
-    noted: Sequence[Noted]
+    noted: Sequence[RevisionAuthor]
     epochs: Sequence[EpochRow]
     members: Sequence[MemberRow]
     # Of all that were ever declared and are still there.
     names: Mapping[int, str]
-    courses: Mapping[Key, Course]
+    courses: Mapping[Key, ResultTimeline]
     axis: Axis
-    targets: Mapping[str, TargetRow]
+    targets: Mapping[str, ServiceTargetRow]
     shown: str
-    windows: Mapping[str, Window]
-    burn_rules: Sequence[Rule]
+    windows: Mapping[str, ReportWindow]
+    burn_rules: Sequence[BurnRule]
     burn_rows: Sequence[BurnRuleRow]
     burns: Sequence[BurnWindow]
     range_name: str
-    hours: Sequence[Bucket]
-    days: Sequence[Bucket]
+    hours: Sequence[ServiceBucket]
+    days: Sequence[ServiceBucket]
     changes: Sequence[Happened]
     incidents: Sequence[IncidentOf]
     maintenance: Sequence[MaintenanceOf]
@@ -119,7 +119,7 @@ class ServiceFacts:
         return next((one for one in self.revisions if one.revision == number), None)
 
 
-async def select_facts(ask: Ask, shown: str, range_name: str) -> ServiceFacts:
+async def select_facts(ask: Request, shown: str, range_name: str) -> ServiceFacts:
     async with ask.context.pool.transaction("console_service", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
@@ -127,7 +127,9 @@ async def select_facts(ask: Ask, shown: str, range_name: str) -> ServiceFacts:
         return await _facts(ask, tx, row, shown, range_name)
 
 
-async def _facts(ask: Ask, tx: Tx, row: ServiceRow, shown: str, range_name: str) -> ServiceFacts:
+async def _facts(
+    ask: Request, tx: Tx, row: ServiceRow, shown: str, range_name: str
+) -> ServiceFacts:
     key, now = row.key, tx.now
     targets = (await select_service_targets(tx, [key]))[key]
     shown = shown if shown in WINDOWS else window_shown(targets)
@@ -165,7 +167,7 @@ async def _facts(ask: Ask, tx: Tx, row: ServiceRow, shown: str, range_name: str)
         range_name=range_name,
         hours=await select_buckets(tx, row, Instant(until - 31 * DAY), until, "hour"),
         days=await select_buckets(tx, row, Instant(until - 91 * DAY), until, "day"),
-        changes=await select_happened(tx, key, changes_within(now, length), list(Kind), None),
+        changes=await select_happened(tx, key, changes_within(now, length), list(ChangeKind), None),
         incidents=await select_incidents_of(
             tx, row.org, row.project, row.id, ever, from_at, Instant(now + 1)
         ),
@@ -181,13 +183,19 @@ async def _facts(ask: Ask, tx: Tx, row: ServiceRow, shown: str, range_name: str)
     )
 
 
-_ORDER = (Seen.DOWN, Seen.MISSING, Seen.PAUSED, Seen.MAINTENANCE, Seen.UP)
+_ORDER = (
+    MemberState.DOWN,
+    MemberState.MISSING,
+    MemberState.PAUSED,
+    MemberState.MAINTENANCE,
+    MemberState.UP,
+)
 
 
 def _in_order(members: Sequence[MemberRow], health: HealthNow) -> list[MemberRow]:
     """What is in trouble first, then by name."""
     place = {seen: n for n, seen in enumerate(_ORDER)}
-    return sorted(members, key=lambda one: place[health.members.get(one.id, Seen.MISSING)])
+    return sorted(members, key=lambda one: place[health.members.get(one.id, MemberState.MISSING)])
 
 
 def _axis(now: Instant) -> Axis:
@@ -197,8 +205,8 @@ def _axis(now: Instant) -> Axis:
 
 
 async def _burns(
-    tx: Tx, row: ServiceRow, target: TargetRow | None
-) -> tuple[Sequence[Rule], Sequence[BurnRuleRow], Sequence[BurnWindow]]:
+    tx: Tx, row: ServiceRow, target: ServiceTargetRow | None
+) -> tuple[Sequence[BurnRule], Sequence[BurnRuleRow], Sequence[BurnWindow]]:
     """The rules of the target, or those that are shown where it has none, and two ranges of each:
     the long one and the short one."""
     if target is None:
@@ -210,18 +218,18 @@ async def _burns(
     return rules, rows, found.get(row.key, [])
 
 
-def changes_within(now: Instant, length_us: int) -> Span:
+def changes_within(now: Instant, length_us: int) -> TimeSpan:
     """Up to now, and what a clock that is ahead of ours tells of."""
-    return Span(Instant(now - length_us), Instant(now + AHEAD_MOST_US + 1))
+    return TimeSpan(Instant(now - length_us), Instant(now + AHEAD_MOST_US + 1))
 
 
 async def select_buckets(
     tx: Tx, row: ServiceRow, from_: Instant, to: Instant, step: str
-) -> list[Bucket]:
-    found: dict[Instant, Bucket] = {}
+) -> list[ServiceBucket]:
+    found: dict[Instant, ServiceBucket] = {}
     for point in await select_series(tx, row, from_, to, step):
-        before = found.get(point.start, Bucket(point.start, 0, Durations()))
-        found[point.start] = Bucket(
+        before = found.get(point.start, ServiceBucket(point.start, 0, Durations()))
+        found[point.start] = ServiceBucket(
             point.start, before.minutes + point.minutes, before.durations + point.durations
         )
     return list(found.values())

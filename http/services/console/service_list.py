@@ -9,21 +9,21 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.key import Key
 from ....storage.engine.pools import Tx
 from ....storage.objectives.queries.service_targets import select_service_targets
-from ....storage.objectives.rows import TargetRow
+from ....storage.objectives.rows import ServiceTargetRow
 from ....storage.services.queries.service_health import HealthNow, select_health_now
 from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
-from ....storage.services.rules.service_report import Window
+from ....storage.services.rules.service_report import ReportWindow
 from ...ui.formatting import count, number
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import (
     LABELS,
-    Told,
+    ReliabilityText,
     availability,
     budget_left,
     judged,
@@ -34,7 +34,7 @@ from ...ui.reliability_text import (
     word_of,
 )
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 
 PAGE_ROWS: Final = 100
@@ -53,29 +53,29 @@ class ServicesQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ServiceItem:
     uid: UUID
     name: str
     mark: str
     word: str
     window: str
-    availability: Told
+    availability: ReliabilityText
     judged: str
     objective: str
-    left: Told
+    left: ReliabilityText
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ServiceListData:
     """All services of the project, and of each the window that it is shown by."""
 
     rows: Sequence[ServiceRow]
     health: Mapping[Key, HealthNow]
-    targets: Mapping[Key, Mapping[str, TargetRow]]
-    windows: Mapping[Key, Window]
+    targets: Mapping[Key, Mapping[str, ServiceTargetRow]]
+    windows: Mapping[Key, ReportWindow]
 
 
-async def show(ask: Ask) -> Reply:
+async def render_service_list(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_services", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         facts = await select_facts(tx, org_of(ask), project_of(ask))
@@ -95,25 +95,25 @@ async def show(ask: Ask) -> Reply:
     )
 
 
-async def select_facts(tx: Tx, org: int, project: int) -> Facts:
+async def select_facts(tx: Tx, org: int, project: int) -> ServiceListData:
     rows = await select_services_of_project(tx, org, project)
     keys = [row.key for row in rows]
     targets = await select_service_targets(tx, keys)
     by_window: dict[str, list[ServiceRow]] = {}
     for row in rows:
         by_window.setdefault(window_shown(targets[row.key]), []).append(row)
-    windows: dict[Key, Window] = {}
+    windows: dict[Key, ReportWindow] = {}
     for window, those in by_window.items():
         windows |= await select_windows(tx, those, window)
-    return Facts(rows, await select_health_now(tx, keys), targets, windows)
+    return ServiceListData(rows, await select_health_now(tx, keys), targets, windows)
 
 
-def lines_of(facts: Facts) -> list[Line]:
+def lines_of(facts: ServiceListData) -> list[ServiceItem]:
     found = sorted(facts.rows, key=lambda row: _place(facts, row))
     return [_line(facts, row) for row in found]
 
 
-def _place(facts: Facts, row: ServiceRow) -> tuple[int, Fraction, str]:
+def _place(facts: ServiceListData, row: ServiceRow) -> tuple[int, Fraction, str]:
     """The least left first; then what has an objective and no figure; then what has none."""
     objective = _objective(facts, row)
     left = left_share(facts.windows[row.key], objective)
@@ -122,15 +122,15 @@ def _place(facts: Facts, row: ServiceRow) -> tuple[int, Fraction, str]:
     return (2 if objective is None else 1), Fraction(0), row.name.lower()
 
 
-def _objective(facts: Facts, row: ServiceRow) -> int | None:
+def _objective(facts: ServiceListData, row: ServiceRow) -> int | None:
     target = facts.targets[row.key].get(facts.windows[row.key].window)
     return None if target is None else target.objective
 
 
-def _line(facts: Facts, row: ServiceRow) -> Line:
+def _line(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
     window, health = facts.windows[row.key], facts.health[row.key]
     objective = _objective(facts, row)
-    return Line(
+    return ServiceItem(
         row.uid,
         row.name,
         mark_of(health),
@@ -166,7 +166,7 @@ def first_line(marks: Sequence[str]) -> tuple[str, str]:
     return worst, ", ".join(parts)
 
 
-def under(lines: Sequence[Line]) -> str:
+def under(lines: Sequence[ServiceItem]) -> str:
     missed = sum(line.judged == "objective missed" for line in lines)
     if missed:
         verb = "misses its objective" if missed == 1 else "miss their objectives"
@@ -183,9 +183,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/services",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_PROJECT,
-        handler=show,
+        handler=render_service_list,
         summary="The services of a project.",
         query=ServicesQuery,
         page=True,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.incidents.rules.incident import Status
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.incidents.rules.incident import IncidentStatus
 from ....storage.services.queries.service_health import HealthNow
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
@@ -18,7 +18,7 @@ from ...ui.formatting import count
 from ...ui.plots.burn_gauge import scale
 from ...ui.reliability_text import (
     LABELS,
-    Told,
+    ReliabilityText,
     availability,
     budget_left,
     judged,
@@ -27,7 +27,7 @@ from ...ui.reliability_text import (
     word_of,
 )
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from . import budget_plot as budget
 from . import service_timeline as axis
 from .alerting_summary import spoken
@@ -46,9 +46,9 @@ class ServiceQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ServiceStat:
     label: str
-    told: Told
+    told: ReliabilityText
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Neighbour:
     word: str
 
 
-async def show(ask: Ask) -> Reply:
+async def render_service(ask: Request) -> Response:
     facts = await select_facts(ask, ask.query.window, ask.query.range)
     mark, sentence = first_line(facts)
     window, objective = facts.windows[facts.shown], facts.objective
@@ -81,7 +81,7 @@ async def show(ask: Ask) -> Reply:
         mark=mark,
         sentence=sentence,
         why=why(facts),
-        open=[one for one in facts.incidents if one.status != Status.RESOLVED],
+        open=[one for one in facts.incidents if one.status != IncidentStatus.RESOLVED],
         figures=figures(facts),
         repairing=_repairing(facts),
         shown=facts.shown,
@@ -108,21 +108,23 @@ async def show(ask: Ask) -> Reply:
     )
 
 
-def figures(facts: ServiceFacts) -> list[Figure]:
+def figures(facts: ServiceFacts) -> list[ServiceStat]:
     """The objective and its budget, then each window; what is withheld says why."""
     found = []
     window = facts.windows[facts.shown]
     if facts.objective is not None:
         over = f"over {LABELS[facts.shown]}"
-        found.append(Figure("Objective", Told(objective_text(facts.objective), over)))
-        found.append(Figure("Budget left", budget_left(window, facts.objective)))
+        found.append(
+            ServiceStat("Objective", ReliabilityText(objective_text(facts.objective), over))
+        )
+        found.append(ServiceStat("Budget left", budget_left(window, facts.objective)))
     for name in ("30d", "24h", "7d", "90d"):
         target = facts.targets.get(name)
         told = availability(facts.windows[name])
         met = judged(facts.windows[name], None if target is None else target.objective)
         if met:
-            told = Told(told.text, f"{told.note}, {met}", told.withheld)
-        found.append(Figure(LABELS[name], told))
+            told = ReliabilityText(told.text, f"{told.note}, {met}", told.withheld)
+        found.append(ServiceStat(LABELS[name], told))
     return found
 
 
@@ -154,9 +156,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/services/{serviceID}",
-        action=Action(Need.VIEWER),
+        action=Permission(Need.VIEWER),
         scope=_SERVICE,
-        handler=show,
+        handler=render_service,
         summary="A service.",
         query=ServiceQuery,
         page=True,

@@ -1,6 +1,6 @@
 """Is it fine? A service's first line, and why it is so."""
 
-from ....storage.services.rules.service_health import Health, Seen
+from ....storage.services.rules.service_health import Health, MemberState
 from ...ui.formatting import count
 from ...ui.reliability_text import mark_of
 from .member_table import policy_words
@@ -43,7 +43,11 @@ def why(facts: ServiceFacts) -> str:
     if not governing.sli:
         return "No member counts: declare which of them decide whether it works."
     said = []
-    for seen, words in ((Seen.DOWN, "down"), (Seen.MISSING, "unknown"), (Seen.PAUSED, "paused")):
+    for seen, words in (
+        (MemberState.DOWN, "down"),
+        (MemberState.MISSING, "unknown"),
+        (MemberState.PAUSED, "paused"),
+    ):
         found = [
             one.name
             for one in facts.members

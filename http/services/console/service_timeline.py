@@ -8,9 +8,9 @@ from markupsafe import Markup
 from ....storage.core.instant import Instant
 from ....storage.services.queries.console_services import IncidentOf
 from ...ui.change_marks import counted, marks, marks_told
-from ...ui.data_table import Table, exact
+from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import count, duration
-from ...ui.plots.timeline_lanes import Band, Cut, Lanes, lanes
+from ...ui.plots.timeline_lanes import Band, Divider, Lanes, lanes
 from ...ui.reliability_text import LABELS
 from . import state_history as states
 from .budget_plot import ticks
@@ -21,12 +21,12 @@ EPOCHS_MOST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class TimelinePlot:
     drawn: Markup
-    table: Table
+    table: MaintenanceTable
 
 
-def plot(facts: ServiceFacts) -> Plot:
+def plot(facts: ServiceFacts) -> TimelinePlot:
     length, step = RANGES[facts.range_name]
     from_, to = Instant(facts.now - length), facts.now
     slots = states.slots(facts.row, facts.hours, from_, to, step)
@@ -55,7 +55,7 @@ def plot(facts: ServiceFacts) -> Plot:
         cuts=cuts,
         ticks=ticks(from_, to),
     )
-    return Plot(lanes(drawn, said), _table(facts, from_, slots))
+    return TimelinePlot(lanes(drawn, said), _table(facts, from_, slots))
 
 
 def incident_bands(
@@ -78,10 +78,10 @@ def incidents_told(incidents: Sequence[IncidentOf]) -> list[tuple[Instant, str, 
     return found
 
 
-def _cuts(facts: ServiceFacts, from_: Instant, share: Callable[[Instant], float]) -> list[Cut]:
+def _cuts(facts: ServiceFacts, from_: Instant, share: Callable[[Instant], float]) -> list[Divider]:
     """Revisions, and the epochs that begin within one."""
     return [
-        Cut(share(at), name, said)
+        Divider(share(at), name, said)
         for at, name, said in _beginnings(facts)
         if from_ <= at <= facts.now
     ]
@@ -101,7 +101,9 @@ def _beginnings(facts: ServiceFacts) -> list[tuple[Instant, str, str]]:
     return sorted(found)
 
 
-def _table(facts: ServiceFacts, from_: Instant, slots: Sequence[states.Slot]) -> Table:
+def _table(
+    facts: ServiceFacts, from_: Instant, slots: Sequence[states.StateSlot]
+) -> MaintenanceTable:
     found = [
         *states.told(slots),
         *incidents_told(facts.incidents),
@@ -119,10 +121,12 @@ def _table(facts: ServiceFacts, from_: Instant, slots: Sequence[states.Slot]) ->
     return table("Changes, incidents, maintenance and revisions", found)
 
 
-def table(caption: str, found: Sequence[tuple[Instant, str, str]], most: int = TABLE_MOST) -> Table:
+def table(
+    caption: str, found: Sequence[tuple[Instant, str, str]], most: int = TABLE_MOST
+) -> MaintenanceTable:
     """The newest first; of very many the newest."""
     rows = sorted(found, key=lambda row: row[0], reverse=True)
-    return Table(
+    return MaintenanceTable(
         caption,
         ["When, UTC", "What", "How long"],
         [[exact(at), what, told] for at, what, told in rows[:most]],

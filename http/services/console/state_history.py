@@ -13,32 +13,32 @@ from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_health import Durations
 from ...ui.data_table import exact
 from ...ui.formatting import duration
-from ...ui.plots.timeline_lanes import State, Was, worst
+from ...ui.plots.timeline_lanes import ServiceState, StateBand, worst
 from ...ui.reliability_text import precisely
-from .service_data import Bucket
+from .service_data import ServiceBucket
 
 # What is not sealed yet is left blank while that is what it always is.
 _LAG_US: Final = 30 * MINUTE
 WORDS: Final = {
-    Was.HEALTHY: "healthy",
-    Was.DEGRADED: "degraded",
-    Was.UNKNOWN: "not known",
-    Was.DOWN: "down",
-    Was.MAINTENANCE: "in maintenance",
+    ServiceState.HEALTHY: "healthy",
+    ServiceState.DEGRADED: "degraded",
+    ServiceState.UNKNOWN: "not known",
+    ServiceState.DOWN: "down",
+    ServiceState.MAINTENANCE: "in maintenance",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class StateSlot:
     from_: Instant
     to: Instant
-    was: Was
+    was: ServiceState
     down_us: int
 
 
 def slots(
-    row: ServiceRow, hours: Sequence[Bucket], from_: Instant, to: Instant, step: int
-) -> list[Slot]:
+    row: ServiceRow, hours: Sequence[ServiceBucket], from_: Instant, to: Instant, step: int
+) -> list[StateSlot]:
     """Steps of whole hours within the service's time, up to what is sealed; a long lag is not
     known."""
     start, sealed = row.materialization_start, row.sealed_through
@@ -50,56 +50,60 @@ def slots(
     for at in range(first - first % step, sealed, step):
         each = [Instant(hour) for hour in range(at, at + step, HOUR)]
         within = [known.get(hour) for hour in each if hour < sealed and hour + HOUR > start]
-        was = worst([was_of(bucket) for bucket in within]) or Was.UNKNOWN
+        was = worst([was_of(bucket) for bucket in within]) or ServiceState.UNKNOWN
         down = sum(bucket.durations.bad_us for bucket in within if bucket is not None)
-        found.append(Slot(max(Instant(at), first), min(Instant(at + step), sealed, to), was, down))
+        found.append(
+            StateSlot(max(Instant(at), first), min(Instant(at + step), sealed, to), was, down)
+        )
     if to - sealed > _LAG_US:
-        found.append(Slot(max(sealed, first), to, Was.UNKNOWN, 0))
+        found.append(StateSlot(max(sealed, first), to, ServiceState.UNKNOWN, 0))
     return found
 
 
-def was_of(bucket: Bucket | None) -> Was:
+def was_of(bucket: ServiceBucket | None) -> ServiceState:
     """The worst that is known of it; what is not known is not called fine."""
     if bucket is None:
-        return Was.UNKNOWN
+        return ServiceState.UNKNOWN
     durations: Durations = bucket.durations
     split = durations.split
     if split.bad_us:
-        return Was.DOWN
+        return ServiceState.DOWN
     if not split.range_us or 100 * split.unknown_us > split.range_us:
-        return Was.UNKNOWN
+        return ServiceState.UNKNOWN
     if durations.degraded_us:
-        return Was.DEGRADED
-    return Was.MAINTENANCE if 2 * split.excluded_us > split.range_us else Was.HEALTHY
+        return ServiceState.DEGRADED
+    return (
+        ServiceState.MAINTENANCE if 2 * split.excluded_us > split.range_us else ServiceState.HEALTHY
+    )
 
 
-def runs(slots_: Sequence[Slot]) -> list[list[Slot]]:
+def runs(slots_: Sequence[StateSlot]) -> list[list[StateSlot]]:
     """Neighbours that were alike."""
     return [list(run) for _, run in groupby(slots_, key=lambda slot: slot.was)]
 
 
-def drawn(slots_: Sequence[Slot], share: Callable[[Instant], float]) -> list[State]:
+def drawn(slots_: Sequence[StateSlot], share: Callable[[Instant], float]) -> list[StateBand]:
     """Where each stretch stands, by what part of the axis lies before an instant."""
     return [
-        State(share(run[0].from_), share(run[-1].to), _said(run), run[0].was)
+        StateBand(share(run[0].from_), share(run[-1].to), _said(run), run[0].was)
         for run in runs(slots_)
     ]
 
 
-def told(slots_: Sequence[Slot]) -> list[tuple[Instant, str, str]]:
+def told(slots_: Sequence[StateSlot]) -> list[tuple[Instant, str, str]]:
     """From when, what, and how long; what was healthy is left out."""
     return [
         (run[0].from_, WORDS[run[0].was].capitalize(), _length(run))
         for run in runs(slots_)
-        if run[0].was is not Was.HEALTHY
+        if run[0].was is not ServiceState.HEALTHY
     ]
 
 
-def _said(run: Sequence[Slot]) -> str:
+def _said(run: Sequence[StateSlot]) -> str:
     return f"{exact(run[0].from_)} to {exact(run[-1].to)}: {WORDS[run[0].was]} {_length(run)}"
 
 
-def _length(run: Sequence[Slot]) -> str:
+def _length(run: Sequence[StateSlot]) -> str:
     """How long of it was down, where that is what it is shown as."""
     down = sum(slot.down_us for slot in run)
     return precisely(down) if down else duration(run[-1].to - run[0].from_)

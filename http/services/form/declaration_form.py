@@ -18,14 +18,14 @@ from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST, 
 from ....storage.services.rules.service_report import WINDOWS
 from ....storage.services.transactions.create_service import ServiceDraft, create_service
 from ....storage.services.transactions.declare_service import declare
-from ...ui.form_inputs import NONE, Fault, decimal, fault_of, first, typed_of
+from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, first, typed_of
 from ...ui.form_routes import form_route
 from ...ui.formatting import number
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from .member_fields import declared, draft_of, values, with_defaults
 
@@ -34,10 +34,10 @@ NAMES_MOST: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class DeclarationFormData:
     """`revision` is the newest that is declared, 0 for none."""
 
-    frame: Frame
+    frame: PageLayout
     row: ServiceRow | None
     monitors: Sequence[tuple[UUID, str]]
     revision: int
@@ -46,12 +46,12 @@ class Ground:
     sli: Sequence[str]
 
 
-async def show(ask: Ask) -> Reply:
+async def render_declaration_form(ask: Request) -> Response:
     ground = await _ground(ask)
     return _form(ground, ground.typed, ground.members, ground.sli)
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_declaration_form(ask: Request) -> Response:
     ground = await _ground(ask)
     if first(ask, "act") != "save":
         return _again(ask, ground)
@@ -65,7 +65,7 @@ async def send(ask: Ask) -> Reply:
     return redirect(f"/services/{uid}")
 
 
-async def _create(ask: Ask, ground: Ground) -> UUID:
+async def _create(ask: Request, ground: DeclarationFormData) -> UUID:
     project = ground.frame.place.uid
     draft = ServiceDraft(
         name=first(ask, "name"),
@@ -89,7 +89,7 @@ async def _create(ask: Ask, ground: Ground) -> UUID:
     return row.uid
 
 
-async def _declare(ask: Ask, row: ServiceRow) -> UUID:
+async def _declare(ask: Request, row: ServiceRow) -> UUID:
     draft = draft_of(ask)
     days = ask.context.options.heartbeat_days
     async with ask.context.pool.transaction("console_declare") as tx:
@@ -97,14 +97,16 @@ async def _declare(ask: Ask, row: ServiceRow) -> UUID:
     return row.uid
 
 
-async def _ground(ask: Ask) -> Ground:
+async def _ground(ask: Request) -> DeclarationFormData:
     org = org_of(ask)
     async with ask.context.pool.transaction("console_service_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         monitors = await select_names(tx, org, project_of(ask), NAMES_MOST)
         if "serviceID" not in ask.ids:
             typed, members, sli = declared(None, {})
-            return Ground(frame, None, monitors, 0, {**typed, "window": "30d"}, members, sli)
+            return DeclarationFormData(
+                frame, None, monitors, 0, {**typed, "window": "30d"}, members, sli
+            )
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
             raise Problem("not_found")
@@ -112,22 +114,22 @@ async def _ground(ask: Ask) -> Ground:
         newest = revisions[-1] if revisions else None
         uids = await select_monitor_uids(tx, org, newest.monitors) if newest else {}
     typed, members, sli = declared(newest, uids)
-    return Ground(frame, row, monitors, len(revisions), typed, members, sli)
+    return DeclarationFormData(frame, row, monitors, len(revisions), typed, members, sli)
 
 
-def _again(ask: Ask, ground: Ground, fault: Fault = NONE) -> Reply:
+def _again(ask: Request, ground: DeclarationFormData, fault: FieldFault = NONE) -> Response:
     """With what was typed."""
     sli = ask.form.get("sli", [])
     return _form(ground, typed_of(ask), [*ask.form.get("member", []), *sli], sli, fault)
 
 
 def _form(
-    ground: Ground,
+    ground: DeclarationFormData,
     typed: Mapping[str, str],
     members: Sequence[str],
     sli: Sequence[str],
-    fault: Fault = NONE,
-) -> Reply:
+    fault: FieldFault = NONE,
+) -> Response:
     names = ("name", "slug", "description", "objective", "window", "backfill_from", "wanted")
     return page(
         "services/form/declaration_form.html",
@@ -148,8 +150,8 @@ _NEW: Final = ("/projects/{projectID}/services/new", ("project", "projectID"))
 _ONE: Final = ("/services/{serviceID}/declaration", ("service", "serviceID"))
 
 ROUTES: Final = (
-    form_route("GET", *_NEW, show, "The form of a new service."),
-    form_route("POST", *_NEW, send, "Adds a service."),
-    form_route("GET", *_ONE, show, "The form of what is declared of a service."),
-    form_route("POST", *_ONE, send, "Declares a service anew."),
+    form_route("GET", *_NEW, render_declaration_form, "The form of a new service."),
+    form_route("POST", *_NEW, submit_declaration_form, "Adds a service."),
+    form_route("GET", *_ONE, render_declaration_form, "The form of what is declared of a service."),
+    form_route("POST", *_ONE, submit_declaration_form, "Declares a service anew."),
 )

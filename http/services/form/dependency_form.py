@@ -12,31 +12,31 @@ from ....storage.services.queries.services import select_service, select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
 from ....storage.services.transactions.edit_dependencies import put_dependencies
-from ...ui.form_inputs import NONE, Fault, fault_of, first, uuids, whole
+from ...ui.form_inputs import NONE, FieldFault, fault_of, first, uuids, whole
 from ...ui.form_routes import form_route
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply
+from ...wire.route import Request, Response
 
 OFFERED_MOST: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    frame: Frame
+class DependencyFormData:
+    frame: PageLayout
     row: ServiceRow
     others: Sequence[ServiceRow]
     needed: Sequence[UUID]
     generation: int
 
 
-async def show(ask: Ask) -> Reply:
+async def render_dependency_form(ask: Request) -> Response:
     ground = await _ground(ask)
     return _form(ground, [str(uid) for uid in ground.needed])
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_dependency_form(ask: Request) -> Response:
     ground = await _ground(ask)
     wanted = ask.form.get("needs", [])
     try:
@@ -49,7 +49,7 @@ async def send(ask: Ask) -> Reply:
     return redirect(f"/services/{ground.row.uid}")
 
 
-async def _ground(ask: Ask) -> Ground:
+async def _ground(ask: Request) -> DependencyFormData:
     async with ask.context.pool.transaction("console_dependencies", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
@@ -60,10 +60,10 @@ async def _ground(ask: Ask) -> Ground:
         generation = await select_generation(tx, row.org, row.project)
     needed = [one.uid for one in rows if one.id in edges.get(row.id, ())]
     others = sorted((one for one in rows if one.id != row.id), key=lambda one: one.name.lower())
-    return Ground(frame, row, others, needed, generation)
+    return DependencyFormData(frame, row, others, needed, generation)
 
 
-def _form(ground: Ground, ticked: Sequence[str], fault: Fault = NONE) -> Reply:
+def _form(ground: DependencyFormData, ticked: Sequence[str], fault: FieldFault = NONE) -> Response:
     mine = [one for one in ground.others if str(one.uid) in ticked]
     rest = [one for one in ground.others if str(one.uid) not in ticked]
     shown = [*mine, *rest][:OFFERED_MOST]
@@ -82,11 +82,11 @@ def _form(ground: Ground, ticked: Sequence[str], fault: Fault = NONE) -> Reply:
     )
 
 
-async def ask_to_delete(ask: Ask) -> Reply:
+async def ask_to_delete(ask: Request) -> Response:
     return await _asked(ask)
 
 
-async def delete(ask: Ask) -> Reply:
+async def delete(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_service_named", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
     if row is None:
@@ -99,7 +99,7 @@ async def delete(ask: Ask) -> Reply:
     return redirect(f"/projects/{row.project_uid}/services")
 
 
-async def _asked(ask: Ask, fault: Fault = NONE) -> Reply:
+async def _asked(ask: Request, fault: FieldFault = NONE) -> Response:
     async with ask.context.pool.transaction("console_delete_asked", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
@@ -118,8 +118,10 @@ _NEEDS: Final = "/services/{serviceID}/dependencies"
 _DELETE: Final = "/services/{serviceID}/delete"
 
 ROUTES: Final = (
-    form_route("GET", _NEEDS, _SERVICE, show, "The form of what a service needs."),
-    form_route("POST", _NEEDS, _SERVICE, send, "Says what a service needs."),
+    form_route(
+        "GET", _NEEDS, _SERVICE, render_dependency_form, "The form of what a service needs."
+    ),
+    form_route("POST", _NEEDS, _SERVICE, submit_dependency_form, "Says what a service needs."),
     form_route("GET", _DELETE, _SERVICE, ask_to_delete, "Asks whether to delete a service."),
     form_route("POST", _DELETE, _SERVICE, delete, "Deletes a service."),
 )

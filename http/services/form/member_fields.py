@@ -14,19 +14,24 @@ from ....storage.core.instant import from_text
 from ....storage.core.refusal import Refused
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_declaration import floor_us, spelt_floor
-from ....storage.services.rules.service_health import MissingData, Mode, Policies, RegionMode
+from ....storage.services.rules.service_health import (
+    AggregationMode,
+    MissingData,
+    Policies,
+    RegionMode,
+)
 from ....storage.services.transactions.declare_service import DeclarationDraft
 from ...ui.form_inputs import first, uuids, whole
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem
-from ...wire.route import Ask
+from ...wire.route import Request
 
 OFFERED_MOST: Final = 150
 _POLICY = "policies"
 MODES: Final = (
-    (Mode.ALL, "all must be up"),
-    (Mode.ANY, "one that is up serves, all are healthy"),
-    (Mode.QUORUM, "so many must be up"),
+    (AggregationMode.ALL, "all must be up"),
+    (AggregationMode.ANY, "one that is up serves, all are healthy"),
+    (AggregationMode.QUORUM, "so many must be up"),
 )
 REGION_MODES: Final = (
     (RegionMode.ALL_REGIONS, "the worst region decides"),
@@ -42,7 +47,7 @@ _ZONE: Final = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class MemberOption:
     uid: UUID
     name: str
     member: bool
@@ -51,7 +56,7 @@ class Offered:
 
 def offered(
     monitors: Sequence[tuple[UUID, str]], members: Sequence[str], sli: Sequence[str], wanted: str
-) -> tuple[list[Offered], int]:
+) -> tuple[list[MemberOption], int]:
     """Those that are ticked first, and how many more there are."""
     ticked = {*members, *sli}
     words = wanted.lower()
@@ -59,7 +64,7 @@ def offered(
     others = [one for one in monitors if str(one[0]) not in ticked and words in one[1].lower()]
     room = max(OFFERED_MOST - len(mine), 0)
     shown = [
-        Offered(uid, name, str(uid) in ticked, str(uid) in sli)
+        MemberOption(uid, name, str(uid) in ticked, str(uid) in sli)
         for uid, name in [*mine, *others[:room]]
     ]
     return shown, max(len(others) - room, 0)
@@ -83,7 +88,7 @@ def with_defaults(typed: Mapping[str, str]) -> dict[str, str]:
     return {**policies_typed(Policies()), **typed}
 
 
-def draft_of(ask: Ask) -> DeclarationDraft:
+def draft_of(ask: Request) -> DeclarationDraft:
     """What the form declares; who decides is a member, ticked as one or not."""
     sli = uuids(ask.form.get("sli", []))
     members = uuids([*ask.form.get("member", []), *ask.form.get("sli", [])])
@@ -97,7 +102,7 @@ def draft_of(ask: Ask) -> DeclarationDraft:
     )
 
 
-def _policies(ask: Ask) -> Policies:
+def _policies(ask: Request) -> Policies:
     floor = floor_us(first(ask, "active_floor"))
     if floor is None:
         field = f"{_POLICY}.freshness.active_floor"
@@ -108,7 +113,7 @@ def _policies(ask: Ask) -> Policies:
 
     try:
         return Policies(
-            mode=Mode(first(ask, "mode")),
+            mode=AggregationMode(first(ask, "mode")),
             healthy_min=least("aggregation", "healthy_min"),
             degraded_min=least("aggregation", "degraded_min"),
             region_mode=RegionMode(first(ask, "region_mode")),

@@ -6,21 +6,21 @@ from typing import Final, Literal
 from ....storage.alerting.queries.alerting_state import SignalState, select_alerting_state
 from ....storage.alerting.queries.service_alertings import select_alertings
 from ....storage.alerting.rows import LEASE_SECONDS, AlertingRow
-from ....storage.alerting.rules.alert_episode import Live
+from ....storage.alerting.rules.alert_episode import ServiceCondition
 from ....storage.core.instant import SECOND, Instant, to_text
 from ....storage.core.key import Key
 from ....storage.engine.pools import Tx
 from ....storage.services.queries.service_dependencies import select_edges, select_generation
 from ....storage.services.queries.service_health import HealthNow, select_health_now
-from ....storage.services.queries.service_list import Member, select_members
+from ....storage.services.queries.service_list import ServiceMember, select_members
 from ....storage.services.queries.services import select_service, select_services
-from ....storage.services.rows import EpochRow, Noted, ServiceRow
+from ....storage.services.rows import EpochRow, RevisionAuthor, ServiceRow
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_dependency import turned
 from ....storage.services.rules.service_health import Health
 from ....storage.services.rules.service_policy import written_policies
 from ...wire.errors import Problem
-from ...wire.route import Ask
+from ...wire.route import Request
 from ...wire.schema import instant_text, known
 from ..schemas.services import (
     EvaluationEpoch,
@@ -42,7 +42,7 @@ _WORDS: Final[dict[Health | None, HealthWord]] = {
 }
 
 
-async def service_named(ask: Ask, tx: Tx) -> ServiceRow:
+async def service_named(ask: Request, tx: Tx) -> ServiceRow:
     """The one that the path names, under the project that it names."""
     row = await select_service(tx, ask.ids["serviceID"])
     if row is None or row.project_uid != ask.ids["projectID"]:
@@ -50,7 +50,7 @@ async def service_named(ask: Ask, tx: Tx) -> ServiceRow:
     return row
 
 
-def shape_of_service(row: ServiceRow) -> Service:
+def service_json(row: ServiceRow) -> Service:
     return Service(
         id=row.uid,
         slug=row.slug,
@@ -70,8 +70,8 @@ def sealed_through(row: ServiceRow) -> Instant | None:
     return sealed if start is not None and sealed is not None and sealed > start else None
 
 
-async def shape_of_declaration(
-    tx: Tx, row: ServiceRow, revision: Revision, noted: Noted
+async def declaration_json(
+    tx: Tx, row: ServiceRow, revision: Revision, noted: RevisionAuthor
 ) -> ServiceDeclaration:
     members = await select_members(tx, row.org, revision.monitors)
     return ServiceDeclaration(
@@ -85,7 +85,7 @@ async def shape_of_declaration(
     )
 
 
-def shape_of_epoch(row: EpochRow) -> EvaluationEpoch:
+def epoch_json(row: EpochRow) -> EvaluationEpoch:
     return EvaluationEpoch(
         id=row.uid,
         seq=row.seq,
@@ -95,7 +95,7 @@ def shape_of_epoch(row: EpochRow) -> EvaluationEpoch:
     )
 
 
-async def shape_of_graph(tx: Tx, row: ServiceRow) -> ServiceGraph:
+async def graph_json(tx: Tx, row: ServiceRow) -> ServiceGraph:
     edges = await select_edges(tx, row.org, row.project)
     upstreams = edges.get(row.id, [])
     dependants = turned(edges).get(row.id, [])
@@ -137,7 +137,7 @@ async def healths_of(tx: Tx, services: Collection[Key]) -> dict[Key, ServiceHeal
 
 
 def _shape_of_health(
-    health: HealthNow, alerting: AlertingRow | None, members: dict[int, Member]
+    health: HealthNow, alerting: AlertingRow | None, members: dict[int, ServiceMember]
 ) -> ServiceHealthNow:
     failing = [str(members[key].uid) for key in health.failing if key in members]
     diagnostics: Literal["ok", "failing", "unknown"] = "failing"
@@ -159,13 +159,17 @@ def _is_unstable(health: HealthNow, alerting: AlertingRow | None) -> bool:
     if health.as_of - alerting.live_evaluated_at > LEASE_SECONDS * SECOND:
         return False
     state = health.state
-    live = Live.UNKNOWN
+    live = ServiceCondition.UNKNOWN
     if state is not None:
-        live = Live.EXCLUDED if state.health is None else Live(state.health.value)
+        live = (
+            ServiceCondition.EXCLUDED
+            if state.health is None
+            else ServiceCondition(state.health.value)
+        )
     return live != alerting.live_state or 0 < alerting.live_streak < alerting.confirm_evaluations
 
 
-def shape_of_alerting(row: AlertingRow) -> ServiceAlerting:
+def alerting_json(row: AlertingRow) -> ServiceAlerting:
     return ServiceAlerting(
         owns_paging=row.owns_paging,
         page_on=row.page_on,  # type: ignore[arg-type]
@@ -175,7 +179,7 @@ def shape_of_alerting(row: AlertingRow) -> ServiceAlerting:
     )
 
 
-async def shape_of_state(tx: Tx, key: Key) -> ServiceAlertingState:
+async def state_json(tx: Tx, key: Key) -> ServiceAlertingState:
     state = await select_alerting_state(tx, key, tx.now)
     return ServiceAlertingState(
         live=_shape_of_signal(state.live), burn=_shape_of_signal(state.burn)

@@ -6,17 +6,17 @@ from typing import Final
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
-from ....storage.core.availability import OBJECTIVE_SCALE, Budget, percent
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.availability import OBJECTIVE_SCALE, ErrorBudget, percent
 from ....storage.core.instant import DAY, Instant, to_text
 from ....storage.engine.pools import Tx
 from ....storage.objectives.queries.burn_rules import select_rules_of_services
 from ....storage.objectives.queries.service_targets import select_service_targets
-from ....storage.objectives.rows import TargetRow
+from ....storage.objectives.rows import ServiceTargetRow
 from ....storage.objectives.rules import DEFAULT_RULES
 from ....storage.services.queries.service_reports import (
-    Point,
     Repair,
+    SeriesPoint,
     select_burns,
     select_repairing,
     select_series,
@@ -24,9 +24,9 @@ from ....storage.services.queries.service_reports import (
 )
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_health import Durations
-from ....storage.services.rules.service_report import BurnWindow, Segment, Window
+from ....storage.services.rules.service_report import BurnWindow, ReportWindow, Segment
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import known
 from ...wire.time_params import instant_given
 from ..schemas.reliability import (
@@ -48,7 +48,7 @@ RANGE_MOST_US: Final = 90 * DAY
 _ONE: Final = "/api/v1/projects/{projectID}/services/{serviceID}"
 
 
-async def reliability(ask: Ask) -> ServiceWindowReport:
+async def reliability(ask: Request) -> ServiceWindowReport:
     window: WindowName = ask.query.window
     async with ask.context.pool.transaction("service_reliability", read_only=True) as tx:
         row = await service_named(ask, tx)
@@ -59,7 +59,7 @@ async def reliability(ask: Ask) -> ServiceWindowReport:
         return _report(row, found, target, burn, repairing, tx.now, window)
 
 
-async def _burn(tx: Tx, row: ServiceRow, target: TargetRow) -> list[BurnWindow]:
+async def _burn(tx: Tx, row: ServiceRow, target: ServiceTargetRow) -> list[BurnWindow]:
     """Of every length that a rule of the target looks at; without rules, of the usual two."""
     kept = (await select_rules_of_services(tx, [row.key])).get(row.key, {}).get(target.window, [])
     rules = [each.rule for each in kept] or DEFAULT_RULES
@@ -69,8 +69,8 @@ async def _burn(tx: Tx, row: ServiceRow, target: TargetRow) -> list[BurnWindow]:
 
 def _report(
     row: ServiceRow,
-    found: Window,
-    target: TargetRow | None,
+    found: ReportWindow,
+    target: ServiceTargetRow | None,
     burn: list[BurnWindow] | None,
     repairing: list[Repair],
     now: Instant,
@@ -79,7 +79,7 @@ def _report(
     sealed = sealed_through(row)
     budget = None if target is None else found.budget(target.objective)
     reason = found.reason
-    if budget is not None and not isinstance(budget, Budget):
+    if budget is not None and not isinstance(budget, ErrorBudget):
         reason = reason or budget
     available = found.availability
     return ServiceWindowReport(
@@ -109,8 +109,8 @@ def _report(
     )
 
 
-def _budget(budget: object, target: TargetRow | None) -> ServiceBudget | None:
-    if target is None or not isinstance(budget, Budget):
+def _budget(budget: object, target: ServiceTargetRow | None) -> ServiceBudget | None:
+    if target is None or not isinstance(budget, ErrorBudget):
         return None
     return ServiceBudget(
         objective=budget.objective,
@@ -158,7 +158,7 @@ def _durations(durations: Durations) -> ReliabilityDurations:
     return ReliabilityDurations(**msgspec.structs.asdict(durations))
 
 
-async def series(ask: Ask) -> ServiceSeries:
+async def series(ask: Request) -> ServiceSeries:
     query: SeriesQuery = ask.query
     if query.from_ is None or query.to is None or query.step is None:
         raise Problem("range_required")
@@ -178,7 +178,7 @@ async def series(ask: Ask) -> ServiceSeries:
     )
 
 
-def _point(point: Point) -> ReliabilitySeriesPoint:
+def _point(point: SeriesPoint) -> ReliabilitySeriesPoint:
     return ReliabilitySeriesPoint(
         start=to_text(point.start),
         epoch_id=point.epoch_uid,
@@ -189,13 +189,13 @@ def _point(point: Point) -> ReliabilitySeriesPoint:
     )
 
 
-async def health(ask: Ask) -> ServiceHealthNow:
+async def health(ask: Request) -> ServiceHealthNow:
     async with ask.context.pool.transaction("service_health", read_only=True) as tx:
         row = await service_named(ask, tx)
         return (await healths_of(tx, [row.key]))[row.key]
 
 
-_VIEW: Final = Action(Need.VIEWER)
+_VIEW: Final = Permission(Need.VIEWER)
 _SERVICE: Final = ("service", "serviceID")
 
 ROUTES: Final = (

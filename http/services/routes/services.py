@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.alerting.queries.service_alertings import select_alerting
 from ....storage.core.availability import OBJECTIVE_SCALE
 from ....storage.core.instant import to_text
@@ -24,7 +24,7 @@ from ....storage.services.transactions.declare_service import DeclarationDraft, 
 from ....storage.services.transactions.edit_dependencies import put_dependencies
 from ....storage.services.transactions.set_paging_target import put_escalation_policy
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ...wire.scope_keys import org_of, project_of
 from ...wire.time_params import instant_given
@@ -48,21 +48,21 @@ from ..schemas.services import (
     Superseded,
 )
 from .service_json import (
+    alerting_json,
+    declaration_json,
+    epoch_json,
+    graph_json,
     sealed_through,
+    service_json,
     service_named,
-    shape_of_alerting,
-    shape_of_declaration,
-    shape_of_epoch,
-    shape_of_graph,
-    shape_of_service,
-    shape_of_state,
+    state_json,
 )
 
 ALL: Final = "/api/v1/projects/{projectID}/services"
 ONE: Final = f"{ALL}/{{serviceID}}"
 
 
-async def list_services(ask: Ask) -> list[ServiceSummary]:
+async def list_services(ask: Request) -> list[ServiceSummary]:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("list_services", read_only=True) as tx:
         rows = await select_services_of_project(tx, org, project)
@@ -70,7 +70,7 @@ async def list_services(ask: Ask) -> list[ServiceSummary]:
         repairing = await select_repairing_counts(tx, org, [row.id for row in rows])
     return [
         ServiceSummary(
-            service=shape_of_service(row),
+            service=service_json(row),
             revision=(said := declared[row.key]).revision,
             effective_at=instant_text(said.effective_at),
             context_members=said.monitors - said.sli,
@@ -83,7 +83,7 @@ async def list_services(ask: Ask) -> list[ServiceSummary]:
     ]
 
 
-async def create(ask: Ask) -> Service:
+async def create(ask: Request) -> Service:
     body: CreateServiceRequest = ask.body
     slug = given(body.slug)
     name = given(body.name) or slug
@@ -98,24 +98,24 @@ async def create(ask: Ask) -> Service:
         depends_on=body.depends_on,
     )
     async with ask.context.pool.transaction("create_service") as tx:
-        return shape_of_service(await create_service(tx, ask.who, ask.ids["projectID"], draft))
+        return service_json(await create_service(tx, ask.who, ask.ids["projectID"], draft))
 
 
-async def read(ask: Ask) -> ServiceDetail:
+async def read(ask: Request) -> ServiceDetail:
     async with ask.context.pool.transaction("read_service", read_only=True) as tx:
         row = await service_named(ask, tx)
         declaration, epoch = await _declared(tx, row)
         alerting = await select_alerting(tx, row.key)
         targets = (await select_service_targets(tx, [row.key]))[row.key]
         return ServiceDetail(
-            service=shape_of_service(row),
+            service=service_json(row),
             declaration=declaration,
             epoch=epoch,
             materialization=await _materialization(tx, row),
             reliability=None,
-            alerting_state=await shape_of_state(tx, row.key),
-            alerting=known(None if alerting is None else shape_of_alerting(alerting)),
-            dependencies=await shape_of_graph(tx, row),
+            alerting_state=await state_json(tx, row.key),
+            alerting=known(None if alerting is None else alerting_json(alerting)),
+            dependencies=await graph_json(tx, row),
             supersedes=[
                 Superseded(
                     id=each.uid,
@@ -148,8 +148,8 @@ async def _declared(
     noted = await service_revisions.select_noted(tx, row.key)
     epochs = (await service_revisions.select_epochs(tx, [row.key]))[row.key]
     newest = max(epochs, key=lambda one: one.effective_at, default=None)
-    declaration = await shape_of_declaration(tx, row, revisions[-1], noted[-1])
-    return declaration, None if newest is None else shape_of_epoch(newest)
+    declaration = await declaration_json(tx, row, revisions[-1], noted[-1])
+    return declaration, None if newest is None else epoch_json(newest)
 
 
 async def _materialization(tx: Tx, row: ServiceRow) -> ServiceMaterialization:
@@ -171,12 +171,12 @@ async def _materialization(tx: Tx, row: ServiceRow) -> ServiceMaterialization:
     )
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_service") as tx:
         await delete_service(tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"])
 
 
-async def write_declaration(ask: Ask) -> Declared:
+async def write_declaration(ask: Request) -> Declared:
     body: PutDeclarationRequest = ask.body
     backfill = given(body.backfill_from)
     draft = DeclarationDraft(
@@ -208,12 +208,12 @@ def _policies(given_: ServicePolicies) -> Policies:
     return policies
 
 
-async def read_dependencies(ask: Ask) -> ServiceGraph:
+async def read_dependencies(ask: Request) -> ServiceGraph:
     async with ask.context.pool.transaction("read_dependencies", read_only=True) as tx:
-        return await shape_of_graph(tx, await service_named(ask, tx))
+        return await graph_json(tx, await service_named(ask, tx))
 
 
-async def write_dependencies(ask: Ask) -> ServiceGraph:
+async def write_dependencies(ask: Request) -> ServiceGraph:
     body: PutServiceDependenciesRequest = ask.body
     async with ask.context.pool.transaction("put_dependencies") as tx:
         row = await put_dependencies(
@@ -224,10 +224,10 @@ async def write_dependencies(ask: Ask) -> ServiceGraph:
             body.depends_on,
             body.graph_generation,
         )
-        return await shape_of_graph(tx, row)
+        return await graph_json(tx, row)
 
 
-async def write_target(ask: Ask) -> ServiceTarget:
+async def write_target(ask: Request) -> ServiceTarget:
     body: SetServiceSLATargetRequest = ask.body
     async with ask.context.pool.transaction("put_service_target") as tx:
         row = await put_target(
@@ -241,7 +241,7 @@ async def write_target(ask: Ask) -> ServiceTarget:
     return ServiceTarget(window=body.window, objective=row.objective / OBJECTIVE_SCALE)
 
 
-async def write_escalation_policy(ask: Ask) -> EscalationOwner:
+async def write_escalation_policy(ask: Request) -> EscalationOwner:
     async with ask.context.pool.transaction("put_service_policy") as tx:
         row = await put_escalation_policy(
             tx,
@@ -254,8 +254,8 @@ async def write_escalation_policy(ask: Ask) -> EscalationOwner:
     return EscalationOwner(escalation_policy_id="" if uid is None else str(uid))
 
 
-VIEW: Final = Action(Need.VIEWER)
-EDIT: Final = Action(Need.EDITOR)
+VIEW: Final = Permission(Need.VIEWER)
+EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 SERVICE: Final = ("service", "serviceID")
 

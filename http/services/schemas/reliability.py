@@ -6,14 +6,14 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ....storage.services.rules.service_report import Status
-from ...wire.schema import InstantText, Shape
+from ....storage.services.rules.service_report import ServiceReportStatus
+from ...wire.schema import InstantText, Schema
 from .services import WindowName
 
 Coverage = Annotated[float, Meta(ge=0, le=1)]
 
 
-class ReliabilityDurations(Shape, frozen=True, kw_only=True):
+class ReliabilityDurations(Schema, frozen=True, kw_only=True):
     """Microseconds: good, bad, unknown and excluded are all of a range; healthy, degraded, down and
     health unknown are what of it is not excluded."""
 
@@ -27,7 +27,7 @@ class ReliabilityDurations(Shape, frozen=True, kw_only=True):
     health_unknown_us: int
 
 
-class ReliabilitySegment(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class ReliabilitySegment(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """What of a window lies under one revision and epoch; declared later than it was, it is a
     reconstruction."""
 
@@ -44,12 +44,12 @@ class ReliabilitySegment(Shape, frozen=True, kw_only=True, rename={"from_": "fro
     declared_reconstruction: bool
 
 
-class RepairingInterval(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class RepairingInterval(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: InstantText
     to: InstantText
 
 
-class ServiceBudget(Shape, frozen=True, kw_only=True):
+class ServiceBudget(Schema, frozen=True, kw_only=True):
     """The ratios are shares of what was measured."""
 
     objective: float
@@ -61,11 +61,11 @@ class ServiceBudget(Shape, frozen=True, kw_only=True):
     met: bool
 
 
-class ServiceBurnWindow(Shape, frozen=True, kw_only=True):
+class ServiceBurnWindow(Schema, frozen=True, kw_only=True):
     """A range that ends where the service is sealed; `rate` 1 uses the budget up exactly."""
 
     window: str
-    status: Status
+    status: ServiceReportStatus
     reason: str | UnsetType = UNSET
     expected_buckets: int
     sealed_buckets: int
@@ -74,7 +74,7 @@ class ServiceBurnWindow(Shape, frozen=True, kw_only=True):
     rate: float | UnsetType = UNSET
 
 
-class ServiceWindowReport(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class ServiceWindowReport(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """`sealed_through` is null where nothing was ever sealed. Buckets are minutes. Objective and
     burn are there where something is aimed at over the window; a figure that cannot be had is left
     out, and `reason` or `aggregate_withheld` says why."""
@@ -85,7 +85,7 @@ class ServiceWindowReport(Shape, frozen=True, kw_only=True, rename={"from_": "fr
     sealed_through: InstantText | None
     from_: InstantText
     to: InstantText
-    status: Status
+    status: ServiceReportStatus
     reason: str | UnsetType = UNSET
     storage_continuity: bool
     expected_buckets: int
@@ -102,7 +102,7 @@ class ServiceWindowReport(Shape, frozen=True, kw_only=True, rename={"from_": "fr
     repairing: list[RepairingInterval]
 
 
-class ReliabilitySeriesPoint(Shape, frozen=True, kw_only=True):
+class ReliabilitySeriesPoint(Schema, frozen=True, kw_only=True):
     """Provisional while it is not wholly sealed, or is being made again."""
 
     start: InstantText
@@ -113,7 +113,7 @@ class ReliabilitySeriesPoint(Shape, frozen=True, kw_only=True):
     durations: ReliabilityDurations
 
 
-class ServiceSeries(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class ServiceSeries(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: InstantText
     to: InstantText
     step: Literal["hour", "day"]

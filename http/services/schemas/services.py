@@ -8,14 +8,14 @@ from msgspec import UNSET, Meta, UnsetType
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST
 from ....storage.services.rules.service_policy import ServicePolicies
-from ...wire.schema import Given, InstantText, Name, Shape, SlugText
+from ...wire.schema import InstantText, Name, RequestSchema, Schema, SlugText
 
 WindowName = Literal["24h", "7d", "30d", "90d"]
 ServiceText = Annotated[str, Meta(max_length=DESCRIPTION_LONGEST)]
 NotNegative = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class Service(Shape, frozen=True, kw_only=True):
+class Service(Schema, frozen=True, kw_only=True):
     """`managed_by` is the provider whose files it comes from; left out where people edit it."""
 
     id: UUID
@@ -29,7 +29,7 @@ class Service(Shape, frozen=True, kw_only=True):
     managed_by: str | UnsetType = UNSET
 
 
-class ServiceSummary(Shape, frozen=True, kw_only=True):
+class ServiceSummary(Schema, frozen=True, kw_only=True):
     """`revision` is 0 where nothing is declared. Context members are those that are declared and
     that its SLI is not made of. `repairing_count` tells how many ranges are being made again."""
 
@@ -43,7 +43,7 @@ class ServiceSummary(Shape, frozen=True, kw_only=True):
     repairing_count: int
 
 
-class CreateServiceRequest(Given, frozen=True, kw_only=True):
+class CreateServiceRequest(RequestSchema, frozen=True, kw_only=True):
     """Without `name` it is called as its slug; without `slug` one is made of its name."""
 
     slug: SlugText | UnsetType = UNSET
@@ -54,7 +54,7 @@ class CreateServiceRequest(Given, frozen=True, kw_only=True):
     depends_on: list[UUID] = []
 
 
-class ServiceHealthNow(Shape, frozen=True, kw_only=True):
+class ServiceHealthNow(Schema, frozen=True, kw_only=True):
     """`sli` is unknown too where nothing governs, or all of it is in maintenance. `diagnostics` are
     of all declared monitors. It is unstable while what is seen is not confirmed."""
 
@@ -65,7 +65,7 @@ class ServiceHealthNow(Shape, frozen=True, kw_only=True):
     failing_monitors: list[str] | UnsetType = UNSET
 
 
-class ServiceGraphEdge(Shape, frozen=True, kw_only=True):
+class ServiceGraphEdge(Schema, frozen=True, kw_only=True):
     id: UUID
     slug: str
     name: str
@@ -73,7 +73,7 @@ class ServiceGraphEdge(Shape, frozen=True, kw_only=True):
     health: ServiceHealthNow | UnsetType = UNSET
 
 
-class ServiceGraph(Shape, frozen=True, kw_only=True):
+class ServiceGraph(Schema, frozen=True, kw_only=True):
     """What a service depends on, and what depends on it. Whoever changes an edge gives the
     `graph_generation` of the project that they saw."""
 
@@ -82,14 +82,14 @@ class ServiceGraph(Shape, frozen=True, kw_only=True):
     depended_on_by: list[ServiceGraphEdge] | None
 
 
-class PutServiceDependenciesRequest(Given, frozen=True, kw_only=True):
+class PutServiceDependenciesRequest(RequestSchema, frozen=True, kw_only=True):
     """`depends_on` is all of it; `[]` is nothing."""
 
     depends_on: list[UUID]
     graph_generation: NotNegative
 
 
-class PutDeclarationRequest(Given, frozen=True, kw_only=True):
+class PutDeclarationRequest(RequestSchema, frozen=True, kw_only=True):
     """The whole document. `expected_revision` is the one that it replaces, 0 for none. At most 200
     monitors; `sli` are those of them that its figures are made of. `backfill_from` lets the first
     declaration tell of the past."""
@@ -101,7 +101,7 @@ class PutDeclarationRequest(Given, frozen=True, kw_only=True):
     backfill_from: InstantText | UnsetType = UNSET
 
 
-class ServiceDeclaration(Shape, frozen=True, kw_only=True):
+class ServiceDeclaration(Schema, frozen=True, kw_only=True):
     """`created_by` is a person, and lacks where a token declared it."""
 
     revision: int
@@ -113,7 +113,7 @@ class ServiceDeclaration(Shape, frozen=True, kw_only=True):
     policies: ServicePolicies
 
 
-class EvaluationEpoch(Shape, frozen=True, kw_only=True):
+class EvaluationEpoch(Schema, frozen=True, kw_only=True):
     """A stretch in which no member changed its region, interval or enablement."""
 
     id: UUID
@@ -123,12 +123,12 @@ class EvaluationEpoch(Shape, frozen=True, kw_only=True):
     members: int
 
 
-class Declared(Shape, frozen=True, kw_only=True):
+class Declared(Schema, frozen=True, kw_only=True):
     declaration: ServiceDeclaration
     epoch: EvaluationEpoch
 
 
-class RepairRange(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
+class RepairRange(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: InstantText
     to: InstantText
     reason: str
@@ -138,7 +138,7 @@ class RepairRange(Shape, frozen=True, kw_only=True, rename={"from_": "from"}):
     last_error: str | UnsetType = UNSET
 
 
-class ServiceMaterialization(Shape, frozen=True, kw_only=True):
+class ServiceMaterialization(Schema, frozen=True, kw_only=True):
     """Its time is sealed in [materialization_start, sealed_through); without the latter nothing is.
     Old figures of what is repairing stand until it is made again."""
 
@@ -147,25 +147,25 @@ class ServiceMaterialization(Shape, frozen=True, kw_only=True):
     repairing: list[RepairRange]
 
 
-class ServiceSLATarget(Shape, frozen=True, kw_only=True):
+class ServiceSLATarget(Schema, frozen=True, kw_only=True):
     window: WindowName
     objective: float
     updated_at: InstantText
 
 
-class SetServiceSLATargetRequest(Given, frozen=True, kw_only=True):
+class SetServiceSLATargetRequest(RequestSchema, frozen=True, kw_only=True):
     """Percent, above 0 and below 100, to four decimals half up."""
 
     window: WindowName = "30d"
     objective: float
 
 
-class ServiceTarget(Shape, frozen=True, kw_only=True):
+class ServiceTarget(Schema, frozen=True, kw_only=True):
     window: WindowName
     objective: float
 
 
-class ServiceAlerting(Shape, frozen=True, kw_only=True):
+class ServiceAlerting(Schema, frozen=True, kw_only=True):
     """Whether the service speaks for the monitors that its SLI is made of, and when."""
 
     owns_paging: bool
@@ -175,7 +175,7 @@ class ServiceAlerting(Shape, frozen=True, kw_only=True):
     renotify_seconds: int
 
 
-class PatchServiceAlertingRequest(Given, frozen=True, kw_only=True):
+class PatchServiceAlertingRequest(RequestSchema, frozen=True, kw_only=True):
     """`renotify_seconds` is 0, or 60 to 86400."""
 
     owns_paging: bool | UnsetType = UNSET
@@ -185,7 +185,7 @@ class PatchServiceAlertingRequest(Given, frozen=True, kw_only=True):
     renotify_seconds: Annotated[int, Meta(ge=0, le=86_400)] | UnsetType = UNSET
 
 
-class ServiceSignalState(Shape, frozen=True, kw_only=True):
+class ServiceSignalState(Schema, frozen=True, kw_only=True):
     """Whether the service speaks by this signal; where not, why, and its monitors speak."""
 
     armed: bool
@@ -195,18 +195,18 @@ class ServiceSignalState(Shape, frozen=True, kw_only=True):
     last_error: str | UnsetType = UNSET
 
 
-class ServiceAlertingState(Shape, frozen=True, kw_only=True):
+class ServiceAlertingState(Schema, frozen=True, kw_only=True):
     live: ServiceSignalState
     burn: ServiceSignalState
 
 
-class EscalationOwner(Given, frozen=True, kw_only=True):
+class EscalationOwner(RequestSchema, frozen=True, kw_only=True):
     """Of a policy of the project; `""` for none."""
 
     escalation_policy_id: str
 
 
-class BurnRuleDeclaration(Given, frozen=True, kw_only=True):
+class BurnRuleDeclaration(RequestSchema, frozen=True, kw_only=True):
     """Fires while the budget burns `threshold` times as fast as it may over both windows. The short
     one is at least 300 s, the long one longer and at most 7 d."""
 
@@ -216,7 +216,7 @@ class BurnRuleDeclaration(Given, frozen=True, kw_only=True):
     severity: Literal["page", "ticket"]
 
 
-class SetServiceBurnAlertingRequest(Given, frozen=True, kw_only=True):
+class SetServiceBurnAlertingRequest(RequestSchema, frozen=True, kw_only=True):
     """At most 4 rules; left out, they are the usual two."""
 
     window: WindowName = "30d"
@@ -224,13 +224,13 @@ class SetServiceBurnAlertingRequest(Given, frozen=True, kw_only=True):
     burn_rules: list[BurnRuleDeclaration] | UnsetType = UNSET
 
 
-class ServiceBurnAlerting(Shape, frozen=True, kw_only=True):
+class ServiceBurnAlerting(Schema, frozen=True, kw_only=True):
     window: WindowName
     burn_alert_enabled: bool
     burn_rules: list[BurnRuleDeclaration]
 
 
-class Superseded(Shape, frozen=True, kw_only=True):
+class Superseded(Schema, frozen=True, kw_only=True):
     """A monitor whose place the service has taken."""
 
     id: UUID
@@ -241,7 +241,7 @@ class Superseded(Shape, frozen=True, kw_only=True):
     retired_at: InstantText | UnsetType = UNSET
 
 
-class ServiceDetail(Shape, frozen=True, kw_only=True):
+class ServiceDetail(Schema, frozen=True, kw_only=True):
     """`reliability` is always null: figures are read from the reliability route, with how far they
     are sealed."""
 

@@ -11,36 +11,36 @@ from ....storage.status_pages.rules.branding import (
     NAME_LONGEST,
     Level,
 )
-from ...ui.settings_form import Of, Row, SettingForm, Typed, one_of
+from ...ui.settings_form import Of, SettingField, SettingForm, Typed, one_of
 from ...wire.route import Route
 from ..routes import branding as api
-from ..schemas.branding import Branding, GivenAnnouncement, PutBranding
+from ..schemas.branding import AnnouncementRequest, Branding, PutBranding
 
 _TEXTS: Final = ("product_name", "accent_color", "logo_url", "footer_text", "support_url")
 _ROWS: Final = (
-    Row(
+    SettingField(
         "product_name",
         "Name",
         Of.TEXT,
         f"At most {NAME_LONGEST} characters, on status pages and in letters; empty: Leadline.",
     ),
-    Row("accent_color", "Accent", Of.TEXT, "A colour as #rrggbb."),
-    Row("logo_url", "Logo", Of.TEXT, "An https URL of a picture."),
-    Row("footer_text", "Footer", Of.LINES, f"At most {FOOTER_LONGEST} characters."),
-    Row("support_url", "Support", Of.TEXT, "An https URL where people find help."),
-    Row(
+    SettingField("accent_color", "Accent", Of.TEXT, "A colour as #rrggbb."),
+    SettingField("logo_url", "Logo", Of.TEXT, "An https URL of a picture."),
+    SettingField("footer_text", "Footer", Of.LINES, f"At most {FOOTER_LONGEST} characters."),
+    SettingField("support_url", "Support", Of.TEXT, "An https URL where people find help."),
+    SettingField(
         "announcement_enabled",
         "Announce",
         Of.CHECK,
         "What is announced stands on every public page.",
     ),
-    Row(
+    SettingField(
         "announcement_text",
         "Announcement",
         Of.LINES,
         f"At most {ANNOUNCEMENT_LONGEST} characters.",
     ),
-    Row(
+    SettingField(
         "announcement_level",
         "Its weight",
         Of.CHOICE,
@@ -60,14 +60,14 @@ def _typed_of(found: Branding) -> Typed:
     }
 
 
-def _given(typed: Typed) -> PutBranding:
+def _parse_form(typed: Typed) -> PutBranding:
     return PutBranding(
         product_name=typed["product_name"],
         accent_color=typed["accent_color"],
         logo_url=typed["logo_url"],
         footer_text=normal_lines(typed["footer_text"]),
         support_url=typed["support_url"],
-        announcement=GivenAnnouncement(
+        announcement=AnnouncementRequest(
             enabled=typed["announcement_enabled"] == "on",
             text=normal_lines(typed["announcement_text"]),
             level=one_of(typed, "announcement_level", Level),
@@ -87,6 +87,6 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     read=api.read,
     put=api.put,
     typed_of=_typed_of,
-    given=_given,
+    given=_parse_form,
     says=_says,
 ).routes()

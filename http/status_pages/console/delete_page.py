@@ -5,18 +5,18 @@ from typing import Final
 from ....storage.status_pages.transactions.edit_pages import delete_page
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from .page_access import ONE, reached, route
 
 
-async def show(ask: Ask) -> Reply:
+async def render_delete_page(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_delete_page_asked", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         found = await reached(ask, tx)
     return page("status_pages/console/delete_page.html", frame=frame, row=found.row)
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_delete_page(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_delete_page") as tx:
         found = await reached(ask, tx)
         await delete_page(tx, ask.who, found.row.uid)
@@ -24,6 +24,6 @@ async def send(ask: Ask) -> Reply:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", f"{ONE}/delete", show, "What goes with a status page."),
-    route("POST", f"{ONE}/delete", send, "Deletes a status page."),
+    route("GET", f"{ONE}/delete", render_delete_page, "What goes with a status page."),
+    route("POST", f"{ONE}/delete", submit_delete_page, "Deletes a status page."),
 )

@@ -33,7 +33,7 @@ _SAID: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class PageInput:
     """What a form gave that was refused, and why; `form` says which of the page's forms."""
 
     form: str = ""
@@ -49,15 +49,15 @@ class Typed:
         return self.fault if (form, name) == (self.form, self.field) else ""
 
 
-NOTHING_TYPED: Final = Typed()
+NOTHING_TYPED: Final = PageInput()
 
 
-def typed_of(form: str, given: Mapping[str, list[str]], refused: Refused) -> Typed:
+def typed_of(form: str, given: Mapping[str, list[str]], refused: Refused) -> PageInput:
     """What a form cannot mend goes on."""
     values = {name: texts[0] for name, texts in given.items()}
     if refused.code in _SAID:
-        return Typed(form, values, *_SAID[refused.code])
+        return PageInput(form, values, *_SAID[refused.code])
     if not refused.field:
         raise refused
     label = _LABELS.get(refused.field, refused.field)
-    return Typed(form, values, refused.field, f"{label} {refused.message}.")
+    return PageInput(form, values, refused.field, f"{label} {refused.message}.")

@@ -12,21 +12,21 @@ from ....storage.status_pages.rules.status_page import Visibility
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..routes import status_pages as api
 from ..schemas.status_pages import CreateStatusPage
-from .form_errors import NOTHING_TYPED, Typed, typed_of
+from .form_errors import NOTHING_TYPED, PageInput, typed_of
 from .page_access import ALL, first, route
 from .page_list import WHO
 
 SCOPES: Final = ("project", "organization")
 
 
-async def show(ask: Ask) -> Reply:
+async def render_new_page(ask: Request) -> Response:
     return await _form(ask)
 
 
-async def send(ask: Ask) -> Reply:
+async def submit_new_page(ask: Request) -> Response:
     """By the very handler of the API: its rules are the only ones."""
     scope = first(ask, "scope")
     if scope not in SCOPES:
@@ -53,7 +53,7 @@ async def send(ask: Ask) -> Reply:
     return redirect(f"/projects/{project}/status-pages/{made.id}")
 
 
-async def _form(ask: Ask, typed: Typed = NOTHING_TYPED) -> Reply:
+async def _form(ask: Request, typed: PageInput = NOTHING_TYPED) -> Response:
     async with ask.context.pool.transaction("console_page_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
     return page(
@@ -67,6 +67,6 @@ async def _form(ask: Ask, typed: Typed = NOTHING_TYPED) -> Reply:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", f"{ALL}/new", show, "The form of a new status page."),
-    route("POST", f"{ALL}/new", send, "Makes a status page."),
+    route("GET", f"{ALL}/new", render_new_page, "The form of a new status page."),
+    route("POST", f"{ALL}/new", submit_new_page, "Makes a status page."),
 )

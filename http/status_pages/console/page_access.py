@@ -6,32 +6,36 @@ It is one of the project's organization that they see: any other is not there.
 from dataclasses import dataclass
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
+from ....storage.accounts.rules.access import AccessDecision, Need, Permission, Scope, may, sees
 from ....storage.engine.pools import Tx
-from ....storage.status_pages.queries.status_pages import ShownPage, select_page, select_status_page
+from ....storage.status_pages.queries.status_pages import (
+    StatusPageRow,
+    select_page,
+    select_status_page,
+)
 from ....storage.status_pages.rows import PageRow
 from ....storage.status_pages.transactions.edit_pages import EDIT, page_token
 from ...wire.errors import Problem
-from ...wire.route import Ask, Handler, NoQuery, Route
+from ...wire.route import Handler, NoQuery, Request, Route
 from ...wire.scope_keys import org_of
 from ..public.page_loader import addresses_of
 
 ALL: Final = "/projects/{projectID}/status-pages"
 ONE: Final = f"{ALL}/{{pageID}}"
-VIEW: Final = Action(Need.VIEWER)
+VIEW: Final = Permission(Need.VIEWER)
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class PageAccess:
     """`address` opens the page; that of an unlisted one only for those who may edit it."""
 
     row: PageRow
-    shown: ShownPage
+    shown: StatusPageRow
     may_edit: bool
     address: str
 
 
-async def reached(ask: Ask, tx: Tx) -> Reached:
+async def reached(ask: Request, tx: Tx) -> PageAccess:
     """The page of the path; Problem not_found."""
     row = await select_status_page(tx, ask.ids["pageID"])
     if row is None or row.org != org_of(ask) or not sees(ask.who, Scope(row.org, row.project)):
@@ -39,17 +43,17 @@ async def reached(ask: Ask, tx: Tx) -> Reached:
     return await reached_by(ask, tx, row)
 
 
-async def reached_by(ask: Ask, tx: Tx, row: PageRow) -> Reached:
+async def reached_by(ask: Request, tx: Tx, row: PageRow) -> PageAccess:
     """A page that whoever asks sees."""
     shown = await select_page(tx, row.uid)
     if shown is None:
         raise Problem("not_found")
-    may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is Answer.ALLOWED
+    may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is AccessDecision.ALLOWED
     token = page_token(row, ask.context.keyring) if may_edit else None
-    return Reached(row, shown, may_edit, addresses_of(ask, shown, token).page)
+    return PageAccess(row, shown, may_edit, addresses_of(ask, shown, token).page)
 
 
-def first(ask: Ask, name: str) -> str:
+def first(ask: Request, name: str) -> str:
     return ask.form.get(name, [""])[0].strip()
 
 
@@ -58,7 +62,7 @@ def route(
     path: str,
     handler: Handler,
     summary: str,
-    action: Action = EDIT,
+    action: Permission = EDIT,
     query: type = NoQuery,
 ) -> Route:
     return Route(

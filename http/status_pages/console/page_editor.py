@@ -21,12 +21,12 @@ from ....storage.status_pages.queries.status_page_components import (
     select_components_of,
 )
 from ....storage.status_pages.queries.status_page_sources import (
-    Found,
+    BindableSource,
     select_bound_names,
     select_found,
 )
 from ....storage.status_pages.rows import ComponentRow
-from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, Status, Visibility
+from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, ComponentStatus, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
@@ -34,16 +34,16 @@ from ....storage.status_pages.rules.status_page_edit import (
     GROUP_LONGEST,
 )
 from ....storage.status_pages.transactions.edit_components import move_component
-from ...ui.page_layout import Frame, frame_of
+from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import POLICY, page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import given
 from ..public.page_text import STATUS
 from ..routes import status_pages as api
 from ..schemas.status_pages import CreateComponent, PageDomain, UpdateComponent, UpdateStatusPage
-from .form_errors import NOTHING_TYPED, Typed, typed_of
-from .page_access import ONE, VIEW, Reached, first, reached, route
+from .form_errors import NOTHING_TYPED, PageInput, typed_of
+from .page_access import ONE, VIEW, PageAccess, first, reached, route
 from .page_list import WHO
 
 # What the editor frames is the preview, and that is ours.
@@ -64,7 +64,7 @@ class EditorQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EditableComponentItem:
     """`bound` is what the component is bound to, with its address where the reader sees it."""
 
     row: ComponentRow
@@ -74,19 +74,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    frame: Frame
-    page: Reached
+class PageEditorData:
+    frame: PageLayout
+    page: PageAccess
     rows: Sequence[ComponentRow]
     bound: Mapping[UUID, str]
-    found: Sequence[Found]
+    found: Sequence[BindableSource]
 
 
-async def show(ask: Ask) -> Reply:
+async def render_page_editor(ask: Request) -> Response:
     return await _page(ask, ask.query)
 
 
-async def act(ask: Ask) -> Reply:
+async def submit_page_editor(ask: Request) -> Response:
     """One of the buttons. The page of the path is the one that is edited, whatever the form
     names."""
     async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
@@ -116,7 +116,7 @@ def _asked(query: EditorQuery, component: str) -> str:
 _NAMED: Final = ("add-monitor", "add-service", "component")
 
 
-async def _do(ask: Ask, form: str, name: str) -> str:
+async def _do(ask: Request, form: str, name: str) -> str:
     """Where on the page it leads."""
     match form:
         case "page":
@@ -148,11 +148,11 @@ async def _do(ask: Ask, form: str, name: str) -> str:
             raise Problem("the form names nothing to do")
 
 
-def _named(ask: Ask, row: ComponentRow, **given: Any) -> Ask:
+def _named(ask: Request, row: ComponentRow, **given: Any) -> Request:
     return replace(ask, ids={**ask.ids, "componentID": row.uid}, **given)
 
 
-async def _component(ask: Ask, name: str) -> ComponentRow:
+async def _component(ask: Request, name: str) -> ComponentRow:
     """One of the page's; Problem not_found."""
     async with ask.context.pool.transaction("console_component", read_only=True) as tx:
         row = await select_component(tx, _uuid(name))
@@ -161,7 +161,7 @@ async def _component(ask: Ask, name: str) -> ComponentRow:
     return row
 
 
-def _new(ask: Ask, form: str, name: str) -> CreateComponent:
+def _new(ask: Request, form: str, name: str) -> CreateComponent:
     return CreateComponent(
         name=first(ask, "name"),
         group=first(ask, "group"),
@@ -171,7 +171,7 @@ def _new(ask: Ask, form: str, name: str) -> CreateComponent:
     )
 
 
-async def _added_already(ask: Ask, body: CreateComponent) -> UUID | None:
+async def _added_already(ask: Request, body: CreateComponent) -> UUID | None:
     """A button that was pressed twice adds once: the same is there once."""
     async with ask.context.pool.transaction("console_component_twice", read_only=True) as tx:
         page = (await reached(ask, tx)).row
@@ -183,7 +183,7 @@ async def _added_already(ask: Ask, body: CreateComponent) -> UUID | None:
     return found.get(wanted)
 
 
-def _edit(ask: Ask, row: ComponentRow) -> UpdateComponent:
+def _edit(ask: Request, row: ComponentRow) -> UpdateComponent:
     return UpdateComponent(
         name=first(ask, "name"),
         group=first(ask, "group"),
@@ -192,14 +192,14 @@ def _edit(ask: Ask, row: ComponentRow) -> UpdateComponent:
     )
 
 
-def _status(ask: Ask) -> Status:
+def _status(ask: Request) -> ComponentStatus:
     try:
-        return Status(first(ask, "manual_status"))
+        return ComponentStatus(first(ask, "manual_status"))
     except ValueError:
         raise Problem("the form names no status") from None
 
 
-def _visibility(ask: Ask) -> Visibility:
+def _visibility(ask: Request) -> Visibility:
     try:
         return Visibility(first(ask, "visibility"))
     except ValueError:
@@ -213,7 +213,7 @@ def _uuid(text: str) -> UUID:
         raise Problem("not_found") from None
 
 
-def _path(ask: Ask) -> str:
+def _path(ask: Request) -> str:
     return f"/projects/{ask.ids['projectID']}/status-pages/{ask.ids['pageID']}"
 
 
@@ -221,7 +221,7 @@ def _whole(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 1
 
 
-async def _page(ask: Ask, query: EditorQuery, typed: Typed = NOTHING_TYPED) -> Reply:
+async def _page(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_TYPED) -> Response:
     find = query.find
     facts = await _select_facts(ask, None if find is None else find.strip()[:WANTED_LONGEST])
     found = facts.page
@@ -265,15 +265,15 @@ def _number(rows: Sequence[ComponentRow], query: EditorQuery, pages: int) -> int
     return min(max(query.page, 1), pages) if place is None else place // PAGE_ROWS + 1
 
 
-async def _select_facts(ask: Ask, find: str | None) -> Facts:
+async def _select_facts(ask: Request, find: str | None) -> PageEditorData:
     async with ask.context.pool.transaction("console_status_page", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         found = await reached(ask, tx)
         row = found.row
-        hits: Sequence[Found] = ()
+        hits: Sequence[BindableSource] = ()
         if find is not None and found.may_edit:
             hits = await select_found(tx, row.org, row.id, row.project, find, FOUND_MOST + 1)
-        return Facts(
+        return PageEditorData(
             frame,
             found,
             await select_components_of(tx, row.org, row.id),
@@ -282,20 +282,20 @@ async def _select_facts(ask: Ask, find: str | None) -> Facts:
         )
 
 
-def _line(ask: Ask, facts: Facts, row: ComponentRow) -> Line:
+def _line(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableComponentItem:
     """What it is bound to is told to those who see its project."""
     if row.manual_status is not None:
-        return Line(row, "", "", STATUS[Status(row.manual_status)])
+        return EditableComponentItem(row, "", "", STATUS[ComponentStatus(row.manual_status)])
     name = facts.bound.get(row.uid)
     if name is None:
-        return Line(row, "what it showed was deleted", "", "")
+        return EditableComponentItem(row, "what it showed was deleted", "", "")
     if row.home is None or not sees(ask.who, Scope(row.org, row.home)):
-        return Line(row, f"a {row.source} of another project", "", "")
+        return EditableComponentItem(row, f"a {row.source} of another project", "", "")
     link = f"/{row.source}s/{row.monitor_uid or row.service_uid}"
-    return Line(row, f"{row.source} {name}", link, "")
+    return EditableComponentItem(row, f"{row.source} {name}", link, "")
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", ONE, show, "What a status page is made of.", VIEW, EditorQuery),
-    route("POST", ONE, act, "Edits a status page or one of its components."),
+    route("GET", ONE, render_page_editor, "What a status page is made of.", VIEW, EditorQuery),
+    route("POST", ONE, submit_page_editor, "Edits a status page or one of its components."),
 )

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Answer, Scope, may, sees
+from ....storage.accounts.rules.access import AccessDecision, Scope, may, sees
 from ....storage.engine.pools import Isolation, Tx
 from ....storage.status_pages.queries.status_pages import select_page_facts, select_status_pages_of
 from ....storage.status_pages.rows import PageRow
@@ -16,7 +16,7 @@ from ....storage.status_pages.transactions.edit_pages import EDIT
 from ...ui.formatting import count, number
 from ...ui.page_layout import frame_of
 from ...ui.render import page
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of
 from ..public import page_text as words
 from .page_access import ALL, VIEW, reached_by, route
@@ -36,7 +36,7 @@ class PagesQuery(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StatusPageItem:
     """`address` is empty where it opens nothing."""
 
     uid: UUID
@@ -50,7 +50,7 @@ class Line:
     components: int
 
 
-async def show(ask: Ask) -> Reply:
+async def render_page_list(ask: Request) -> Response:
     async with ask.context.pool.transaction(
         "console_status_pages", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
@@ -64,7 +64,7 @@ async def show(ask: Ask) -> Reply:
     return page(
         "status_pages/console/page_list.html",
         frame=frame,
-        may_add=may(ask.who, EDIT, Scope(org_of(ask))) is Answer.ALLOWED,
+        may_add=may(ask.who, EDIT, Scope(org_of(ask))) is AccessDecision.ALLOWED,
         mark=mark,
         sentence=sentence,
         lines=lines,
@@ -73,7 +73,7 @@ async def show(ask: Ask) -> Reply:
     )
 
 
-async def _line(ask: Ask, tx: Tx, row: PageRow) -> Line:
+async def _line(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
     found = await reached_by(ask, tx, row)
     told = render(await select_page_facts(tx, found.shown, Audience.PUBLIC), Audience.PUBLIC)
     says = words.first_line(told)
@@ -81,7 +81,7 @@ async def _line(ask: Ask, tx: Tx, row: PageRow) -> Line:
     opens = visibility is Visibility.LISTED or (
         visibility is Visibility.UNLISTED and found.may_edit
     )
-    return Line(
+    return StatusPageItem(
         row.uid,
         row.title,
         row.slug,
@@ -94,7 +94,7 @@ async def _line(ask: Ask, tx: Tx, row: PageRow) -> Line:
     )
 
 
-def first_line(lines: Sequence[Line], many: int) -> tuple[str, str]:
+def first_line(lines: Sequence[StatusPageItem], many: int) -> tuple[str, str]:
     """What readers are told; of those on other pages of the list nothing is said."""
     if not many:
         return "", "No status page yet"
@@ -112,5 +112,5 @@ def first_line(lines: Sequence[Line], many: int) -> tuple[str, str]:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", ALL, show, "The organization's status pages.", VIEW, PagesQuery),
+    route("GET", ALL, render_page_list, "The organization's status pages.", VIEW, PagesQuery),
 )

@@ -12,13 +12,13 @@ from ....storage.status_pages.rules.status_page import Audience, render
 from ....storage.status_pages.transactions.edit_pages import page_token
 from ...ui.render import HEADERS, HTML
 from ...wire.mail_config import mailing_in
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..public.html_renderer import page_html, policy
 from ..public.page_loader import addresses_of
 from .page_access import ONE, reached, route
 
 
-async def show(ask: Ask) -> Reply:
+async def render_page_preview(ask: Request) -> Response:
     async with ask.context.pool.transaction(
         "console_page_preview", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
@@ -31,9 +31,9 @@ async def show(ask: Ask) -> Reply:
     framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
     headers = {**HEADERS, "Content-Security-Policy": framed}
     body = page_html(told, branding, addresses, framed=True, can_mail=mailing.can_mail)
-    return Reply(body=body, headers=headers, content_type=HTML)
+    return Response(body=body, headers=headers, content_type=HTML)
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", f"{ONE}/preview", show, "What the public reads of a status page."),
+    route("GET", f"{ONE}/preview", render_page_preview, "What the public reads of a status page."),
 )

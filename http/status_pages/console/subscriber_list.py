@@ -17,7 +17,7 @@ from ...ui.formatting import exactly, number
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from .page_access import ONE, first, reached, route
 
 SHOWN_MOST: Final = 100
@@ -31,7 +31,7 @@ class FollowersQuery(msgspec.Struct, frozen=True):
     find: str = ""
 
 
-async def show(ask: Ask) -> Reply:
+async def render_subscriber_list(ask: Request) -> Response:
     find = ask.query.find.strip()[:WANTED_LONGEST]
     async with ask.context.pool.transaction("console_subscribers", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -53,7 +53,7 @@ async def show(ask: Ask) -> Reply:
     )
 
 
-async def remove(ask: Ask) -> Reply:
+async def remove(ask: Request) -> Response:
     """Who is gone already is gone."""
     subscriber = _uuid(first(ask, "remove"))
     async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
@@ -80,6 +80,8 @@ def _uuid(text: str) -> UUID:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", _ALL, show, "Who is told of a status page.", query=FollowersQuery),
+    route(
+        "GET", _ALL, render_subscriber_list, "Who is told of a status page.", query=FollowersQuery
+    ),
     route("POST", _ALL, remove, "Removes a subscriber of a status page."),
 )

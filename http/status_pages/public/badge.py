@@ -4,7 +4,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ....storage.status_pages.rules.status_page import Component, Page, Status
+from ....storage.status_pages.rules.status_page import Component, ComponentStatus, Page
 from ...ui.formatting import NOTHING
 from ...ui.plots import svg
 from . import page_text as words
@@ -31,7 +31,7 @@ def page_badge(page: Page) -> str:
     """The worst of the page in a word."""
     status = page.summary.status
     said = words.STATUS[status]
-    if page.summary.unmeasured and status is Status.OPERATIONAL:
+    if page.summary.unmeasured and status is ComponentStatus.OPERATIONAL:
         said = f"{said}, {page.summary.unmeasured} not measured"
     return _badge(page.title, said, words.MARK[status])
 

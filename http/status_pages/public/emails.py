@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from ....probes.senders.subscriber_mail import Letter
+from ....probes.senders.subscriber_mail import SubscriberMail
 from ....storage.core.instant import to_text
 from ....storage.notifications.rules.notification import NOTICE_EVENT
-from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, Notice
+from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, SubscriberNotice
 from .page_text import exactly, listed, update_word
 from .urls import Addresses
 
@@ -27,8 +27,8 @@ def one_click_address(base: str, token: str) -> str:
     return f"{base}/api/v1/public/subscriptions/{token}"
 
 
-def confirm_letter(uid: str, to: str, page_title: str, base: str, token: str) -> Letter:
-    return Letter(
+def confirm_letter(uid: str, to: str, page_title: str, base: str, token: str) -> SubscriberMail:
+    return SubscriberMail(
         uid=uid,
         to=to,
         subject=f"{page_title}: do you want to be told?",
@@ -43,9 +43,9 @@ def confirm_letter(uid: str, to: str, page_title: str, base: str, token: str) ->
 
 
 def notice_letter(
-    uid: str, to: str, page_title: str, notice: Notice, page: Addresses, token: str
-) -> Letter:
-    return Letter(
+    uid: str, to: str, page_title: str, notice: SubscriberNotice, page: Addresses, token: str
+) -> SubscriberMail:
+    return SubscriberMail(
         uid=uid,
         to=to,
         subject=notice_subject(page_title, notice.title),
@@ -63,7 +63,7 @@ def notice_subject(page_title: str, title: str) -> str:
     return f"{page_title}: {title}"
 
 
-def notice_paragraphs(notice: Notice) -> tuple[str, ...]:
+def notice_paragraphs(notice: SubscriberNotice) -> tuple[str, ...]:
     about = f"It is about {listed(notice.components)}." if notice.components else ""
     parts = (f"{update_word(notice.status)}: {notice.title}", notice.body, about)
     return (*(part for part in parts if part), exactly(notice.at))
@@ -80,7 +80,9 @@ def confirm_document(
     }
 
 
-def notice_document(page_title: str, notice: Notice, page: Addresses, token: str) -> dict[str, Any]:
+def notice_document(
+    page_title: str, notice: SubscriberNotice, page: Addresses, token: str
+) -> dict[str, Any]:
     return {
         "event": NOTICE_EVENT,
         "page": _page(page_title, page),

@@ -27,7 +27,7 @@ _DECLARED: Final = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedEntry:
     id: str
     title: str
     status: str
@@ -46,7 +46,7 @@ class Feed:
     page_url: str
     feed_url: str
     updated: Instant
-    entries: Sequence[Entry]
+    entries: Sequence[FeedEntry]
 
 
 def feed_text(form: str, page: Page, page_url: str, feed_url: str) -> str:
@@ -68,8 +68,8 @@ def feed_of(page: Page, page_url: str, feed_url: str) -> Feed:
     )
 
 
-def _entry(incident: Incident) -> Entry:
-    return Entry(
+def _entry(incident: Incident) -> FeedEntry:
+    return FeedEntry(
         id=incident.uid.urn,
         title=legal(incident.title),
         status=INCIDENT_STATUS[incident.status],

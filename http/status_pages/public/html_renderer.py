@@ -19,7 +19,7 @@ from ....storage.core.instant import DAY, Instant
 from ....storage.status_pages.rules.branding import Branding, origin_of
 from ....storage.status_pages.rules.status_page import (
     Component,
-    Day,
+    ComponentDay,
     Incident,
     Maintenance,
     Page,
@@ -38,7 +38,7 @@ _FEEDS: Final = [(form, FEED_TYPES[form], name) for form, name in FEED_NAMES.ite
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UpdateItem:
     at: Moment
     mark: str
     word: str
@@ -46,17 +46,17 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownIncident:
+class PublicIncidentItem:
     title: str
     mark: str
     line: str
     began: Moment
     last: str
-    updates: Sequence[Said]
+    updates: Sequence[UpdateItem]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownMaintenance:
+class PublicMaintenanceItem:
     title: str
     running: bool
     when: str
@@ -64,13 +64,13 @@ class ShownMaintenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComponentItem:
     name: str
     group: str
     mark: str
     status: str
     note: str
-    figure: words.Told | None
+    figure: words.FigureText | None
     bars: Markup | None
     rows: Sequence[tuple[str, str]]
 
@@ -226,7 +226,7 @@ def _ends(month: Month, now: Instant) -> str:
     return f"{day_name(shown.from_)} and {until}"
 
 
-def _part(one: Component, now: Instant) -> Part:
+def _part(one: Component, now: Instant) -> ComponentItem:
     figure = words.figure_of(one)
     why = words.why_no_data(one)
     note = " ".join(text for text in (one.description, f"No data: {why}." if why else "") if text)
@@ -236,7 +236,7 @@ def _part(one: Component, now: Instant) -> Part:
     if days and figure is not None:
         label = f"{one.name}, {len(days)} days: {figure.text}, {figure.note}"
         drawn = bars(days, [name for name, _ in said], [text for _, text in said], label)
-    return Part(
+    return ComponentItem(
         name=one.name,
         group=one.group,
         mark=words.MARK[one.status],
@@ -248,7 +248,7 @@ def _part(one: Component, now: Instant) -> Part:
     )
 
 
-def _day_said(day: Day, now: Instant) -> tuple[str, str]:
+def _day_said(day: ComponentDay, now: Instant) -> tuple[str, str]:
     """Its name, and what was out of the ordinary."""
     is_today = day.day == now - now % DAY
     return day_name(day.day), "" if is_plain(day) else words.day_said(day, is_today=is_today)
@@ -271,10 +271,10 @@ def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return found
 
 
-def _incident(one: Incident, now: Instant) -> ShownIncident:
+def _incident(one: Incident, now: Instant) -> PublicIncidentItem:
     mark = words.incident_mark(one)
     said = [
-        Said(
+        UpdateItem(
             Moment(*_moment(update.created_at, now)),
             "up" if update.status == "resolved" else words.open_mark(one),
             words.update_word(update.status),
@@ -282,7 +282,7 @@ def _incident(one: Incident, now: Instant) -> ShownIncident:
         )
         for update in reversed(one.updates)
     ]
-    return ShownIncident(
+    return PublicIncidentItem(
         title=one.title,
         mark=mark,
         line=words.incident_line(one),
@@ -292,10 +292,10 @@ def _incident(one: Incident, now: Instant) -> ShownIncident:
     )
 
 
-def _maintenance(one: Maintenance, page: Page) -> ShownMaintenance:
+def _maintenance(one: Maintenance, page: Page) -> PublicMaintenanceItem:
     names = {each.uid: each.name for each in page.components}
     about = words.listed([names[uid] for uid in one.components if uid in names])
-    return ShownMaintenance(
+    return PublicMaintenanceItem(
         title=one.reason or words.PLANNED,
         running=words.is_running(one, page.updated_at),
         when=words.planned(one, page.updated_at),

@@ -8,16 +8,16 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.status_pages.queries.branding import shown_branding
 from ...ui.render import HTML
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from .badge import component_badge, page_badge, uptime_badge
 from .html_renderer import WIDGET_POLICY, history_html, page_html, policy, widget_html
 from .page_loader import (
     HistoryQuery,
-    Shown,
+    LoadedPage,
     TokenQuery,
     addresses_of,
     kept_page,
@@ -38,7 +38,7 @@ class BadgeQuery(TokenQuery, frozen=True):
     show: Literal["status", "uptime"] = "status"
 
 
-async def read_page(ask: Ask) -> Reply:
+async def read_page(ask: Request) -> Response:
     answer, shown = await kept_page(
         ask,
         "html",
@@ -49,7 +49,7 @@ async def read_page(ask: Ask) -> Reply:
     return kept_reply(ask, answer, HTML, Content_Security_Policy=policy(shown.branding))
 
 
-async def read_history(ask: Ask) -> Reply:
+async def read_history(ask: Request) -> Response:
     async with public_month(ask) as (tx, page, shown):
         branding = await shown_branding(tx)
     addresses = addresses_of(ask, page, ask.query.token)
@@ -58,24 +58,24 @@ async def read_history(ask: Ask) -> Reply:
         page.title, branding, addresses, shown.month, shown.incidents, following, tx.now
     )
     headers = {"Content-Security-Policy": policy(branding)}
-    return Reply(body=body, headers=headers, content_type=HTML)
+    return Response(body=body, headers=headers, content_type=HTML)
 
 
-async def read_widget(ask: Ask) -> Reply:
+async def read_widget(ask: Request) -> Response:
     answer, _ = await kept_page(
         ask, "widget", lambda shown: widget_html(shown.page, shown.branding, shown.addresses)
     )
     return kept_reply(ask, answer, HTML, Content_Security_Policy=WIDGET_POLICY)
 
 
-async def read_badge(ask: Ask) -> Reply:
+async def read_badge(ask: Request) -> Response:
     component, show = ask.query.component, ask.query.show
     what = f"badge {component} {show}"
     answer, _ = await kept_page(ask, what, lambda shown: _badge(shown, component, show))
     return kept_reply(ask, answer, "image/svg+xml", **_ANY_SITE)
 
 
-def _badge(shown: Shown, component: UUID | None, show: str) -> bytes:
+def _badge(shown: LoadedPage, component: UUID | None, show: str) -> bytes:
     if component is None:
         if show == "uptime":
             raise Problem("component: is required, as an uptime is of one")
@@ -86,7 +86,7 @@ def _badge(shown: Shown, component: UUID | None, show: str) -> bytes:
     return (uptime_badge(found) if show == "uptime" else component_badge(found)).encode()
 
 
-async def read_form(ask: Ask, *, name: str) -> Reply:
+async def read_form(ask: Request, *, name: str) -> Response:
     """`name` is one of FORMS."""
     answer, _ = await kept_page(
         ask, name, lambda shown: msgspec.json.encode(FORMS[name](shown.page, shown.addresses))
@@ -94,7 +94,7 @@ async def read_form(ask: Ask, *, name: str) -> Reply:
     return kept_reply(ask, answer, "application/json", **_ANY_SITE)
 
 
-_ANYBODY: Final = Action(Need.NOBODY)
+_ANYBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
     *(

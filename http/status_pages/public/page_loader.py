@@ -17,11 +17,11 @@ from ....storage.engine.pools import Isolation, Tx
 from ....storage.status_pages.queries.branding import shown_branding
 from ....storage.status_pages.queries.status_page_incidents import (
     FIRST,
-    Place,
+    IncidentCursor,
     select_incidents_within,
 )
 from ....storage.status_pages.queries.status_pages import (
-    ShownPage,
+    StatusPageRow,
     about_of,
     select_bindings,
     select_frame,
@@ -43,8 +43,8 @@ from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.etags import is_known
 from ...wire.mail_config import mailing_in
-from ...wire.response_cache import FRESH_SECONDS, Answer, Read
-from ...wire.route import Ask, Reply
+from ...wire.response_cache import FRESH_SECONDS, CachedResponse, LoadedContent
+from ...wire.route import Request, Response
 from .urls import Addresses, addresses_at
 
 # How long a client may show what it has while it asks again.
@@ -75,7 +75,7 @@ class HistoryQuery(MonthQuery, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LoadedPage:
     """All that a public answer is made of."""
 
     page: Page
@@ -85,7 +85,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownMonth:
+class LoadedMonth:
     """Incidents of a month as an audience may see them; `following` is the cursor of the rest."""
 
     month: Month
@@ -94,7 +94,7 @@ class ShownMonth:
 
 
 @asynccontextmanager
-async def snapshot(ask: Ask) -> AsyncIterator[Tx]:
+async def snapshot(ask: Request) -> AsyncIterator[Tx]:
     """All of a page is told as of one instant."""
     async with ask.context.pool.transaction(
         "read_status_page", read_only=True, isolation=Isolation.REPEATABLE_READ
@@ -103,7 +103,7 @@ async def snapshot(ask: Ask) -> AsyncIterator[Tx]:
 
 
 @asynccontextmanager
-async def public_page(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage]]:
+async def public_page(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
     """The page that is addressed, within one snapshot; Problem not_found where it is not open to
     whoever asks."""
     async with snapshot(ask) as tx:
@@ -113,7 +113,7 @@ async def public_page(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage]]:
         yield tx, page
 
 
-def is_open(page: ShownPage, token: str | None) -> bool:
+def is_open(page: StatusPageRow, token: str | None) -> bool:
     match Visibility(page.visibility):
         case Visibility.LISTED:
             return True
@@ -124,44 +124,46 @@ def is_open(page: ShownPage, token: str | None) -> bool:
             return False
 
 
-def addresses_of(ask: Ask, page: ShownPage, token: str | None) -> Addresses:
+def addresses_of(ask: Request, page: StatusPageRow, token: str | None) -> Addresses:
     """`token` is the one that opened it."""
     opens = token if page.token_hash is not None else None
     return addresses_at(_base_of(ask), page.slug, opens, page.domain if _is_listed(page) else None)
 
 
-def _is_listed(page: ShownPage) -> bool:
+def _is_listed(page: StatusPageRow) -> bool:
     return page.visibility == Visibility.LISTED
 
 
-def _base_of(ask: Ask) -> str:
+def _base_of(ask: Request) -> str:
     base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
     return base.rstrip("/")
 
 
-async def kept_page(ask: Ask, what: str, write: Callable[[Shown], bytes]) -> tuple[Answer, Shown]:
+async def kept_page(
+    ask: Request, what: str, write: Callable[[LoadedPage], bytes]
+) -> tuple[CachedResponse, LoadedPage]:
     """The page in a form, as it was a moment ago; Problem not_found as `public_page`."""
 
-    async def read() -> Read:
+    async def read() -> LoadedContent:
         async with public_page(ask) as (tx, page):
             facts = await select_page_facts(tx, page, Audience.PUBLIC)
             branding = await shown_branding(tx)
             mailing = await mailing_in(tx, ask.context)
         rendered = render(facts, Audience.PUBLIC)
         addresses = addresses_of(ask, page, ask.query.token)
-        shown = Shown(rendered, branding, addresses, mailing.can_mail)
+        shown = LoadedPage(rendered, branding, addresses, mailing.can_mail)
         # When it was so is no part of what is said.
         said = replace(shown, page=replace(rendered, updated_at=Instant(0)))
-        return Read(said, lambda: write(shown))
+        return LoadedContent(said, lambda: write(shown))
 
     token = ask.query.token
     key = (ask.words["slug"], what, _base_of(ask), None if token is None else digest(token))
     answer = await ask.context.kept.answer(key, read)
-    assert isinstance(answer.said, Shown), "it is what was read"
+    assert isinstance(answer.said, LoadedPage), "it is what was read"
     return answer, answer.said
 
 
-def kept_reply(ask: Ask, answer: Answer, content_type: str, **headers: str) -> Reply:
+def kept_reply(ask: Request, answer: CachedResponse, content_type: str, **headers: str) -> Response:
     """A client may show it while it asks again; where a token opened it, no cache between us
     keeps it."""
     whose = "public" if ask.query.token is None else "private"
@@ -171,14 +173,14 @@ def kept_reply(ask: Ask, answer: Answer, content_type: str, **headers: str) -> R
     tag = answer.packed_tag if packs else answer.tag
     named |= {"ETag": tag, "Cache-Control": f"{whose}, {stale}", "Vary": "Accept-Encoding"}
     if is_known(ask.headers, tag):
-        return Reply(status=304, headers=named)
+        return Response(status=304, headers=named)
     if packs:
         packed = {**named, "Content-Encoding": "gzip"}
-        return Reply(body=answer.packed(), headers=packed, content_type=content_type)
-    return Reply(body=answer.body, headers=named, content_type=content_type)
+        return Response(body=answer.packed(), headers=packed, content_type=content_type)
+    return Response(body=answer.body, headers=named, content_type=content_type)
 
 
-def asked_month(ask: Ask) -> Month:
+def asked_month(ask: Request) -> Month:
     """Problem invalid_month or month_outside_history."""
     found = month_of(ask.query.month, ask.context.clock())
     if isinstance(found, str):
@@ -187,18 +189,18 @@ def asked_month(ask: Ask) -> Month:
 
 
 async def read_month(
-    ask: Ask, tx: Tx, page: ShownPage, month: Month, audience: Audience
-) -> ShownMonth:
+    ask: Request, tx: Tx, page: StatusPageRow, month: Month, audience: Audience
+) -> LoadedMonth:
     """Problem cursor_invalid."""
     bound = ("status_page_history", page.uid, month.name, audience)
     after = read_cursor(ask.query.cursor, bound, 2)
-    before = FIRST if after is None else Place(Instant(after[0]), after[1])
+    before = FIRST if after is None else IncidentCursor(Instant(after[0]), after[1])
     about = about_of(page, await select_bindings(tx, page))
     found, following = await select_incidents_within(
         tx, about, audience, month.shown, before, PAGE_MOST
     )
     frame = await select_frame(tx, page)
-    return ShownMonth(
+    return LoadedMonth(
         month,
         shown_incidents(frame, found, audience),
         None if following is None else write_cursor((following.started_at, following.id), bound),
@@ -206,7 +208,7 @@ async def read_month(
 
 
 @asynccontextmanager
-async def public_month(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage, ShownMonth]]:
+async def public_month(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow, LoadedMonth]]:
     """Problem history_busy where as many are being told already as may be at once; and those of
     `asked_month`, `public_page` and `read_month`."""
     month = asked_month(ask)

@@ -11,36 +11,35 @@ from typing import Final
 
 from ....storage.core.availability import Withheld
 from ....storage.core.instant import SECOND, Instant, to_datetime
-from ....storage.incidents.rules.incident import Impact
-from ....storage.incidents.rules.incident import Status as IncidentStatus
+from ....storage.incidents.rules.incident import IncidentImpact, IncidentStatus
 from ....storage.status_pages.rules.status_page import (
     Component,
-    Day,
+    ComponentDay,
+    ComponentStatus,
     Incident,
     Maintenance,
+    NoDataReason,
     Page,
-    Reason,
-    Status,
-    SummaryState,
+    PageSummaryState,
 )
 from ...ui.formatting import GAP, NOTHING, clock, coverage, duration, percent
 from ...ui.formatting import day as day_name
 
 STATUS: Final = {
-    Status.OPERATIONAL: "Working",
-    Status.DEGRADED: "Degraded",
-    Status.PARTIAL_OUTAGE: "Partly down",
-    Status.MAJOR_OUTAGE: "Down",
-    Status.MAINTENANCE: "Maintenance",
-    Status.NO_DATA: "No data",
+    ComponentStatus.OPERATIONAL: "Working",
+    ComponentStatus.DEGRADED: "Degraded",
+    ComponentStatus.PARTIAL_OUTAGE: "Partly down",
+    ComponentStatus.MAJOR_OUTAGE: "Down",
+    ComponentStatus.MAINTENANCE: "Maintenance",
+    ComponentStatus.NO_DATA: "No data",
 }
 MARK: Final = {
-    Status.OPERATIONAL: "up",
-    Status.DEGRADED: "degraded",
-    Status.PARTIAL_OUTAGE: "down",
-    Status.MAJOR_OUTAGE: "down",
-    Status.MAINTENANCE: "maint",
-    Status.NO_DATA: "unknown",
+    ComponentStatus.OPERATIONAL: "up",
+    ComponentStatus.DEGRADED: "degraded",
+    ComponentStatus.PARTIAL_OUTAGE: "down",
+    ComponentStatus.MAJOR_OUTAGE: "down",
+    ComponentStatus.MAINTENANCE: "maint",
+    ComponentStatus.NO_DATA: "unknown",
 }
 INCIDENT_STATUS: Final = {
     IncidentStatus.INVESTIGATING: "Investigating",
@@ -53,27 +52,27 @@ PLANNED: Final = "Planned maintenance"
 # Of an update that moves nothing.
 NOTE: Final = "Update"
 IMPACT: Final = {
-    Impact.NONE: "No impact",
-    Impact.MINOR: "Minor impact",
-    Impact.MAJOR: "Major impact",
-    Impact.CRITICAL: "Critical impact",
+    IncidentImpact.NONE: "No impact",
+    IncidentImpact.MINOR: "Minor impact",
+    IncidentImpact.MAJOR: "Major impact",
+    IncidentImpact.CRITICAL: "Critical impact",
 }
 _IMPACT_MARK: Final = {
-    Impact.NONE: "pending",
-    Impact.MINOR: "degraded",
-    Impact.MAJOR: "degraded",
-    Impact.CRITICAL: "down",
+    IncidentImpact.NONE: "pending",
+    IncidentImpact.MINOR: "degraded",
+    IncidentImpact.MAJOR: "degraded",
+    IncidentImpact.CRITICAL: "down",
 }
 FEED_ABOUT: Final = "Incidents: those that are open, and the newest of those that are over."
 # Each follows "No data: ".
 REASON: Final = {
-    Reason.NOT_BOUND: "what was measured for it is no longer there",
-    Reason.PAUSED: "its checks are paused",
-    Reason.NO_RESULT_YET: "it waits for its first result",
-    Reason.NO_FRESH_RESULT: "the last result is too old to go by",
-    Reason.NOT_DECLARED: "it is not settled yet how it is measured",
-    Reason.MEMBERS_UNKNOWN: "too little is known at the moment",
-    Reason.SET_BY_HAND: "it was set so by hand",
+    NoDataReason.NOT_BOUND: "what was measured for it is no longer there",
+    NoDataReason.PAUSED: "its checks are paused",
+    NoDataReason.NO_RESULT_YET: "it waits for its first result",
+    NoDataReason.NO_FRESH_RESULT: "the last result is too old to go by",
+    NoDataReason.NOT_DECLARED: "it is not settled yet how it is measured",
+    NoDataReason.MEMBERS_UNKNOWN: "too little is known at the moment",
+    NoDataReason.SET_BY_HAND: "it was set so by hand",
 }
 # Each follows "withheld: ".
 WITHHELD: Final = {
@@ -87,14 +86,18 @@ WITHHELD: Final = {
     Withheld.SPANS_DEFINITION_REVISIONS: "how it is measured was changed meanwhile",
 }
 _BEING: Final = {
-    Status.MAJOR_OUTAGE: ("is down", "are down"),
-    Status.PARTIAL_OUTAGE: ("is partly down", "are partly down"),
-    Status.DEGRADED: ("is degraded", "are degraded"),
-    Status.MAINTENANCE: ("is in planned maintenance", "are in planned maintenance"),
-    Status.NO_DATA: ("is not measured at the moment", "are not measured at the moment"),
-    Status.OPERATIONAL: ("is working", "are working"),
+    ComponentStatus.MAJOR_OUTAGE: ("is down", "are down"),
+    ComponentStatus.PARTIAL_OUTAGE: ("is partly down", "are partly down"),
+    ComponentStatus.DEGRADED: ("is degraded", "are degraded"),
+    ComponentStatus.MAINTENANCE: ("is in planned maintenance", "are in planned maintenance"),
+    ComponentStatus.NO_DATA: ("is not measured at the moment", "are not measured at the moment"),
+    ComponentStatus.OPERATIONAL: ("is working", "are working"),
 }
-_TROUBLE: Final = (Status.MAJOR_OUTAGE, Status.PARTIAL_OUTAGE, Status.DEGRADED)
+_TROUBLE: Final = (
+    ComponentStatus.MAJOR_OUTAGE,
+    ComponentStatus.PARTIAL_OUTAGE,
+    ComponentStatus.DEGRADED,
+)
 _NUMBERS: Final = (
     *("none", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -103,7 +106,7 @@ _NAMED_MOST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StatusLine:
     """A mark and what stands after it."""
 
     mark: str
@@ -111,7 +114,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FigureText:
     """A figure and what stands under it; withheld, its text is a dash and its note the reason."""
 
     text: str
@@ -119,31 +122,31 @@ class Told:
     withheld: bool = False
 
 
-def first_line(page: Page) -> Line:
+def first_line(page: Page) -> StatusLine:
     """What, and is it fine: trouble of components, then open incidents, then the rest."""
     status = page.summary.status
     if status in _TROUBLE:
-        return Line(MARK[status], _who_is(page.components, status))
+        return StatusLine(MARK[status], _who_is(page.components, status))
     if page.active:
         worst = max(page.active, key=lambda one: _IMPACTS.index(one.impact))
         text = page.active[0].title
         if len(page.active) > 1:
             text = f"{len(page.active)} incidents are open"
-        return Line(_IMPACT_MARK[worst.impact], text)
+        return StatusLine(_IMPACT_MARK[worst.impact], text)
     match page.summary.state:
-        case SummaryState.EMPTY:
-            return Line("pending", "Nothing is shown here yet")
-        case SummaryState.NO_DATA:
-            return Line("unknown", "Not measured at the moment")
-        case SummaryState.OPERATIONAL if page.summary.unmeasured:
-            return Line("up", "All that is measured works")
-        case SummaryState.OPERATIONAL:
-            return Line("up", "Everything works")
-        case SummaryState.IMPAIRED:
-            return Line("maint", _planned(page))
+        case PageSummaryState.EMPTY:
+            return StatusLine("pending", "Nothing is shown here yet")
+        case PageSummaryState.NO_DATA:
+            return StatusLine("unknown", "Not measured at the moment")
+        case PageSummaryState.OPERATIONAL if page.summary.unmeasured:
+            return StatusLine("up", "All that is measured works")
+        case PageSummaryState.OPERATIONAL:
+            return StatusLine("up", "Everything works")
+        case PageSummaryState.IMPAIRED:
+            return StatusLine("maint", _planned(page))
 
 
-_IMPACTS: Final = list(Impact)
+_IMPACTS: Final = list(IncidentImpact)
 
 
 def _planned(page: Page) -> str:
@@ -160,12 +163,12 @@ def line_beneath(page: Page) -> str:
     if len(components) < 2:
         rest = [one for one in components if one.status not in _TROUBLE]
         return "".join(f"{one.name} {_BEING[one.status][0]}." for one in rest)
-    if page.summary.state is SummaryState.NO_DATA:
+    if page.summary.state is PageSummaryState.NO_DATA:
         return f"{_none_of(components)} is measured at the moment."
     first = _how_many_work(components)
     said = page.summary.status if page.summary.status in _TROUBLE else None
     clauses: list[str] = []
-    for status in (*_TROUBLE, Status.MAINTENANCE, Status.NO_DATA):
+    for status in (*_TROUBLE, ComponentStatus.MAINTENANCE, ComponentStatus.NO_DATA):
         names = [one.name for one in components if one.status is status]
         if names and status is not said:
             clauses.append(_clause(names, status, begins=not clauses))
@@ -173,7 +176,7 @@ def line_beneath(page: Page) -> str:
 
 
 def _how_many_work(components: Sequence[Component]) -> str:
-    works = sum(one.status is Status.OPERATIONAL for one in components)
+    works = sum(one.status is ComponentStatus.OPERATIONAL for one in components)
     many = in_words(len(components))
     if works == len(components):
         return f"{'Both' if works == 2 else f'All {many}'} parts are working."
@@ -187,17 +190,17 @@ def _none_of(components: Sequence[Component]) -> str:
     return f"{none} of {in_words(len(components))} parts"
 
 
-def _clause(names: Sequence[str], status: Status, *, begins: bool) -> str:
+def _clause(names: Sequence[str], status: ComponentStatus, *, begins: bool) -> str:
     """A few by name, but those of which nothing is known by their number."""
     one, several = _BEING[status]
     being = one if len(names) == 1 else several
-    if len(names) <= _NAMED_MOST and status is not Status.NO_DATA:
+    if len(names) <= _NAMED_MOST and status is not ComponentStatus.NO_DATA:
         return f"{listed(names)} {being}"
     many = in_words(len(names))
     return f"{many.capitalize() if begins else many} part{'s' * (len(names) > 1)} {being}"
 
 
-def _who_is(components: Sequence[Component], status: Status) -> str:
+def _who_is(components: Sequence[Component], status: ComponentStatus) -> str:
     names = [one.name for one in components if one.status is status]
     one, several = _BEING[status]
     if len(names) > _NAMED_MOST:
@@ -221,7 +224,7 @@ def why_no_data(component: Component) -> str:
     return "" if component.reason is None else REASON[component.reason]
 
 
-def figure_of(component: Component) -> Told | None:
+def figure_of(component: Component) -> FigureText | None:
     """The share of the measured time in which it worked, with its coverage; None of what is not
     measured at all."""
     measured = component.measured
@@ -231,12 +234,12 @@ def figure_of(component: Component) -> Told | None:
     availability = measured.split.availability()
     if component.withheld is not None or availability is None:
         why = WITHHELD[component.withheld or Withheld.NOTHING_MEASURED]
-        return Told(NOTHING, f"withheld: {why}, {covered}", withheld=True)
+        return FigureText(NOTHING, f"withheld: {why}, {covered}", withheld=True)
     since = "" if measured.since is None else f", since {day_name(measured.since)}"
-    return Told(percent(availability, measured.sample), f"{covered}{since}")
+    return FigureText(percent(availability, measured.sample), f"{covered}{since}")
 
 
-def day_said(day: Day, *, is_today: bool = False) -> str:
+def day_said(day: ComponentDay, *, is_today: bool = False) -> str:
     """`down 6 min`, `no downtime, 4 h 20 min not measured`, `maintenance 2 h so far`."""
     split = day.split
     if not split.measured_us and not split.excluded_us:

@@ -8,39 +8,38 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ....storage.core.instant import Instant, to_text
-from ....storage.incidents.rules.incident import Impact
-from ....storage.incidents.rules.incident import Status as IncidentStatus
+from ....storage.incidents.rules.incident import IncidentImpact, IncidentStatus
 from ....storage.status_pages.rules.status_page import (
     Component,
+    ComponentStatus,
     Incident,
     Maintenance,
     Page,
-    Status,
-    SummaryState,
+    PageSummaryState,
 )
 from . import page_text as words
 from .urls import Addresses
 
 _STATUS: Final = {
-    Status.OPERATIONAL: "operational",
-    Status.DEGRADED: "degraded_performance",
-    Status.PARTIAL_OUTAGE: "partial_outage",
-    Status.MAJOR_OUTAGE: "major_outage",
-    Status.MAINTENANCE: "under_maintenance",
-    Status.NO_DATA: "no_data",
+    ComponentStatus.OPERATIONAL: "operational",
+    ComponentStatus.DEGRADED: "degraded_performance",
+    ComponentStatus.PARTIAL_OUTAGE: "partial_outage",
+    ComponentStatus.MAJOR_OUTAGE: "major_outage",
+    ComponentStatus.MAINTENANCE: "under_maintenance",
+    ComponentStatus.NO_DATA: "no_data",
 }
 _INDICATOR: Final = {
-    Status.OPERATIONAL: "none",
-    Status.MAINTENANCE: "maintenance",
-    Status.DEGRADED: "minor",
-    Status.PARTIAL_OUTAGE: "major",
-    Status.MAJOR_OUTAGE: "critical",
+    ComponentStatus.OPERATIONAL: "none",
+    ComponentStatus.MAINTENANCE: "maintenance",
+    ComponentStatus.DEGRADED: "minor",
+    ComponentStatus.PARTIAL_OUTAGE: "major",
+    ComponentStatus.MAJOR_OUTAGE: "critical",
 }
 _IMPACT_INDICATOR: Final = {
-    Impact.NONE: "none",
-    Impact.MINOR: "minor",
-    Impact.MAJOR: "major",
-    Impact.CRITICAL: "critical",
+    IncidentImpact.NONE: "none",
+    IncidentImpact.MINOR: "minor",
+    IncidentImpact.MAJOR: "major",
+    IncidentImpact.CRITICAL: "critical",
 }
 _INDICATORS: Final = ("none", "maintenance", "minor", "major", "critical")
 
@@ -94,10 +93,10 @@ def running(page: Page, addresses: Addresses) -> Body:
 
 def indicator(page: Page) -> str:
     """The worse of what the components and the open incidents say; `unknown` where neither does."""
-    if page.summary.state in (SummaryState.EMPTY, SummaryState.NO_DATA) and not page.active:
+    if page.summary.state in (PageSummaryState.EMPTY, PageSummaryState.NO_DATA) and not page.active:
         return "unknown"
     said = [_IMPACT_INDICATOR[one.impact] for one in page.active]
-    if page.summary.status is not Status.NO_DATA:
+    if page.summary.status is not ComponentStatus.NO_DATA:
         said.append(_INDICATOR[page.summary.status])
     return max(said, key=_INDICATORS.index)
 

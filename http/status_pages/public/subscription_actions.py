@@ -5,38 +5,38 @@ configured, never of what a request says of itself.
 """
 
 from ....storage.core.token import TokenKind, kind_of
-from ....storage.status_pages.rules.subscription import Asked, Kind
+from ....storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
 from ....storage.status_pages.transactions.confirm_subscription import confirm
 from ....storage.status_pages.transactions.subscribe import subscribe
 from ....storage.status_pages.transactions.unsubscribe import unsubscribe
-from ...wire.admission_control import ClientTries
-from ...wire.app_context import Context
+from ...wire.admission_control import LoginAttempts
+from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_now
-from ...wire.route import Ask
+from ...wire.route import Request
 from .page_loader import public_page
 
 
-async def demand_means(context: Context, kind: Kind) -> None:
+async def require_mail(context: AppContext, kind: SubscriberKind) -> None:
     """Problem mail_unavailable, where there is no server, or no address to link to."""
     mailing = await mailing_now(context)
-    if not mailing.can_link or (kind is Kind.MAIL and not mailing.can_mail):
+    if not mailing.can_link or (kind is SubscriberKind.MAIL and not mailing.can_mail):
         raise Problem("mail_unavailable")
 
 
-async def ask_for(ask: Ask, asked: Asked) -> None:
+async def request_subscription(ask: Request, asked: SubscriptionRequest) -> None:
     """Problem not_found where the page is not open to who asks; mail_unavailable; rate_limited;
     Refused as `subscribe`."""
     async with public_page(ask) as (_, page):
         pass
-    await demand_means(ask.context, asked.kind)
+    await require_mail(ask.context, asked.kind)
     _take(ask, ask.context.subscribing)
     keyring = ask.context.keyring
     await ask.context.pool.transact("subscribe", lambda tx: subscribe(tx, page, asked, keyring))
     ask.context.on_told()
 
 
-async def say_yes(ask: Ask, token: str) -> None:
+async def confirm_subscription(ask: Request, token: str) -> None:
     """Problem not_found where nothing was asked for by that token within a day; rate_limited."""
     demand_token(token)
     _take(ask, ask.context.confirming)
@@ -44,7 +44,7 @@ async def say_yes(ask: Ask, token: str) -> None:
         raise Problem("not_found")
 
 
-async def say_no_more(ask: Ask, token: str) -> None:
+async def end_subscription(ask: Request, token: str) -> None:
     """As often as anybody likes: what has ended stays so. Problem not_found of what is no token."""
     demand_token(token)
     await ask.context.pool.transact("unsubscribe", lambda tx: unsubscribe(tx, token))
@@ -55,7 +55,7 @@ def demand_token(token: str) -> None:
         raise Problem("not_found")
 
 
-def _take(ask: Ask, tries: ClientTries) -> None:
+def _take(ask: Request, tries: LoginAttempts) -> None:
     wait_seconds = tries.take(ask.client, ask.context.clock())
     if wait_seconds:
         raise Problem("rate_limited", headers={"Retry-After": str(wait_seconds)})

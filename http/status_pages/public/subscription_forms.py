@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.core.token import TokenKind, kind_of
 from ....storage.status_pages.queries.branding import shown_branding
@@ -18,15 +18,15 @@ from ....storage.status_pages.queries.status_page_subscribers import (
 )
 from ....storage.status_pages.queries.status_pages import select_bindings
 from ....storage.status_pages.rules.branding import Branding
-from ....storage.status_pages.rules.subscription import Asked, Kind
+from ....storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
 from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from .html_renderer import policy, said_html, subscribe_html
 from .page_loader import TokenQuery, addresses_of, public_page
 from .page_text import listed
-from .subscription_actions import ask_for, say_no_more, say_yes
+from .subscription_actions import confirm_subscription, end_subscription, request_subscription
 from .urls import Addresses
 
 _SUBSCRIBE: Final = "/status/{slug}/subscribe"
@@ -36,11 +36,11 @@ _FIELDS: Final = {"email": "email", "url": "url", "components": "component"}
 _NO_TRACE: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
-async def show_form(ask: Ask) -> Reply:
+async def show_form(ask: Request) -> Response:
     return await _form(ask, {}, "", "")
 
 
-async def send_form(ask: Ask) -> Reply:
+async def send_form(ask: Request) -> Response:
     typed = {name: values[-1].strip() for name, values in ask.form.items() if values}
     chosen = ask.form.get("component", [])
     field = "url" if typed.get("url") and not typed.get("email") else "email"
@@ -49,7 +49,7 @@ async def send_form(ask: Ask) -> Reply:
             ask, ask.form, "url", "is one too many beside an address: send one alone"
         )
     try:
-        await ask_for(ask, _asked(field, typed.get(field, ""), chosen))
+        await request_subscription(ask, _asked(field, typed.get(field, ""), chosen))
     except Refused as refused:
         if refused.code != "invalid":
             raise
@@ -70,13 +70,13 @@ async def send_form(ask: Ask) -> Reply:
     )
 
 
-def _asked(field: str, address: str, chosen: Sequence[str]) -> Asked:
+def _asked(field: str, address: str, chosen: Sequence[str]) -> SubscriptionRequest:
     try:
         components = frozenset(UUID(text) for text in chosen)
     except ValueError:
         raise Refused("invalid", "components", "must be components of the page") from None
-    kind = Kind.WEBHOOK if field == "url" else Kind.MAIL
-    return Asked(kind=kind, address=address, components=components or None)
+    kind = SubscriberKind.WEBHOOK if field == "url" else SubscriberKind.MAIL
+    return SubscriptionRequest(kind=kind, address=address, components=components or None)
 
 
 _ASKED: Final = {
@@ -97,12 +97,12 @@ _WHY: Final = {
 
 
 async def _form(
-    ask: Ask,
+    ask: Request,
     typed: Mapping[str, list[str]],
     field: str,
     fault: str,
     problem: Problem | None = None,
-) -> Reply:
+) -> Response:
     """With what was typed, and what is wrong beside its field."""
     async with public_page(ask) as (tx, page):
         branding = await shown_branding(tx)
@@ -124,10 +124,10 @@ async def _form(
     if fault:
         status = 400 if problem is None else problem.status
         headers |= {} if problem is None else problem.headers
-    return Reply(body=body, status=status, headers=headers, content_type=HTML)
+    return Response(body=body, status=status, headers=headers, content_type=HTML)
 
 
-async def show_confirm(ask: Ask) -> Reply:
+async def show_confirm(ask: Request) -> Response:
     found, branding = await _subscription(ask)
     if found is None or not found.can_confirm:
         return _gone(ask, branding)
@@ -139,10 +139,10 @@ async def show_confirm(ask: Ask) -> Reply:
     return _said(branding, _home(ask), found.page_title, heading, said, "Yes, tell me")
 
 
-async def confirm(ask: Ask) -> Reply:
+async def confirm(ask: Request) -> Response:
     found, branding = await _subscription(ask)
     try:
-        await say_yes(ask, ask.words["token"])
+        await confirm_subscription(ask, ask.words["token"])
     except Problem as problem:
         if problem.code == "not_found":
             return _gone(ask, branding)
@@ -164,7 +164,7 @@ async def confirm(ask: Ask) -> Reply:
     return _said(branding, _home(ask), found.page_title, "You will be told", said)
 
 
-async def show_leave(ask: Ask) -> Reply:
+async def show_leave(ask: Request) -> Response:
     found, branding = await _subscription(ask)
     if kind_of(ask.words["token"]) is not TokenKind.SUBSCRIPTION:
         return _gone(ask, branding)
@@ -177,27 +177,27 @@ async def show_leave(ask: Ask) -> Reply:
     return _said(branding, _home(ask), found.page_title, heading, said, "Tell me no more")
 
 
-async def leave(ask: Ask) -> Reply:
+async def leave(ask: Request) -> Response:
     _, branding = await _subscription(ask)
     if kind_of(ask.words["token"]) is not TokenKind.SUBSCRIPTION:
         return _gone(ask, branding)
-    await say_no_more(ask, ask.words["token"])
+    await end_subscription(ask, ask.words["token"])
     said = "This subscription has ended. You can subscribe again at any time."
     return _said(branding, _home(ask), "", "You are told no more", said)
 
 
-async def _subscription(ask: Ask) -> tuple[Subscription | None, Branding]:
+async def _subscription(ask: Request) -> tuple[Subscription | None, Branding]:
     """None where nothing that is known has that token, whatever it is."""
     async with ask.context.pool.transaction("read_subscription", read_only=True) as tx:
         return await select_subscription(tx, ask.words["token"]), await shown_branding(tx)
 
 
-def _home(ask: Ask) -> Addresses:
+def _home(ask: Request) -> Addresses:
     """No page in particular: an unlisted one is not opened by a subscription's token."""
     return Addresses(ask.context.options.public_base_url, "")
 
 
-def _gone(ask: Ask, branding: Branding) -> Reply:
+def _gone(ask: Request, branding: Branding) -> Response:
     said = (
         "Nothing was asked for by this link, or longer than a day ago. Subscribe once more on the "
         "status page to get a new one."
@@ -214,13 +214,13 @@ def _said(
     button: str = "",
     status: int = 200,
     more: Mapping[str, str] | None = None,
-) -> Reply:
+) -> Response:
     body = said_html(title, branding, addresses, heading, text, button)
     headers = _NO_TRACE | {"Content-Security-Policy": policy(branding)} | dict(more or {})
-    return Reply(body=body, status=status, headers=headers, content_type=HTML)
+    return Response(body=body, status=status, headers=headers, content_type=HTML)
 
 
-_ANYBODY: Final = Action(Need.NOBODY)
+_ANYBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
     Route(

@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from ....storage.core.sli import Split
-from ....storage.status_pages.rules.status_page import Day
+from ....storage.status_pages.rules.status_page import ComponentDay
 from ...ui.plots import svg
 from ...ui.plots.uptime_days import DOWN_LEAST, HEIGHT, bar, has_gap
 
@@ -22,7 +22,9 @@ EDGE: Final = 1
 BAND: Final = 6
 
 
-def bars(days: Sequence[Day], names: Sequence[str], said: Sequence[str], label: str) -> Markup:
+def bars(
+    days: Sequence[ComponentDay], names: Sequence[str], said: Sequence[str], label: str
+) -> Markup:
     """`said` is what each day says; `label` what one would see."""
     whole: list[str] = []
     rest: list[Markup] = []
@@ -44,7 +46,7 @@ def bars(days: Sequence[Day], names: Sequence[str], said: Sequence[str], label: 
     )
 
 
-def _runs(days: Sequence[Day]) -> list[tuple[int, int]]:
+def _runs(days: Sequence[ComponentDay]) -> list[tuple[int, int]]:
     """Neighbours that are drawn as one: good throughout, or not measured at all."""
     found: list[tuple[int, int]] = []
     kind = ""
@@ -57,12 +59,12 @@ def _runs(days: Sequence[Day]) -> list[tuple[int, int]]:
     return found
 
 
-def is_nothing(day: Day) -> bool:
+def is_nothing(day: ComponentDay) -> bool:
     """Not measured at any time, and not meant not to be."""
     return not day.split.measured_us and not day.split.excluded_us
 
 
-def is_plain(day: Day) -> bool:
+def is_plain(day: ComponentDay) -> bool:
     """Good throughout, as far as can be seen in a bar."""
     split = day.split
     return bool(
@@ -74,7 +76,7 @@ def is_plain(day: Day) -> bool:
     )
 
 
-def heights(day: Day) -> list[tuple[str, float]]:
+def heights(day: ComponentDay) -> list[tuple[str, float]]:
     """From the top, each with what it is; together the whole height."""
     shape = bar(day.split)
     parts = [("down", shape.down), ("gap", shape.gap), ("up", shape.up), ("plain", shape.plain)]
@@ -92,7 +94,7 @@ def _stretch(from_: int, until: int) -> str:
     return f"M{COLUMN * from_} 0h{COLUMN * (until - from_)}v{HEIGHT}h-{COLUMN * (until - from_)}"
 
 
-def _column(at: int, until: int, day: Day, said: str) -> Markup:
+def _column(at: int, until: int, day: ComponentDay, said: str) -> Markup:
     x, width, y = COLUMN * at + EDGE, COLUMN * (until - at) - 2 * EDGE, 0.0
     found = []
     for name, height in heights(day):

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.status_pages.queries.branding import select_branding, shown_branding
 from ....storage.status_pages.rules import branding as rules
 from ....storage.status_pages.transactions.put_branding import put_branding
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import given
 from ..schemas.branding import Announcement, Branding, PublicBranding, PutBranding
 
@@ -16,7 +16,7 @@ _OWN: Final = "/api/v1/settings/branding"
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
-async def read_public(ask: Ask) -> PublicBranding:
+async def read_public(ask: Request) -> PublicBranding:
     async with ask.context.pool.transaction("read_branding", read_only=True) as tx:
         found = await shown_branding(tx)
     told = found.announcement
@@ -30,25 +30,25 @@ async def read_public(ask: Ask) -> PublicBranding:
     )
 
 
-async def read(ask: Ask) -> Branding:
+async def read(ask: Request) -> Branding:
     async with ask.context.pool.transaction("read_branding", read_only=True) as tx:
         found = await select_branding(tx)
     return _shape(found or rules.NO_BRANDING, configured=found is not None)
 
 
-async def put(ask: Ask) -> Branding:
+async def put(ask: Request) -> Branding:
     branding = _given(ask.body)
     async with ask.context.pool.transaction("put_branding") as tx:
         await put_branding(tx, ask.who, branding)
     return _shape(branding, configured=True)
 
 
-async def read_theme(ask: Ask) -> Reply:
+async def read_theme(ask: Request) -> Response:
     """The style sheet of an accent colour, six digits: a page names it and holds none inline."""
     color = f"#{ask.words['color']}"
     if rules.branding_fault(rules.Branding(accent_color=color)) is not None:
         raise Problem("not_found")
-    return Reply(
+    return Response(
         body=f":root {{ --accent: {color}; }}\n".encode(),
         headers={"Cache-Control": _FOR_GOOD},
         content_type="text/css; charset=utf-8",
@@ -86,8 +86,8 @@ def _announcement(told: rules.Announcement) -> Announcement:
     return Announcement(enabled=told.enabled, text=told.text, level=told.level)
 
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
-_ANYBODY: Final = Action(Need.NOBODY)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
+_ANYBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
     Route(

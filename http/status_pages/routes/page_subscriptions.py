@@ -2,19 +2,23 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Action, Need
+from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
-from ....storage.status_pages.queries.status_page_subscribers import Subscriber as Row
+from ....storage.status_pages.queries.status_page_subscribers import SubscriberItem as Row
 from ....storage.status_pages.queries.status_page_subscribers import select_subscribers
 from ....storage.status_pages.queries.status_pages import select_status_page
-from ....storage.status_pages.rules.subscription import Asked, Kind
+from ....storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
 from ....storage.status_pages.transactions.edit_pages import EDIT
 from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ..public.page_loader import TokenQuery
-from ..public.subscription_actions import ask_for, say_no_more, say_yes
+from ..public.subscription_actions import (
+    confirm_subscription,
+    end_subscription,
+    request_subscription,
+)
 from ..schemas.subscriptions import Subscribe, Subscriber
 
 _OF_PAGE: Final = "/api/v1/status-pages/{pageID}/subscribers"
@@ -24,7 +28,7 @@ BODY_LARGEST: Final = 64 << 10
 
 
 def _shape(row: Row) -> Subscriber:
-    is_mail = row.kind == Kind.MAIL
+    is_mail = row.kind == SubscriberKind.MAIL
     return Subscriber(
         id=row.uid,
         status_page_id=row.page_uid,
@@ -37,7 +41,7 @@ def _shape(row: Row) -> Subscriber:
     )
 
 
-async def list_subscribers(ask: Ask) -> list[Subscriber]:
+async def list_subscribers(ask: Request) -> list[Subscriber]:
     async with ask.context.pool.transaction("list_subscribers", read_only=True) as tx:
         page = await select_status_page(tx, ask.ids["pageID"])
         if page is None:
@@ -46,36 +50,36 @@ async def list_subscribers(ask: Ask) -> list[Subscriber]:
     return [_shape(row) for row in rows]
 
 
-async def remove(ask: Ask) -> None:
+async def remove(ask: Request) -> None:
     page, subscriber = ask.ids["pageID"], ask.ids["subscriberID"]
     async with ask.context.pool.transaction("remove_subscriber") as tx:
         await remove_subscriber(tx, ask.who, page, subscriber)
 
 
-async def subscribe(ask: Ask) -> None:
-    await ask_for(ask, _asked(ask.body))
+async def subscribe(ask: Request) -> None:
+    await request_subscription(ask, _asked(ask.body))
 
 
-def _asked(body: Subscribe) -> Asked:
+def _asked(body: Subscribe) -> SubscriptionRequest:
     email, url, components = given(body.email), given(body.url), given(body.components)
     if (email is None) == (url is None):
         raise Problem("email: one of email and url is required")
-    return Asked(
-        kind=Kind.WEBHOOK if email is None else Kind.MAIL,
+    return SubscriptionRequest(
+        kind=SubscriberKind.WEBHOOK if email is None else SubscriberKind.MAIL,
         address=str(url if email is None else email),
         components=None if components is None else frozenset(components),
     )
 
 
-async def confirm(ask: Ask) -> None:
-    await say_yes(ask, ask.words["token"])
+async def confirm(ask: Request) -> None:
+    await confirm_subscription(ask, ask.words["token"])
 
 
-async def leave(ask: Ask) -> None:
-    await say_no_more(ask, ask.words["token"])
+async def leave(ask: Request) -> None:
+    await end_subscription(ask, ask.words["token"])
 
 
-_ANYBODY: Final = Action(Need.NOBODY)
+_ANYBODY: Final = Permission(Need.NOBODY)
 _PAGE: Final = ("page", "pageID")
 
 ROUTES: Final = (

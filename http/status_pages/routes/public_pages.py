@@ -10,18 +10,22 @@ from typing import Final, Literal
 
 import msgspec
 
-from ....storage.accounts.rules.access import Action, Need, sight
+from ....storage.accounts.rules.access import Need, Permission, sight
 from ....storage.engine.pools import Tx
-from ....storage.status_pages.queries.status_pages import ShownPage, select_page, select_page_facts
+from ....storage.status_pages.queries.status_pages import (
+    StatusPageRow,
+    select_page,
+    select_page_facts,
+)
 from ....storage.status_pages.rules.status_page import Audience, Page, render
 from ...wire.errors import Problem
-from ...wire.route import Ask, Reply, Route
+from ...wire.route import Request, Response, Route
 from ..public.feeds import feed_text
 from ..public.page_loader import (
     FeedQuery,
     HistoryQuery,
+    LoadedMonth,
     MonthQuery,
-    ShownMonth,
     TokenQuery,
     addresses_of,
     asked_month,
@@ -44,7 +48,7 @@ class OwnFeedQuery(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def _own_page(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage]]:
+async def _own_page(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
     async with snapshot(ask) as tx:
         page = await select_page(tx, ask.ids["pageID"])
         if page is None:
@@ -52,14 +56,14 @@ async def _own_page(ask: Ask) -> AsyncIterator[tuple[Tx, ShownPage]]:
         yield tx, page
 
 
-async def read_public(ask: Ask) -> Reply:
+async def read_public(ask: Request) -> Response:
     answer, _ = await kept_page(
         ask, "render", lambda shown: msgspec.json.encode(render_shape(shown.page))
     )
     return kept_reply(ask, answer, "application/json")
 
 
-def _audience(ask: Ask, page: ShownPage) -> Audience:
+def _audience(ask: Request, page: StatusPageRow) -> Audience:
     """A page of the organization shows projects that not everybody is in: who is not a member of
     all of them reads it as the public does."""
     seen = sight(ask.who)
@@ -67,26 +71,26 @@ def _audience(ask: Ask, page: ShownPage) -> Audience:
     return Audience.MEMBER if sees_all or page.project is not None else Audience.PUBLIC
 
 
-async def read_own(ask: Ask) -> StatusPageRender:
+async def read_own(ask: Request) -> StatusPageRender:
     async with _own_page(ask) as (tx, page):
         audience = _audience(ask, page)
         facts = await select_page_facts(tx, page, audience)
     return render_shape(render(facts, audience))
 
 
-async def read_public_feed(ask: Ask) -> Reply:
+async def read_public_feed(ask: Request) -> Response:
     form = ask.query.format
     answer, _ = await kept_page(ask, form, lambda shown: _feed(form, shown.page, shown.addresses))
     return kept_reply(ask, answer, _feed_type(form))
 
 
-async def read_own_feed(ask: Ask) -> Reply:
+async def read_own_feed(ask: Request) -> Response:
     """As the public would read it."""
     form = ask.query.format
     async with _own_page(ask) as (tx, page):
         facts = await select_page_facts(tx, page, Audience.PUBLIC)
     body = _feed(form, render(facts, Audience.PUBLIC), addresses_of(ask, page, None))
-    return Reply(body=body, content_type=_feed_type(form))
+    return Response(body=body, content_type=_feed_type(form))
 
 
 def _feed(form: str, page: Page, addresses: Addresses) -> bytes:
@@ -97,18 +101,18 @@ def _feed_type(form: str) -> str:
     return f"{FEED_TYPES[form]}; charset=utf-8"
 
 
-async def read_public_history(ask: Ask) -> IncidentMonth:
+async def read_public_history(ask: Request) -> IncidentMonth:
     async with public_month(ask) as (_, _, shown):
         return _month(shown)
 
 
-async def read_own_history(ask: Ask) -> IncidentMonth:
+async def read_own_history(ask: Request) -> IncidentMonth:
     month = asked_month(ask)
     async with _own_page(ask) as (tx, page):
         return _month(await read_month(ask, tx, page, month, _audience(ask, page)))
 
 
-def _month(shown: ShownMonth) -> IncidentMonth:
+def _month(shown: LoadedMonth) -> IncidentMonth:
     return IncidentMonth(
         month=shown.month.name,
         incidents=[incident_shape(one) for one in shown.incidents],
@@ -116,8 +120,8 @@ def _month(shown: ShownMonth) -> IncidentMonth:
     )
 
 
-_ANYBODY: Final = Action(Need.NOBODY)
-_READ: Final = Action(Need.VIEWER)
+_ANYBODY: Final = Permission(Need.NOBODY)
+_READ: Final = Permission(Need.VIEWER)
 _PAGE: Final = ("page", "pageID")
 
 ROUTES: Final = (

@@ -7,7 +7,7 @@ from ....storage.core.instant import Instant, to_text
 from ....storage.status_pages.rules.status_page import (
     DAYS,
     Component,
-    Day,
+    ComponentDay,
     Incident,
     Maintenance,
     Page,
@@ -16,8 +16,8 @@ from ....storage.status_pages.rules.status_page import (
     Update,
 )
 from ...wire.schema import instant_text, known
+from ..schemas import status_pages as schemas
 from ..schemas.status_pages import (
-    ComponentDay,
     ComponentView,
     IncidentDetail,
     PageMaintenance,
@@ -72,8 +72,8 @@ def component_shape(one: Component) -> ComponentView:
     )
 
 
-def _day(day: Day) -> ComponentDay:
-    return ComponentDay(
+def _day(day: ComponentDay) -> schemas.ComponentDay:
+    return schemas.ComponentDay(
         day=_date_text(day.day),
         uptime_percent=known(uptime_percent(day.split)),
         total=day.total,

@@ -3,22 +3,22 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from ....storage.accounts.rules.access import Action, Answer, Need, Scope, may, sees
+from ....storage.accounts.rules.access import AccessDecision, Need, Permission, Scope, may, sees
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Isolation
 from ....storage.status_pages.queries.status_page_components import select_components_of
 from ....storage.status_pages.queries.status_pages import select_status_page, select_status_pages_of
 from ....storage.status_pages.rows import ComponentRow, PageRow
-from ....storage.status_pages.rules.status_page import Source, Status, Visibility
+from ....storage.status_pages.rules.status_page import ComponentSource, ComponentStatus, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
+    BindingTarget,
     ComponentDraft,
     ComponentEdit,
     PageDraft,
-    Target,
 )
 from ....storage.status_pages.transactions.convert_component import (
-    Preview,
-    Seen,
+    ConversionBase,
+    ConversionPreview,
     convert_component,
     preview_conversion,
 )
@@ -36,12 +36,12 @@ from ....storage.status_pages.transactions.edit_pages import (
 )
 from ....storage.status_pages.transactions.set_domain import set_domain
 from ...wire.errors import Problem
-from ...wire.route import Ask, Route
+from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of
+from ..schemas import status_pages as schemas
 from ..schemas.status_pages import (
     Component,
-    ConversionPreview,
     ConversionTarget,
     CreateComponent,
     CreateStatusPage,
@@ -57,9 +57,9 @@ _ONE: Final = "/api/v1/status-pages/{pageID}"
 _COMPONENT: Final = "/api/v1/components/{componentID}"
 
 
-def _shape(ask: Ask, row: PageRow) -> StatusPage:
+def _shape(ask: Request, row: PageRow) -> StatusPage:
     """The token that opens it is for those who may edit it."""
-    may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is Answer.ALLOWED
+    may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is AccessDecision.ALLOWED
     return StatusPage(
         id=row.uid,
         org_id=row.org_uid,
@@ -74,7 +74,7 @@ def _shape(ask: Ask, row: PageRow) -> StatusPage:
     )
 
 
-def _component(ask: Ask, row: ComponentRow) -> Component:
+def _component(ask: Request, row: ComponentRow) -> Component:
     """A page of the organization has components of projects that not everybody is in."""
     is_seen = row.home is not None and sees(ask.who, Scope(row.org, row.home))
     return Component(
@@ -85,24 +85,26 @@ def _component(ask: Ask, row: ComponentRow) -> Component:
         group=row.group,
         position=row.position,
         org_id=row.org_uid,
-        source=Source(row.source),
+        source=ComponentSource(row.source),
         source_project=known(row.home_uid if is_seen else None),
         monitor_id=known(row.monitor_uid if is_seen else None),
         service_id=known(row.service_uid if is_seen else None),
-        manual_status=known(None if row.manual_status is None else Status(row.manual_status)),
+        manual_status=known(
+            None if row.manual_status is None else ComponentStatus(row.manual_status)
+        ),
         revision=row.revision,
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
     )
 
 
-async def list_pages(ask: Ask) -> list[StatusPage]:
+async def list_pages(ask: Request) -> list[StatusPage]:
     async with ask.context.pool.transaction("list_status_pages", read_only=True) as tx:
         rows = await select_status_pages_of(tx, org_of(ask))
     return [_shape(ask, row) for row in rows if sees(ask.who, Scope(row.org, row.project))]
 
 
-async def create(ask: Ask) -> StatusPage:
+async def create(ask: Request) -> StatusPage:
     body: CreateStatusPage = ask.body
     draft = PageDraft(
         slug=body.slug,
@@ -116,7 +118,7 @@ async def create(ask: Ask) -> StatusPage:
     return _shape(ask, row)
 
 
-async def read(ask: Ask) -> StatusPage:
+async def read(ask: Request) -> StatusPage:
     async with ask.context.pool.transaction("read_status_page", read_only=True) as tx:
         row = await select_status_page(tx, ask.ids["pageID"])
     if row is None:
@@ -124,7 +126,7 @@ async def read(ask: Ask) -> StatusPage:
     return _shape(ask, row)
 
 
-async def update(ask: Ask) -> StatusPage:
+async def update(ask: Request) -> StatusPage:
     body: UpdateStatusPage = ask.body
     context = ask.context
     async with context.pool.transaction("update_status_page") as tx:
@@ -139,19 +141,19 @@ async def update(ask: Ask) -> StatusPage:
     return _shape(ask, row)
 
 
-async def name(ask: Ask) -> StatusPage:
+async def name(ask: Request) -> StatusPage:
     own_host = urlsplit(ask.context.options.public_base_url).hostname or ""
     async with ask.context.pool.transaction("set_domain") as tx:
         row = await set_domain(tx, ask.who, ask.ids["pageID"], ask.body.domain, own_host)
     return _shape(ask, row)
 
 
-async def delete(ask: Ask) -> None:
+async def delete(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_status_page") as tx:
         await delete_page(tx, ask.who, ask.ids["pageID"])
 
 
-async def list_components(ask: Ask) -> list[Component]:
+async def list_components(ask: Request) -> list[Component]:
     async with ask.context.pool.transaction("list_components", read_only=True) as tx:
         page = await select_status_page(tx, ask.ids["pageID"])
         if page is None:
@@ -160,7 +162,7 @@ async def list_components(ask: Ask) -> list[Component]:
     return [_component(ask, row) for row in rows]
 
 
-async def create_one(ask: Ask) -> Component:
+async def create_one(ask: Request) -> Component:
     body: CreateComponent = ask.body
     draft = ComponentDraft(
         name=body.name,
@@ -174,7 +176,7 @@ async def create_one(ask: Ask) -> Component:
     return _component(ask, row)
 
 
-async def update_one(ask: Ask) -> Component:
+async def update_one(ask: Request) -> Component:
     body: UpdateComponent = ask.body
     edit = ComponentEdit(
         name=body.name,
@@ -188,12 +190,12 @@ async def update_one(ask: Ask) -> Component:
     return _component(ask, row)
 
 
-async def delete_one(ask: Ask) -> None:
+async def delete_one(ask: Request) -> None:
     async with ask.context.pool.transaction("delete_component") as tx:
         await delete_component(tx, ask.who, ask.ids["componentID"])
 
 
-async def preview(ask: Ask) -> ConversionPreview:
+async def preview(ask: Request) -> schemas.ConversionPreview:
     body: ConversionTarget = ask.body
     async with ask.context.pool.transaction(
         "preview_conversion", read_only=True, isolation=Isolation.REPEATABLE_READ
@@ -204,9 +206,9 @@ async def preview(ask: Ask) -> ConversionPreview:
     return _preview(made)
 
 
-async def convert(ask: Ask) -> Component:
+async def convert(ask: Request) -> Component:
     body: ConversionTarget = ask.body
-    seen = Seen(
+    seen = ConversionBase(
         revision=_required("revision", given(body.revision)),
         generation=_required("page_generation", given(body.page_generation)),
     )
@@ -217,8 +219,8 @@ async def convert(ask: Ask) -> Component:
     return _component(ask, row)
 
 
-def _target(body: CreateComponent | ConversionTarget) -> Target:
-    return Target(
+def _target(body: CreateComponent | ConversionTarget) -> BindingTarget:
+    return BindingTarget(
         monitor=given(body.monitor_id),
         service=given(body.service_id),
         manual_status=given(body.manual_status),
@@ -231,8 +233,8 @@ def _required(field: str, value: int | None) -> int:
     return value
 
 
-def _preview(made: Preview) -> ConversionPreview:
-    return ConversionPreview(
+def _preview(made: ConversionPreview) -> schemas.ConversionPreview:
+    return schemas.ConversionPreview(
         component=component_shape(made.component),
         proposed=component_shape(made.proposed),
         summary=summary_shape(made.summary),
@@ -245,7 +247,7 @@ def _preview(made: Preview) -> ConversionPreview:
     )
 
 
-_VIEW: Final = Action(Need.VIEWER)
+_VIEW: Final = Permission(Need.VIEWER)
 _IN_ORG: Final = ("organization", "orgID")
 _IN_PAGE: Final = ("page", "pageID")
 _IN_COMPONENT: Final = ("component", "componentID")
@@ -370,7 +372,7 @@ ROUTES: Final = (
         summary="What binding a component to something else would change of its page.",
         tag="status_pages",
         body=ConversionTarget,
-        answer=ConversionPreview,
+        answer=schemas.ConversionPreview,
     ),
     Route(
         method="POST",

@@ -3,10 +3,10 @@
 from msgspec import UNSET, UnsetType
 
 from ....storage.status_pages.rules.branding import Level
-from ...wire.schema import Given, Shape
+from ...wire.schema import RequestSchema, Schema
 
 
-class Announcement(Shape, frozen=True, kw_only=True):
+class Announcement(Schema, frozen=True, kw_only=True):
     """It stands on every public page while it is enabled."""
 
     enabled: bool
@@ -14,7 +14,7 @@ class Announcement(Shape, frozen=True, kw_only=True):
     level: Level
 
 
-class PublicBranding(Shape, frozen=True, kw_only=True):
+class PublicBranding(Schema, frozen=True, kw_only=True):
     """What is empty is as Leadline has it. An announcement that is not enabled lacks."""
 
     product_name: str
@@ -31,13 +31,13 @@ class Branding(PublicBranding, frozen=True, kw_only=True):
     configured: bool
 
 
-class GivenAnnouncement(Given, frozen=True, kw_only=True):
+class AnnouncementRequest(RequestSchema, frozen=True, kw_only=True):
     enabled: bool = False
     text: str = ""
     level: Level = Level.INFO
 
 
-class PutBranding(Given, frozen=True, kw_only=True):
+class PutBranding(RequestSchema, frozen=True, kw_only=True):
     """The whole of it: what is left out is as Leadline has it. `configured` is passed over, so that
     what was read can be given back. The colour is #rrggbb, and URLs are https."""
 
@@ -47,4 +47,4 @@ class PutBranding(Given, frozen=True, kw_only=True):
     logo_url: str = ""
     footer_text: str = ""
     support_url: str = ""
-    announcement: GivenAnnouncement | UnsetType = UNSET
+    announcement: AnnouncementRequest | UnsetType = UNSET

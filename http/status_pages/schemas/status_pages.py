@@ -10,14 +10,17 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.core.availability import Withheld
-from ....storage.incidents.rules.incident import TITLE_LONGEST, Impact
-from ....storage.incidents.rules.incident import Source as IncidentSource
-from ....storage.incidents.rules.incident import Status as IncidentStatus
+from ....storage.incidents.rules.incident import (
+    TITLE_LONGEST,
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
+)
 from ....storage.status_pages.rules.status_page import (
-    Reason,
-    Source,
-    Status,
-    SummaryState,
+    ComponentSource,
+    ComponentStatus,
+    NoDataReason,
+    PageSummaryState,
     Visibility,
 )
 from ....storage.status_pages.rules.status_page_edit import (
@@ -27,7 +30,7 @@ from ....storage.status_pages.rules.status_page_edit import (
     GROUP_LONGEST,
     POSITION_MOST,
 )
-from ...wire.schema import Given, InstantText, Shape, SlugText
+from ...wire.schema import InstantText, RequestSchema, Schema, SlugText
 
 # What a text may further be is storage.status_pages.rules.status_page_edit's to say, in words.
 PageTitle = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
@@ -37,7 +40,7 @@ Group = Annotated[str, Meta(max_length=GROUP_LONGEST)]
 Position = Annotated[int, Meta(ge=0, le=POSITION_MOST)]
 
 
-class StatusPage(Shape, frozen=True, kw_only=True):
+class StatusPage(Schema, frozen=True, kw_only=True):
     """Without a project it is of the whole organization. `unlisted_token` opens an unlisted page,
     and is for those who may edit it. At its `domain` it is the root."""
 
@@ -53,25 +56,25 @@ class StatusPage(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class CreateStatusPage(Given, frozen=True, kw_only=True):
+class CreateStatusPage(RequestSchema, frozen=True, kw_only=True):
     slug: SlugText
     title: PageTitle
     visibility: Visibility = Visibility.LISTED
     project_id: UUID | UnsetType = UNSET
 
 
-class UpdateStatusPage(Given, frozen=True, kw_only=True):
+class UpdateStatusPage(RequestSchema, frozen=True, kw_only=True):
     title: PageTitle | UnsetType = UNSET
     visibility: Visibility | UnsetType = UNSET
 
 
-class PageDomain(Given, frozen=True, kw_only=True):
+class PageDomain(RequestSchema, frozen=True, kw_only=True):
     """Empty for none."""
 
     domain: Annotated[str, Meta(max_length=DOMAIN_LONGEST)]
 
 
-class Component(Shape, frozen=True, kw_only=True):
+class Component(Schema, frozen=True, kw_only=True):
     """`source_project` is where what it is bound to stands. What it is bound to lacks where that is
     gone, and where the caller is no member of its project."""
 
@@ -82,17 +85,17 @@ class Component(Shape, frozen=True, kw_only=True):
     group: str
     position: int
     org_id: UUID
-    source: Source
+    source: ComponentSource
     source_project: UUID | UnsetType = UNSET
     monitor_id: UUID | UnsetType = UNSET
     service_id: UUID | UnsetType = UNSET
-    manual_status: Status | UnsetType = UNSET
+    manual_status: ComponentStatus | UnsetType = UNSET
     revision: int
     created_at: InstantText
     updated_at: InstantText
 
 
-class CreateComponent(Given, frozen=True, kw_only=True):
+class CreateComponent(RequestSchema, frozen=True, kw_only=True):
     """Bound to exactly one of a monitor, a service and a status that is set by hand. Without a
     position it is the last."""
 
@@ -102,32 +105,32 @@ class CreateComponent(Given, frozen=True, kw_only=True):
     position: Position | UnsetType = UNSET
     monitor_id: UUID | UnsetType = UNSET
     service_id: UUID | UnsetType = UNSET
-    manual_status: Status | UnsetType = UNSET
+    manual_status: ComponentStatus | UnsetType = UNSET
 
 
-class UpdateComponent(Given, frozen=True, kw_only=True):
+class UpdateComponent(RequestSchema, frozen=True, kw_only=True):
     """What is left out stays; `manual_status` is for a component that is set by hand."""
 
     name: ComponentName
     description: Description | UnsetType = UNSET
     group: Group | UnsetType = UNSET
     position: Position | UnsetType = UNSET
-    manual_status: Status | UnsetType = UNSET
+    manual_status: ComponentStatus | UnsetType = UNSET
 
 
-class ConversionTarget(Given, frozen=True, kw_only=True):
+class ConversionTarget(RequestSchema, frozen=True, kw_only=True):
     """What a component is to be bound to. `revision` and `page_generation` are those of the
     preview, and are needed where it is done."""
 
-    source: Source
+    source: ComponentSource
     service_id: UUID | UnsetType = UNSET
     monitor_id: UUID | UnsetType = UNSET
-    manual_status: Status | UnsetType = UNSET
+    manual_status: ComponentStatus | UnsetType = UNSET
     revision: int | UnsetType = UNSET
     page_generation: int | UnsetType = UNSET
 
 
-class ComponentDay(Shape, frozen=True, kw_only=True):
+class ComponentDay(Schema, frozen=True, kw_only=True):
     """A day in UTC. Without `uptime_percent` nothing was measured; `total` counts results, or
     sealed minutes of a service."""
 
@@ -136,7 +139,7 @@ class ComponentDay(Shape, frozen=True, kw_only=True):
     total: int
 
 
-class ComponentView(Shape, frozen=True, kw_only=True):
+class ComponentView(Schema, frozen=True, kw_only=True):
     """`reason` says why there is no data, `withheld_reason` why there is no `uptime_90d`.
     `uptime_since` is where its time begins, where that is later than the first of the days."""
 
@@ -144,25 +147,25 @@ class ComponentView(Shape, frozen=True, kw_only=True):
     name: str
     group: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    status: Status
+    status: ComponentStatus
     uptime_90d: float | UnsetType = UNSET
     uptime_since: InstantText | UnsetType = UNSET
     daily: list[ComponentDay]
-    source: Source
-    reason: Reason | UnsetType = UNSET
+    source: ComponentSource
+    reason: NoDataReason | UnsetType = UNSET
     unavailable: bool | UnsetType = UNSET
     withheld_reason: Withheld | UnsetType = UNSET
 
 
-class PageSummary(Shape, frozen=True, kw_only=True):
+class PageSummary(Schema, frozen=True, kw_only=True):
     """The worst of what is measured, and how many components are not."""
 
-    summary: Status
-    summary_state: SummaryState
+    summary: ComponentStatus
+    summary_state: PageSummaryState
     unmeasured_count: int
 
 
-class ConversionPreview(Shape, frozen=True, kw_only=True):
+class ConversionPreview(Schema, frozen=True, kw_only=True):
     """How the component and the page's summary are, and how they would be. `reverts_to` is the
     source that it has now; it lacks where nothing would change."""
 
@@ -173,11 +176,11 @@ class ConversionPreview(Shape, frozen=True, kw_only=True):
     revision: int
     page_generation: int
     no_op: bool
-    reverts_to: Source | UnsetType = UNSET
+    reverts_to: ComponentSource | UnsetType = UNSET
     notes: list[str]
 
 
-class PageUpdate(Shape, frozen=True, kw_only=True):
+class PageUpdate(Schema, frozen=True, kw_only=True):
     """What was said of an incident; `id` and `author` are for members."""
 
     id: UUID | UnsetType = UNSET
@@ -190,7 +193,7 @@ class PageUpdate(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class PagePostmortem(Shape, frozen=True, kw_only=True):
+class PagePostmortem(Schema, frozen=True, kw_only=True):
     id: UUID | UnsetType = UNSET
     incident_id: UUID
     body: str
@@ -201,7 +204,7 @@ class PagePostmortem(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class IncidentDetail(Shape, frozen=True, kw_only=True):
+class IncidentDetail(Schema, frozen=True, kw_only=True):
     """An incident as a page shows it, with what was said of it. `seq` is the number of the last
     update that the reader may see."""
 
@@ -213,7 +216,7 @@ class IncidentDetail(Shape, frozen=True, kw_only=True):
     seq: int
     title: str
     status: IncidentStatus
-    impact: Impact
+    impact: IncidentImpact
     source: IncidentSource
     started_at: InstantText
     resolved_at: InstantText | UnsetType = UNSET
@@ -228,7 +231,7 @@ class IncidentDetail(Shape, frozen=True, kw_only=True):
     postmortem: PagePostmortem | UnsetType = UNSET
 
 
-class PageMaintenance(Shape, frozen=True, kw_only=True):
+class PageMaintenance(Schema, frozen=True, kw_only=True):
     """Announced time; `ends_at` is where it ends, or was ended. Ids are for members."""
 
     id: UUID | UnsetType = UNSET
@@ -240,14 +243,14 @@ class PageMaintenance(Shape, frozen=True, kw_only=True):
     created_at: InstantText | UnsetType = UNSET
 
 
-class StatusPageRender(Shape, frozen=True, kw_only=True):
+class StatusPageRender(Schema, frozen=True, kw_only=True):
     """What a page says. `updated_at` is when it was so; what is not known is no_data."""
 
     slug: str
     title: str
     visibility: Visibility
-    summary: Status
-    summary_state: SummaryState
+    summary: ComponentStatus
+    summary_state: PageSummaryState
     unmeasured_count: int
     components: list[ComponentView]
     active_incidents: list[IncidentDetail]
@@ -257,7 +260,7 @@ class StatusPageRender(Shape, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
-class IncidentMonth(Shape, frozen=True, kw_only=True):
+class IncidentMonth(Schema, frozen=True, kw_only=True):
     """Incidents that began in a calendar month in UTC, newest first."""
 
     month: str

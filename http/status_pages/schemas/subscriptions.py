@@ -6,10 +6,10 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.status_pages.rules.subscription import COMPONENTS_CHOSEN_MOST, URL_LONGEST
-from ...wire.schema import Email, Given, InstantText, Shape
+from ...wire.schema import Email, InstantText, RequestSchema, Schema
 
 
-class Subscriber(Shape, frozen=True, kw_only=True):
+class Subscriber(Schema, frozen=True, kw_only=True):
     """By mail, or by webhook at `url`. It is told of nothing until it is confirmed, nor since
     `suspended_at`, when it had refused `bounces` times in a row."""
 
@@ -23,7 +23,7 @@ class Subscriber(Shape, frozen=True, kw_only=True):
     created_at: InstantText
 
 
-class Subscribe(Given, frozen=True, kw_only=True):
+class Subscribe(RequestSchema, frozen=True, kw_only=True):
     """One of `email` and `url`; without `components` it is for the whole page."""
 
     email: Email | UnsetType = UNSET

@@ -27,7 +27,7 @@ COST_APART = 0.14
 EDGE = 0.03
 
 
-class Kind(StrEnum):
+class SegmentKind(StrEnum):
     """What is known of a step."""
 
     MEASURED = "measured"
@@ -37,29 +37,33 @@ class Kind(StrEnum):
     MAINTENANCE = "maintenance"
 
 
-_DRAWN = (Kind.MEASURED, Kind.PARTLY)
-_SAID = {Kind.GAP: "no data", Kind.PARTLY: "not all measured", Kind.MAINTENANCE: "maintenance"}
+_DRAWN = (SegmentKind.MEASURED, SegmentKind.PARTLY)
+_SAID = {
+    SegmentKind.GAP: "no data",
+    SegmentKind.PARTLY: "not all measured",
+    SegmentKind.MAINTENANCE: "maintenance",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BudgetStep:
     """`from_` and `to` are shares of the window, each step beginning where the one before ends.
     `left` is the share of the budget that is left at its end, below 0 where it is overdrawn; `cost`
     is written where it falls, if that is to be written."""
 
     from_: float
     to: float
-    kind: Kind
+    kind: SegmentKind
     left: float
     cost: str = ""
 
 
-def burndown(steps: Sequence[Step], ticks: Sequence[Tick], label: str) -> Markup:
+def burndown(steps: Sequence[BudgetStep], ticks: Sequence[Tick], label: str) -> Markup:
     """Both columns of the plot: the shares to the left, and the plot with its times."""
-    return svg.joined(_scale(), _plot(steps, ticks, f"{label} {told(steps)}"))
+    return svg.joined(_scale(), _plot(steps, ticks, f"{label} {plot_text(steps)}"))
 
 
-def told(steps: Sequence[Step]) -> str:
+def plot_text(steps: Sequence[BudgetStep]) -> str:
     """The plot in a sentence."""
     drawn = [step for step in steps if step.kind in _DRAWN]
     if not drawn:
@@ -69,7 +73,7 @@ def told(steps: Sequence[Step]) -> str:
     falls = sum(bool(step.cost) for step in steps)
     if falls:
         said += f", {falls} {'fall' if falls == 1 else 'falls'}"
-    gaps = sum(kind is Kind.GAP for kind, _ in groupby(step.kind for step in steps))
+    gaps = sum(kind is SegmentKind.GAP for kind, _ in groupby(step.kind for step in steps))
     if gaps:
         said += f", {gaps} {'gap' if gaps == 1 else 'gaps'} without data"
     return f"{said[:1].upper()}{said[1:]}."
@@ -92,7 +96,7 @@ def _y(share: float) -> float:
     return TOP + HEIGHT * (1 - share)
 
 
-def _plot(steps: Sequence[Step], ticks: Sequence[Tick], said: str) -> Markup:
+def _plot(steps: Sequence[BudgetStep], ticks: Sequence[Tick], said: str) -> Markup:
     parts: list[Markup] = []
     for n in range(LINES + 1):
         class_ = "grid" if n else "axis"
@@ -115,16 +119,16 @@ def _plot(steps: Sequence[Step], ticks: Sequence[Tick], said: str) -> Markup:
     return svg.element("svg", *parts, height=TOP + HEIGHT + FOOT, role="img", aria_label=said)
 
 
-def _band(kind: Kind, from_: float, to: float) -> list[Markup]:
+def _band(kind: SegmentKind, from_: float, to: float) -> list[Markup]:
     """What stands where the line is not all there is to know."""
     place = {"x": svg.share(from_, 1), "width": svg.share(to - from_, 1)}
-    if kind is Kind.MEASURED:
+    if kind is SegmentKind.MEASURED:
         return []
     title = svg.title(_SAID[kind])
     match kind:
-        case Kind.GAP:
+        case SegmentKind.GAP:
             return [svg.element("rect", title, **place, y=TOP, height=HEIGHT, fill=svg.HATCH)]
-        case Kind.PARTLY:
+        case SegmentKind.PARTLY:
             y = TOP + HEIGHT - PARTLY_HIGH
             return [svg.element("rect", title, **place, y=y, height=PARTLY_HIGH, fill=svg.HATCH)]
         case _:
@@ -134,9 +138,9 @@ def _band(kind: Kind, from_: float, to: float) -> list[Markup]:
             ]
 
 
-def _runs(steps: Sequence[Step]) -> list[tuple[float, list[Step]]]:
+def _runs(steps: Sequence[BudgetStep]) -> list[tuple[float, list[BudgetStep]]]:
     """Neighbouring steps that a line goes through, each run with what was left before it."""
-    found: list[tuple[float, list[Step]]] = []
+    found: list[tuple[float, list[BudgetStep]]] = []
     before = 1.0
     for drawn, group in groupby(steps, key=lambda step: step.kind in _DRAWN):
         run = list(group)
@@ -146,7 +150,7 @@ def _runs(steps: Sequence[Step]) -> list[tuple[float, list[Step]]]:
     return found
 
 
-def _stretch(before: float, run: Sequence[Step]) -> list[Markup]:
+def _stretch(before: float, run: Sequence[BudgetStep]) -> list[Markup]:
     points = [(run[0].from_, before), *((step.to, step.left) for step in run)]
     kept = [
         point
@@ -165,7 +169,7 @@ def _level(left: float) -> str:
     return svg.trimmed(HEIGHT * (1 - min(max(left, 0.0), 1.0)))
 
 
-def _overdrawn(steps: Sequence[Step]) -> list[Markup]:
+def _overdrawn(steps: Sequence[BudgetStep]) -> list[Markup]:
     """A foot where more was used than there was."""
     over = [step for step in steps if step.left < 0 and step.kind in _DRAWN]
     return [
@@ -182,9 +186,9 @@ def _overdrawn(steps: Sequence[Step]) -> list[Markup]:
     ]
 
 
-def _joined(steps: Sequence[Step]) -> list[tuple[Step, float]]:
+def _joined(steps: Sequence[BudgetStep]) -> list[tuple[BudgetStep, float]]:
     """Neighbours together: the first of each, and where the last ends."""
-    found: list[tuple[Step, float]] = []
+    found: list[tuple[BudgetStep, float]] = []
     for step in steps:
         if found and found[-1][1] == step.from_:
             found[-1] = (found[-1][0], step.to)
@@ -193,7 +197,7 @@ def _joined(steps: Sequence[Step]) -> list[tuple[Step, float]]:
     return found
 
 
-def _costs(steps: Sequence[Step]) -> list[Markup]:
+def _costs(steps: Sequence[BudgetStep]) -> list[Markup]:
     """What each fall cost, beside where it ends, unless that touches the one before."""
     found = []
     free_from = 0.0

@@ -11,7 +11,7 @@ from .heartbeat_strip import SLOT, stretches
 HEIGHT = 20
 
 
-class Run(StrEnum):
+class RunSlot(StrEnum):
     """What one slot's run came to, the worst last; each value is the class that draws it."""
 
     AWAY = "r-away"
@@ -23,44 +23,44 @@ class Run(StrEnum):
 
 
 SAID = {
-    Run.COVERED: "covered",
-    Run.COVERED_LATE: "covered late",
-    Run.MISSED: "missed",
-    Run.WITHHELD: "withheld",
-    Run.RESERVED: "reserved",
+    RunSlot.COVERED: "covered",
+    RunSlot.COVERED_LATE: "covered late",
+    RunSlot.MISSED: "missed",
+    RunSlot.WITHHELD: "withheld",
+    RunSlot.RESERVED: "reserved",
 }
-_OUTLINED = (Run.COVERED_LATE, Run.RESERVED)
+_OUTLINED = (RunSlot.COVERED_LATE, RunSlot.RESERVED)
 
 
-def worst(runs: Sequence[Run]) -> Run:
+def worst(runs: Sequence[RunSlot]) -> RunSlot:
     """What a slot shows that holds several runs."""
-    order = list(Run)
-    return max(runs, key=order.index, default=Run.AWAY)
+    order = list(RunSlot)
+    return max(runs, key=order.index, default=RunSlot.AWAY)
 
 
 def ledger(
-    runs: Sequence[Run], totals: dict[Run, int], titled: Callable[[Run, int, int], str]
+    runs: Sequence[RunSlot], totals: dict[RunSlot, int], titled: Callable[[RunSlot, int, int], str]
 ) -> Markup:
     """`totals` counts runs, of which a slot may hold several."""
     drawn = [
         _stretch(run, first, after, titled(run, first, after))
         for run, first, after in stretches(runs)
-        if run is not Run.AWAY
+        if run is not RunSlot.AWAY
     ]
     inner = svg.stretched(len(runs) * SLOT, HEIGHT, *drawn)
-    said = f"{sum(totals.values())} expected runs: {told(totals)}"
+    said = f"{sum(totals.values())} expected runs: {plot_text(totals)}"
     return svg.element("svg", inner, class_="runs", height=HEIGHT, role="img", aria_label=said)
 
 
-def told(totals: dict[Run, int]) -> str:
+def plot_text(totals: dict[RunSlot, int]) -> str:
     parts = [f"{totals[run]} {word}" for run, word in SAID.items() if totals.get(run)]
     return ", ".join(parts) or "none yet"
 
 
-def _stretch(run: Run, first: int, after: int, title: str) -> Markup:
+def _stretch(run: RunSlot, first: int, after: int, title: str) -> Markup:
     start, length = first * SLOT + 1, (after - first) * SLOT - 2
     if run in _OUTLINED:
         boxes = [f"M{at * SLOT + 1} 4h8v12h-8z" for at in range(first, after)]
         return svg.element("path", svg.title(title), class_=run.value, d="".join(boxes))
-    middle = 17 if run is Run.WITHHELD else HEIGHT // 2
+    middle = 17 if run is RunSlot.WITHHELD else HEIGHT // 2
     return svg.element("path", svg.title(title), class_=run.value, d=f"M{start} {middle}h{length}")

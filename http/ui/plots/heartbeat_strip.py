@@ -14,7 +14,7 @@ SLOT = 10
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
-class Beat(StrEnum):
+class HeartbeatSlot(StrEnum):
     """What one slot shows; each value is the class that draws it."""
 
     UP = "b-up"
@@ -27,25 +27,25 @@ class Beat(StrEnum):
 
 
 _SAID = {
-    Beat.UP: "up",
-    Beat.FAILED: "failed",
-    Beat.NONE: "without a result",
-    Beat.MAINTENANCE: "in maintenance",
-    Beat.PAUSED: "paused",
+    HeartbeatSlot.UP: "up",
+    HeartbeatSlot.FAILED: "failed",
+    HeartbeatSlot.NONE: "without a result",
+    HeartbeatSlot.MAINTENANCE: "in maintenance",
+    HeartbeatSlot.PAUSED: "paused",
 }
 
 
 def strip(
-    beats: Sequence[Beat],
+    beats: Sequence[HeartbeatSlot],
     label: str,
-    titled: Callable[[Beat, int, int], str] | None = None,
+    titled: Callable[[HeartbeatSlot, int, int], str] | None = None,
 ) -> Markup:
     """`titled` says what a stretch of equal slots shows on hover: (beat, first, after last)."""
     runs = stretches(beats)
     drawn = [
         _run(beat, first, after, titled(beat, first, after) if titled else "")
         for beat, first, after in runs
-        if beat not in (Beat.AWAY, Beat.NONE)
+        if beat not in (HeartbeatSlot.AWAY, HeartbeatSlot.NONE)
     ]
     gaps = [
         svg.element(
@@ -58,22 +58,22 @@ def strip(
             height=10,
         )
         for beat, first, after in runs
-        if beat is Beat.NONE
+        if beat is HeartbeatSlot.NONE
     ]
-    said = f"{label}: {told(beats)}"
+    said = f"{label}: {plot_text(beats)}"
     inner = svg.stretched(len(beats) * SLOT, HEIGHT, *drawn)
     return svg.element(
         "svg", inner, *gaps, class_="beat", height=HEIGHT, role="img", aria_label=said
     )
 
 
-def told(beats: Sequence[Beat]) -> str:
+def plot_text(beats: Sequence[HeartbeatSlot]) -> str:
     """The strip in words: how many slots of what."""
     parts = [f"{beats.count(beat)} {word}" for beat, word in _SAID.items() if beat in beats]
     return ", ".join(parts) or "nothing was due yet"
 
 
-def said_of(beat: Beat, many: int) -> str:
+def said_of(beat: HeartbeatSlot, many: int) -> str:
     return f"{many} {_SAID.get(beat, '')}".strip()
 
 
@@ -88,7 +88,7 @@ def stretches(kinds: Sequence[Kind]) -> list[tuple[Kind, int, int]]:
     return found
 
 
-def _run(beat: Beat, first: int, after: int, title: str) -> Markup:
+def _run(beat: HeartbeatSlot, first: int, after: int, title: str) -> Markup:
     """A line whose dashes are the slots: the dash begins anew with each line."""
     start, length = first * SLOT + 1, (after - first) * SLOT - 2
     middle = HEIGHT // 2

@@ -24,7 +24,7 @@ NAME_APART = 0.13
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
-class Step(StrEnum):
+class LatencyStep(StrEnum):
     """What stands at one step of the time axis."""
 
     POINT = "point"
@@ -34,14 +34,18 @@ class Step(StrEnum):
     AWAY = "away"
 
 
-_NAMES = {Step.GAP: "no data", Step.DOWN: "down", Step.MAINTENANCE: "maintenance"}
+_NAMES = {
+    LatencyStep.GAP: "no data",
+    LatencyStep.DOWN: "down",
+    LatencyStep.MAINTENANCE: "maintenance",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class LatencyValue:
     """`p50` and `p95` in ms are there exactly for a POINT."""
 
-    kind: Step
+    kind: LatencyStep
     p50: int = 0
     p95: int = 0
 
@@ -55,7 +59,7 @@ class Tick:
     minor: bool = False
 
 
-def latency(points: Sequence[Point], ticks: Sequence[Tick], label: str) -> Markup:
+def latency(points: Sequence[LatencyValue], ticks: Sequence[Tick], label: str) -> Markup:
     """Both columns of the plot: the values to the left, and the plot with its times."""
     top = ceiling(max((point.p95 for point in points), default=0))
     return svg.joined(_scale(top), _plot(points, ticks, top, label))
@@ -71,9 +75,9 @@ def ceiling(largest: int) -> float:
     return max(nice * unit, 1) * LINES
 
 
-def told(points: Sequence[Point]) -> str:
+def plot_text(points: Sequence[LatencyValue]) -> str:
     """The plot in a sentence."""
-    good = [point for point in points if point.kind is Step.POINT]
+    good = [point for point in points if point.kind is LatencyStep.POINT]
     if not good:
         said = "No good result in this range"
     else:
@@ -81,10 +85,10 @@ def told(points: Sequence[Point]) -> str:
         said = f"Median between {low} and {high} ms, 95th percentile up to "
         said += f"{max(p.p95 for p in good)} ms"
     runs = [kind for kind, _, _ in stretches([point.kind for point in points])]
-    for kind, word in ((Step.GAP, "gap"), (Step.DOWN, "stretch down")):
+    for kind, word in ((LatencyStep.GAP, "gap"), (LatencyStep.DOWN, "stretch down")):
         many = runs.count(kind)
         if many:
-            said += f", {many} {word}{'s' if many > 1 and kind is Step.GAP else ''}"
+            said += f", {many} {word}{'s' if many > 1 and kind is LatencyStep.GAP else ''}"
     return f"{said}."
 
 
@@ -105,7 +109,7 @@ def _y(line: int) -> float:
     return TOP + HEIGHT * (LINES - line) / LINES
 
 
-def _plot(points: Sequence[Point], ticks: Sequence[Tick], top: float, label: str) -> Markup:
+def _plot(points: Sequence[LatencyValue], ticks: Sequence[Tick], top: float, label: str) -> Markup:
     runs = stretches([point.kind for point in points])
     many = len(points)
     parts: list[Markup] = []
@@ -117,14 +121,18 @@ def _plot(points: Sequence[Point], ticks: Sequence[Tick], top: float, label: str
     drawn = [
         shape
         for kind, first, after in runs
-        if kind is Step.POINT
+        if kind is LatencyStep.POINT
         for shape in _stretch(points, first, after, top)
     ]
     parts.append(svg.element("g", svg.stretched(WIDTH, HEIGHT, *drawn), transform=_shift()))
     parts += _names(runs, many)
     parts += [_tick(tick) for tick in ticks]
     return svg.element(
-        "svg", *parts, height=TOP + HEIGHT + FOOT, role="img", aria_label=f"{label} {told(points)}"
+        "svg",
+        *parts,
+        height=TOP + HEIGHT + FOOT,
+        role="img",
+        aria_label=f"{label} {plot_text(points)}",
     )
 
 
@@ -132,23 +140,23 @@ def _shift() -> str:
     return f"translate(0 {TOP})"
 
 
-def _band(kind: Step, first: int, after: int, many: int) -> list[Markup]:
+def _band(kind: LatencyStep, first: int, after: int, many: int) -> list[Markup]:
     """What stands where no line may be."""
     place = {"x": svg.share(first, many), "width": svg.share(after - first, many)}
     match kind:
-        case Step.GAP:
+        case LatencyStep.GAP:
             hatch = svg.element(
                 "rect", svg.title("no data"), **place, y=TOP, height=HEIGHT, fill=svg.HATCH
             )
             return [hatch]
-        case Step.DOWN:
+        case LatencyStep.DOWN:
             return [
                 svg.element(
                     "rect", svg.title("down"), **place, y=TOP, height=HEIGHT, class_="f-dtint"
                 ),
                 svg.element("rect", **place, y=TOP + HEIGHT - 4, height=4, class_="f-down"),
             ]
-        case Step.MAINTENANCE:
+        case LatencyStep.MAINTENANCE:
             return [
                 svg.element(
                     "rect",
@@ -164,7 +172,7 @@ def _band(kind: Step, first: int, after: int, many: int) -> list[Markup]:
             return []
 
 
-def _names(runs: Sequence[tuple[Step, int, int]], many: int) -> list[Markup]:
+def _names(runs: Sequence[tuple[LatencyStep, int, int]], many: int) -> list[Markup]:
     """What a band is, over it, where that touches no name before it."""
     found = []
     free_from = 0.0
@@ -184,7 +192,7 @@ def _names(runs: Sequence[tuple[Step, int, int]], many: int) -> list[Markup]:
     return found
 
 
-def _stretch(points: Sequence[Point], first: int, after: int, top: float) -> list[Markup]:
+def _stretch(points: Sequence[LatencyValue], first: int, after: int, top: float) -> list[Markup]:
     """Line and band of neighbouring points; a single one is as wide as its step."""
     wide = WIDTH / len(points)
     if after - first == 1:

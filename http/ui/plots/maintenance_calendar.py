@@ -22,7 +22,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MaintenanceSpan:
     """What of one maintenance lies in a week; `said` is told on hover."""
 
     from_: float
@@ -32,15 +32,15 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Week:
+class MaintenanceWeek:
     """`days` are what its seven days are called."""
 
     days: Sequence[str]
-    spans: Sequence[Span]
+    spans: Sequence[MaintenanceSpan]
     now: float | None = None
 
 
-def windows(weeks: Sequence[Week], said: str) -> Markup:
+def windows(weeks: Sequence[MaintenanceWeek], said: str) -> Markup:
     rows = []
     top = TOP
     for week in weeks:
@@ -56,7 +56,7 @@ def windows(weeks: Sequence[Week], said: str) -> Markup:
     )
 
 
-def in_lanes(spans: Sequence[Span]) -> list[tuple[int, Span]]:
+def in_lanes(spans: Sequence[MaintenanceSpan]) -> list[tuple[int, MaintenanceSpan]]:
     """Each in the first lane where it overlaps nothing before it."""
     free: list[float] = []
     found = []
@@ -69,12 +69,12 @@ def in_lanes(spans: Sequence[Span]) -> list[tuple[int, Span]]:
     return found
 
 
-def _high(week: Week) -> int:
+def _high(week: MaintenanceWeek) -> int:
     deepest = max((lane for lane, _ in in_lanes(week.spans)), default=0)
     return HEAD + LANE * (min(deepest, LANES_MOST - 1) + 1) + 8
 
 
-def _row(week: Week, top: int, high: int) -> Markup:
+def _row(week: MaintenanceWeek, top: int, high: int) -> Markup:
     drawn = [svg.element("line", class_="grid", x1="0", x2="100%", y1=top, y2=top)]
     drawn += [_tick(n / 7, top, top + high - 6, "grid") for n in range(1, 7)]
     drawn += [
@@ -102,7 +102,7 @@ def _row(week: Week, top: int, high: int) -> Markup:
     return svg.joined(*drawn)
 
 
-def _band(span: Span, y: int) -> list[Markup]:
+def _band(span: MaintenanceSpan, y: int) -> list[Markup]:
     x = min(span.from_, 1 - _THINNEST)
     place = {"x": svg.share(x, 1), "width": svg.share(max(span.to - x, _THINNEST), 1)}
     drawn = [

@@ -22,7 +22,7 @@ _LETTERS_ON_PHONES = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class OnCallSpan:
     """From and to are shares of the week; `person` counts from 0, and `said` is told on hover."""
 
     from_: float
@@ -33,19 +33,19 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Week:
+class OnCallWeek:
     """`days` are where days begin and what they are called; `turns` are whole, as if there were no
     overrides, and `seen` is what of them no override covers."""
 
     days: Sequence[tuple[float, str]]
-    turns: Sequence[Span]
-    seen: Sequence[Span]
-    overrides: Sequence[Span] = field(default=())
+    turns: Sequence[OnCallSpan]
+    seen: Sequence[OnCallSpan]
+    overrides: Sequence[OnCallSpan] = field(default=())
     hand_offs: Sequence[float] = field(default=())
     now: float | None = None
 
 
-def calendar(weeks: Sequence[Week], said: str, *, dense: bool = False) -> Markup:
+def calendar(weeks: Sequence[OnCallWeek], said: str, *, dense: bool = False) -> Markup:
     """`dense`: too many turns for a word and a tick each."""
     rows = [_row(week, TOP + number * ROW, dense) for number, week in enumerate(weeks)]
     heads = [
@@ -71,7 +71,7 @@ def tint(person: int) -> str:
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-def _row(week: Week, top: int, dense: bool) -> Markup:
+def _row(week: OnCallWeek, top: int, dense: bool) -> Markup:
     bar = top + 24
     drawn = [
         svg.element("line", class_="grid", x1="0", x2="100%", y1=top, y2=top),
@@ -99,11 +99,11 @@ def _row(week: Week, top: int, dense: bool) -> Markup:
     return svg.joined(*drawn)
 
 
-def _has_room(span: Span) -> bool:
+def _has_room(span: OnCallSpan) -> bool:
     return span.to - span.from_ >= _NAMED
 
 
-def _bar(span: Span, y: int, class_: str, height: int, *, said: bool = True) -> Markup:
+def _bar(span: OnCallSpan, y: int, class_: str, height: int, *, said: bool = True) -> Markup:
     return svg.element(
         "rect",
         *([svg.title(span.said)] if said else []),
@@ -115,7 +115,7 @@ def _bar(span: Span, y: int, class_: str, height: int, *, said: bool = True) -> 
     )
 
 
-def _name(span: Span, bar: int) -> Markup:
+def _name(span: OnCallSpan, bar: int) -> Markup:
     share = span.to - span.from_
     on_phones = share >= _NAMED_ON_PHONES
     room = int(share * (_LETTERS_ON_PHONES if on_phones else _LETTERS))

@@ -21,7 +21,7 @@ _FILL = {"ALLOW": "f-up", "WARN": "f-degraded", "BLOCK": "f-down", "NOT_CONFIGUR
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ReplayBar:
     """From and to are shares of the width; `said` is told on hover."""
 
     from_: float
@@ -31,7 +31,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ReplayedMark:
     """A decision that was made; `differs` where the draft would have said something else."""
 
     at: float
@@ -40,8 +40,8 @@ class Made:
 
 
 def replay(
-    lanes: Sequence[tuple[str, Sequence[Bar]]],
-    made: Sequence[Made],
+    lanes: Sequence[tuple[str, Sequence[ReplayBar]]],
+    made: Sequence[ReplayedMark],
     ticks: Sequence[Tick],
     said: str,
 ) -> Markup:
@@ -58,7 +58,7 @@ def replay(
     return svg.element("svg", *parts, height=height + FOOT, role="img", aria_label=said)
 
 
-def _bar(bar: Bar, base: int) -> Markup:
+def _bar(bar: ReplayBar, base: int) -> Markup:
     high = _HIGH[bar.state]
     return svg.element(
         "rect",
@@ -72,7 +72,7 @@ def _bar(bar: Bar, base: int) -> Markup:
     )
 
 
-def _made(one: Made, base: int) -> Markup:
+def _made(one: ReplayedMark, base: int) -> Markup:
     high, wide = (16, 3) if one.differs else (10, 1.5)
     return svg.element(
         "rect",

@@ -24,7 +24,7 @@ NAME_APART = 0.05
 EDGE = 0.03
 
 
-class Was(StrEnum):
+class ServiceState(StrEnum):
     """What a stretch was, the worst first: where several meet in one, it shows this one."""
 
     DOWN = "down"
@@ -44,11 +44,11 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class State(Band):
-    was: Was
+class StateBand(Band):
+    was: ServiceState
 
 
-class Kind(StrEnum):
+class ChangeSymbolKind(StrEnum):
     """Each value is the symbol that draws it."""
 
     DEPLOY = "c-deploy"
@@ -56,7 +56,7 @@ class Kind(StrEnum):
     FLAG = "c-flag"
 
 
-class Outcome(StrEnum):
+class ChangeOutcomeClass(StrEnum):
     """Each value is the class that draws it."""
 
     GOING = "going"
@@ -66,15 +66,15 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Band):
+class LaneMark(Band):
     """A change from when it began; `to` is there too where it is known how long it went on."""
 
-    kind: Kind
-    outcome: Outcome
+    kind: ChangeSymbolKind
+    outcome: ChangeOutcomeClass
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Divider:
     """An instant that cuts through all lanes, and what it is called."""
 
     at: float
@@ -86,18 +86,23 @@ class Cut:
 class Lanes:
     """Without maintenance or cuts there is no lane of it; with none of it there is an empty one."""
 
-    changes: Sequence[Mark]
-    states: Sequence[State]
+    changes: Sequence[LaneMark]
+    states: Sequence[StateBand]
     incidents: Sequence[Band]
     maintenance: Sequence[Band] | None = None
-    cuts: Sequence[Cut] | None = None
+    cuts: Sequence[Divider] | None = None
     ticks: Sequence[Tick]
 
 
-_HIGH = {Was.HEALTHY: 8, Was.DEGRADED: 12, Was.UNKNOWN: 12, Was.DOWN: 16}
+_HIGH = {
+    ServiceState.HEALTHY: 8,
+    ServiceState.DEGRADED: 12,
+    ServiceState.UNKNOWN: 12,
+    ServiceState.DOWN: 16,
+}
 _SIZE: Final = 12
 # Beside its shape and its colour: what ended otherwise than well has a sign of its own.
-_SIGNS: Final = {Outcome.FAILED: "c-failed", Outcome.CANCELLED: "c-cancelled"}
+_SIGNS: Final = {ChangeOutcomeClass.FAILED: "c-failed", ChangeOutcomeClass.CANCELLED: "c-cancelled"}
 
 
 def lanes(drawn: Lanes, said: str) -> Markup:
@@ -133,12 +138,12 @@ def _named(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
     return found
 
 
-def change_sign(kind: Kind, outcome: Outcome) -> list[str]:
+def change_sign(kind: ChangeSymbolKind, outcome: ChangeOutcomeClass) -> list[str]:
     """The symbols that are drawn on each other for one change."""
     return [kind.value, *([_SIGNS[outcome]] if outcome in _SIGNS else [])]
 
 
-def _mark(mark: Mark) -> list[Markup]:
+def _mark(mark: LaneMark) -> list[Markup]:
     """Its middle stands where it began, and under it a band for as long as it went on."""
     signs = [svg.element("use", href=f"#{sign}") for sign in change_sign(mark.kind, mark.outcome)]
     found = [
@@ -167,22 +172,26 @@ def _planned(band: Band) -> list[Markup]:
     ]
 
 
-def worst(found: Sequence[Was]) -> Was | None:
-    order = list(Was)
+def worst(found: Sequence[ServiceState]) -> ServiceState | None:
+    order = list(ServiceState)
     return min(found, key=order.index, default=None)
 
 
-def _state(state: State) -> list[Markup]:
+def _state(state: StateBand) -> list[Markup]:
     place = {"x": svg.share(state.from_, 1), "width": _width(state)}
     title = svg.title(state.said)
-    if state.was is Was.MAINTENANCE:
+    if state.was is ServiceState.MAINTENANCE:
         return [
             svg.element("rect", title, **place, y=22, height=12, class_="f-mtint"),
             svg.element("rect", **place, y=22, height=3, class_="f-maint"),
         ]
     high = _HIGH[state.was]
-    fill = svg.HATCH if state.was is Was.UNKNOWN else None
-    class_ = {Was.DOWN: "f-down", Was.DEGRADED: "f-degraded", Was.HEALTHY: "f-up"}.get(state.was)
+    fill = svg.HATCH if state.was is ServiceState.UNKNOWN else None
+    class_ = {
+        ServiceState.DOWN: "f-down",
+        ServiceState.DEGRADED: "f-degraded",
+        ServiceState.HEALTHY: "f-up",
+    }.get(state.was)
     y = 28 - high // 2
     return [svg.element("rect", title, **place, y=y, height=high, class_=class_, fill=fill)]
 
@@ -205,7 +214,7 @@ def _bar(band: Band, y: int, class_: str, height: int = 8, *, said: bool = True)
     )
 
 
-def _cuts(cuts: Sequence[Cut], height: int) -> list[Markup]:
+def _cuts(cuts: Sequence[Divider], height: int) -> list[Markup]:
     """Each with its name, unless that touches the one before."""
     found = []
     free_from = 0.0

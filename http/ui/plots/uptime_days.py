@@ -21,7 +21,7 @@ THINNEST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class UptimeDay:
     """`name` is the day in words; `said` is what it says on hover."""
 
     name: str
@@ -30,7 +30,7 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class UptimeBar:
     """Heights from the top, in units of HEIGHT; together they are the whole of it."""
 
     down: float
@@ -41,13 +41,13 @@ class Bar:
     maintenance: bool
 
 
-def days(bars: Sequence[Day], label: str) -> Markup:
+def days(bars: Sequence[UptimeDay], label: str) -> Markup:
     columns = [_column(at, len(bars), day) for at, day in enumerate(bars)]
-    said = f"{label}: {told(bars)}"
+    said = f"{label}: {plot_text(bars)}"
     return svg.element("svg", *columns, class_="days", height=HEIGHT, role="img", aria_label=said)
 
 
-def told(bars: Sequence[Day]) -> str:
+def plot_text(bars: Sequence[UptimeDay]) -> str:
     down = sum(day.split.bad_us > 0 for day in bars)
     gaps = sum(has_gap(day.split) for day in bars)
     maintained = sum(day.split.excluded_us > 0 for day in bars)
@@ -61,10 +61,10 @@ def has_gap(split: Split) -> bool:
     return not split.range_us or 100 * split.unknown_us > split.range_us
 
 
-def bar(split: Split) -> Bar:
+def bar(split: Split) -> UptimeBar:
     """How high each part of a day's column is."""
     if not split.range_us:
-        return Bar(0, HEIGHT, 0, 0, maintenance=False)
+        return UptimeBar(0, HEIGHT, 0, 0, maintenance=False)
     down = gap = 0.0
     if split.bad_us:
         down = HEIGHT * max(sqrt(split.bad_us / split.range_us), DOWN_LEAST)
@@ -76,16 +76,16 @@ def bar(split: Split) -> Bar:
     rest = HEIGHT - down - gap
     maintained = split.excluded_us > 0
     if split.good_us:
-        return Bar(down, gap, rest, 0, maintained)
+        return UptimeBar(down, gap, rest, 0, maintained)
     if maintained:
-        return Bar(down, gap, 0, rest, maintained)
+        return UptimeBar(down, gap, 0, rest, maintained)
     # Nothing was good, so no green is left over: what there was fills the column.
     if gap or not down:
-        return Bar(down, gap + rest, 0, 0, maintained)
-    return Bar(HEIGHT, 0, 0, 0, maintained)
+        return UptimeBar(down, gap + rest, 0, 0, maintained)
+    return UptimeBar(HEIGHT, 0, 0, 0, maintained)
 
 
-def _column(at: int, many: int, day: Day) -> Markup:
+def _column(at: int, many: int, day: UptimeDay) -> Markup:
     shape = bar(day.split)
     parts = []
     place = {"x": svg.share(at + 0.1, many), "width": svg.share(0.8, many)}

@@ -11,19 +11,19 @@ from typing import Final
 import trio
 from msgspec import UnsetType
 
-from ...check.condition_evaluation import Facts
-from ...check.failure import Failed
+from ...check.condition_evaluation import ProbeValues
+from ...check.failure import TargetFailure
 from ...check.monitor_spec import header_fault
 from ...check.phase_timer import Stopwatch, overdue
 from ...check.result import FailureClass
 from ...check.target import Url
-from ...net.egress import Reach
+from ...net.egress import Egress
 from ...net.http_client import fetch
-from ...net.http_exchange import Request
+from ...net.http_exchange import HttpRequest
 from ...net.http_stream import Incoming, listen
-from .canary_requests import Bound, outgoing
-from .json_answer import Answer, is_same
-from .sse import Event, Events, EventTooLarge
+from .canary_requests import BoundSecrets, outgoing
+from .json_answer import JsonAnswer, is_same
+from .sse import Event, EventReader, EventTooLarge
 from .workflow import Polling, PollJson, Sse, read_json_path
 
 CONNECTION_BYTES_MOST: Final = 8 * 1024 * 1024
@@ -35,10 +35,12 @@ _EVENT_STREAM: Final = "text/event-stream"
 
 
 async def awaited(
-    completion: Sse | PollJson, url: Url, secrets: Bound, reach: Reach, watch: Stopwatch
-) -> Answer:
-    """The document that came with its success. `Failed`: `condition_failed` where the target says
-    that it failed, `timeout` where it says nothing for `timeout` seconds.
+    completion: Sse | PollJson, url: Url, secrets: BoundSecrets, reach: Egress, watch: Stopwatch
+) -> JsonAnswer:
+    """Returns the document of the success.
+
+    Raises `TargetFailure`: `condition_failed` if the target reports a failure, `timeout` if it
+    reports neither within `timeout` seconds.
     """
     with trio.move_on_after(completion.timeout):
         if isinstance(completion, Sse):
@@ -53,34 +55,36 @@ async def awaited(
 # By asking.
 
 
-async def _polled(poll: Polling, request: Request, reach: Reach, watch: Stopwatch) -> Answer:
+async def _polled(
+    poll: Polling, request: HttpRequest, reach: Egress, watch: Stopwatch
+) -> JsonAnswer:
     for left in range(poll.max_attempts - 1, -1, -1):
         response = await fetch(reach, request, watch)
         if not 200 <= response.status <= 299:
-            raise Failed(FailureClass.HTTP_STATUS, response.status)
+            raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
         if not response.whole:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
-        answer = Answer.of(response)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
+        answer = JsonAnswer.of(response)
         if await _has_succeeded(poll, answer, reach):
             return answer
         if left:
             await trio.sleep(poll.interval)
-    raise Failed(FailureClass.TIMEOUT)
+    raise TargetFailure(FailureClass.TIMEOUT)
 
 
-async def _has_succeeded(poll: Polling, answer: Answer, reach: Reach) -> bool:
+async def _has_succeeded(poll: Polling, answer: JsonAnswer, reach: Egress) -> bool:
     """An answer without a word says that it is too early, one that is no document says nothing.
     What says both that it failed and that it did not has failed.
     """
     if answer.is_empty:
         return False
     if not answer.is_json:
-        raise Failed(FailureClass.PROTOCOL_ERROR, answer.status)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, answer.status)
     if not isinstance(poll.failure, UnsetType):
         path = read_json_path("completion.poll.failure.path", poll.failure.path)
         found = await answer.at(path, reach)
         if any(is_same(found, value) for value in poll.failure.values):
-            raise Failed(FailureClass.CONDITION_FAILED, answer.status)
+            raise TargetFailure(FailureClass.CONDITION_FAILED, answer.status)
     path = read_json_path("completion.poll.success.path", poll.success.path)
     return is_same(await answer.at(path, reach), poll.success.value)
 
@@ -88,11 +92,13 @@ async def _has_succeeded(poll: Polling, answer: Answer, reach: Reach) -> bool:
 # By listening.
 
 
-async def _listened(sse: Sse, url: Url, secrets: Bound, reach: Reach, watch: Stopwatch) -> Answer:
+async def _listened(
+    sse: Sse, url: Url, secrets: BoundSecrets, reach: Egress, watch: Stopwatch
+) -> JsonAnswer:
     last_id = ""
     retry_seconds = RETRY_SECONDS
     for left in range(CONNECTIONS_MOST - 1, -1, -1):
-        events = Events(last_id)
+        events = EventReader(last_id)
         ours = [("accept", _EVENT_STREAM), ("accept-encoding", "identity")]
         ours.append(("cache-control", "no-store"))
         if last_id and not header_fault("last-event-id", last_id):
@@ -107,12 +113,12 @@ async def _listened(sse: Sse, url: Url, secrets: Bound, reach: Reach, watch: Sto
             retry_seconds = min(max(events.retry_ms / 1_000, least), most)
         if left:
             await trio.sleep(retry_seconds)
-    raise Failed(FailureClass.TIMEOUT)
+    raise TargetFailure(FailureClass.TIMEOUT)
 
 
 async def _stream_heard(
-    sse: Sse, request: Request, events: Events, reach: Reach, watch: Stopwatch
-) -> Answer | None:
+    sse: Sse, request: HttpRequest, events: EventReader, reach: Egress, watch: Stopwatch
+) -> JsonAnswer | None:
     """None where the stream ended, or broke off, before the end of the transaction."""
     incoming = await listen(reach, request, watch)
     try:
@@ -120,9 +126,9 @@ async def _stream_heard(
         while piece := await _next_piece(incoming):
             for event in _read(events, piece):
                 if await _is_the_end(sse, event, incoming.status, reach):
-                    return Answer(Facts(body=event.data), incoming.status)
+                    return JsonAnswer(ProbeValues(body=event.data), incoming.status)
             if incoming.received_bytes > CONNECTION_BYTES_MOST:
-                raise Failed(FailureClass.RESPONSE_TOO_LARGE)
+                raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
     finally:
         incoming.close()
     return None
@@ -130,37 +136,37 @@ async def _stream_heard(
 
 def _demand_stream(incoming: Incoming) -> None:
     if incoming.status != 200:
-        raise Failed(FailureClass.HTTP_STATUS, incoming.status)
+        raise TargetFailure(FailureClass.HTTP_STATUS, incoming.status)
     media_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     packed = incoming.headers.get("content-encoding", "identity").strip().lower()
     if media_type != _EVENT_STREAM or packed not in ("", "identity"):
-        raise Failed(FailureClass.PROTOCOL_ERROR, incoming.status)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, incoming.status)
 
 
 async def _next_piece(incoming: Incoming) -> bytes:
     """Empty where the stream ends, or breaks off, as one does when a proxy tires of it."""
     try:
         return await incoming.receive()
-    except Failed as failed:
+    except TargetFailure as failed:
         if failed.failure in (FailureClass.CONNECT_ERROR, FailureClass.PROTOCOL_ERROR):
             return b""
         raise
 
 
-def _read(events: Events, piece: bytes) -> list[Event]:
+def _read(events: EventReader, piece: bytes) -> list[Event]:
     try:
         return events.feed(piece)
     except EventTooLarge:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE) from None
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE) from None
 
 
-async def _is_the_end(sse: Sse, event: Event, status: int, reach: Reach) -> bool:
+async def _is_the_end(sse: Sse, event: Event, status: int, reach: Egress) -> bool:
     if event.type in sse.sse.failure_events:
-        raise Failed(FailureClass.CONDITION_FAILED, status)
+        raise TargetFailure(FailureClass.CONDITION_FAILED, status)
     if event.type != sse.sse.success_event:
         return False
-    said = Answer(Facts(body=event.data), status)
+    said = JsonAnswer(ProbeValues(body=event.data), status)
     for path in sse.sse.required_json_fields:
         if not await said.has(read_json_path("completion.sse", path), reach):
-            raise Failed(FailureClass.CONDITION_FAILED, status)
+            raise TargetFailure(FailureClass.CONDITION_FAILED, status)
     return True

@@ -14,28 +14,28 @@ import trio
 
 from ...check.canary_stages import Stage, StageEnd, Stages
 from ...check.check import Check
-from ...check.condition_evaluation import Facts
-from ...check.failure import Failed, Unobtainable
-from ...check.monitor_spec import Config, Fault, Field, FieldType, MonitorType, Spec, TargetForm
-from ...check.observation import Seen
+from ...check.condition_evaluation import ProbeValues
+from ...check.failure import LocalFailure, TargetFailure
+from ...check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
+from ...check.observation import Observation
 from ...check.phase_timer import Stopwatch, overdue
 from ...check.result import UnknownReason
 from ...check.target import read_url
-from ...net.egress import Reach
+from ...net.egress import Egress
 from ...net.egress_policy import canary_policy
 from .assert_result import demand, demand_cleanup
 from .await_result import awaited
-from .canary_requests import BINDINGS, SCHEMES, Bound, bound
+from .canary_requests import BINDINGS, SCHEMES, BoundSecrets, bound
 from .correlate import completion_url, correlated
 from .fixtures import FIXTURES
-from .json_answer import Answer
+from .json_answer import JsonAnswer
 from .submit import idempotency_key, submitted
 from .workflow import BadWorkflow, Workflow, read_workflow
 
 WORKFLOW_LONGEST: Final = 64 * 1024
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     """The workflow is one, and each of its bindings stands in a setting of its own, which names
     the same secret: none differs, none lacks, none is left.
     """
@@ -44,17 +44,19 @@ def _rule(_target: str, config: Config) -> list[Fault]:
     try:
         secrets = read_workflow(config["workflow"], FIXTURES).secrets
     except BadWorkflow as bad:
-        return [Fault("config.workflow", str(bad))]
+        return [SpecFault("config.workflow", str(bad))]
     faults = []
     for binding in sorted(secrets):
         key = f"{BINDINGS}_{binding}_ref"
         if not config.get(key):
-            faults.append(Fault(f"config.{key}", "is required, as the workflow has that binding"))
+            faults.append(
+                SpecFault(f"config.{key}", "is required, as the workflow has that binding")
+            )
         elif config[key] != secrets[binding]:
-            faults.append(Fault(f"config.{key}", "names another secret than the workflow does"))
+            faults.append(SpecFault(f"config.{key}", "names another secret than the workflow does"))
     named = SPEC.bindings_of(config)
     return faults + [
-        Fault(f"config.{named[binding]}", "names a binding that the workflow does not have")
+        SpecFault(f"config.{named[binding]}", "names a binding that the workflow does not have")
         for binding in sorted(named.keys() - secrets.keys())
     ]
 
@@ -87,26 +89,26 @@ SPEC = Spec(
 )
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     try:
         workflow = read_workflow(check.config.get("workflow"), FIXTURES)
     except BadWorkflow:
-        raise Unobtainable(UnknownReason.BAD_DEFINITION) from None
+        raise LocalFailure(UnknownReason.BAD_DEFINITION) from None
     guarded = replace(reach, policy=canary_policy(reach.policy.deny))
     run = _Run(workflow, bound(workflow, check), guarded, watch)
     answer = await run.transact(idempotency_key(check))
-    return Seen(Facts(connected=True, status=answer.status), code=answer.status)
+    return Observation(ProbeValues(connected=True, status=answer.status), code=answer.status)
 
 
 @dataclass(slots=True)
 class _Run:
     workflow: Workflow
-    secrets: Bound
-    reach: Reach
+    secrets: BoundSecrets
+    reach: Egress
     watch: Stopwatch
     deadline: float = field(default_factory=trio.current_effective_deadline)
 
-    async def transact(self, key: str) -> Answer:
+    async def transact(self, key: str) -> JsonAnswer:
         workflow, reach, watch = self.workflow, self.reach, self.watch
         watch.place = read_url(workflow.submit.url, SCHEMES).host
         began_us = watch.elapsed_us()
@@ -132,7 +134,7 @@ class _Run:
         try:
             yield
             end = StageEnd.PASSED
-        except Failed:
+        except TargetFailure:
             end = StageEnd.FAILED
             raise
         except trio.Cancelled:
@@ -147,7 +149,7 @@ class _Run:
         """
         if trio.current_time() < self.deadline:
             return StageEnd.CANCELLED
-        silent = isinstance(overdue(self.watch), Failed)
+        silent = isinstance(overdue(self.watch), TargetFailure)
         return StageEnd.FAILED if silent else StageEnd.UNOBTAINABLE
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ...check.check import Check
-from ...check.failure import Unobtainable
+from ...check.failure import LocalFailure
 from ...check.monitor_spec import header_fault
 from ...check.result import UnknownReason
 from ...check.target import Url
 from ...net.http_exchange import Header as Pair
-from ...net.http_exchange import Request
+from ...net.http_exchange import HttpRequest
 from .workflow import Header, Workflow
 
 BINDINGS: Final = "canary_secret"
@@ -24,30 +24,30 @@ RESPONSE_BYTES_MOST: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundSecrets:
     """The secrets behind a workflow's bindings, of those alone that it declares."""
 
     secrets: Mapping[str, str] = field(repr=False)
 
 
-def bound(workflow: Workflow, check: Check) -> Bound:
-    """`Unobtainable` where a binding's secret was not given."""
+def bound(workflow: Workflow, check: Check) -> BoundSecrets:
+    """`LocalFailure` where a binding's secret was not given."""
     found = {name: check.secrets.get(f"{BINDINGS}_{name}", "") for name in workflow.bindings}
     if not all(found.values()):
-        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
-    return Bound(found)
+        raise LocalFailure(UnknownReason.MISSING_REFERENCE)
+    return BoundSecrets(found)
 
 
 def outgoing(
     method: str,
     url: Url,
     headers: Iterable[Header],
-    secrets: Bound,
+    secrets: BoundSecrets,
     ours: Iterable[Pair],
     body: bytes = b"",
-) -> Request:
+) -> HttpRequest:
     """A request with the workflow's headers, and of `ours` those that it does not name itself.
-    `Unobtainable` where no header can carry a secret.
+    `LocalFailure` where no header can carry a secret.
     """
     said: list[Pair] = []
     backed: set[str] = set()
@@ -55,13 +55,13 @@ def outgoing(
         if isinstance(header.secret_ref, str):
             value = secrets.secrets[header.secret_ref]
             if header_fault(header.name, value):
-                raise Unobtainable(UnknownReason.BAD_SECRET)
+                raise LocalFailure(UnknownReason.BAD_SECRET)
             backed.add(header.name.lower())
         else:
             value = header.value if isinstance(header.value, str) else ""
         said.append((header.name, value))
     named = {name.lower() for name, _ in said}
-    return Request(
+    return HttpRequest(
         method=method,
         url=url,
         headers=[*said, *(pair for pair in ours if pair[0] not in named)],

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from ...check.failure import Failed
+from ...check.failure import TargetFailure
 from ...check.result import FailureClass
 from ...check.target import Url, read_url
-from ...net.egress import Reach
-from ...net.http_exchange import Response
-from .json_answer import Answer
+from ...net.egress import Egress
+from ...net.http_exchange import HttpResponse
+from .json_answer import JsonAnswer
 from .workflow import CORRELATION, FromJson, Workflow, read_json_path
 
 CORRELATION_BYTES_MOST: Final = 256
@@ -23,21 +23,21 @@ CORRELATION_BYTES_MOST: Final = 256
 _CLIMBING: Final = frozenset({".", ".."})
 
 
-async def correlated(workflow: Workflow, response: Response, reach: Reach) -> str:
-    """The id in a submission's answer. `Failed`: `condition_failed` where there is none,
+async def correlated(workflow: Workflow, response: HttpResponse, reach: Egress) -> str:
+    """The id in a submission's answer. `TargetFailure`: `condition_failed` where there is none,
     `protocol_error` where what is there is none that could be used.
     """
     source = workflow.correlate
     if isinstance(source, FromJson):
-        answer = Answer.of(response)
+        answer = JsonAnswer.of(response)
         found = await answer.at(read_json_path("correlate.path", source.path), reach)
     else:
         found = response.headers.get(source.header_name.lower())
     if not isinstance(found, str | int) or isinstance(found, bool):
-        raise Failed(FailureClass.CONDITION_FAILED, response.status)
+        raise TargetFailure(FailureClass.CONDITION_FAILED, response.status)
     said = spelt(found)
     if not is_usable(said):
-        raise Failed(FailureClass.PROTOCOL_ERROR, response.status)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR, response.status)
     return said
 
 

@@ -7,24 +7,24 @@ target's: `response_too_large`.
 from dataclasses import dataclass, field
 from functools import partial
 
-from ...check.condition_evaluation import MISSING, Facts
-from ...check.failure import Failed
+from ...check.condition_evaluation import MISSING, ProbeValues
+from ...check.failure import TargetFailure
 from ...check.json_document import WHOLE_CHARACTERS_MOST, Path, is_json
 from ...check.result import FailureClass
-from ...net.egress import Reach
-from ...net.http_exchange import Response
+from ...net.egress import Egress
+from ...net.http_exchange import HttpResponse
 
 
 @dataclass(slots=True)
-class Answer:
+class JsonAnswer:
     """`status` is of the answer that it came with."""
 
-    facts: Facts = field(repr=False)
+    facts: ProbeValues = field(repr=False)
     status: int
 
     @classmethod
-    def of(cls, response: Response) -> "Answer":
-        return cls(Facts(body=response.text), response.status)
+    def of(cls, response: HttpResponse) -> "JsonAnswer":
+        return cls(ProbeValues(body=response.text), response.status)
 
     @property
     def is_empty(self) -> bool:
@@ -34,17 +34,17 @@ class Answer:
     def is_json(self) -> bool:
         return is_json(self.facts.body or "")
 
-    async def at(self, path: Path, reach: Reach) -> object:
+    async def at(self, path: Path, reach: Egress) -> object:
         """What stands there; MISSING where nothing does, or where this is no JSON at all."""
         if len(self.facts.body or "") > WHOLE_CHARACTERS_MOST:
             found = await reach.in_thread_alone(partial(self.facts.in_body, path))
         else:
             found = self.facts.in_body(path)
         if self.facts.exhausted:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE, self.status)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, self.status)
         return found
 
-    async def has(self, path: Path, reach: Reach) -> bool:
+    async def has(self, path: Path, reach: Egress) -> bool:
         """Whether something stands there; null is something."""
         return await self.at(path, reach) is not MISSING
 

@@ -29,7 +29,7 @@ class Event:
     data: str = field(repr=False)
 
 
-class Events:
+class EventReader:
     """What `last_id` and `retry_ms` say is what a client that comes back goes by: the last id of
     the events that are whole, and how long it waits (None where the stream has not said).
     """

@@ -12,14 +12,14 @@ from typing import Final
 import trio
 
 from ...check.check import Check
-from ...check.failure import Failed
+from ...check.failure import TargetFailure
 from ...check.phase_timer import Stopwatch, overdue
 from ...check.result import FailureClass
 from ...check.target import read_url
-from ...net.egress import Reach
+from ...net.egress import Egress
 from ...net.http_client import fetch
-from ...net.http_exchange import Request, Response
-from .canary_requests import SCHEMES, Bound, outgoing
+from ...net.http_exchange import HttpRequest, HttpResponse
+from .canary_requests import SCHEMES, BoundSecrets, outgoing
 from .fixtures import FIXTURES
 from .workflow import HttpJson, MultipartFixture
 
@@ -46,26 +46,30 @@ def idempotency_key(check: Check) -> str:
 
 
 async def submitted(
-    submit: HttpJson | MultipartFixture, secrets: Bound, key: str, reach: Reach, watch: Stopwatch
-) -> Response:
+    submit: HttpJson | MultipartFixture,
+    secrets: BoundSecrets,
+    key: str,
+    reach: Egress,
+    watch: Stopwatch,
+) -> HttpResponse:
     """The answer, of a status that is accepted. Raises `Failed` and `Unobtainable`."""
     request = _request(submit, secrets, key)
     with trio.move_on_after(submit.submit_timeout):
         response = await _sent(request, reach, watch)
         if response.status not in submit.accepted_status:
-            raise Failed(FailureClass.HTTP_STATUS, response.status)
+            raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
         if not response.whole:
-            raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+            raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
         return response
     raise overdue(watch)
 
 
-async def _sent(request: Request, reach: Reach, watch: Stopwatch) -> Response:
+async def _sent(request: HttpRequest, reach: Egress, watch: Stopwatch) -> HttpResponse:
     left = TRIED_AGAIN_MOST
     while True:
         try:
             return await fetch(reach, request, watch)
-        except Failed as failed:
+        except TargetFailure as failed:
             # The watch is the run's, and this the first that it asks: what it heard, it heard here.
             heard = watch.read().first_byte_us is not None
             if left == 0 or heard or failed.failure not in _PASSING:
@@ -74,7 +78,7 @@ async def _sent(request: Request, reach: Reach, watch: Stopwatch) -> Response:
         await trio.sleep(PAUSE_SECONDS)
 
 
-def _request(submit: HttpJson | MultipartFixture, secrets: Bound, key: str) -> Request:
+def _request(submit: HttpJson | MultipartFixture, secrets: BoundSecrets, key: str) -> HttpRequest:
     if isinstance(submit, HttpJson):
         body, media_type = json_body(submit), "application/json"
     else:

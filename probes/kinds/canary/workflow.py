@@ -137,7 +137,7 @@ class PollJson(_Part, frozen=True, kw_only=True, tag_field="kind", tag="poll_jso
     poll: Polling
 
 
-class Result(_Part, frozen=True, kw_only=True):
+class ResultSpec(_Part, frozen=True, kw_only=True):
     """`max_latency` is in seconds, from the submission to its end."""
 
     max_latency: Seconds | UnsetType = UNSET
@@ -163,7 +163,7 @@ class _Document(_Part, frozen=True, kw_only=True):
     submit: HttpJson | MultipartFixture
     correlate: FromJson | FromHeader
     completion: Sse | PollJson
-    result: Result = Result()
+    result: ResultSpec = ResultSpec()
     cleanup: LifecyclePrefix | NoCleanup
 
 
@@ -175,7 +175,7 @@ class Workflow:
     submit: HttpJson | MultipartFixture
     correlate: FromJson | FromHeader
     completion: Sse | PollJson
-    result: Result
+    result: ResultSpec
     cleanup: LifecyclePrefix | NoCleanup
 
     @property
@@ -386,7 +386,7 @@ def _check_url(where: str, text: str) -> None:
         raise BadWorkflow(f"{where} {bad}") from None
 
 
-def _check_result(result: Result, cleanup: LifecyclePrefix | NoCleanup) -> None:
+def _check_result(result: ResultSpec, cleanup: LifecyclePrefix | NoCleanup) -> None:
     _check_paths("result.required_json_fields", result.required_json_fields)
     if not isinstance(result.lifecycle_path, UnsetType):
         read_json_path("result.lifecycle_path", result.lifecycle_path)

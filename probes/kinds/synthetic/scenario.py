@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ...check.condition import BadCondition, Condition, Literal, Operator, Place, read_path
+from ...check.condition import BadCondition, Condition, Literal, Operand, Operator, read_path
 from ...check.monitor_spec import (
     BINDING,
     BODY_LONGEST,
@@ -81,7 +81,7 @@ class Assertion:
     """`value` is filled and then stands as the literal of `operator` on `place`."""
 
     kind: AssertionKind
-    place: Place
+    place: Operand
     operator: Operator
     value: Template
     is_text: bool
@@ -93,7 +93,7 @@ class Assertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScenarioStep:
     """`host` is constant, as no placeholder stands in it: messages may show it."""
 
     number: int
@@ -136,7 +136,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
 
     @property
     def bindings(self) -> frozenset[str]:
@@ -209,7 +209,7 @@ def _said(text: str) -> str:
     return f"{place.rstrip('`').removeprefix('$.')} {said[:1].lower()}{said[1:]}".strip()
 
 
-def _demand_known(step: Step, known: set[str]) -> None:
+def _demand_known(step: ScenarioStep, known: set[str]) -> None:
     used = {name for template in step.templates for name in template.variables}
     used |= {name for assertion in step.assertions for name in assertion.value.variables}
     unknown = sorted(used - known)
@@ -217,7 +217,7 @@ def _demand_known(step: Step, known: set[str]) -> None:
         raise BadScenario(f"uses {{{{{unknown[0]}}}}}, which no earlier step extracts")
 
 
-def _step(number: int, raw: _Step, *, strict: bool) -> Step:
+def _step(number: int, raw: _Step, *, strict: bool) -> ScenarioStep:
     if len(raw.name) > NAME_LONGEST or any(c < " " for c in raw.name):
         raise BadScenario(f"name must be at most {NAME_LONGEST} printable characters")
     url, host = _url(raw.url)
@@ -227,7 +227,7 @@ def _step(number: int, raw: _Step, *, strict: bool) -> Step:
         raise BadScenario(f"extract holds more than {EXTRACTS_MOST}")
     if len(raw.asserted) > ASSERTIONS_MOST:
         raise BadScenario(f"assert holds more than {ASSERTIONS_MOST}")
-    return Step(
+    return ScenarioStep(
         number=number,
         name=raw.name,
         method=raw.method.value,
@@ -345,11 +345,11 @@ def _assertion(number: int, raw: _Assertion) -> Assertion:
         raise BadScenario(f"{where} op of {raw.kind} is one of {known}")
     operator = _OPERATORS[raw.op]
     if raw.kind is AssertionKind.JSON:
-        place = Place("BODY", _path(where, raw.path))
+        place = Operand("BODY", _path(where, raw.path))
     elif raw.path:
         raise BadScenario(f"{where} path is not used with {raw.kind}")
     else:
-        place = Place(_PLACES[raw.kind])
+        place = Operand(_PLACES[raw.kind])
     if raw.kind in (AssertionKind.STATUS, AssertionKind.LATENCY_MS):
         _demand_number(where, raw.value)
     elif raw.kind is AssertionKind.BODY_CONTAINS and (

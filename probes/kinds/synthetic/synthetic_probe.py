@@ -9,33 +9,33 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...check.check import Check
-from ...check.condition_evaluation import MISSING, Facts
-from ...check.failure import Failed, Unobtainable
+from ...check.condition_evaluation import MISSING, ProbeValues
+from ...check.failure import LocalFailure, TargetFailure
 from ...check.monitor_spec import (
     CREDENTIAL_HEADERS,
     Config,
-    Fault,
     Field,
     FieldType,
     MonitorType,
     Spec,
+    SpecFault,
     TargetForm,
 )
-from ...check.observation import Seen
+from ...check.observation import Observation
 from ...check.phase_timer import Stopwatch
 from ...check.result import FailureClass, UnknownReason
 from ...check.target import BadTarget, read_url
 from ...net.cookies import Jar
-from ...net.egress import Reach
-from ...net.http_client import REDIRECTS_MOST, Request, Response, fetch
+from ...net.egress import Egress
+from ...net.http_client import REDIRECTS_MOST, HttpRequest, HttpResponse, fetch
 from ..condition_worker import judged
 from .scenario import (
     SCENARIO_LONGEST,
     Assertion,
     BadScenario,
     Extract,
+    ScenarioStep,
     Source,
-    Step,
     read_scenario,
 )
 from .template import CannotFill, Context, Template, Values, fill
@@ -44,21 +44,21 @@ VARIABLE_LONGEST = 4_096
 BINDINGS = "scenario_secret"
 
 
-def _rule(_target: str, config: Config) -> list[Fault]:
+def _rule(_target: str, config: Config) -> list[SpecFault]:
     """The scenario is one, and each of its bindings names a secret: none lacks, none is left."""
     if config.get("scenario") is None:
         return []
     try:
         scenario = read_scenario(config["scenario"])
     except BadScenario as bad:
-        return [Fault("config.scenario", str(bad))]
+        return [SpecFault("config.scenario", str(bad))]
     named = SPEC.bindings_of(config)
     faults = [
-        Fault(f"config.{BINDINGS}_{name}_ref", "is required, as the scenario uses that binding")
+        SpecFault(f"config.{BINDINGS}_{name}_ref", "is required, as the scenario uses that binding")
         for name in sorted(scenario.bindings - named.keys())
     ]
     return faults + [
-        Fault(f"config.{named[name]}", "names a binding that the scenario does not use")
+        SpecFault(f"config.{named[name]}", "names a binding that the scenario does not use")
         for name in sorted(named.keys() - scenario.bindings)
     ]
 
@@ -103,34 +103,34 @@ class _Run:
         return Values(self.variables, self.secrets)
 
 
-async def probe(check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     try:
         scenario = read_scenario(check.config.get("scenario"), strict=False)
     except BadScenario:
-        raise Unobtainable(UnknownReason.BAD_DEFINITION) from None
+        raise LocalFailure(UnknownReason.BAD_DEFINITION) from None
     run = _Run(_secrets(check, scenario.bindings))
     status = 0
     for step in scenario.steps:
         watch.place = f"step {step.number} {step.host}"
         status = await _take_step(step, run, reach, watch)
-    return Seen(Facts(connected=True, status=status), code=status)
+    return Observation(ProbeValues(connected=True, status=status), code=status)
 
 
 def _secrets(check: Check, bindings: frozenset[str]) -> dict[str, str]:
     found = {name: check.secrets.get(f"{BINDINGS}_{name}", "") for name in bindings}
     if not all(found.values()):
-        raise Unobtainable(UnknownReason.MISSING_REFERENCE)
+        raise LocalFailure(UnknownReason.MISSING_REFERENCE)
     return found
 
 
-async def _take_step(step: Step, run: _Run, reach: Reach, watch: Stopwatch) -> int:
+async def _take_step(step: ScenarioStep, run: _Run, reach: Egress, watch: Stopwatch) -> int:
     request = _request(step, run, watch)
     began_ms = watch.elapsed_ms()
     response = await fetch(reach, request, watch)
     took_ms = watch.elapsed_ms() - began_ms
     if request.keep_body and not response.whole:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
-    facts = Facts(
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
+    facts = ProbeValues(
         connected=True,
         status=response.status,
         response_time_ms=took_ms,
@@ -138,31 +138,36 @@ async def _take_step(step: Step, run: _Run, reach: Reach, watch: Stopwatch) -> i
         headers=response.headers,
     )
     if not step.asserts_status and not 200 <= response.status <= 299:
-        raise Failed(FailureClass.HTTP_STATUS, response.status)
+        raise TargetFailure(FailureClass.HTTP_STATUS, response.status)
     for assertion in step.assertions:
         if not await _holds(assertion, run, facts, watch, step, reach):
             watch.place = f"step {step.number} {assertion.kind} {step.host}"
-            raise Failed(FailureClass.CONDITION_FAILED, response.status)
+            raise TargetFailure(FailureClass.CONDITION_FAILED, response.status)
     if facts.exhausted:
-        raise Failed(FailureClass.RESPONSE_TOO_LARGE, response.status)
+        raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
     for extract in step.extracts:
         value = _extracted(extract, facts, response)
         if value is None:
             watch.place = f"step {step.number} extract {step.host}"
-            raise Failed(FailureClass.CONDITION_FAILED, response.status)
+            raise TargetFailure(FailureClass.CONDITION_FAILED, response.status)
         run.variables[extract.var] = value
     return response.status
 
 
 async def _holds(
-    assertion: Assertion, run: _Run, facts: Facts, watch: Stopwatch, step: Step, reach: Reach
+    assertion: Assertion,
+    run: _Run,
+    facts: ProbeValues,
+    watch: Stopwatch,
+    step: ScenarioStep,
+    reach: Egress,
 ) -> bool:
     value = _fill(assertion.value, run, Context.TEXT, step, str(assertion.kind), watch)
     held = await judged([assertion.condition(value)], facts, reach)
     return held is not assertion.negated
 
 
-def _extracted(extract: Extract, facts: Facts, response: Response) -> str | None:
+def _extracted(extract: Extract, facts: ProbeValues, response: HttpResponse) -> str | None:
     """None where there is nothing there, or more than a variable holds."""
     match extract.source:
         case Source.STATUS:
@@ -179,12 +184,12 @@ def _extracted(extract: Extract, facts: Facts, response: Response) -> str | None
     return text if len(text) <= VARIABLE_LONGEST else None
 
 
-def _request(step: Step, run: _Run, watch: Stopwatch) -> Request:
+def _request(step: ScenarioStep, run: _Run, watch: Stopwatch) -> HttpRequest:
     try:
         url = read_url(_fill(step.url, run, Context.URL, step, "url", watch))
     except BadTarget:
         watch.place = f"step {step.number} url {step.host}"
-        raise Failed(FailureClass.PROTOCOL_ERROR) from None
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None
     headers = [
         (name, _fill(template, run, Context.HEADER, step, "headers", watch))
         for name, template in step.headers
@@ -195,7 +200,7 @@ def _request(step: Step, run: _Run, watch: Stopwatch) -> Request:
         if step.body_context is Context.JSON and not _names(step, "content-type"):
             headers.append(("content-type", "application/json"))
     filled = {name.lower() for name, template in step.headers if template.placeholders}
-    return Request(
+    return HttpRequest(
         method=step.method,
         url=url,
         headers=headers,
@@ -208,17 +213,17 @@ def _request(step: Step, run: _Run, watch: Stopwatch) -> Request:
     )
 
 
-def _names(step: Step, header: str) -> bool:
+def _names(step: ScenarioStep, header: str) -> bool:
     return any(name.lower() == header for name, _ in step.headers)
 
 
 def _fill(
-    template: Template, run: _Run, context: Context, step: Step, part: str, watch: Stopwatch
+    template: Template, run: _Run, context: Context, step: ScenarioStep, part: str, watch: Stopwatch
 ) -> str:
     try:
         return fill(template, run.values, context)
     except CannotFill as cannot:
         if cannot.is_secret:
-            raise Unobtainable(UnknownReason.BAD_SECRET) from None
+            raise LocalFailure(UnknownReason.BAD_SECRET) from None
         watch.place = f"step {step.number} {part} {step.host}"
-        raise Failed(FailureClass.PROTOCOL_ERROR) from None
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None

@@ -31,7 +31,7 @@ where p.org = %(org)s and p.id = %(project)s
 """
 
 
-class Place(msgspec.Struct, frozen=True):
+class NavProject(msgspec.Struct, frozen=True):
     uid: UUID
     project: str
     organization: str
@@ -42,10 +42,10 @@ class Place(msgspec.Struct, frozen=True):
     services: int
 
 
-async def select_places(tx: Tx, principal: Principal) -> list[Place]:
+async def select_places(tx: Tx, principal: Principal) -> list[NavProject]:
     """Those that the principal sees, the first PLACES_MOST of them by slug."""
-    return await tx.structs(Place, _PLACES, most=PLACES_MOST, **sight_values(principal))
+    return await tx.structs(NavProject, _PLACES, most=PLACES_MOST, **sight_values(principal))
 
 
-async def select_place(tx: Tx, org: int, project: int) -> Place | None:
-    return await tx.one(Place, _PLACE, org=org, project=project)
+async def select_place(tx: Tx, org: int, project: int) -> NavProject | None:
+    return await tx.one(NavProject, _PLACE, org=org, project=project)

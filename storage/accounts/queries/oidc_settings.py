@@ -4,39 +4,39 @@ from typing import Final
 
 import msgspec
 
-from ....probes.oidc.oidc_settings import SignOn
-from ...engine.keyring import Keyring, Place
+from ....probes.oidc.oidc_settings import OidcSettings
+from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
 from ..tables.instance_settings import select_whole_setting
 
 NAME: Final = "oidc"
 
 
-class SignOnShown(msgspec.Struct, frozen=True):
+class OidcSettingsView(msgspec.Struct, frozen=True):
     """Without the secret, and whether there is one."""
 
-    settings: SignOn
+    settings: OidcSettings
     has_secret: bool
     is_set_here: bool
 
 
-async def select_sign_on(tx: Tx, keyring: Keyring, configured: SignOn) -> SignOn:
+async def select_sign_on(tx: Tx, keyring: Keyring, configured: OidcSettings) -> OidcSettings:
     """With the secret. CannotOpen where no key opens it."""
     row = await select_whole_setting(tx, NAME)
     if row is None:
         return configured
-    found = msgspec.json.decode(row.value, type=SignOn)
+    found = msgspec.json.decode(row.value, type=OidcSettings)
     if row.secret_sealed is None:
         return found
-    place = Place("settings", "secret_sealed", row.uid)
+    place = CipherContext("settings", "secret_sealed", row.uid)
     secret = keyring.open(row.secret_sealed, place).decode()
     return msgspec.structs.replace(found, client_secret=secret)
 
 
-async def select_sign_on_shown(tx: Tx, configured: SignOn) -> SignOnShown:
+async def select_sign_on_shown(tx: Tx, configured: OidcSettings) -> OidcSettingsView:
     row = await select_whole_setting(tx, NAME)
     if row is None:
         plain = msgspec.structs.replace(configured, client_secret="")
-        return SignOnShown(plain, bool(configured.client_secret), is_set_here=False)
-    found = msgspec.json.decode(row.value, type=SignOn)
-    return SignOnShown(found, row.secret_sealed is not None, is_set_here=True)
+        return OidcSettingsView(plain, bool(configured.client_secret), is_set_here=False)
+    found = msgspec.json.decode(row.value, type=OidcSettings)
+    return OidcSettingsView(found, row.secret_sealed is not None, is_set_here=True)

@@ -5,7 +5,7 @@ import msgspec
 from ...engine.pools import Tx
 from .. import rows as accounts_rows
 from ..rows import SessionRow, UserRow
-from ..rules.access import Grant, Kind, Membership, Principal, Role
+from ..rules.access import CredentialKind, Grant, Membership, Principal, Role
 from ..rules.auth_policy import RequireTotp, owes_second_factor
 from ..tables import api_tokens as tokens
 from ..tables import sessions, users
@@ -13,7 +13,7 @@ from ..tables import user_identities as identities
 from .auth_policy import NAME as AUTH_POLICY
 
 
-class SignedIn(msgspec.Struct, frozen=True):
+class SessionPrincipal(msgspec.Struct, frozen=True):
     """A session with its person. `stale` says that it was last noted over a minute ago."""
 
     principal: Principal
@@ -42,7 +42,7 @@ class _Asked(msgspec.Struct, frozen=True):
     has_factor: bool
 
 
-async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
+async def select_by_session(tx: Tx, token_hash: bytes) -> SessionPrincipal | None:
     session = await sessions.select_session(tx, token_hash)
     if session is None:
         return None
@@ -55,7 +55,7 @@ async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
     if asked is None:
         return None
     principal = Principal(
-        Kind.SESSION,
+        CredentialKind.SESSION,
         tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
         user=user.uid,
         is_global_admin=user.is_global_admin,
@@ -69,7 +69,7 @@ async def select_by_session(tx: Tx, token_hash: bytes) -> SignedIn | None:
         uid=user.uid,
     )
     stale = tx.now - session.last_seen_at > MINUTE_US
-    return SignedIn(principal, user, session, stale)
+    return SessionPrincipal(principal, user, session, stale)
 
 
 async def select_user_by_identity(tx: Tx, issuer: str, subject: str) -> UserRow | None:
@@ -81,7 +81,7 @@ async def select_by_identity(tx: Tx, user: UserRow) -> Principal:
     """Of a client that its provider vouches for: no more than its memberships."""
     memberships = await users.select_memberships(tx, user.id)
     return Principal(
-        Kind.JWT,
+        CredentialKind.JWT,
         tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
         user=user.uid,
         label=user.display_name or user.email or (user.oidc_sub or ""),
@@ -94,7 +94,7 @@ async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
     if token is None:
         return None
     principal = Principal(
-        Kind.TOKEN,
+        CredentialKind.TOKEN,
         (Membership(token.org, token.project, Role(token.role)),),
         user=token.creator_uid,
         actions=None if token.actions is None else frozenset(Grant(a) for a in token.actions),

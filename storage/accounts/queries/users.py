@@ -31,22 +31,22 @@ class NamedMembership(msgspec.Struct, frozen=True):
     role: str
 
 
-class Person(msgspec.Struct, frozen=True):
+class UserWithRoles(msgspec.Struct, frozen=True):
     user: UserRow
     memberships: list[NamedMembership]
 
 
-async def search_people(tx: Tx, q: str) -> list[Person]:
+async def search_people(tx: Tx, q: str) -> list[UserWithRoles]:
     """Those with `q` in their e-mail address or name, in any case; all for an empty one."""
     return await with_memberships(tx, await users.search_users(tx, q, MOST))
 
 
-async def with_memberships(tx: Tx, rows: Sequence[UserRow]) -> list[Person]:
+async def with_memberships(tx: Tx, rows: Sequence[UserRow]) -> list[UserWithRoles]:
     found = await tx.structs(NamedMembership, _MEMBERSHIPS, users=[row.id for row in rows])
     of_user: dict[int, list[NamedMembership]] = {}
     for membership in found:
         of_user.setdefault(membership.user_id, []).append(membership)
-    return [Person(row, of_user.get(row.id, [])) for row in rows]
+    return [UserWithRoles(row, of_user.get(row.id, [])) for row in rows]
 
 
 # What a provider merely claims finds nobody.

@@ -30,7 +30,7 @@ class Rank(IntEnum):
     ORG_ADMIN = 4
 
 
-class Kind(StrEnum):
+class CredentialKind(StrEnum):
     """By what a principal proved itself."""
 
     SESSION = "session"
@@ -60,7 +60,7 @@ class Need(StrEnum):
     AGENT = "T"
 
 
-class Answer(StrEnum):
+class AccessDecision(StrEnum):
     ALLOWED = "allowed"
     HIDDEN = "hidden"
     REFUSED = "refused"
@@ -100,7 +100,7 @@ class Principal:
     for which TOTP is required and missing.
     """
 
-    kind: Kind
+    kind: CredentialKind
     memberships: tuple[Membership, ...] = ()
     user: Key | None = None
     is_global_admin: bool = False
@@ -114,7 +114,7 @@ class Principal:
 
     @property
     def via_token(self) -> bool:
-        return self.kind is Kind.TOKEN
+        return self.kind is CredentialKind.TOKEN
 
     @property
     def actor(self) -> Actor:
@@ -124,11 +124,11 @@ class Principal:
     @property
     def is_everywhere_org_admin(self) -> bool:
         """Only a person signed in is ever a global admin: no token and no JWT is."""
-        return self.is_global_admin and self.kind is Kind.SESSION
+        return self.is_global_admin and self.kind is CredentialKind.SESSION
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Permission:
     """What a route asks for beyond its need.
 
     `grant` opens it to tokens narrowed to that; `basic` is open to every token, however narrow
@@ -157,18 +157,18 @@ _RANKS = {
 }
 
 
-def may(principal: Principal, action: Action, scope: Scope | None = None) -> Answer:
+def may(principal: Principal, action: Permission, scope: Scope | None = None) -> AccessDecision:
     """Whether the principal may do this there.
 
     Without a scope (settings, search, one's own account) nothing can be hidden, only refused. A
     role that a route needs is always judged in a scope; asking for one without is a fault of ours.
     """
     if action.need is Need.NOBODY:
-        return Answer.ALLOWED
+        return AccessDecision.ALLOWED
     if scope is not None and not sees(principal, scope):
-        return Answer.HIDDEN
+        return AccessDecision.HIDDEN
     fits = _credential_fits(principal, action) and _role_fits(principal, action.need, scope)
-    return Answer.ALLOWED if fits else Answer.REFUSED
+    return AccessDecision.ALLOWED if fits else AccessDecision.REFUSED
 
 
 def sees(principal: Principal, scope: Scope) -> bool:
@@ -205,8 +205,8 @@ def _rank(member: Membership, scope: Scope) -> Rank:
     return rank if member.project in (None, scope.project) else Rank.NONE
 
 
-def _credential_fits(principal: Principal, action: Action) -> bool:
-    if (principal.kind is Kind.AGENT) != (action.need is Need.AGENT):
+def _credential_fits(principal: Principal, action: Permission) -> bool:
+    if (principal.kind is CredentialKind.AGENT) != (action.need is Need.AGENT):
         return False
     if principal.owes_second_factor and not action.enrolling:
         return False
@@ -222,7 +222,7 @@ def _role_fits(principal: Principal, need: Need, scope: Scope | None) -> bool:
     if need in (Need.ANYONE, Need.AGENT):
         return True
     if need is Need.SESSION:
-        return principal.kind is Kind.SESSION
+        return principal.kind is CredentialKind.SESSION
     if need is Need.GLOBAL_ADMIN:
         return principal.is_everywhere_org_admin
     if scope is None:
@@ -253,7 +253,7 @@ def sight(principal: Principal) -> Sight:
 
 def may_see_secrets_of_a_monitor(principal: Principal, scope: Scope) -> bool:
     """Scenarios, workflows, push tokens: for those who could write them, and for no viewer."""
-    return may(principal, Action(Need.EDITOR), scope) is Answer.ALLOWED
+    return may(principal, Permission(Need.EDITOR), scope) is AccessDecision.ALLOWED
 
 
 def membership_fault(role: Role, project: Key | None) -> str | None:

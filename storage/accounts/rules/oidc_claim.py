@@ -16,7 +16,7 @@ SUBJECT_LONGEST: Final = 255
 SKEW_SECONDS: Final = 60
 
 
-class Person(msgspec.Struct, frozen=True, kw_only=True):
+class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
     """Who a provider says somebody is; `email` is empty where it tells none."""
 
     issuer: str
@@ -58,14 +58,14 @@ def access_token_fault(
     return "audience" if audience and audience not in _audience(claims) else None
 
 
-def person_of(claims: Mapping[str, Any], *, issuer: str) -> Person:
+def person_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
     """Of claims that are believed. An address is verified only where it is told to be, in so many
     words."""
     email = _line(claims.get("email"), 254)
     if not len(email) >= 3 or email.count("@") != 1 or any(char.isspace() for char in email):
         email = ""
     name = _line(claims.get("name"), 200) or _line(claims.get("preferred_username"), 200)
-    return Person(
+    return OidcPerson(
         issuer=issuer,
         subject=claims["sub"],
         email=email,
@@ -74,7 +74,7 @@ def person_of(claims: Mapping[str, Any], *, issuer: str) -> Person:
     )
 
 
-def client_of(claims: Mapping[str, Any], *, issuer: str) -> Person:
+def client_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
     """Who brings a token by itself: it is never found by an address."""
     name = (
         _line(claims.get("name"), 200)
@@ -82,10 +82,10 @@ def client_of(claims: Mapping[str, Any], *, issuer: str) -> Person:
         or _line(claims.get("azp"), 200)
         or _line(claims["sub"], 200)
     )
-    return Person(issuer=issuer, subject=claims["sub"], name=name)
+    return OidcPerson(issuer=issuer, subject=claims["sub"], name=name)
 
 
-def is_bootstrap_admin(person: Person, admins: Sequence[str]) -> bool:
+def is_bootstrap_admin(person: OidcPerson, admins: Sequence[str]) -> bool:
     """By a verified address only."""
     return person.email_verified and person.email.lower() in {one.lower() for one in admins}
 

@@ -33,7 +33,7 @@ RECOVERY_BYTES: Final = 10
 CODE_LONGEST: Final = 64
 
 
-class Verdict(StrEnum):
+class TotpOutcome(StrEnum):
     """Of what was given for a second factor."""
 
     PASSED = "passed"

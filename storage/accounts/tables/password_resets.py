@@ -7,7 +7,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rows import ResetRequest
+from ..rows import ResetRequestRow
 from ..rules.password_reset import LEASE_US, TTL_US
 
 # The same work for whatever address.
@@ -63,8 +63,8 @@ async def ask_for_reset(tx: Tx, address: str) -> None:
     await tx.execute(_ASK, address=address, now=tx.now)
 
 
-async def lease_requests(tx: Tx, most: int) -> list[ResetRequest]:
-    return await tx.structs(ResetRequest, _LEASE, now=tx.now, until=tx.now + LEASE_US, most=most)
+async def lease_requests(tx: Tx, most: int) -> list[ResetRequestRow]:
+    return await tx.structs(ResetRequestRow, _LEASE, now=tx.now, until=tx.now + LEASE_US, most=most)
 
 
 async def put_off_request(tx: Tx, address: str, at: Instant) -> None:

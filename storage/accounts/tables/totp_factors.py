@@ -39,7 +39,7 @@ delete from recovery_codes where user_id = %(user)s and code_hash = %(hash)s
 _DELETE_CODES: Final = "delete from recovery_codes where user_id = %(user)s"
 
 
-class FactorRow(msgspec.Struct, frozen=True):
+class TotpRow(msgspec.Struct, frozen=True):
     """`password` is the account's, as it stands while this is held."""
 
     password: str | None
@@ -49,8 +49,8 @@ class FactorRow(msgspec.Struct, frozen=True):
     totp_wrong_at: list[Instant]
 
 
-async def hold_factor(tx: Tx, user: int) -> FactorRow | None:
-    return await tx.one(FactorRow, _HOLD, user=user)
+async def hold_factor(tx: Tx, user: int) -> TotpRow | None:
+    return await tx.one(TotpRow, _HOLD, user=user)
 
 
 async def enrol(tx: Tx, user: int, sealed: bytes) -> None:

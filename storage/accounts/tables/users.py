@@ -83,12 +83,12 @@ async def select_user_by_id(tx: Tx, user: int) -> UserRow | None:
     return await tx.one(UserRow, _BY_ID, id=user)
 
 
-async def is_anybody_there(tx: Tx) -> bool:
+async def has_users(tx: Tx) -> bool:
     found: bool = await tx.value(_ANY)
     return found
 
 
-async def lock_founding(tx: Tx) -> None:
+async def lock_bootstrap(tx: Tx) -> None:
     await tx.execute(_LOCK_FOUNDING)
 
 

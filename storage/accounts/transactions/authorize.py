@@ -8,25 +8,27 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries.projects import select_project
 from ..rows import ProjectRow
-from ..rules.access import Action, Answer, Principal, Scope, may
+from ..rules.access import AccessDecision, Permission, Principal, Scope, may
 from ..tables.audit_entries import insert_audits
 
 NOT_FOUND = "not_found"
 FORBIDDEN = "forbidden"
 
 
-def demand(principal: Principal, action: Action, scope: Scope | None) -> None:
+def demand(principal: Principal, action: Permission, scope: Scope | None) -> None:
     """Refused not_found or forbidden where the principal may not."""
     match may(principal, action, scope):
-        case Answer.HIDDEN:
+        case AccessDecision.HIDDEN:
             raise Refused(NOT_FOUND)
-        case Answer.REFUSED:
+        case AccessDecision.REFUSED:
             raise Refused(FORBIDDEN)
-        case Answer.ALLOWED:
+        case AccessDecision.ALLOWED:
             return
 
 
-async def demand_project(tx: Tx, principal: Principal, action: Action, project: UUID) -> ProjectRow:
+async def demand_project(
+    tx: Tx, principal: Principal, action: Permission, project: UUID
+) -> ProjectRow:
     """The project, if the principal may do this there."""
     row = await select_project(tx, project)
     if row is None:

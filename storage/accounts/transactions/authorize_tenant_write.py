@@ -6,13 +6,13 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
 from ..rows import OrganizationRow
-from ..rules.access import Action, Principal, Scope
+from ..rules.access import Permission, Principal, Scope
 from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, demand
 
 
 async def demand_organization(
-    tx: Tx, principal: Principal, action: Action, organization: UUID
+    tx: Tx, principal: Principal, action: Permission, organization: UUID
 ) -> OrganizationRow:
     """The organization, held until the commit, if the principal may do this there."""
     if not await removals.hold_organization(tx, organization):

@@ -11,13 +11,13 @@ DEFAULT = "default"
 
 
 async def is_founded(tx: Tx) -> bool:
-    return await users.is_anybody_there(tx)
+    return await users.has_users(tx)
 
 
 async def found_installation(tx: Tx, email: str, password: str) -> bool:
     """`password` is hashed already. False where another process was faster: nothing is written."""
-    await users.lock_founding(tx)
-    if await users.is_anybody_there(tx):
+    await users.lock_bootstrap(tx)
+    if await users.has_users(tx):
         return False
     org = await projects.insert_organization(tx, uuid7(), DEFAULT, "Default")
     if org is None:

@@ -4,12 +4,12 @@ shown out."""
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rows import INSTANCE, UserRow
-from ..rules.access import Action, Need, Principal
+from ..rules.access import Need, Permission, Principal
 from ..tables import sessions, users
 from ..tables.password_resets import forget_reset
 from .authorize import audit, demand
 
-_OWN = Action(Need.SESSION)
+_OWN = Permission(Need.SESSION)
 
 
 async def change_password(

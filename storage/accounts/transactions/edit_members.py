@@ -8,12 +8,12 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import users as users_queries
 from ..rows import MembershipRow, UserRow
-from ..rules.access import Action, Need, Principal, Role, membership_fault
+from ..rules.access import Need, Permission, Principal, Role, membership_fault
 from ..tables import users
 from .authorize import NOT_FOUND, audit
 from .authorize_tenant_write import demand_organization, project_of
 
-_EDIT = Action(Need.ORG_ADMIN)
+_EDIT = Permission(Need.ORG_ADMIN)
 LAST_ORG_ADMIN = "last_org_admin"
 NO_SUCH_PERSON = "is nobody who has an account here"
 

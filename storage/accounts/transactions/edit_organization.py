@@ -9,14 +9,14 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
 from ..rows import INSTANCE, OrganizationRow
-from ..rules.access import Action, Need, Principal, Role, Scope
+from ..rules.access import Need, Permission, Principal, Role, Scope
 from ..tables import projects, users
 from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import demand_organization, expect
 
-_CREATE = _DELETE = Action(Need.GLOBAL_ADMIN)
-_RENAME = Action(Need.ORG_ADMIN)
+_CREATE = _DELETE = Permission(Need.GLOBAL_ADMIN)
+_RENAME = Permission(Need.ORG_ADMIN)
 
 
 async def create_organization(

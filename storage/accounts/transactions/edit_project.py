@@ -9,13 +9,13 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
 from ..rows import ProjectRow
-from ..rules.access import Action, Need, Principal
+from ..rules.access import Need, Permission, Principal
 from ..tables import projects
 from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, audit, demand_project
 from .authorize_tenant_write import demand_organization, expect
 
-_EDIT = Action(Need.ORG_ADMIN)
+_EDIT = Permission(Need.ORG_ADMIN)
 
 
 async def create_project(

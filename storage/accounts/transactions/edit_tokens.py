@@ -9,13 +9,13 @@ from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rows import TokenRow
-from ..rules.access import Action, Need, Principal, Role, Scope, actions_fault, membership_fault
+from ..rules.access import Need, Permission, Principal, Role, Scope, actions_fault, membership_fault
 from ..tables import api_tokens as tokens
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import demand_organization, expect, project_of
 
-_CREATE = Action(Need.ORG_ADMIN, tokenless=True)
-_DELETE = Action(Need.ORG_ADMIN)
+_CREATE = Permission(Need.ORG_ADMIN, tokenless=True)
+_DELETE = Permission(Need.ORG_ADMIN)
 
 
 async def create_token(

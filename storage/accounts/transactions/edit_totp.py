@@ -9,16 +9,16 @@ from typing import Final
 from uuid import UUID
 
 from ...core.refusal import Refused
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries import users as users_queries
 from ..rows import INSTANCE, UserRow
-from ..rules.access import Action, Need, Principal
+from ..rules.access import Need, Permission, Principal
 from ..rules.totp import (
     RECOVERY_BYTES,
     RECOVERY_CODES,
     SECRET_BYTES,
-    Verdict,
+    TotpOutcome,
     matching_step,
     recovery_code,
     recovery_hash,
@@ -26,11 +26,11 @@ from ..rules.totp import (
 )
 from ..tables import totp_factors as second_factors
 from ..tables import users
-from ..tables.totp_factors import FactorRow
+from ..tables.totp_factors import TotpRow
 from .authorize import NOT_FOUND, audit, demand
 
 TOTP_ENABLED: Final = "totp_enabled"
-_OWN: Final = Action(Need.SESSION, enrolling=True)
+_OWN: Final = Permission(Need.SESSION, enrolling=True)
 
 
 async def enrol(tx: Tx, principal: Principal, keyring: Keyring) -> tuple[UserRow, bytes]:
@@ -84,35 +84,37 @@ async def remove_factor(tx: Tx, principal: Principal, email: str) -> None:
     await audit(tx, principal, INSTANCE, "user.totp_remove", f"user:{user.uid}")
 
 
-async def pass_second_factor(tx: Tx, user: UserRow, code: str | None, keyring: Keyring) -> Verdict:
+async def pass_second_factor(
+    tx: Tx, user: UserRow, code: str | None, keyring: Keyring
+) -> TotpOutcome:
     """Whether who knows the password may come in; `user` is the account as that was checked
     against. It takes the code, or remembers that it was wrong: commit it either way."""
     row = await second_factors.hold_factor(tx, user.id)
     if row is None or row.password != user.password:
-        return Verdict.REFUSED
+        return TotpOutcome.REFUSED
     if row.totp_enabled_at is None:
-        return Verdict.PASSED
+        return TotpOutcome.PASSED
     if not code:
-        return Verdict.REQUIRED
+        return TotpOutcome.REQUIRED
     tries = tries_of(row.totp_wrong_at)
     if tries.is_closed(tx.now):
-        return Verdict.REFUSED
+        return TotpOutcome.REFUSED
     step = matching_step(_secret(row, user.uid, keyring), code, tx.now, row.totp_step)
     if step is not None:
         await second_factors.take_step(tx, user.id, step)
-        return Verdict.PASSED
+        return TotpOutcome.PASSED
     if await second_factors.spend_recovery_code(tx, user.id, recovery_hash(code)):
         await second_factors.note_wrong(tx, user.id, ())
-        return Verdict.PASSED
+        return TotpOutcome.PASSED
     await second_factors.note_wrong(tx, user.id, tries.after_wrong(tx.now).wrong_at)
-    return Verdict.REFUSED
+    return TotpOutcome.REFUSED
 
 
-def _place(user: UUID) -> Place:
-    return Place("users", "totp_sealed", user)
+def _place(user: UUID) -> CipherContext:
+    return CipherContext("users", "totp_sealed", user)
 
 
-def _secret(row: FactorRow, user: UUID, keyring: Keyring) -> bytes:
+def _secret(row: TotpRow, user: UUID, keyring: Keyring) -> bytes:
     """Refused encryption_key_missing where no key of the ring opens it: that is our trouble, and
     never a way past it."""
     assert row.totp_sealed is not None, "one is enrolled"
@@ -131,7 +133,7 @@ async def _own(tx: Tx, principal: Principal) -> UserRow:
     return user
 
 
-async def _held(tx: Tx, user: UserRow) -> FactorRow:
+async def _held(tx: Tx, user: UserRow) -> TotpRow:
     row = await second_factors.hold_factor(tx, user.id)
     if row is None:
         raise Refused(NOT_FOUND)

@@ -9,13 +9,13 @@ from ...core.naming import email_fault, words_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rows import INSTANCE, UserRow
-from ..rules.access import Action, Need, Principal, Role
+from ..rules.access import Need, Permission, Principal, Role
 from ..tables import users
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import expect
 from .edit_members import LAST_ORG_ADMIN
 
-_EDIT = Action(Need.GLOBAL_ADMIN)
+_EDIT = Permission(Need.GLOBAL_ADMIN)
 LAST_GLOBAL_ADMIN = "last_global_admin"
 OWN_ACCOUNT = "own_account"
 

@@ -9,29 +9,29 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ....probes.oidc.oidc_settings import SignOn
+from ....probes.oidc.oidc_settings import OidcSettings
 from ...core.instant import SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import users as users_queries
 from ..queries.principals import select_user_by_identity
 from ..rows import INSTANCE, FlowRow, UserRow
-from ..rules.access import Action, Kind, Need, Principal
+from ..rules.access import CredentialKind, Need, Permission, Principal
 from ..rules.auth_policy import AuthPolicy, is_allowed
-from ..rules.oidc_claim import Person, is_bootstrap_admin
+from ..rules.oidc_claim import OidcPerson, is_bootstrap_admin
 from ..tables import sessions, user_identities, users
 from ..tables import user_identities as identities
 from .authorize import NOT_FOUND, audit, demand
 
 IDENTITY_TAKEN: Final = "identity_taken"
 NOT_ALLOWED: Final = "domain_not_allowed"
-_OWN: Final = Action(Need.SESSION)
+_OWN: Final = Permission(Need.SESSION)
 
 
 async def enter(
     tx: Tx,
-    person: Person,
-    settings: SignOn,
+    person: OidcPerson,
+    settings: OidcSettings,
     policy: AuthPolicy,
     token_hash: bytes,
     client: str,
@@ -57,13 +57,13 @@ async def enter(
     await users.note_active(tx, user.id)
 
 
-async def provision(tx: Tx, person: Person) -> UserRow:
+async def provision(tx: Tx, person: OidcPerson) -> UserRow:
     """Of who brings a token: a new account has no membership, so it sees nothing yet."""
     found = await select_user_by_identity(tx, person.issuer, person.subject)
     return found or await _made(tx, person)
 
 
-async def link(tx: Tx, principal: Principal, user: int, person: Person) -> None:
+async def link(tx: Tx, principal: Principal, user: int, person: OidcPerson) -> None:
     """The identity becomes the principal's own, whose key is `user`. Refused identity_taken where
     it is another's, not_found where the session is another's by now."""
     demand(principal, _OWN, None)
@@ -80,7 +80,7 @@ async def link(tx: Tx, principal: Principal, user: int, person: Person) -> None:
         raise Refused(IDENTITY_TAKEN)
 
 
-async def _made(tx: Tx, person: Person) -> UserRow:
+async def _made(tx: Tx, person: OidcPerson) -> UserRow:
     """A new account; the one that somebody else made of the identity just then, where one did."""
     uid = uuid7()
     key = await _inserted(tx, uid, person, verified=person.email_verified)
@@ -100,13 +100,13 @@ async def _made(tx: Tx, person: Person) -> UserRow:
     return user
 
 
-async def _inserted(tx: Tx, uid: UUID, person: Person, *, verified: bool) -> int | None:
+async def _inserted(tx: Tx, uid: UUID, person: OidcPerson, *, verified: bool) -> int | None:
     return await users.insert_user(
         tx, uid, person.email, person.name, None, admin=False, verified=verified
     )
 
 
-async def _told(tx: Tx, user: UserRow, person: Person) -> None:
+async def _told(tx: Tx, user: UserRow, person: OidcPerson) -> None:
     """What the provider says by now of an account that it alone vouches for."""
     if user.password is not None or not person.email:
         return
@@ -121,7 +121,7 @@ async def _told(tx: Tx, user: UserRow, person: Person) -> None:
 
 def _principal(user: UserRow) -> Principal:
     label = user.display_name or user.email or "somebody"
-    return Principal(Kind.SESSION, user=user.uid, label=label, uid=user.uid)
+    return Principal(CredentialKind.SESSION, user=user.uid, label=label, uid=user.uid)
 
 
 async def begin_flow(

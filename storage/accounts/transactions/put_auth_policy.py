@@ -9,12 +9,12 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries.auth_policy import NAME
 from ..rows import INSTANCE
-from ..rules.access import Action, Need, Principal
+from ..rules.access import Need, Permission, Principal
 from ..rules.auth_policy import AuthPolicy, RequireTotp, policy_fault
 from ..tables.instance_settings import put_setting
 from .authorize import audit, demand
 
-_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_auth_policy(

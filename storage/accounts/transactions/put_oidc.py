@@ -4,27 +4,27 @@ from typing import Final
 
 import msgspec
 
-from ....probes.oidc.oidc_settings import SignOn, sign_on_faults, with_client_secret
+from ....probes.oidc.oidc_settings import OidcSettings, sign_on_faults, with_client_secret
 from ...core.refusal import Refused
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries.oidc_settings import NAME, select_sign_on
 from ..rows import INSTANCE
-from ..rules.access import Action, Need, Principal
+from ..rules.access import Need, Permission, Principal
 from ..tables.instance_settings import put_secret, put_setting
 from .authorize import audit, demand
 
-_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def merged_sign_on(
     tx: Tx,
     principal: Principal,
-    given: SignOn,
+    given: OidcSettings,
     secret: str | None,
-    configured: SignOn,
+    configured: OidcSettings,
     keyring: Keyring,
-) -> SignOn:
+) -> OidcSettings:
     """What is to be set, with its secret: a blank one stays the one in force. Refused forbidden,
     and invalid with the field that cannot be."""
     demand(principal, _EDIT, None)
@@ -35,7 +35,7 @@ async def merged_sign_on(
         if not secret:
             fault = "must be given again, as no configured key opens it"
             raise Refused("invalid", "client_secret", fault) from None
-        before = SignOn()
+        before = OidcSettings()
     whole = with_client_secret(given, secret, before)
     if whole is None:
         fault = "must be given again, as issuer or client changed"
@@ -45,14 +45,14 @@ async def merged_sign_on(
     return whole
 
 
-async def put_sign_on(tx: Tx, principal: Principal, whole: SignOn, keyring: Keyring) -> None:
+async def put_sign_on(tx: Tx, principal: Principal, whole: OidcSettings, keyring: Keyring) -> None:
     """As it was merged. Refused forbidden, encryption_key_missing."""
     demand(principal, _EDIT, None)
     plain = msgspec.structs.replace(whole, client_secret="")
     uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
     sealed = None
     if whole.client_secret:
-        place = Place("settings", "secret_sealed", uid)
+        place = CipherContext("settings", "secret_sealed", uid)
         sealed = keyring.seal(whole.client_secret.encode(), place)
     await put_secret(tx, NAME, sealed)
     target = f"settings:oidc enabled={whole.enabled} issuer={whole.issuer}"

@@ -9,8 +9,8 @@ import os
 from ...core.refusal import Refused
 from ...core.token import RANDOM_BYTES, TokenKind, digest, kind_of, token_from
 from ...engine.pools import Tx
-from ..rows import INSTANCE, ResetRequest
-from ..rules.access import Kind, Principal
+from ..rows import INSTANCE, ResetRequestRow
+from ..rules.access import CredentialKind, Principal
 from ..rules.password_reset import is_passed_over
 from ..tables import password_resets, sessions, users
 from ..tables import password_resets as password_resets_table
@@ -20,7 +20,7 @@ from .authorize import audit
 NOT_GOOD = "is not good any more, or never was"
 
 
-async def begin_reset(tx: Tx, request: ResetRequest) -> tuple[Recipient, str] | None:
+async def begin_reset(tx: Tx, request: ResetRequestRow) -> tuple[Recipient, str] | None:
     """Whom to write to, and the token of the letter; None where nobody is to be written to, and
     then the request is over."""
     found = await password_resets.select_recipient(tx, request.address)
@@ -50,7 +50,7 @@ async def finish_reset(tx: Tx, token: str, password: str) -> None:
     await users.set_password(tx, user.id, password)
     await sessions.delete_other_sessions(tx, user.id, b"")
     label = user.display_name or user.email
-    by = Principal(Kind.SESSION, user=user.uid, label=label, uid=user.uid)
+    by = Principal(CredentialKind.SESSION, user=user.uid, label=label, uid=user.uid)
     await audit(tx, by, INSTANCE, "user.reset_by_mail", f"user:{user.uid}")
 
 

@@ -8,12 +8,12 @@ from ...core.instant import SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rows import UserRow
-from ..rules.access import Action, Need, Principal
+from ..rules.access import Need, Permission, Principal
 from ..tables import sessions, users
 from .authorize import NOT_FOUND, demand
 
 UNAUTHORIZED = "unauthorized"
-_OWN = Action(Need.SESSION)
+_OWN = Permission(Need.SESSION)
 
 
 async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_seconds: int) -> None:

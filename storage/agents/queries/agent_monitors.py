@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..rules import Watched
+from ..rules import AgentMonitor
 
 _OF = """
 select m.org, m.id, m.uid, m.shard, s.region, m.type, m.revision, m.interval_seconds,
@@ -14,7 +14,7 @@ where m.uid = any(%(uids)s::uuid[])
 """
 
 
-async def select_watched(tx: Tx, uids: Sequence[UUID]) -> dict[UUID, Watched]:
+async def select_watched(tx: Tx, uids: Sequence[UUID]) -> dict[UUID, AgentMonitor]:
     """Those that are still there."""
-    rows = await tx.structs(Watched, _OF, uids=list(uids))
+    rows = await tx.structs(AgentMonitor, _OF, uids=list(uids))
     return {row.uid: row for row in rows}

@@ -15,19 +15,19 @@ from ...core.instant import Instant
 from ...core.key import Key
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...results.rules.incoming_result import Arrival, Source
-from ...scheduling.rules.run_schedule import Term
+from ...results.rules.incoming_result import IncomingResult, ResultSource
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import canary_runs
 from ...scheduling.tables import canary_runs as canary_runs_table
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..queries.agent_monitors import select_watched
-from ..rules import Watched, arrival_beside, arrival_of, fault, of_other_regions
+from ..rules import AgentMonitor, arrival_beside, arrival_of, fault, of_other_regions
 
 
 async def take_results(
-    tx: Tx, region: str, items: Sequence[AgentResult], source: Source, kept_days: int
-) -> list[Arrival | None]:
+    tx: Tx, region: str, items: Sequence[AgentResult], source: ResultSource, kept_days: int
+) -> list[IncomingResult | None]:
     """One for each item; None for what is of no monitor, job or window that we know. Refused
     forbidden where one is of another region, invalid (`results[3].ts`) where one cannot be."""
     monitors = await select_watched(tx, sorted({item.monitor_id for item in items}))
@@ -44,10 +44,10 @@ async def take_results(
 async def _arrival(
     tx: Tx,
     item: AgentResult,
-    monitors: dict[UUID, Watched],
-    terms: dict[Key, list[Term]],
-    source: Source,
-) -> Arrival | None:
+    monitors: dict[UUID, AgentMonitor],
+    terms: dict[Key, list[ScheduleTerm]],
+    source: ResultSource,
+) -> IncomingResult | None:
     monitor = monitors.get(item.monitor_id)
     if monitor is None:
         return None

@@ -21,14 +21,14 @@ from ...monitors.queries.check_definitions import (
     select_carried,
     select_definitions,
 )
-from ...monitors.rows import Trouble
+from ...monitors.rows import ProbeErrorReason
 from ...monitors.tables.probe_errors import note_troubles
 from ...scheduling.queries.region_workers import has_worker
-from ...scheduling.rows import OpenSlice
+from ...scheduling.rows import OpenBatch
 from ...scheduling.tables import work_queues as queues
 from ...scheduling.tables.work_queues import LEASE_GRACE_SECONDS
 from ...scheduling.transactions.claim_canary_runs import take_runs
-from ...scheduling.transactions.split_batch import parted
+from ...scheduling.transactions.split_batch import split_batch
 from ..rows import AgentRow
 from ..tables import agents
 
@@ -37,7 +37,7 @@ SLICES_AT_ONCE: Final = 4
 LOOKS_MOST: Final = 10
 
 
-class HandedOut(msgspec.Struct, frozen=True):
+class ClaimedJobs(msgspec.Struct, frozen=True):
     """One run of a monitor. `job` is the id of a run without a window, else None."""
 
     definition: Definition
@@ -53,14 +53,14 @@ class _Window(msgspec.Struct, frozen=True):
     due: Instant
 
 
-async def hand_out(
+async def claim_jobs(
     tx: Tx,
     agent: AgentRow,
     kinds: Collection[str],
     shards: Sequence[int],
     most: int,
     places: int,
-) -> list[HandedOut]:
+) -> list[ClaimedJobs]:
     """At most so many, leased to the agent with this commit; those that are due first. `places` is
     how many canaries the region may run at once."""
     runs = await _lease_jobs(tx, agent, shards, most)
@@ -84,7 +84,9 @@ async def hand_out(
     return runs
 
 
-async def _lease_jobs(tx: Tx, agent: AgentRow, shards: Sequence[int], most: int) -> list[HandedOut]:
+async def _lease_jobs(
+    tx: Tx, agent: AgentRow, shards: Sequence[int], most: int
+) -> list[ClaimedJobs]:
     # Canaries have a way of their own, whatever the agent can.
     refused = [*CAPABILITY]
     if agent.carrier < Generation.SCENARIOS:
@@ -95,7 +97,7 @@ async def _lease_jobs(tx: Tx, agent: AgentRow, shards: Sequence[int], most: int)
     carried = await select_carried(tx, keys)
     definitions = await select_definitions(tx, keys)
     return [
-        HandedOut(
+        ClaimedJobs(
             definition=definitions[key],
             due=job.due_at,
             lease_until=_lease_until(tx.now, definitions[key]),
@@ -108,11 +110,11 @@ async def _lease_jobs(tx: Tx, agent: AgentRow, shards: Sequence[int], most: int)
 
 async def _take_canaries(
     tx: Tx, agent: AgentRow, shards: Sequence[int], most: int, places: int
-) -> list[HandedOut]:
+) -> list[ClaimedJobs]:
     taken = await take_runs(tx, agent.region, shards, agent.holder, places, most, by_agent=True)
     definitions = await select_definitions(tx, [item.key for item in taken])
     return [
-        HandedOut(
+        ClaimedJobs(
             definition=definitions[item.key],
             due=item.due,
             lease_until=_lease_until(tx.now, definitions[item.key]),
@@ -123,12 +125,12 @@ async def _take_canaries(
     ]
 
 
-def _keys(item: OpenSlice) -> list[Key]:
+def _keys(item: OpenBatch) -> list[Key]:
     return list(zip(item.orgs, item.monitors, strict=True))
 
 
 def _open_windows(
-    item: OpenSlice, settled: Collection[tuple[int, int, Instant]], now: Instant
+    item: OpenBatch, settled: Collection[tuple[int, int, Instant]], now: Instant
 ) -> list[_Window]:
     """Those that may still be claimed and have no result yet."""
     return [
@@ -159,7 +161,7 @@ async def _note_too_old(
         return
     newest = await agents.select_newest_carrier(tx, agent.region) or 0
     troubles = {
-        key: (Trouble.CARRIER_TOO_OLD, tx.now)
+        key: (ProbeErrorReason.CARRIER_TOO_OLD, tx.now)
         for key in sorted(set(old))
         if _generation(carried[key]) > newest
     }
@@ -170,15 +172,15 @@ async def _note_too_old(
 async def _lease_windows(
     tx: Tx,
     agent: AgentRow,
-    item: OpenSlice,
+    item: OpenBatch,
     chosen: Sequence[_Window],
     carried: Mapping[Key, Carried],
-) -> list[HandedOut]:
+) -> list[ClaimedJobs]:
     if not chosen:
         return []
     definitions = await select_definitions(tx, sorted({w.key for w in chosen}))
     runs = [
-        HandedOut(
+        ClaimedJobs(
             definition=definitions[w.key],
             due=w.due,
             lease_until=_lease_until(max(w.due, tx.now), definitions[w.key]),
@@ -187,9 +189,9 @@ async def _lease_windows(
         for w in chosen
         if w.key in definitions
     ]
-    taken, left = parted(item, [w.position for w in chosen])
+    taken, left = split_batch(item, [w.position for w in chosen])
     until = max((run.lease_until for run in runs), default=tx.now)
-    await queues.part_slice(tx, taken, left, agent.holder, until)
+    await queues.split_batch(tx, taken, left, agent.holder, until)
     return runs
 
 

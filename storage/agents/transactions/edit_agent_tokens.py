@@ -10,7 +10,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...accounts.transactions.authorize_tenant_write import expect
 from ...core.naming import name_fault
@@ -21,8 +21,8 @@ from ..rows import AgentTokenRow
 from ..tables import agent_tokens, agents
 
 LIVE_MOST: Final = 500
-_CREATE: Final = Action(Need.GLOBAL_ADMIN, tokenless=True)
-_REVOKE: Final = Action(Need.GLOBAL_ADMIN)
+_CREATE: Final = Permission(Need.GLOBAL_ADMIN, tokenless=True)
+_REVOKE: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def create_agent_token(

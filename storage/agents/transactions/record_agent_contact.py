@@ -6,7 +6,7 @@ from uuid import UUID
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ...monitors.rows import Trouble
+from ...monitors.rows import ProbeErrorReason
 from ...monitors.tables import probe_errors
 from ..rows import AgentRow
 from ..tables import agents
@@ -23,5 +23,5 @@ async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier
     await agents.tell(tx, holder, version, kinds, carrier)
 
 
-async def note_troubles(tx: Tx, found: Mapping[Key, tuple[Trouble, Instant]]) -> None:
+async def note_troubles(tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]) -> None:
     await probe_errors.note_troubles(tx, found)

@@ -14,10 +14,10 @@ from ...engine.pools import Tx
 from ...services.rows import ServiceRow
 from ...services.tables.services import select_services
 from ..rows import AlertingRow
-from ..rules.alert_episode import Live
+from ..rules.alert_episode import ServiceCondition
 from ..rules.paging_delegation import (
     Delegated,
-    FailsOpen,
+    FailOpen,
     Owner,
     SignalReason,
     judge,
@@ -62,7 +62,7 @@ class AlertingState:
 
     live: SignalState
     burn: SignalState
-    seen: Live | None
+    seen: ServiceCondition | None
 
 
 class OwnerName(NamedTuple):
@@ -98,7 +98,9 @@ async def select_alerting_state(tx: Tx, service: Key, now: Instant) -> AlertingS
     row = alertings[service]
     left_at = await tx.value(_LEFT_TO, org=service[0], service=service[1], revision=owner.revision)
     live, burn = _live_state(row, owner, left_at, now), _burn_state(row, owner, now)
-    return AlertingState(live, burn, None if row.live_state is None else Live(row.live_state))
+    return AlertingState(
+        live, burn, None if row.live_state is None else ServiceCondition(row.live_state)
+    )
 
 
 async def select_delegations(
@@ -142,13 +144,13 @@ def _delegation(
     return Delegation(_shown(judge(owners, since, now, is_steady=True), rows), burn)
 
 
-def _shown(verdict: Delegated | FailsOpen, rows: Mapping[Key, ServiceRow]) -> SignalDelegation:
+def _shown(verdict: Delegated | FailOpen, rows: Mapping[Key, ServiceRow]) -> SignalDelegation:
     match verdict:
         case Delegated(services):
             found = [rows[key] for key in services if key in rows]
             names = [OwnerName(row.uid, row.slug, row.name) for row in found]
             return SignalDelegation(True, names, None)
-        case FailsOpen(reason):
+        case FailOpen(reason):
             return SignalDelegation(False, (), reason)
 
 

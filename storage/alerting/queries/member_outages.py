@@ -9,7 +9,7 @@ from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.paging_delegation import DELIVERED_WITHIN_US
-from ..rules.suppression import HeldBy
+from ..rules.suppression import SuppressionReason
 
 # A page stands as long as somebody heard of it, or may yet: not where all of it was given up, nor
 # where it has been on its way for longer than the page of a service may be.
@@ -38,7 +38,13 @@ from unnest(%(orgs)s::int[], %(services)s::int[], %(monitors)s::int[]) as k(org,
 order by k.org, k.service, m.id
 """
 _OWN_CAUSES = frozenset(
-    {HeldBy.WAITING, HeldBy.RECHECKING, HeldBy.DEPENDENCY, HeldBy.MAINTENANCE, HeldBy.PAUSED}
+    {
+        SuppressionReason.WAITING,
+        SuppressionReason.RECHECKING,
+        SuppressionReason.DEPENDENCY,
+        SuppressionReason.MAINTENANCE,
+        SuppressionReason.PAUSED,
+    }
 )
 
 

@@ -10,12 +10,12 @@ import msgspec
 
 from ...core.instant import SECOND, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import held_until, status_of
-from ...monitors.rules.monitor_state import Status
+from ...monitors.rules.monitor_state import MonitorStatus
 from ...monitors.tables import compositions
-from ...results.queries.composites import Health, select_health
+from ...results.queries.composites import MemberHealth, select_health
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ..rules.suppression import Upstream
 
@@ -80,7 +80,7 @@ union
 """
 
 
-class Kind(msgspec.Struct, frozen=True):
+class DependencyRow(msgspec.Struct, frozen=True):
     """`is_called`: a composite whose members have changed since it was looked at."""
 
     org: int
@@ -99,15 +99,15 @@ class Kind(msgspec.Struct, frozen=True):
         return self.type not in _NOT_PROBED
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class DependencyState(msgspec.Struct, frozen=True):
     """Monitors that are down, and whatever they depend on, at one instant."""
 
-    health: Health
-    kinds: Mapping[Key, Kind]
+    health: MemberHealth
+    kinds: Mapping[Key, DependencyRow]
     upstreams: Mapping[Key, Sequence[Upstream]]
 
     def is_down(self, key: Key) -> bool:
-        return _status(self.health, self.kinds[key]) is Status.DOWN
+        return _status(self.health, self.kinds[key]) is MonitorStatus.DOWN
 
 
 async def is_anything_due(tx: Tx, now: Instant) -> bool:
@@ -129,24 +129,27 @@ async def select_astray_subjects(tx: Tx, now: Instant, most: int) -> list[Key]:
     return [(org, monitor) for org, monitor in await tx.rows(_ASTRAY, now=now, most=most)]
 
 
-async def select_surroundings(tx: Tx, keys: Sequence[Key], now: Instant) -> Surroundings:
+async def select_surroundings(tx: Tx, keys: Sequence[Key], now: Instant) -> DependencyState:
     wanted: dict[Key, set[Key]] = {key: set() for key in keys}
     for org, monitor, upstream in await tx.rows(_EDGES, **_those(keys)):
         wanted[org, monitor].add((org, upstream))
     direct = set().union(*wanted.values()) if wanted else set()
     beneath = await _select_beneath(tx, direct, now)
     everybody = sorted({*keys, *direct, *(leaf for found in beneath.values() for leaf in found)})
-    kinds = {row.key: row for row in await tx.structs(Kind, _KINDS, **_those(everybody), now=now)}
+    kinds = {
+        row.key: row
+        for row in await tx.structs(DependencyRow, _KINDS, **_those(everybody), now=now)
+    }
     health = await select_health(tx, everybody, now)
     upstreams = {key: _upstreams_of(found, beneath, kinds, health) for key, found in wanted.items()}
-    return Surroundings(health, kinds, upstreams)
+    return DependencyState(health, kinds, upstreams)
 
 
 async def _select_beneath(tx: Tx, keys: set[Key], now: Instant) -> dict[Key, set[Key]]:
     """What composites are made of, at whatever depth; of what is no composite, nothing."""
     if not keys:
         return {}
-    made = await compositions.select_beneath(tx, sorted(keys), Span(now, Instant(now + 1)))
+    made = await compositions.select_beneath(tx, sorted(keys), TimeSpan(now, Instant(now + 1)))
     children = compositions.children_of(made)
     return {key: _descend(key, children) for key in keys if key in children}
 
@@ -165,8 +168,8 @@ def _descend(key: Key, children: Mapping[Key, Sequence[Key]]) -> set[Key]:
 def _upstreams_of(
     wanted: set[Key],
     beneath: Mapping[Key, set[Key]],
-    kinds: Mapping[Key, Kind],
-    health: Health,
+    kinds: Mapping[Key, DependencyRow],
+    health: MemberHealth,
 ) -> list[Upstream]:
     looked_at = {leaf for key in wanted for leaf in beneath.get(key, ())} | wanted
     return [
@@ -176,7 +179,7 @@ def _upstreams_of(
     ]
 
 
-def _upstream(kind: Kind, health: Health, *, counts: bool) -> Upstream:
+def _upstream(kind: DependencyRow, health: MemberHealth, *, counts: bool) -> Upstream:
     standing = health.standings.get(kind.key)
     spans = health.maintenance.get(kind.id, ())
     in_maintenance = is_in_maintenance(health.now, spans)
@@ -186,7 +189,7 @@ def _upstream(kind: Kind, health: Health, *, counts: bool) -> Upstream:
     return Upstream(
         key=kind.key,
         counts=counts,
-        failing=_status(health, kind) is Status.DOWN or last_failed,
+        failing=_status(health, kind) is MonitorStatus.DOWN or last_failed,
         in_maintenance=in_maintenance,
         probed=kind.is_probed and enabled and not in_maintenance,
         last_at=standing.last_at if standing else None,
@@ -195,7 +198,7 @@ def _upstream(kind: Kind, health: Health, *, counts: bool) -> Upstream:
     )
 
 
-def _status(health: Health, kind: Kind) -> Status:
+def _status(health: MemberHealth, kind: DependencyRow) -> MonitorStatus:
     spans = health.maintenance.get(kind.id, ())
     return status_of(health.standings.get(kind.key), kind.type, health.now, spans)
 

@@ -11,8 +11,8 @@ from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import Revision, governs
 from ..rows import AlertingRow
-from ..rules.alert_episode import Live, Quiet, Speaking
-from ..rules.paging_delegation import Latch, Owner, Reach, Signal
+from ..rules.alert_episode import AlertingPolicy, NoPageReason, ServiceCondition
+from ..rules.paging_delegation import EpisodeLatch, Owner, PagingSignal, RouteState
 from .paging_routes import select_reach
 
 _KEYS = "unnest(%(orgs)s::int[], %(keys)s::int[]) as k(org, key)"
@@ -65,8 +65,8 @@ class _LatchRow(msgspec.Struct, frozen=True):
     dead: bool
 
     @property
-    def latch(self) -> Latch:
-        return Latch(
+    def latch(self) -> EpisodeLatch:
+        return EpisodeLatch(
             announced=self.announced,
             has_incident=self.has_incident,
             told_at=self.told_at,
@@ -118,16 +118,16 @@ async def select_owners(
     }
 
 
-async def select_latches(tx: Tx, services: Iterable[Key]) -> dict[Key, Latch]:
+async def select_latches(tx: Tx, services: Iterable[Key]) -> dict[Key, EpisodeLatch]:
     """Of those that have an open episode: whether anybody heard of it."""
     rows = await tx.structs(_LatchRow, _LATCHES, **_those(list(services)))
     return {(row.org, row.service): row.latch for row in rows}
 
 
-def speaking_of(row: AlertingRow) -> Speaking:
-    return Speaking(
+def alerting_policy_of(row: AlertingRow) -> AlertingPolicy:
+    return AlertingPolicy(
         owns_paging=row.owns_paging,
-        page_on=frozenset(Live(state) for state in row.page_on),
+        page_on=frozenset(ServiceCondition(state) for state in row.page_on),
         page_on_unknown=row.page_on_unknown,
         confirm_evaluations=row.confirm_evaluations,
         renotify_us=row.renotify_seconds * SECOND,
@@ -137,8 +137,8 @@ def speaking_of(row: AlertingRow) -> Speaking:
 def _owner(
     row: AlertingRow,
     governing: tuple[Instant | None, Revision | None],
-    reach: Reach,
-    latch: Latch | None,
+    reach: RouteState,
+    latch: EpisodeLatch | None,
     *,
     burns: bool,
 ) -> Owner:
@@ -147,7 +147,7 @@ def _owner(
         key=row.key,
         revision=None if revision is None else revision.revision,
         governs_from=since,
-        speaking=speaking_of(row),
+        speaking=alerting_policy_of(row),
         reach=reach,
         generation=row.generation,
         edited_at=row.edited_at,
@@ -158,20 +158,20 @@ def _owner(
     )
 
 
-def _live(row: AlertingRow) -> Signal:
-    return Signal(
+def _live(row: AlertingRow) -> PagingSignal:
+    return PagingSignal(
         evaluated_at=row.live_evaluated_at,
         generation=row.live_generation,
         failed=row.live_error is not None,
         lease_holds=row.live_lease_holds,
         revision=row.live_revision,
-        state=None if row.live_state is None else Live(row.live_state),
-        held=row.live_reason == Quiet.HELD,
+        state=None if row.live_state is None else ServiceCondition(row.live_state),
+        held=row.live_reason == NoPageReason.HELD,
     )
 
 
-def _burn(row: AlertingRow) -> Signal:
-    return Signal(
+def _burn(row: AlertingRow) -> PagingSignal:
+    return PagingSignal(
         evaluated_at=row.burn_evaluated_at,
         generation=row.burn_generation,
         failed=row.burn_error is not None,

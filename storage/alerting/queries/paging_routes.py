@@ -11,7 +11,7 @@ from ...engine.pools import Tx
 from ...oncall.queries.oncall_schedules import select_rosters
 from ...oncall.rules.oncall_schedule import stretch
 from ...oncall.tables.oncall_schedules import select_schedules_by_keys
-from ..rules.paging_delegation import Reach
+from ..rules.paging_delegation import RouteState
 
 _KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
 # A ladder counts before a schedule, as it does when somebody is paged.
@@ -41,7 +41,7 @@ class _Named(msgspec.Struct, frozen=True):
     schedule: int | None
 
 
-async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[Key, Reach]:
+async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[Key, RouteState]:
     """Of every step of a ladder: who is paged late is paged."""
     those = {"orgs": [key[0] for key in services], "services": [key[1] for key in services]}
     routed = {(org, service) for org, service in await tx.rows(_ROUTED, **those)}
@@ -49,8 +49,8 @@ async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[
     if routed:
         for row in await tx.structs(_Named, _NAMED, **those):
             named[row.org].append(row)
-    found: dict[Key, Reach] = dict.fromkeys(services, Reach.UNNAMED)
-    found |= dict.fromkeys(routed, Reach.NOBODY)
+    found: dict[Key, RouteState] = dict.fromkeys(services, RouteState.UNNAMED)
+    found |= dict.fromkeys(routed, RouteState.NOBODY)
     for org, rows in named.items():
         found |= await _of_organization(tx, org, rows, now)
     return found
@@ -58,7 +58,7 @@ async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[
 
 async def _of_organization(
     tx: Tx, org: int, rows: Sequence[_Named], now: Instant
-) -> dict[Key, Reach]:
+) -> dict[Key, RouteState]:
     holding = await _on_call(tx, org, {r.schedule for r in rows if r.schedule is not None}, now)
     channels: dict[Key, set[int]] = defaultdict(set)
     for row in rows:
@@ -70,8 +70,8 @@ async def _of_organization(
     return {key: _reach(mine, enabled) for key, mine in channels.items()}
 
 
-def _reach(channels: set[int], enabled: set[int]) -> Reach:
-    return Reach.SOMEBODY if channels & enabled else Reach.DISABLED
+def _reach(channels: set[int], enabled: set[int]) -> RouteState:
+    return RouteState.SOMEBODY if channels & enabled else RouteState.DISABLED
 
 
 async def _on_call(tx: Tx, org: int, schedules: set[int], now: Instant) -> Mapping[int, int]:

@@ -16,13 +16,13 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import SECOND, Instant
-from ...services.rules.service_health import Policies, Seen, State, state
+from ...services.rules.service_health import MemberState, Policies, ServiceHealthState, state
 
 EVERY_US: Final = 30 * SECOND
 CONFIRM_MOST: Final = 10
 
 
-class Live(StrEnum):
+class ServiceCondition(StrEnum):
     """What a service is seen to be at an evaluation."""
 
     HEALTHY = "healthy"
@@ -33,11 +33,11 @@ class Live(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Speaking:
+class AlertingPolicy:
     """How a service speaks."""
 
     owns_paging: bool
-    page_on: frozenset[Live]
+    page_on: frozenset[ServiceCondition]
     page_on_unknown: bool
     confirm_evaluations: int
     renotify_us: int = 0
@@ -46,12 +46,15 @@ class Speaking:
     def pages_anything(self) -> bool:
         return bool(self.page_on) or self.page_on_unknown
 
-    def pages_on(self, live: Live) -> bool:
-        return self.page_on_unknown if live is Live.UNKNOWN else live in self.page_on
+    def pages_on(self, live: ServiceCondition) -> bool:
+        return self.page_on_unknown if live is ServiceCondition.UNKNOWN else live in self.page_on
 
-    def is_well(self, live: Live) -> bool:
+    def is_well(self, live: ServiceCondition) -> bool:
         """Whether it is known to be nothing that is paged on."""
-        return live not in (Live.UNKNOWN, Live.EXCLUDED) and not self.pages_on(live)
+        return live not in (
+            ServiceCondition.UNKNOWN,
+            ServiceCondition.EXCLUDED,
+        ) and not self.pages_on(live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class EpisodeContext:
     """`explained`: every member that is down is silent for a cause of its own. `spoken_for`: a
     page of a member's own stands for the trouble. `reaches`: somebody can be paged. `of_nothing`:
     no member is declared any more of which anything follows. `silenced`: nobody is told of anything
@@ -78,7 +81,7 @@ class Around:
     silenced: bool = False
 
 
-class Act(StrEnum):
+class EpisodeAction(StrEnum):
     """What follows from an evaluation. `adopt` opens an episode that pages nobody, `announce` pages
     for one that is open."""
 
@@ -90,7 +93,7 @@ class Act(StrEnum):
     END = "end"
 
 
-class Quiet(StrEnum):
+class NoPageReason(StrEnum):
     """Why a service that is in a state it pages on pages nobody for it now."""
 
     PENDING = "onset_pending"
@@ -102,36 +105,36 @@ class Quiet(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    act: Act
+class EpisodeDecision:
+    act: EpisodeAction
     streak: int
-    quiet: Quiet | None = None
+    quiet: NoPageReason | None = None
 
 
-def live_of(policies: Policies, members: Iterable[tuple[str, Seen]]) -> Live:
+def live_of(policies: Policies, members: Iterable[tuple[str, MemberState]]) -> ServiceCondition:
     """Without members nothing is known."""
     found = list(members)
-    return _live(state(policies, found)) if found else Live.UNKNOWN
+    return _live(state(policies, found)) if found else ServiceCondition.UNKNOWN
 
 
-def _live(said: State) -> Live:
-    return Live.EXCLUDED if said.health is None else Live(said.health.value)
+def _live(said: ServiceHealthState) -> ServiceCondition:
+    return ServiceCondition.EXCLUDED if said.health is None else ServiceCondition(said.health.value)
 
 
 def is_explained(
-    policies: Policies, speaking: Speaking, members: Iterable[tuple[str, Seen, bool]]
+    policies: Policies, speaking: AlertingPolicy, members: Iterable[tuple[str, MemberState, bool]]
 ) -> bool:
     """Of (region, seen, is silent for a cause of its own): whether nothing but such members makes
     the trouble."""
     found = list(members)
-    downs = [silent for _, seen, silent in found if seen is Seen.DOWN]
+    downs = [silent for _, seen, silent in found if seen is MemberState.DOWN]
     if not downs or not all(downs):
         return False
-    without = [(r, Seen.UP if seen is Seen.DOWN else seen) for r, seen, _ in found]
+    without = [(r, MemberState.UP if seen is MemberState.DOWN else seen) for r, seen, _ in found]
     return not speaking.pages_on(live_of(policies, without))
 
 
-def streak_after(speaking: Speaking, live: Live, streak: int) -> int:
+def streak_after(speaking: AlertingPolicy, live: ServiceCondition, streak: int) -> int:
     """Evaluations in a row that would page, up to what confirms them."""
     if speaking.pages_on(live):
         return min(streak + 1, speaking.confirm_evaluations)
@@ -139,75 +142,81 @@ def streak_after(speaking: Speaking, live: Live, streak: int) -> int:
 
 
 def decide(
-    speaking: Speaking,
-    live: Live,
+    speaking: AlertingPolicy,
+    live: ServiceCondition,
     streak: int,
     episode: Episode | None,
-    around: Around,
+    around: EpisodeContext,
     now: Instant,
-) -> Step:
+) -> EpisodeDecision:
     """What follows from seeing it so; `streak` is that of the evaluation before."""
     if around.of_nothing:
-        return Step(Act.NOTHING if episode is None else Act.END, 0)
+        return EpisodeDecision(EpisodeAction.NOTHING if episode is None else EpisodeAction.END, 0)
     streak = streak_after(speaking, live, streak)
     if episode is not None and speaking.is_well(live):
-        return Step(Act.END, streak)
+        return EpisodeDecision(EpisodeAction.END, streak)
     if not speaking.pages_on(live):
-        return Step(Act.NOTHING, streak)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak)
     if episode is None:
         return _onset(speaking, streak, around)
     return _goes_on(speaking, streak, episode, around, now)
 
 
-def _onset(speaking: Speaking, streak: int, around: Around) -> Step:
+def _onset(speaking: AlertingPolicy, streak: int, around: EpisodeContext) -> EpisodeDecision:
     if not speaking.owns_paging:
-        return Step(Act.NOTHING, streak)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak)
     if streak < speaking.confirm_evaluations:
-        return Step(Act.NOTHING, streak, Quiet.PENDING)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.PENDING)
     if around.explained:
-        return Step(Act.NOTHING, streak, Quiet.HELD)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.HELD)
     if around.silenced:
-        return Step(Act.NOTHING, streak, Quiet.SILENCED)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.SILENCED)
     if around.spoken_for:
-        return Step(Act.ADOPT, streak, Quiet.ADOPTED)
-    return Step(Act.OPEN, streak) if around.reaches else Step(Act.ADOPT, streak, Quiet.UNREACHED)
+        return EpisodeDecision(EpisodeAction.ADOPT, streak, NoPageReason.ADOPTED)
+    return (
+        EpisodeDecision(EpisodeAction.OPEN, streak)
+        if around.reaches
+        else EpisodeDecision(EpisodeAction.ADOPT, streak, NoPageReason.UNREACHED)
+    )
 
 
 def _goes_on(
-    speaking: Speaking, streak: int, episode: Episode, around: Around, now: Instant
-) -> Step:
+    speaking: AlertingPolicy, streak: int, episode: Episode, around: EpisodeContext, now: Instant
+) -> EpisodeDecision:
     if episode.taken_up:
-        return Step(Act.NOTHING, streak, Quiet.TAKEN_UP)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.TAKEN_UP)
     if not episode.announced:
         return _not_yet_announced(speaking, streak, around)
     due = speaking.renotify_us and (episode.told_at or now) + speaking.renotify_us <= now
     if due and around.silenced:
-        return Step(Act.NOTHING, streak, Quiet.SILENCED)
-    return Step(Act.REMIND if due else Act.NOTHING, streak)
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.SILENCED)
+    return EpisodeDecision(EpisodeAction.REMIND if due else EpisodeAction.NOTHING, streak)
 
 
-def _not_yet_announced(speaking: Speaking, streak: int, around: Around) -> Step:
+def _not_yet_announced(
+    speaking: AlertingPolicy, streak: int, around: EpisodeContext
+) -> EpisodeDecision:
     quiet = None
     if around.spoken_for:
-        quiet = Quiet.ADOPTED
+        quiet = NoPageReason.ADOPTED
     elif around.explained:
-        quiet = Quiet.HELD
+        quiet = NoPageReason.HELD
     elif around.silenced:
-        quiet = Quiet.SILENCED
+        quiet = NoPageReason.SILENCED
     elif not around.reaches:
-        quiet = Quiet.UNREACHED
+        quiet = NoPageReason.UNREACHED
     if quiet is None and speaking.owns_paging:
-        return Step(Act.ANNOUNCE, streak)
-    return Step(Act.NOTHING, streak, quiet)
+        return EpisodeDecision(EpisodeAction.ANNOUNCE, streak)
+    return EpisodeDecision(EpisodeAction.NOTHING, streak, quiet)
 
 
 _TAILS: Final = {
-    Live.DOWN: " is down",
-    Live.DEGRADED: " is degraded",
-    Live.UNKNOWN: " cannot be seen",
+    ServiceCondition.DOWN: " is down",
+    ServiceCondition.DEGRADED: " is degraded",
+    ServiceCondition.UNKNOWN: " cannot be seen",
 }
 
 
-def tail_of(live: Live) -> str:
+def tail_of(live: ServiceCondition) -> str:
     """What an episode's title says of the service, after its name."""
     return _TAILS.get(live, " is in trouble")

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...core.instant import MINUTE, SECOND, Instant
 from ...core.key import Key
-from .alert_episode import EVERY_US, Live, Speaking
+from .alert_episode import EVERY_US, AlertingPolicy, ServiceCondition
 
 # How long what was seen under another revision or other settings still counts.
 TOLERATED_US: Final = 2 * EVERY_US
@@ -44,7 +44,7 @@ class SignalReason(StrEnum):
     LATCH_INCONSISTENT = "latch_inconsistent"
 
 
-class Reach(StrEnum):
+class RouteState(StrEnum):
     """Whom a service's pages get to: its ladder, or who is on call."""
 
     SOMEBODY = "somebody"
@@ -55,7 +55,7 @@ class Reach(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Latch:
+class EpisodeLatch:
     """The service's open episode. `told_at` is when its first page was written, None while none
     was; `is_due` says that one is still to come by its ladder. `heard`: one has arrived, or a
     person has taken it up. `dead`: all of them were given up."""
@@ -69,7 +69,7 @@ class Latch:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class PagingSignal:
     """What was last seen of a service, live or of its budget. `state` is None of a budget."""
 
     evaluated_at: Instant | None
@@ -77,7 +77,7 @@ class Signal:
     failed: bool
     lease_holds: bool
     revision: int | None = None
-    state: Live | None = None
+    state: ServiceCondition | None = None
     held: bool = False
     undecided: bool = False
 
@@ -90,14 +90,14 @@ class Owner:
     key: Key
     revision: int | None
     governs_from: Instant | None
-    speaking: Speaking
-    reach: Reach
+    speaking: AlertingPolicy
+    reach: RouteState
     generation: int
     edited_at: Instant
-    live: Signal
-    burn: Signal
+    live: PagingSignal
+    burn: PagingSignal
     burns: bool = False
-    latch: Latch | None = None
+    latch: EpisodeLatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Delegated:
 
 
 @dataclass(frozen=True, slots=True)
-class FailsOpen:
+class FailOpen:
     """The monitor speaks. `service` is whose reason it is, None where it belongs to none."""
 
     reason: SignalReason
@@ -117,26 +117,26 @@ class FailsOpen:
 
 def judge(
     owners: Sequence[Owner], known_at: Instant, now: Instant, *, is_steady: bool
-) -> Delegated | FailsOpen:
+) -> Delegated | FailOpen:
     """Of an outage that nobody was told of; `known_at` is when it was first left to a service."""
     found = {owner.key: why_not(owner, now, known_at, is_steady=is_steady) for owner in owners}
     return _quiet_while_any_can(found)
 
 
-def judge_burn(owners: Sequence[Owner], now: Instant, *, is_steady: bool) -> Delegated | FailsOpen:
+def judge_burn(owners: Sequence[Owner], now: Instant, *, is_steady: bool) -> Delegated | FailOpen:
     """Of a monitor's budget that burns too fast."""
     found = {owner.key: why_not_burn(owner, now, is_steady=is_steady) for owner in owners}
     return _quiet_while_any_can(found)
 
 
-def _quiet_while_any_can(found: Mapping[Key, SignalReason | None]) -> Delegated | FailsOpen:
+def _quiet_while_any_can(found: Mapping[Key, SignalReason | None]) -> Delegated | FailOpen:
     able = tuple(key for key, reason in found.items() if reason is None)
     if able:
         return Delegated(able)
     for key, reason in found.items():
         if reason is not None:
-            return FailsOpen(reason, key)
-    return FailsOpen(SignalReason.NO_OWNING_SERVICE)
+            return FailOpen(reason, key)
+    return FailOpen(SignalReason.NO_OWNING_SERVICE)
 
 
 def why_not(
@@ -168,9 +168,9 @@ def _reasons(
     yield SignalReason.REVISION_CHANGED, changed and late
     yield SignalReason.EVALUATION_ERROR, live.failed
     yield SignalReason.STALE_LEASE, not live.lease_holds
-    yield SignalReason.NO_ENABLED_TARGET, owner.reach is Reach.DISABLED
+    yield SignalReason.NO_ENABLED_TARGET, owner.reach is RouteState.DISABLED
     yield SignalReason.HELD, live.held and _is_seen_since(live, known_at)
-    yield SignalReason.UNROUTABLE, owner.reach is Reach.NOBODY
+    yield SignalReason.UNROUTABLE, owner.reach is RouteState.NOBODY
     yield SignalReason.ONSET_PENDING, is_steady and _is_overdue(owner, known_at, now)
     if owner.latch is not None:
         reason = why_unheard(owner.latch, now)
@@ -191,7 +191,7 @@ def _burn_reasons(
 ) -> Iterator[tuple[SignalReason, bool]]:
     burn = owner.burn
     yield SignalReason.NO_GOVERNING_REVISION, owner.revision is None
-    nothing = not owner.burns or owner.reach is Reach.UNNAMED
+    nothing = not owner.burns or owner.reach is RouteState.UNNAMED
     yield SignalReason.POLICY_PAGES_NOTHING, nothing
     yield SignalReason.NEVER_EVALUATED, burn.evaluated_at is None
     if not burn.lease_holds and not is_steady:
@@ -199,12 +199,12 @@ def _burn_reasons(
     yield SignalReason.GENERATION_CHANGED, _is_of_another_generation(owner, burn, now)
     yield SignalReason.EVALUATION_ERROR, burn.failed
     yield SignalReason.STALE_LEASE, not burn.lease_holds
-    yield SignalReason.NO_ENABLED_TARGET, owner.reach is Reach.DISABLED
+    yield SignalReason.NO_ENABLED_TARGET, owner.reach is RouteState.DISABLED
     yield SignalReason.RULE_UNEVALUATED, burn.undecided
-    yield SignalReason.UNROUTABLE, owner.reach is Reach.NOBODY
+    yield SignalReason.UNROUTABLE, owner.reach is RouteState.NOBODY
 
 
-def why_unheard(latch: Latch, now: Instant) -> SignalReason | None:
+def why_unheard(latch: EpisodeLatch, now: Instant) -> SignalReason | None:
     """Why an episode that was announced has told nobody; None where somebody heard of it, or may
     yet."""
     if not latch.announced or latch.heard:
@@ -218,7 +218,7 @@ def why_unheard(latch: Latch, now: Instant) -> SignalReason | None:
 
 
 def _pages_nothing(owner: Owner) -> bool:
-    return not owner.speaking.pages_anything or owner.reach is Reach.UNNAMED
+    return not owner.speaking.pages_anything or owner.reach is RouteState.UNNAMED
 
 
 def _is_not_paged_on(owner: Owner, known_at: Instant | None) -> bool:
@@ -229,16 +229,20 @@ def _is_not_paged_on(owner: Owner, known_at: Instant | None) -> bool:
         return False
     if not _is_seen_since(live, known_at):
         return False
-    in_trouble = live.state in (Live.DEGRADED, Live.DOWN, Live.UNKNOWN)
-    return in_trouble and not owner.speaking.pages_on(live.state or Live.UNKNOWN)
+    in_trouble = live.state in (
+        ServiceCondition.DEGRADED,
+        ServiceCondition.DOWN,
+        ServiceCondition.UNKNOWN,
+    )
+    return in_trouble and not owner.speaking.pages_on(live.state or ServiceCondition.UNKNOWN)
 
 
-def _is_of_another_generation(owner: Owner, signal: Signal, now: Instant) -> bool:
+def _is_of_another_generation(owner: Owner, signal: PagingSignal, now: Instant) -> bool:
     late = not signal.lease_holds or now - owner.edited_at >= TOLERATED_US
     return signal.generation != owner.generation and late
 
 
-def _is_seen_since(signal: Signal, known_at: Instant | None) -> bool:
+def _is_seen_since(signal: PagingSignal, known_at: Instant | None) -> bool:
     return (
         known_at is not None and signal.evaluated_at is not None and signal.evaluated_at > known_at
     )
@@ -248,6 +252,6 @@ def _is_overdue(owner: Owner, known_at: Instant | None, now: Instant) -> bool:
     """It had the time to confirm what it saw, and said nothing."""
     if known_at is None or owner.latch is not None:
         return False
-    if _is_seen_since(owner.live, known_at) and owner.live.state is Live.HEALTHY:
+    if _is_seen_since(owner.live, known_at) and owner.live.state is ServiceCondition.HEALTHY:
         return False
     return now - known_at >= (owner.speaking.confirm_evaluations + 2) * EVERY_US

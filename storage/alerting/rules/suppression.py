@@ -20,7 +20,7 @@ from ...core.key import Key
 PATIENCE_US: Final = 5 * SECOND
 
 
-class HeldBy(StrEnum):
+class SuppressionReason(StrEnum):
     WAITING = "waiting"
     RECHECKING = "rechecking"
     DEPENDENCY = "dependency"
@@ -34,7 +34,7 @@ class HeldBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class MonitorCondition:
     """The monitor itself. `is_down` is its folded state while a result holds; `probed` says that
     it can be run at once."""
 
@@ -74,11 +74,11 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Suppression:
     """Why nobody is told yet. With a wait, a result at or after `since` is its answer, and at
     `until` it ends without one. Left to a service it has been since `since`."""
 
-    by: HeldBy
+    by: SuppressionReason
     since: Instant | None = None
     until: Instant | None = None
 
@@ -87,17 +87,17 @@ class Hold:
 class Judgement:
     """`hold` None: tell now. `ask`: whom to run once more, at once."""
 
-    hold: Hold | None
+    hold: Suppression | None
     ask: tuple[Key, ...] = ()
 
 
 TELL: Final = Judgement(None)
 
 
-def judge(
-    own: Own,
+def decide_suppression(
+    own: MonitorCondition,
     upstreams: Sequence[Upstream],
-    before: Hold | None,
+    before: Suppression | None,
     now: Instant,
     *,
     is_silenced: bool = False,
@@ -105,58 +105,60 @@ def judge(
     """What is to become of an outage that nobody was told of; `before` is what held it so far.
     `is_silenced`: nobody is told of anything now."""
     found = _judged(own, upstreams, before, now, is_silenced=is_silenced)
-    return _held(HeldBy.SILENCED) if is_silenced and found.hold is None else found
+    return _held(SuppressionReason.SILENCED) if is_silenced and found.hold is None else found
 
 
 def _judged(
-    own: Own,
+    own: MonitorCondition,
     upstreams: Sequence[Upstream],
-    before: Hold | None,
+    before: Suppression | None,
     now: Instant,
     *,
     is_silenced: bool,
 ) -> Judgement:
     if not own.enabled:
-        return _held(HeldBy.PAUSED)
+        return _held(SuppressionReason.PAUSED)
     if own.in_maintenance:
-        return _held(HeldBy.MAINTENANCE)
+        return _held(SuppressionReason.MAINTENANCE)
     if not own.is_down:
-        return _held(HeldBy.UNKNOWN)
+        return _held(SuppressionReason.UNKNOWN)
     if any(upstream.silences for upstream in upstreams):
-        return _held(HeldBy.DEPENDENCY)
+        return _held(SuppressionReason.DEPENDENCY)
     match before.by if before else None:
-        case HeldBy.DEPENDENCY if own.probed:
+        case SuppressionReason.DEPENDENCY if own.probed:
             # It was seen to fail while its cause was there: seen again, it is its own trouble.
             until = Instant(now + own.timeout_us + PATIENCE_US)
-            return Judgement(Hold(HeldBy.RECHECKING, now, until), (own.key,))
-        case HeldBy.DELEGATED:
+            return Judgement(Suppression(SuppressionReason.RECHECKING, now, until), (own.key,))
+        case SuppressionReason.DELEGATED:
             # Its causes were looked at before it was left to the service.
             return TELL
-        case HeldBy.SILENCED if is_silenced:
+        case SuppressionReason.SILENCED if is_silenced:
             # They are looked at once more when somebody would hear of it.
             return TELL
-        case HeldBy.RECHECKING:
+        case SuppressionReason.RECHECKING:
             return _still_rechecking(own, before, now)
-        case HeldBy.WAITING:
+        case SuppressionReason.WAITING:
             return _still_waiting(upstreams, before, now)
     return _at_onset(own, upstreams, now)
 
 
-def _held(by: HeldBy) -> Judgement:
-    return Judgement(Hold(by))
+def _held(by: SuppressionReason) -> Judgement:
+    return Judgement(Suppression(by))
 
 
-def _at_onset(own: Own, upstreams: Sequence[Upstream], now: Instant) -> Judgement:
+def _at_onset(own: MonitorCondition, upstreams: Sequence[Upstream], now: Instant) -> Judgement:
     asked = [upstream for upstream in upstreams if upstream.is_older_than(own.last_at)]
     if not asked and not any(upstream.unsettled for upstream in upstreams):
         return TELL
     longest_us = max((upstream.timeout_us for upstream in asked), default=0)
     until = Instant(now + longest_us + PATIENCE_US)
     ask = tuple(sorted({upstream.key for upstream in asked}))
-    return Judgement(Hold(HeldBy.WAITING, own.last_at, until), ask)
+    return Judgement(Suppression(SuppressionReason.WAITING, own.last_at, until), ask)
 
 
-def _still_waiting(upstreams: Sequence[Upstream], before: Hold | None, now: Instant) -> Judgement:
+def _still_waiting(
+    upstreams: Sequence[Upstream], before: Suppression | None, now: Instant
+) -> Judgement:
     if before is None or before.since is None or before.until is None or now >= before.until:
         return TELL
     since = before.since
@@ -164,7 +166,7 @@ def _still_waiting(upstreams: Sequence[Upstream], before: Hold | None, now: Inst
     return Judgement(before) if open_ else TELL
 
 
-def _still_rechecking(own: Own, before: Hold | None, now: Instant) -> Judgement:
+def _still_rechecking(own: MonitorCondition, before: Suppression | None, now: Instant) -> Judgement:
     if before is None or before.since is None or before.until is None or now >= before.until:
         return TELL
     return Judgement(before) if own.last_at < before.since else TELL

@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-from ..rules.suppression import HeldBy, Hold
+from ..rules.suppression import Suppression, SuppressionReason
 
 _KEYS = "unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)"
 
@@ -125,7 +125,7 @@ where (org, id) in (
 """
 
 
-class Subject(msgspec.Struct, frozen=True):
+class LockedMonitor(msgspec.Struct, frozen=True):
     """A monitor whose state is held, and what of it decides what people are told."""
 
     org: int
@@ -174,13 +174,13 @@ class OutageRow(msgspec.Struct, frozen=True):
         return self.service is None and self.incident is None
 
     @property
-    def hold(self) -> Hold | None:
+    def hold(self) -> Suppression | None:
         if self.held_by is None:
             return None
-        return Hold(HeldBy(self.held_by), self.waits_since, self.waits_until)
+        return Suppression(SuppressionReason(self.held_by), self.waits_since, self.waits_until)
 
 
-class HoldWrite(msgspec.Struct, frozen=True):
+class SuppressionWrite(msgspec.Struct, frozen=True):
     org: int
     id: int
     held_by: str
@@ -189,12 +189,14 @@ class HoldWrite(msgspec.Struct, frozen=True):
     look_at: Instant
 
 
-async def lock_subjects(tx: Tx, keys: Sequence[Key]) -> dict[Key, Subject]:
+async def lock_subjects(tx: Tx, keys: Sequence[Key]) -> dict[Key, LockedMonitor]:
     """Waits for whoever holds one. Monitors that are gone are missing from the answer."""
     return await _lock(tx, keys, _HOLD_MONITORS, _LOCK)
 
 
-async def lock_free_subjects(tx: Tx, keys: Sequence[Key]) -> tuple[dict[Key, Subject], list[Key]]:
+async def lock_free_subjects(
+    tx: Tx, keys: Sequence[Key]
+) -> tuple[dict[Key, LockedMonitor], list[Key]]:
     """Those that nobody else holds, and those that are gone."""
     found = await _lock(tx, keys, _HOLD_FREE_MONITORS, _LOCK_FREE)
     missing = [key for key in keys if key not in found]
@@ -204,15 +206,15 @@ async def lock_free_subjects(tx: Tx, keys: Sequence[Key]) -> tuple[dict[Key, Sub
     return found, [key for key in missing if key not in there]
 
 
-async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, Subject]:
+async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, LockedMonitor]:
     tx.lock_rank(LockRank.MONITOR, "the monitors that outages are of")
     held = [(row[0], row[1]) for row in await tx.rows(hold, **_those(keys))]
     tx.lock_rank(LockRank.STATE, "the states that outages follow from")
     locked = [(row[0], row[1]) for row in await tx.rows(lock, **_those(held))]
-    return {row.key: row for row in await tx.structs(Subject, _SUBJECTS, **_those(locked))}
+    return {row.key: row for row in await tx.structs(LockedMonitor, _SUBJECTS, **_those(locked))}
 
 
-async def take_signals(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tuple[Instant, str]]]:
+async def pop_status_changes(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tuple[Instant, str]]]:
     """The changes of status that nobody looked at, (instant, became) in their order; they are
     gone with the commit."""
     found: dict[Key, list[tuple[Instant, str]]] = {}
@@ -226,7 +228,7 @@ async def select_open_outages(tx: Tx, keys: Sequence[Key]) -> dict[Key, OutageRo
     return {(row.org, row.monitor): row for row in rows}
 
 
-async def select_tellers(tx: Tx, keys: Sequence[Key]) -> dict[Key, Key]:
+async def select_notifiers(tx: Tx, keys: Sequence[Key]) -> dict[Key, Key]:
     """Of those whose open outage a service told of, that service."""
     rows = await tx.rows(_TELLERS, **_those(keys))
     return {(org, monitor): (org, service) for org, monitor, service in rows}
@@ -245,7 +247,7 @@ async def end_outage(tx: Tx, row: OutageRow, at: Instant) -> None:
     await tx.execute(_END, org=row.org, id=row.id, at=at)
 
 
-async def hold_outages(tx: Tx, holds: Sequence[HoldWrite]) -> None:
+async def hold_outages(tx: Tx, holds: Sequence[SuppressionWrite]) -> None:
     if holds:
         await tx.execute(_HOLD, items=msgspec.json.encode(holds).decode())
 
@@ -275,7 +277,7 @@ async def set_incident(tx: Tx, row: OutageRow, incident: int) -> None:
     await tx.execute(_SET_INCIDENT, org=row.org, id=row.id, incident=incident)
 
 
-async def take_over(
+async def adopt_outages(
     tx: Tx, service: Key, monitors: Collection[int], incident: int, look_at: Instant
 ) -> int:
     """The service tells of those that nobody was told of; how many. It is looked at again whether
@@ -291,17 +293,17 @@ async def take_over(
     )
 
 
-async def give_back(tx: Tx, service: Key) -> int:
+async def release_outages(tx: Tx, service: Key) -> int:
     return await tx.execute(_GIVE_BACK, org=service[0], service=service[1], now=tx.now)
 
 
-async def remind_of_outage(
+async def reschedule_outage(
     tx: Tx, row: OutageRow, told: Instant | None, look_at: Instant | None
 ) -> None:
     await tx.execute(_REMIND, org=row.org, id=row.id, told=told, look_at=look_at)
 
 
-async def hasten_outages(tx: Tx, orgs: Iterable[int]) -> None:
+async def reschedule_outages_now(tx: Tx, orgs: Iterable[int]) -> None:
     await tx.execute(_HASTEN, orgs=sorted(set(orgs)), now=tx.now)
 
 

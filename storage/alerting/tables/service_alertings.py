@@ -79,7 +79,7 @@ where org = %(org)s and service = %(service)s
 """
 
 
-class Seen(msgspec.Struct, frozen=True):
+class EvaluationRow(msgspec.Struct, frozen=True):
     """What an evaluation saw."""
 
     org: int
@@ -148,7 +148,7 @@ async def update_alerting(
     return found
 
 
-async def write_seen(tx: Tx, seen: Sequence[Seen], due: Instant) -> None:
+async def write_seen(tx: Tx, seen: Sequence[EvaluationRow], due: Instant) -> None:
     """What was seen of services that are held, each with a new lease; when to look again."""
     if seen:
         items = msgspec.json.encode(seen).decode()

@@ -102,7 +102,7 @@ async def remind_of_episode(tx: Tx, row: EpisodeRow) -> None:
     await tx.execute(_REMIND, org=row.org, id=row.id, now=tx.now)
 
 
-async def mark_heard(tx: Tx, row: EpisodeRow) -> None:
+async def mark_page_delivered(tx: Tx, row: EpisodeRow) -> None:
     """One of its pages has arrived: what was delivered is forgotten after a while, this is not."""
     await tx.execute(_HEARD, org=row.org, id=row.id, now=tx.now)
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from ...core.instant import SECOND, Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ...incidents.transactions.page_service_route import Route
+from ...incidents.transactions.page_service_route import PagingRoute
 from ...services.rows import ServiceRow
 from ...services.tables.services import select_services
 from ..queries.paging_owners import select_owners, select_owning
 from ..rows import AlertingRow
-from ..rules.paging_delegation import Delegated, FailsOpen, Owner, SignalReason, judge, why_unheard
-from ..rules.suppression import HeldBy, Hold
+from ..rules.paging_delegation import Delegated, FailOpen, Owner, SignalReason, judge, why_unheard
+from ..rules.suppression import Suppression, SuppressionReason
 from ..tables import outages, service_alertings
 from ..tables.outages import OutageRow
 
@@ -25,7 +25,7 @@ UNHEARD_LOOK_US = 30 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Owning:
+class OwnerIndex:
     """The services that own monitors' paging, and in `alertings` also those that told of their
     outages, whoever owns it by now; all of them are held."""
 
@@ -39,49 +39,49 @@ class FailedOpen:
     paged."""
 
     reason: SignalReason
-    route: Route
+    route: PagingRoute
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class DelegationResult:
     """What becomes of an outage. With `hold` the services are waited for; `look_at` is when to look
     again whether anybody has heard of one that a service told of. Without either the monitor
     speaks."""
 
-    hold: Hold | None = None
+    hold: Suppression | None = None
     failed_open: FailedOpen | None = None
     is_told: bool = False
     look_at: Instant | None = None
 
 
-SPEAK = Left()
+SPEAK = DelegationResult()
 
 
-async def hold_owning(tx: Tx, keys: Sequence[Key]) -> tuple[Owning, list[Key]]:
+async def lock_owning_services(tx: Tx, keys: Sequence[Key]) -> tuple[OwnerIndex, list[Key]]:
     """Who speaks for these or has spoken, and those of them of whom somebody else holds one."""
     of = await select_owning(tx, keys, tx.now)
-    told = await outages.select_tellers(tx, keys)
+    told = await outages.select_notifiers(tx, keys)
     services = {service for found in of.values() for service in found} | {*told.values()}
     if not services:
-        return Owning({}, {}), []
+        return OwnerIndex({}, {}), []
     alertings = await service_alertings.lock_alertings(tx, services, skip_locked=True)
     busy = {key for key, found in of.items() if any(s not in alertings for s in found)}
     busy |= {key for key, service in told.items() if service not in alertings}
     owned = {key for key, service in alertings.items() if service.owns_paging}
     owning = {key: [s for s in found if s in owned] for key, found in of.items()}
-    return Owning(owning, alertings), sorted(busy)
+    return OwnerIndex(owning, alertings), sorted(busy)
 
 
-async def leave_to_services(
-    tx: Tx, owning: Owning, rows: Collection[OutageRow], *, is_steady: bool
-) -> dict[Key, Left]:
+async def decide_delegation(
+    tx: Tx, owning: OwnerIndex, rows: Collection[OutageRow], *, is_steady: bool
+) -> dict[Key, DelegationResult]:
     """Of outages that their monitors would tell now, and of those that a service told of."""
     wanted = {s for row in rows for s in owning.of.get((row.org, row.monitor), ())}
     tellers = {(row.org, row.service) for row in rows if row.service is not None}
     wanted |= tellers & owning.alertings.keys()
     owners = await select_owners(tx, {key: owning.alertings[key] for key in wanted}, tx.now)
     services = await select_services(tx, sorted(wanted)) if wanted else {}
-    found: dict[Key, Left] = {}
+    found: dict[Key, DelegationResult] = {}
     for row in rows:
         key = (row.org, row.monitor)
         mine = [owners[service] for service in owning.of.get(key, ())]
@@ -100,20 +100,20 @@ def _of_told(
     owners: Sequence[Owner],
     services: Mapping[Key, ServiceRow],
     now: Instant,
-) -> Left:
+) -> DelegationResult:
     """A service's page stands for it as long as somebody has got it, or may yet: also where the
     service speaks for the monitor no more. So does that of another that speaks for it."""
-    again = Left(is_told=True, look_at=Instant(now + UNHEARD_LOOK_US))
+    again = DelegationResult(is_told=True, look_at=Instant(now + UNHEARD_LOOK_US))
     latch = None if teller is None else teller.latch
     if teller is None or latch is None:
         # It told of it since we looked who has.
         return again
     if latch.heard:
-        return Left(is_told=True)
+        return DelegationResult(is_told=True)
     reason = why_unheard(latch, now)
     if reason is None or any(_has_told(owner) for owner in owners):
         return again
-    return Left(failed_open=FailedOpen(reason, _route(services[teller.key])))
+    return DelegationResult(failed_open=FailedOpen(reason, _route(services[teller.key])))
 
 
 def _has_told(owner: Owner) -> bool:
@@ -127,18 +127,18 @@ def _of_untold(
     now: Instant,
     *,
     is_steady: bool,
-) -> Left:
+) -> DelegationResult:
     hold = row.hold
-    since = hold.since if hold is not None and hold.by is HeldBy.DELEGATED else None
+    since = hold.since if hold is not None and hold.by is SuppressionReason.DELEGATED else None
     known_at = now if since is None else since
     match judge(owners, known_at, now, is_steady=is_steady):
         case Delegated():
-            return Left(hold=Hold(HeldBy.DELEGATED, known_at))
-        case FailsOpen(reason, service) if service is not None:
-            return Left(failed_open=FailedOpen(reason, _route(services[service])))
+            return DelegationResult(hold=Suppression(SuppressionReason.DELEGATED, known_at))
+        case FailOpen(reason, service) if service is not None:
+            return DelegationResult(failed_open=FailedOpen(reason, _route(services[service])))
         case _:
             return SPEAK
 
 
-def _route(service: ServiceRow) -> Route:
-    return Route(service.escalation_policy, service.oncall_schedule)
+def _route(service: ServiceRow) -> PagingRoute:
+    return PagingRoute(service.escalation_policy, service.oncall_schedule)

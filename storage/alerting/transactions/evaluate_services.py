@@ -18,32 +18,32 @@ from ...notifications.queries.global_silence import global_silence_in_force
 from ...services.queries.service_health import HealthNow, select_health_now
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import Revision, governs
-from ...services.rules.service_health import Seen as MemberSeen
+from ...services.rules.service_health import MemberState as MemberSeen
 from ...services.tables.services import select_services
 from ..queries.member_outages import MemberOutage, select_member_outages
-from ..queries.paging_owners import select_latches, speaking_of
+from ..queries.paging_owners import alerting_policy_of, select_latches
 from ..queries.paging_routes import select_reach
 from ..rows import AlertingRow
 from ..rules.alert_episode import (
     EVERY_US,
-    Act,
-    Around,
+    AlertingPolicy,
     Episode,
-    Live,
-    Speaking,
-    Step,
+    EpisodeAction,
+    EpisodeContext,
+    EpisodeDecision,
+    ServiceCondition,
     decide,
     is_explained,
 )
-from ..rules.paging_delegation import Latch, Reach
+from ..rules.paging_delegation import EpisodeLatch, RouteState
 from ..tables import service_alertings
 from ..tables import service_episodes as episodes
-from ..tables.service_alertings import Seen
+from ..tables.service_alertings import EvaluationRow
 from ..tables.service_episodes import EpisodeRow
 from .notify_episode import (
     DELETED_BODY,
     RECOVERED_BODY,
-    Spoken,
+    EvaluatedService,
     announce_episode,
     end_episode,
     open_episode,
@@ -56,16 +56,16 @@ UNLOOKED_US = EVERY_US
 
 
 @dataclass(slots=True)
-class Evaluated:
+class ServiceEvaluations:
     """What came of a look: `acts` by what was done, and `withheld` by why nobody was paged."""
 
     services: int = 0
-    acts: Counter[Act] = field(default_factory=Counter)
+    acts: Counter[EpisodeAction] = field(default_factory=Counter)
     withheld: Counter[str] = field(default_factory=Counter)
 
     @property
     def told(self) -> int:
-        return sum(count for act, count in self.acts.items() if act is not Act.NOTHING)
+        return sum(count for act, count in self.acts.items() if act is not EpisodeAction.NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +76,15 @@ class _Sight:
     revisions: Mapping[Key, Revision | None]
     members: Mapping[Key, Sequence[MemberOutage]]
     open_: Mapping[Key, EpisodeRow]
-    latches: Mapping[Key, Latch]
-    reach: Mapping[Key, Reach]
+    latches: Mapping[Key, EpisodeLatch]
+    reach: Mapping[Key, RouteState]
     is_silenced: bool
 
 
-async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> Evaluated:
+async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
     """Of one organization, but for those that somebody else holds just now: what they hold is
     looked at by them, or next time."""
-    done = Evaluated()
+    done = ServiceEvaluations()
     held = await service_alertings.lock_alertings(tx, keys, skip_locked=True)
     # Another process may have looked just before: two looks at once confirm nothing.
     alertings = {key: row for key, row in held.items() if row.due_at <= tx.now}
@@ -93,10 +93,10 @@ async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> Evaluated:
     sight = await _look(tx, sorted(alertings))
     services = await select_services(tx, sorted(alertings))
     opened = await _lock_incidents(tx, sorted(alertings), sight.open_)
-    seen: list[Seen] = []
+    seen: list[EvaluationRow] = []
     for key, alerting in sorted(alertings.items()):
         live, step = _decide(key, alerting, sight, opened.get(key), tx.now)
-        spoken = Spoken(
+        spoken = EvaluatedService(
             service=services[key],
             live=live,
             step=step,
@@ -134,7 +134,7 @@ async def end_forgotten_episodes(tx: Tx, keys: Sequence[Key]) -> int:
 
 def _is_over(key: Key, alerting: AlertingRow, sight: _Sight) -> bool:
     revision = sight.revisions[key]
-    is_well = speaking_of(alerting).is_well(_live(sight.health[key]))
+    is_well = alerting_policy_of(alerting).is_well(_live(sight.health[key]))
     return is_well or (revision is not None and not revision.sli)
 
 
@@ -172,14 +172,14 @@ async def _lock_incidents(
 
 def _decide(
     key: Key, alerting: AlertingRow, sight: _Sight, incident: IncidentRow | None, now: Instant
-) -> tuple[Live, Step]:
-    speaking = speaking_of(alerting)
+) -> tuple[ServiceCondition, EpisodeDecision]:
+    speaking = alerting_policy_of(alerting)
     live = _live(sight.health[key])
     row, revision = sight.open_.get(key), sight.revisions[key]
-    around = Around(
+    around = EpisodeContext(
         explained=_is_explained(key, speaking, sight, now),
         spoken_for=_is_spoken_for(key, sight),
-        reaches=sight.reach[key] is Reach.SOMEBODY,
+        reaches=sight.reach[key] is RouteState.SOMEBODY,
         of_nothing=revision is not None and not revision.sli,
         silenced=sight.is_silenced,
     )
@@ -188,10 +188,14 @@ def _decide(
     return live, decide(speaking, live, streak, _episode(row, incident), around, now)
 
 
-def _live(health: HealthNow) -> Live:
+def _live(health: HealthNow) -> ServiceCondition:
     if health.state is None:
-        return Live.UNKNOWN
-    return Live.EXCLUDED if health.state.health is None else Live(health.state.health.value)
+        return ServiceCondition.UNKNOWN
+    return (
+        ServiceCondition.EXCLUDED
+        if health.state.health is None
+        else ServiceCondition(health.state.health.value)
+    )
 
 
 def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | None:
@@ -212,7 +216,7 @@ def _is_spoken_for(key: Key, sight: _Sight) -> bool:
     )
 
 
-def _is_explained(key: Key, speaking: Speaking, sight: _Sight, now: Instant) -> bool:
+def _is_explained(key: Key, speaking: AlertingPolicy, sight: _Sight, now: Instant) -> bool:
     revision = sight.revisions[key]
     if revision is None:
         return False
@@ -227,33 +231,35 @@ def _is_explained(key: Key, speaking: Speaking, sight: _Sight, now: Instant) -> 
     )
 
 
-async def _follow(tx: Tx, spoken: Spoken, *, heard: bool, owns: bool) -> None:
+async def _follow(tx: Tx, spoken: EvaluatedService, *, heard: bool, owns: bool) -> None:
     episode, incident = spoken.episode, spoken.incident
     if episode is not None and heard:
-        await episodes.mark_heard(tx, episode)
+        await episodes.mark_page_delivered(tx, episode)
     match spoken.step.act:
-        case Act.OPEN:
+        case EpisodeAction.OPEN:
             await announce_episode(tx, spoken, *await open_episode(tx, spoken))
-        case Act.ADOPT:
+        case EpisodeAction.ADOPT:
             await open_episode(tx, spoken)
-        case Act.ANNOUNCE if episode is not None and incident is not None:
+        case EpisodeAction.ANNOUNCE if episode is not None and incident is not None:
             await announce_episode(tx, spoken, episode, incident)
-        case Act.REMIND if episode is not None and incident is not None:
+        case EpisodeAction.REMIND if episode is not None and incident is not None:
             await remind(tx, spoken, episode, incident)
-        case Act.END if episode is not None:
+        case EpisodeAction.END if episode is not None:
             await end_episode(tx, episode, incident, spoken.end_body)
-        case Act.NOTHING if episode is not None and incident is not None:
+        case EpisodeAction.NOTHING if episode is not None and incident is not None:
             if owns and episode.announced_at is not None and heard:
                 # What came to be down since is told of by the page that somebody has.
                 await take_over(tx, spoken, incident.id)
 
 
-def _is_heard(latch: Latch | None) -> bool:
+def _is_heard(latch: EpisodeLatch | None) -> bool:
     return latch is not None and latch.announced and latch.heard
 
 
-def _seen(alerting: AlertingRow, revision: Revision | None, live: Live, step: Step) -> Seen:
-    return Seen(
+def _seen(
+    alerting: AlertingRow, revision: Revision | None, live: ServiceCondition, step: EpisodeDecision
+) -> EvaluationRow:
+    return EvaluationRow(
         org=alerting.org,
         service=alerting.service,
         generation=alerting.generation,

@@ -14,16 +14,32 @@ from ...accounts.tables.projects import select_project_name
 from ...core.instant import Instant
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
-from ...incidents.rules.incident import Impact, Source, Status, clipped_title, lasted
+from ...incidents.rules.incident import (
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
+    clipped_title,
+    lasted,
+)
 from ...incidents.tables import incidents
-from ...incidents.transactions.escalate_incident import climb_ladder
-from ...incidents.transactions.page_service_route import Route, note_page, page_route, stream_of
-from ...incidents.transactions.write_incident import Entry, Opening, open_incident, write_entry
-from ...notifications.rules.notification import Page
-from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ...incidents.transactions.escalate_incident import escalate
+from ...incidents.transactions.page_service_route import (
+    PagingRoute,
+    note_page,
+    page_route,
+    stream_of,
+)
+from ...incidents.transactions.write_incident import (
+    IncidentEntry,
+    Opening,
+    open_incident,
+    write_entry,
+)
+from ...notifications.rules.notification import Notification
+from ...notifications.transactions.enqueue_notifications import enqueue_to_notified_channels
 from ...services.rows import ServiceRow
 from ..queries.member_outages import MemberOutage
-from ..rules.alert_episode import Live, Step, tail_of
+from ..rules.alert_episode import EpisodeDecision, ServiceCondition, tail_of
 from ..tables import outages
 from ..tables import service_episodes as episodes
 from ..tables.service_episodes import EpisodeRow
@@ -36,24 +52,24 @@ LOOK_US = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class EvaluatedService:
     """A service as it was just evaluated. `incident` is that of its open episode, or one that is
     open all the same; `end_body` is what is said where the episode ends."""
 
     service: ServiceRow
-    live: Live
-    step: Step
+    live: ServiceCondition
+    step: EpisodeDecision
     members: Sequence[MemberOutage]
     episode: EpisodeRow | None
     incident: IncidentRow | None
     end_body: str = RECOVERED_BODY
 
     @property
-    def route(self) -> Route:
-        return Route(self.service.escalation_policy, self.service.oncall_schedule)
+    def route(self) -> PagingRoute:
+        return PagingRoute(self.service.escalation_policy, self.service.oncall_schedule)
 
 
-async def open_episode(tx: Tx, spoken: Spoken) -> tuple[EpisodeRow, IncidentRow]:
+async def open_episode(tx: Tx, spoken: EvaluatedService) -> tuple[EpisodeRow, IncidentRow]:
     """Announced to webhooks; nobody is paged by it yet."""
     service = spoken.service
     episode = await episodes.begin_episode(tx, service.key, tx.now, spoken.live.value)
@@ -65,35 +81,39 @@ async def open_episode(tx: Tx, spoken: Spoken) -> tuple[EpisodeRow, IncidentRow]
 
 
 async def announce_episode(
-    tx: Tx, spoken: Spoken, episode: EpisodeRow, incident: IncidentRow
+    tx: Tx, spoken: EvaluatedService, episode: EpisodeRow, incident: IncidentRow
 ) -> None:
     """Pages whom the service names, and takes over what its members told nobody of."""
     service = spoken.service
     await take_over(tx, spoken, incident.id)
     await episodes.announce_episode(tx, episode)
     if service.escalation_policy is not None:
-        incident = await incidents.begin_climbing(tx, incident, service.escalation_policy)
-        await climb_ladder(tx, incident)
+        incident = await incidents.start_escalation(tx, incident, service.escalation_policy)
+        await escalate(tx, incident)
         return
     page = await _page(tx, spoken, incident, "opened", incident.title)
     paged = await page_route(tx, stream_of(incident), spoken.route, page)
     await note_page(tx, incident, paged)
 
 
-async def take_over(tx: Tx, spoken: Spoken, incident: int) -> None:
+async def take_over(tx: Tx, spoken: EvaluatedService, incident: int) -> None:
     members = [member.monitor for member in spoken.members]
     look_at = Instant(tx.now + LOOK_US)
-    await outages.take_over(tx, spoken.service.key, members, incident, look_at)
+    await outages.adopt_outages(tx, spoken.service.key, members, incident, look_at)
 
 
-async def remind(tx: Tx, spoken: Spoken, episode: EpisodeRow, incident: IncidentRow) -> None:
+async def remind(
+    tx: Tx, spoken: EvaluatedService, episode: EpisodeRow, incident: IncidentRow
+) -> None:
     """Whoever was told hears that it lasts."""
     await episodes.remind_of_episode(tx, episode)
     tail = f" is still in trouble after {lasted(tx.now - episode.began_at)}"
     title = clipped_title(spoken.service.name, tail)
     page = await _page(tx, spoken, incident, "reminder", title)
     to = stream_of(incident)
-    await tell_recovery(tx, to.org, to.project, to.stream, to.conversation, to.topic, page)
+    await enqueue_to_notified_channels(
+        tx, to.org, to.project, to.stream, to.conversation, to.topic, page
+    )
 
 
 async def end_episode(
@@ -104,17 +124,17 @@ async def end_episode(
 ) -> None:
     """Where a person has resolved the incident meanwhile, everybody was told so then."""
     await episodes.end_episode(tx, episode, tx.now)
-    await outages.give_back(tx, episode.key)
+    await outages.release_outages(tx, episode.key)
     await resolve(tx, incident, body)
 
 
 async def resolve(tx: Tx, incident: IncidentRow | None, body: str) -> None:
     if incident is not None and incident.resolved_at is None:
-        entry = Entry(status=Status.RESOLVED, body=body, public=None, author=None)
+        entry = IncidentEntry(status=IncidentStatus.RESOLVED, body=body, public=None, author=None)
         await write_entry(tx, incident, entry)
 
 
-def _opening(spoken: Spoken, now: Instant) -> Opening:
+def _opening(spoken: EvaluatedService, now: Instant) -> Opening:
     service = spoken.service
     began = [m.since for m in spoken.members if m.outage is not None and m.since is not None]
     return Opening(
@@ -123,23 +143,27 @@ def _opening(spoken: Spoken, now: Instant) -> Opening:
         monitor=None,
         service=service.id,
         title=clipped_title(service.name, tail_of(spoken.live)),
-        status=Status.INVESTIGATING,
-        impact=Impact.MINOR if spoken.live is Live.DEGRADED else Impact.MAJOR,
-        source=Source.AUTO,
+        status=IncidentStatus.INVESTIGATING,
+        impact=IncidentImpact.MINOR
+        if spoken.live is ServiceCondition.DEGRADED
+        else IncidentImpact.MAJOR,
+        source=IncidentSource.AUTO,
         body=OPENED_BODY,
         started_at=max(began, default=now),
         author=None,
     )
 
 
-async def _page(tx: Tx, spoken: Spoken, incident: IncidentRow, what: str, title: str) -> Page:
+async def _page(
+    tx: Tx, spoken: EvaluatedService, incident: IncidentRow, what: str, title: str
+) -> Notification:
     service = spoken.service
     project = await select_project_name(tx, service.org, service.project)
     failing = [member for member in spoken.members if member.outage is not None]
     lines = [f"Project {project}"]
     if failing:
         lines.append(_listed([member.name for member in failing]))
-    return Page(
+    return Notification(
         event=f"incident.{what}",
         status="down",
         severity=incident.impact,

@@ -8,21 +8,26 @@ from ...core.instant import SECOND, Instant
 from ...engine.pools import Tx
 from ...incidents import rows as incidents_rows
 from ...incidents.rows import IncidentRow
-from ...incidents.rules.incident import Impact, Source, Status
+from ...incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from ...incidents.tables import incident_escalations as ladders
-from ...incidents.tables.incidents import begin_climbing
-from ...incidents.transactions.escalate_incident import climb_ladder
+from ...incidents.tables.incidents import start_escalation
+from ...incidents.transactions.escalate_incident import escalate
 from ...incidents.transactions.page_service_route import (
-    Route,
+    PagingRoute,
     Stream,
     note_page,
     page_route,
     page_stream,
 )
-from ...incidents.transactions.write_incident import Entry, Opening, open_incident, write_entry
+from ...incidents.transactions.write_incident import (
+    IncidentEntry,
+    Opening,
+    open_incident,
+    write_entry,
+)
 from ...notifications.queries.channels import select_channels_of_monitor
-from ...notifications.rules.notification import Page, Topic
-from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ...notifications.rules.notification import Notification, Topic
+from ...notifications.transactions.enqueue_notifications import enqueue_to_notified_channels
 from ..rules.outage_text import (
     OPENED_BODY,
     RECOVERED_BODY,
@@ -31,15 +36,15 @@ from ..rules.outage_text import (
     still_down_title,
 )
 from ..tables import outages
-from ..tables.outages import OutageRow, Subject
+from ..tables.outages import LockedMonitor, OutageRow
 from .delegate_paging import FailedOpen
 
 TRANSITION = "monitor_transition"
 
 
-async def announce(
+async def notify_onset(
     tx: Tx,
-    subject: Subject,
+    subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,
     failed_open: FailedOpen | None = None,
@@ -60,7 +65,7 @@ async def announce(
     page = _page(subject, row, incident, "opened", down_title(subject.name))
     paged = await _page_own_channels(tx, subject, row, incident, page)
     if incident is not None and incident.escalate_at is not None:
-        await climb_ladder(tx, incident, spared=paged)
+        await escalate(tx, incident, spared=paged)
     elif failed_open is not None and not paged:
         await _page_instead(tx, subject, row, incident, failed_open.route, page)
     return True
@@ -68,21 +73,21 @@ async def announce(
 
 async def _page_instead(
     tx: Tx,
-    subject: Subject,
+    subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,
-    route: Route,
-    page: Page,
+    route: PagingRoute,
+    page: Notification,
 ) -> None:
     if incident is not None and route.policy is not None:
-        await climb_ladder(tx, await begin_climbing(tx, incident, route.policy))
+        await escalate(tx, await start_escalation(tx, incident, route.policy))
         return
     paged = await page_route(tx, _stream(subject, row, incident), route, page)
     if incident is not None:
         await note_page(tx, incident, paged)
 
 
-def _stream(subject: Subject, row: OutageRow, incident: IncidentRow | None) -> Stream:
+def _stream(subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None) -> Stream:
     return Stream(
         org=subject.org,
         project=subject.project,
@@ -92,38 +97,44 @@ def _stream(subject: Subject, row: OutageRow, incident: IncidentRow | None) -> S
     )
 
 
-async def remind(tx: Tx, subject: Subject, row: OutageRow, incident: IncidentRow | None) -> None:
+async def renotify_outage(
+    tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None
+) -> None:
     title = still_down_title(subject.name, row.began_at, tx.now)
     page = _page(subject, row, incident, "reminder", title)
     await _page_own_channels(tx, subject, row, incident, page)
 
 
-async def recover(
-    tx: Tx, subject: Subject, row: OutageRow, incident: IncidentRow | None, at: Instant
+async def notify_recovery(
+    tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, at: Instant
 ) -> None:
     """Where a person has resolved the incident meanwhile, everybody was told so then."""
     if row.incident is None:
-        await tell_of_end(tx, subject, row, recovered_title(subject.name, row.began_at, at))
+        await notify_end(tx, subject, row, recovered_title(subject.name, row.began_at, at))
     elif incident is not None and incident.resolved_at is None:
-        entry = Entry(status=Status.RESOLVED, body=RECOVERED_BODY, public=None, author=None)
+        entry = IncidentEntry(
+            status=IncidentStatus.RESOLVED, body=RECOVERED_BODY, public=None, author=None
+        )
         await write_entry(tx, incident, entry)
 
 
-async def tell_of_end(tx: Tx, subject: Subject, row: OutageRow, title: str) -> None:
+async def notify_end(tx: Tx, subject: LockedMonitor, row: OutageRow, title: str) -> None:
     """Of an outage without an incident, to those who were told of it."""
     page = _page(subject, row, None, "recovered", title, status="recovered")
-    await tell_recovery(tx, subject.org, subject.project, subject.uid, row.uid, TRANSITION, page)
+    await enqueue_to_notified_channels(
+        tx, subject.org, subject.project, subject.uid, row.uid, TRANSITION, page
+    )
 
 
-def _opening(subject: Subject, row: OutageRow) -> Opening:
+def _opening(subject: LockedMonitor, row: OutageRow) -> Opening:
     return Opening(
         org=subject.org,
         project=subject.project,
         monitor=subject.monitor,
         title=down_title(subject.name),
-        status=Status.INVESTIGATING,
-        impact=Impact.MAJOR,
-        source=Source.AUTO,
+        status=IncidentStatus.INVESTIGATING,
+        impact=IncidentImpact.MAJOR,
+        source=IncidentSource.AUTO,
         body=OPENED_BODY,
         started_at=row.began_at,
         author=None,
@@ -132,21 +143,21 @@ def _opening(subject: Subject, row: OutageRow) -> Opening:
 
 
 def _page(
-    subject: Subject,
+    subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,
     what: str,
     title: str,
     status: str = "down",
-) -> Page:
+) -> Notification:
     if incident is not None:
         event, path = f"incident.{what}", f"/incidents/{incident.uid}"
     else:
         event, path = f"monitor.{_OF_MONITOR[what]}", f"/monitors/{subject.uid}"
-    return Page(
+    return Notification(
         event=event,
         status=status,
-        severity=Impact.MAJOR.value,
+        severity=IncidentImpact.MAJOR.value,
         title=title,
         lines=(f"Project {subject.project_name}",),
         why=row.why,
@@ -159,7 +170,7 @@ _OF_MONITOR = {"opened": "down", "reminder": "reminder", "recovered": "recovered
 
 
 async def _page_own_channels(
-    tx: Tx, subject: Subject, row: OutageRow, incident: IncidentRow | None, page: Page
+    tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, page: Notification
 ) -> list[int]:
     """The channels that the monitor itself names; those that were paged."""
     channels = await select_channels_of_monitor(tx, subject.org, subject.monitor)

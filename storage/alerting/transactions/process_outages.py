@@ -19,18 +19,24 @@ from ...core.key import Key
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
-from ...monitors.rules.monitor_state import Status
+from ...monitors.rules.monitor_state import MonitorStatus
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.rules.global_silence import GlobalSilence
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ...scheduling.tables import work_queues as queues
-from ..queries.monitor_dependencies import Surroundings, select_surroundings
+from ..queries.monitor_dependencies import DependencyState, select_surroundings
 from ..rules.paging_delegation import SignalReason
-from ..rules.suppression import HeldBy, Hold, Own, judge
+from ..rules.suppression import MonitorCondition, Suppression, SuppressionReason, decide_suppression
 from ..tables import outages
-from ..tables.outages import HoldWrite, OutageRow, Subject
-from .delegate_paging import UNHEARD_LOOK_US, Left, Owning, hold_owning, leave_to_services
-from .notify_outage import announce, recover, remind
+from ..tables.outages import LockedMonitor, OutageRow, SuppressionWrite
+from .delegate_paging import (
+    UNHEARD_LOOK_US,
+    DelegationResult,
+    OwnerIndex,
+    decide_delegation,
+    lock_owning_services,
+)
+from .notify_outage import notify_onset, notify_recovery, renotify_outage
 
 # How soon an outage that is held is looked at again: while checks are waited for, and else.
 WAITING_LOOK_US = SECOND // 4
@@ -41,7 +47,7 @@ LEFT_LOOK_US = 30 * SECOND
 
 
 @dataclass(slots=True)
-class Driven:
+class OutageCounts:
     """What came of a look: how many outages were told of, ended, told again, and are held, by what;
     how many checks were asked for; and what others held and nobody looked at."""
 
@@ -49,7 +55,7 @@ class Driven:
     recovered: int = 0
     reminded: int = 0
     asked: int = 0
-    held: Counter[HeldBy] = field(default_factory=Counter)
+    held: Counter[SuppressionReason] = field(default_factory=Counter)
     # Of those announced, why the service that owns their paging could not speak.
     failed_open: Counter[SignalReason] = field(default_factory=Counter)
     busy: list[Key] = field(default_factory=list)
@@ -59,15 +65,15 @@ class Driven:
         return self.announced + self.recovered + self.reminded
 
 
-async def drive_alerts(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -> Driven:
+async def process_outages(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -> OutageCounts:
     """Looks at these monitors, but for those that somebody else holds just now, or one of the
     services that own their paging. Those that are gone are forgotten. `is_steady`: this process was
     there without a break for long enough to say that another is not."""
-    done = Driven()
-    owning, waiting = await hold_owning(tx, sorted(keys))
+    done = OutageCounts()
+    owning, waiting = await lock_owning_services(tx, sorted(keys))
     subjects, gone = await outages.lock_free_subjects(tx, sorted(set(keys) - set(waiting)))
     done.busy = sorted(set(keys) - subjects.keys() - set(gone))
-    signals = await outages.take_signals(tx, sorted([*subjects, *gone]))
+    signals = await outages.pop_status_changes(tx, sorted([*subjects, *gone]))
     open_ = await outages.select_open_outages(tx, sorted(subjects))
     opened = await _lock_incidents(tx, subjects, open_)
     recovered_orgs = set()
@@ -77,7 +83,7 @@ async def drive_alerts(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -
             # Of what nobody was told, nobody is told that it is over.
             # Where a service told of it, it tells of the end as well.
             if past.announced_at is not None and past.service is None:
-                await recover(tx, subject, past, opened.get(key), at)
+                await notify_recovery(tx, subject, past, opened.get(key), at)
                 done.recovered += 1
         if ended:
             # It is over with its outage; the next one has its own.
@@ -86,16 +92,16 @@ async def drive_alerts(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -
             open_.pop(key, None)
         else:
             open_[key] = row
-        if ended or subject.status == Status.UP:
+        if ended or subject.status == MonitorStatus.UP:
             recovered_orgs.add(subject.org)
     if recovered_orgs:
-        await outages.hasten_outages(tx, recovered_orgs)
+        await outages.reschedule_outages_now(tx, recovered_orgs)
     await _tell(tx, subjects, open_, opened, owning, done, is_steady=is_steady)
     return done
 
 
 async def _lock_incidents(
-    tx: Tx, subjects: Mapping[Key, Subject], open_: Mapping[Key, OutageRow]
+    tx: Tx, subjects: Mapping[Key, LockedMonitor], open_: Mapping[Key, OutageRow]
 ) -> dict[Key, IncidentRow]:
     """All before anything is told, as locks ascend: those of open outages, and where there is none
     yet, one that is open all the same."""
@@ -107,21 +113,21 @@ async def _lock_incidents(
     unnamed = [
         key
         for key, subject in sorted(subjects.items())
-        if key not in named and subject.status == Status.DOWN
+        if key not in named and subject.status == MonitorStatus.DOWN
     ]
     return await incidents.lock_of_outages(tx, named, unnamed)
 
 
 async def _follow(
-    tx: Tx, subject: Subject, signals: Sequence[tuple[Instant, str]], row: OutageRow | None
+    tx: Tx, subject: LockedMonitor, signals: Sequence[tuple[Instant, str]], row: OutageRow | None
 ) -> tuple[OutageRow | None, list[tuple[OutageRow, Instant]]]:
     """The outage that is open now, and those that ended with when they did."""
     ended: list[tuple[OutageRow, Instant]] = []
     # The state has the last word: a signal that was lost changes nothing about it.
     for at, became in [*signals, (subject.since, subject.status)]:
-        if became == Status.DOWN and row is None:
+        if became == MonitorStatus.DOWN and row is None:
             row = await outages.begin_outage(tx, subject.key, at)
-        elif became == Status.UP and row is not None:
+        elif became == MonitorStatus.UP and row is not None:
             end = max(at, row.began_at)
             await outages.end_outage(tx, row, end)
             ended.append((row, end))
@@ -131,11 +137,11 @@ async def _follow(
 
 async def _tell(
     tx: Tx,
-    subjects: Mapping[Key, Subject],
+    subjects: Mapping[Key, LockedMonitor],
     open_: Mapping[Key, OutageRow],
     opened: Mapping[Key, IncidentRow],
-    owning: Owning,
-    done: Driven,
+    owning: OwnerIndex,
+    done: OutageCounts,
     *,
     is_steady: bool,
 ) -> None:
@@ -144,7 +150,7 @@ async def _tell(
     around = await select_surroundings(tx, sorted(open_), tx.now)
     silence = await global_silence_in_force(tx)
     is_silenced = silence is not None
-    holds: list[HoldWrite] = []
+    holds: list[SuppressionWrite] = []
     asked: set[Key] = set()
     ready: list[OutageRow] = []
     for key, row in sorted(open_.items()):
@@ -157,47 +163,47 @@ async def _tell(
             done.reminded += await _remind(tx, subjects[key], row, opened.get(key), may=may)
             continue
         upstreams = around.upstreams[key]
-        judgement = judge(own, upstreams, row.hold, tx.now, is_silenced=is_silenced)
+        judgement = decide_suppression(own, upstreams, row.hold, tx.now, is_silenced=is_silenced)
         asked |= set(judgement.ask)
         if judgement.hold is None:
             ready.append(row)
         else:
             holds.append(_hold_write(row, judgement.hold, tx.now, silence))
-    left = await leave_to_services(tx, owning, ready, is_steady=is_steady)
+    left = await decide_delegation(tx, owning, ready, is_steady=is_steady)
     for row in ready:
         key = (row.org, row.monitor)
         holds += await _speak_or_leave(tx, subjects[key], row, opened.get(key), left[key], done)
-    done.held.update(HeldBy(hold.held_by) for hold in holds)
+    done.held.update(SuppressionReason(hold.held_by) for hold in holds)
     await outages.hold_outages(tx, holds)
     await _ask(tx, asked, around)
     done.asked += len(asked)
 
 
 async def _watch_over(
-    tx: Tx, row: OutageRow, own: Own, ready: list[OutageRow], *, is_silenced: bool
+    tx: Tx, row: OutageRow, own: MonitorCondition, ready: list[OutageRow], *, is_silenced: bool
 ) -> None:
     """What a service told of is the monitor's to tell if nobody has heard, once it may."""
     if not is_silenced and own.enabled and not own.in_maintenance and own.is_down:
         ready.append(row)
     else:
-        await outages.remind_of_outage(tx, row, row.told_at, Instant(tx.now + UNHEARD_LOOK_US))
+        await outages.reschedule_outage(tx, row, row.told_at, Instant(tx.now + UNHEARD_LOOK_US))
 
 
 async def _speak_or_leave(
     tx: Tx,
-    subject: Subject,
+    subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,
-    left: Left,
-    done: Driven,
-) -> list[HoldWrite]:
+    left: DelegationResult,
+    done: OutageCounts,
+) -> list[SuppressionWrite]:
     """The monitor tells of its outage, unless a service does."""
     if left.hold is not None:
         return [_hold_write(row, left.hold, tx.now)]
     if left.is_told:
-        await outages.remind_of_outage(tx, row, row.told_at, left.look_at)
+        await outages.reschedule_outage(tx, row, row.told_at, left.look_at)
         return []
-    if await announce(tx, subject, row, incident, left.failed_open):
+    if await notify_onset(tx, subject, row, incident, left.failed_open):
         done.announced += 1
         if left.failed_open is not None:
             done.failed_open[left.failed_open.reason] += 1
@@ -206,7 +212,7 @@ async def _speak_or_leave(
 
 async def _remind(
     tx: Tx,
-    subject: Subject,
+    subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,
     *,
@@ -215,21 +221,21 @@ async def _remind(
     """Tells once more where it was asked for and is due; where it may not, it is soon looked at
     again."""
     if not subject.renotify_seconds:
-        await outages.remind_of_outage(tx, row, row.told_at, None)
+        await outages.reschedule_outage(tx, row, row.told_at, None)
         return False
     due = Instant((row.told_at or row.began_at) + subject.renotify_seconds * SECOND)
     if due > tx.now:
-        await outages.remind_of_outage(tx, row, row.told_at, due)
+        await outages.reschedule_outage(tx, row, row.told_at, due)
         return False
     if may:
-        await remind(tx, subject, row, incident)
+        await renotify_outage(tx, subject, row, incident)
     again = Instant(tx.now + (subject.renotify_seconds * SECOND if may else HELD_LOOK_US))
-    await outages.remind_of_outage(tx, row, tx.now if may else row.told_at, again)
+    await outages.reschedule_outage(tx, row, tx.now if may else row.told_at, again)
     return may
 
 
 def _may_remind(
-    subject: Subject, row: OutageRow, incident: IncidentRow | None, around: Surroundings
+    subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, around: DependencyState
 ) -> bool:
     """As long as nobody has taken it up, it is known to be so, and there is no cause beside it."""
     own = _own(subject, around)
@@ -245,12 +251,12 @@ def _may_remind(
     )
 
 
-def _own(subject: Subject, around: Surroundings) -> Own:
+def _own(subject: LockedMonitor, around: DependencyState) -> MonitorCondition:
     health = around.health
     standing = health.standings.get(subject.key)
     spans = health.maintenance.get(subject.monitor, ())
     last_at = standing.last_at if standing is not None else None
-    return Own(
+    return MonitorCondition(
         key=subject.key,
         enabled=subject.enabled,
         in_maintenance=is_in_maintenance(health.now, spans),
@@ -262,20 +268,20 @@ def _own(subject: Subject, around: Surroundings) -> Own:
 
 
 def _hold_write(
-    row: OutageRow, hold: Hold, now: Instant, silence: GlobalSilence | None = None
-) -> HoldWrite:
-    if silence is not None and hold.by is HeldBy.SILENCED:
+    row: OutageRow, hold: Suppression, now: Instant, silence: GlobalSilence | None = None
+) -> SuppressionWrite:
+    if silence is not None and hold.by is SuppressionReason.SILENCED:
         look_at = silence.look_at(now)
-    elif hold.by in (HeldBy.WAITING, HeldBy.RECHECKING):
+    elif hold.by in (SuppressionReason.WAITING, SuppressionReason.RECHECKING):
         look_at = Instant(now + WAITING_LOOK_US)
-    elif hold.by is HeldBy.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:
+    elif hold.by is SuppressionReason.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:
         look_at = Instant(now + LEFT_LOOK_US)
     else:
         look_at = Instant(now + HELD_LOOK_US)
-    return HoldWrite(row.org, row.id, hold.by, hold.since, hold.until, look_at)
+    return SuppressionWrite(row.org, row.id, hold.by, hold.since, hold.until, look_at)
 
 
-async def _ask(tx: Tx, asked: set[Key], around: Surroundings) -> None:
+async def _ask(tx: Tx, asked: set[Key], around: DependencyState) -> None:
     """One run of each serves all who wait for it."""
     for key in sorted(asked):
         kind = around.kinds[key]

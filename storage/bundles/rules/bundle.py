@@ -33,12 +33,12 @@ Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
 _UID_RULE: Final = "must match ^[a-z][a-z0-9-]{0,62}$"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BundleEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
 
-class MonitorEntry(Entry, frozen=True, kw_only=True):
+class MonitorEntry(BundleEntry, frozen=True, kw_only=True):
     """As a monitor is created; what it refers to is named by its uid in the bundle, or by the slug
     or id of a monitor of the project. `escalation_policy` is a name or an id."""
 
@@ -65,7 +65,7 @@ class MonitorEntry(Entry, frozen=True, kw_only=True):
     escalation_policy: str = ""
 
 
-class AlertingEntry(Entry, frozen=True, kw_only=True):
+class AlertingEntry(BundleEntry, frozen=True, kw_only=True):
     """How the service speaks for its members."""
 
     owns_paging: bool = False
@@ -75,14 +75,14 @@ class AlertingEntry(Entry, frozen=True, kw_only=True):
     renotify_seconds: int = 0
 
 
-class BurnRuleEntry(Entry, frozen=True, kw_only=True):
+class BurnRuleEntry(BundleEntry, frozen=True, kw_only=True):
     long_window_seconds: int
     short_window_seconds: int
     threshold: float
     severity: Literal["page", "ticket"]
 
 
-class TargetEntry(Entry, frozen=True, kw_only=True):
+class TargetEntry(BundleEntry, frozen=True, kw_only=True):
     """Without `burn_rules` there are none."""
 
     objective: float
@@ -90,7 +90,7 @@ class TargetEntry(Entry, frozen=True, kw_only=True):
     burn_rules: list[BurnRuleEntry] = []
 
 
-class ServiceEntry(Entry, frozen=True, kw_only=True):
+class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
     """`monitors` and `sli` as in a declaration; without them nothing is declared. `depends_on`
     names services as a monitor's does monitors."""
 

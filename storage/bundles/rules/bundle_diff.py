@@ -17,7 +17,7 @@ Kind = Literal["monitor", "service"]
 MANAGED_BY: Final = "managed_by"
 
 
-class Act(StrEnum):
+class BundleAction(StrEnum):
     CREATE = "create"
     UPDATE = "update"
     UNCHANGED = "unchanged"
@@ -35,11 +35,11 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Kind
     uid: str
-    action: Act
+    action: BundleAction
     fields: list[FieldChange] = []
 
 
-class Mark(msgspec.Struct, frozen=True):
+class OwnershipMark(msgspec.Struct, frozen=True):
     """From which bundle a monitor or a service comes, by the provider, the uid and the file."""
 
     uid: UUID
@@ -61,9 +61,9 @@ def change_of(
     unchanged, and is told."""
     if before is None:
         fields = [FieldChange(name=name, to=value) for name, value in after.items()]
-        return Change(kind=kind, uid=uid, action=Act.CREATE, fields=fields)
+        return Change(kind=kind, uid=uid, action=BundleAction.CREATE, fields=fields)
     fields = differences(before, after)
-    action = Act.UPDATE if fields else Act.UNCHANGED
+    action = BundleAction.UPDATE if fields else BundleAction.UNCHANGED
     told = fields if taken_over is None else [taken_over, *fields]
     return Change(kind=kind, uid=uid, action=action, fields=told)
 

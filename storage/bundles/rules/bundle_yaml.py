@@ -23,7 +23,7 @@ _WORDS: Final[dict[str, Any]] = {"": None, "~": None, "null": None, "true": True
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePosition:
     """Both count from one."""
 
     line: int
@@ -36,7 +36,7 @@ class Place:
 class BadText(ValueError):
     """It is no bundle's text; `place` is where."""
 
-    def __init__(self, rule: str, place: Place) -> None:
+    def __init__(self, rule: str, place: SourcePosition) -> None:
         super().__init__(f"{place}: {rule}")
         self.rule = rule
         self.place = place
@@ -47,14 +47,14 @@ class Text:
     """`places` are found by dotted path, `monitors.web.config.url`, `sli[1]`."""
 
     document: Any
-    places: dict[str, Place] = field(repr=False)
+    places: dict[str, SourcePosition] = field(repr=False)
 
-    def place_of(self, path: str) -> Place:
+    def place_of(self, path: str) -> SourcePosition:
         """The place of what is nearest to the path: of an entry where a field is missing in it."""
         while path not in self.places:
             cut = max(path.rfind("."), path.rfind("["))
             if cut <= 0:
-                return Place(1, 1)
+                return SourcePosition(1, 1)
             path = path[:cut]
         return self.places[path]
 
@@ -62,7 +62,7 @@ class Text:
 def read_text(text: str) -> Text:
     """Raises BadText."""
     if len(text) > BYTES_MOST or len(text.encode()) > BYTES_MOST:
-        raise BadText(f"is larger than {BYTES_MOST} bytes", Place(1, 1))
+        raise BadText(f"is larger than {BYTES_MOST} bytes", SourcePosition(1, 1))
     reader = _Reader(_events(text))
     try:
         return Text(reader.document(), reader.places)
@@ -70,7 +70,7 @@ def read_text(text: str) -> Text:
         mark = error.problem_mark or error.context_mark
         raise BadText(str(error.problem or error.context), _place(mark)) from None
     except yaml.YAMLError as error:
-        raise BadText(str(error).splitlines()[0], Place(1, 1)) from None
+        raise BadText(str(error).splitlines()[0], SourcePosition(1, 1)) from None
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -78,20 +78,20 @@ def _events(text: str) -> Iterator[yaml.Event]:
     return iter(yaml.parse(text, Loader=loader))
 
 
-def _place(mark: Any) -> Place:
-    return Place(1, 1) if mark is None else Place(mark.line + 1, mark.column + 1)
+def _place(mark: Any) -> SourcePosition:
+    return SourcePosition(1, 1) if mark is None else SourcePosition(mark.line + 1, mark.column + 1)
 
 
 class _Reader:
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, SourcePosition] = {}
 
     def document(self) -> Any:
         next(self._events)
         first = next(self._events)
         if isinstance(first, yaml.StreamEndEvent):
-            raise BadText("is empty", Place(1, 1))
+            raise BadText("is empty", SourcePosition(1, 1))
         found = self._value(next(self._events), "", 0)
         next(self._events)
         after = next(self._events)

@@ -15,7 +15,7 @@ _SCOPE: Final = re.compile(rf"({_SLUG})/({_SLUG}|\*)")
 EMPTY_NOW: Final = "holds no bundle any more, so that what was applied stays"
 
 
-class Status(StrEnum):
+class FileStatus(StrEnum):
     """`pending` waits for the next look, `degraded` is wrong while what it said before stands,
     `rejected` is wrong and never was applied, `error` is our trouble."""
 
@@ -44,6 +44,6 @@ def scope_of(scope: str) -> tuple[str, str, str]:
     )
 
 
-def wrong(generation: int) -> Status:
+def wrong(generation: int) -> FileStatus:
     """How a file stands whose newest content is refused, by how often it was applied."""
-    return Status.DEGRADED if generation else Status.REJECTED
+    return FileStatus.DEGRADED if generation else FileStatus.REJECTED

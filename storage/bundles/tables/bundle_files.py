@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..rules.file_provider import Status
+from ..rules.file_provider import FileStatus
 
 # By the database's clock alone, as whoever else asks for it reads no other.
 LEASE_SECONDS = 30
@@ -69,7 +69,7 @@ async def put_file(
     *,
     named: tuple[str, str],
     digest: bytes,
-    status: Status,
+    status: FileStatus,
     error: str = "",
 ) -> None:
     """What was found of it; `named` are the organization and the project that it names."""

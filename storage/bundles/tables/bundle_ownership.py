@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from ...engine.pools import LockRank, Tx
-from ..rules.bundle_diff import Kind, Mark
+from ..rules.bundle_diff import Kind, OwnershipMark
 
 _MARK: Final = """
 update {table} k set managed_by = i.managed_by, bundle_uid = i.bundle_uid,
@@ -24,7 +24,7 @@ from held where k.org = held.org and k.id = held.id
 _RANKS: Final = {"monitor": LockRank.MONITOR, "service": LockRank.SERVICE}
 
 
-async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[Mark]) -> None:
+async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]) -> None:
     """What is marked is held, or new."""
     if marks:
         items = msgspec.json.encode(marks).decode()

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Action, Need
+from ...accounts.rules.access import Need, Permission
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...alerting.tables.service_alertings import lock_alertings
 from ...core.refusal import Refused
@@ -31,9 +31,9 @@ from ...services.tables.services import lock_services
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import Change
 from .bundle_context import (
-    Applied,
-    Place,
-    Terms,
+    ApplySource,
+    BundleContext,
+    EntryContext,
     expect_home,
     look_around,
     match_monitors,
@@ -43,7 +43,7 @@ from .bundle_context import (
 from .write_monitors import Wanted, compare_monitors, write_monitors
 from .write_services import compare_services, write_services
 
-_APPLY: Final = Action(Need.PROJECT_ADMIN)
+_APPLY: Final = Permission(Need.PROJECT_ADMIN)
 
 
 @dataclass
@@ -54,7 +54,7 @@ class _NotKept(Exception):
 
 
 async def plan_bundle(
-    pool: Pool, project: UUID, bundle: Bundle, applied: Applied, terms: Terms
+    pool: Pool, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
 ) -> list[Change]:
     """What applying it now would change. Refused as apply_bundle."""
 
@@ -69,7 +69,7 @@ async def plan_bundle(
 
 
 async def apply_bundle(
-    tx: Tx, project: UUID, bundle: Bundle, applied: Applied, terms: Terms
+    tx: Tx, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
 ) -> list[Change]:
     """What it changes, entry by entry. Refused not_found, forbidden, invalid with the entry and its
     field, bundle_conflict with the entry that another owns or edits."""
@@ -93,7 +93,7 @@ async def apply_bundle(
     return [*wanted.changes, *wanted_services.changes]
 
 
-def _own_keys(place: Place, applied: Applied) -> set[int]:
+def _own_keys(place: BundleContext, applied: ApplySource) -> set[int]:
     mine = {one.id for one in place.mine.values()}
     return mine | {
         one.id
@@ -102,12 +102,14 @@ def _own_keys(place: Place, applied: Applied) -> set[int]:
     }
 
 
-async def _lock(tx: Tx, bundle: Bundle, place: Place, applied: Applied, terms: Terms) -> None:
+async def _lock(
+    tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource, terms: EntryContext
+) -> None:
     """Shards, services with how they speak, and monitors."""
     home = place.home
     regions = sorted({one.region for one in bundle.monitors.values()} & terms.regions)
     for region in regions:
-        place.shards[region] = await schedules.found_shard(tx, 0, region, tx.now)
+        place.shards[region] = await schedules.ensure_shard(tx, 0, region, tx.now)
     keys = _own_keys(place, applied)
     used = {one.shard for one in place.names if one.id in keys}
     place.held = {*place.shards.values(), *used}
@@ -127,7 +129,7 @@ async def _lock(tx: Tx, bundle: Bundle, place: Place, applied: Applied, terms: T
     await monitors.hold_monitors_of(tx, home.org, referred)
 
 
-def _referred(bundle: Bundle, place: Place) -> set[int]:
+def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
     """Monitors that are not the bundle's and that it counts on."""
     ids = monitor_ids(place)
     by_uid = {one.uid: one.id for one in place.names}
@@ -139,7 +141,7 @@ def _referred(bundle: Bundle, place: Place) -> set[int]:
     return {by_uid[ids[word]] for word in words if word in ids and ids[word] in by_uid}
 
 
-async def _hold_what_is_named(tx: Tx, place: Place, wanted: Wanted) -> None:
+async def _hold_what_is_named(tx: Tx, place: BundleContext, wanted: Wanted) -> None:
     """Secrets, ladders, schedules, then what is called for and the states."""
     home = place.home
     drafts = wanted.drafts.values()
@@ -156,4 +158,4 @@ async def _hold_what_is_named(tx: Tx, place: Place, wanted: Wanted) -> None:
 async def _call(tx: Tx, org: int, composites: Iterable[int]) -> None:
     """Whoever evaluates takes the call first, and then the state: so do we."""
     for key in sorted(composites):
-        await compositions.call(tx, (org, key), tx.now)
+        await compositions.wake_composites(tx, (org, key), tx.now)

@@ -15,7 +15,7 @@ from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
-from ...monitors.rows import Named
+from ...monitors.rows import MonitorRef
 from ...monitors.rules.monitor_defaults import MonitorDefaults
 from ...monitors.tables.monitors import select_names
 from ...oncall.queries.escalation_policies import select_policies_of
@@ -23,7 +23,7 @@ from ...oncall.queries.oncall_schedules import select_schedules_of
 from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
 from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
-from ..rules.bundle_diff import MANAGED_BY, FieldChange, Kind, Mark
+from ..rules.bundle_diff import MANAGED_BY, FieldChange, Kind, OwnershipMark
 
 CONFLICT: Final = "bundle_conflict"
 # What another writer's doing refuses, beside what is wrong with the bundle itself.
@@ -33,7 +33,7 @@ _CONFLICTS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class EntryContext:
     """By what else an entry is read: the defaults of what it leaves out, the regions there are,
     and for how many days results are kept."""
 
@@ -44,7 +44,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class ApplySource:
     """In whose name and from which file a bundle is applied; `kept` are uids that other files of
     the provider name, which are no orphans."""
 
@@ -58,11 +58,11 @@ class Applied:
 
 
 @dataclass(slots=True)
-class Place:
+class BundleContext:
     """The project as it is, and which of its things are those of the bundle."""
 
     home: ProjectRow
-    names: list[Named]
+    names: list[MonitorRef]
     uids: dict[int, UUID]
     services: list[ServiceRow]
     # Names by id, and ids by key.
@@ -70,7 +70,7 @@ class Place:
     policy_uids: dict[int, UUID]
     schedules: dict[UUID, str]
     # By the bundle's uid: what stands there already.
-    mine: dict[str, Named] = field(default_factory=dict)
+    mine: dict[str, MonitorRef] = field(default_factory=dict)
     my_services: dict[str, ServiceRow] = field(default_factory=dict)
     # What the bundle names and is not there, by the id that it will have.
     coming: dict[str, UUID] = field(default_factory=dict)
@@ -80,12 +80,12 @@ class Place:
     held: set[int] = field(default_factory=set)
 
 
-async def look_around(tx: Tx, home: ProjectRow) -> Place:
+async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
     """The project is held."""
     policies = await select_policies_of(tx, home.org, home.id)
     schedules = await select_schedules_of(tx, home.org, home.id)
     names = await select_names(tx, home.org, home.id)
-    return Place(
+    return BundleContext(
         home=home,
         names=names,
         uids={one.id: one.uid for one in names},
@@ -106,7 +106,7 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
         raise Refused("invalid", "project", "is another than the one it is applied to")
 
 
-class Marked(Protocol):
+class ManagedObject(Protocol):
     """What a bundle may name: a monitor or a service."""
 
     @property
@@ -123,13 +123,13 @@ class Marked(Protocol):
     def orphaned_at(self) -> Instant | None: ...
 
 
-M = TypeVar("M", bound=Marked)
+M = TypeVar("M", bound=ManagedObject)
 T = TypeVar("T")
 
 
 def match_monitors(
-    place: Place, entries: Mapping[str, MonitorEntry], provider: str
-) -> dict[str, Named]:
+    place: BundleContext, entries: Mapping[str, MonitorEntry], provider: str
+) -> dict[str, MonitorRef]:
     """Refused where the slug is another's, or the type is not that."""
     found = _match("monitors", place.names, entries, provider)
     for uid, one in found.items():
@@ -140,7 +140,7 @@ def match_monitors(
 
 
 def match_services(
-    place: Place, entries: Mapping[str, ServiceEntry], provider: str
+    place: BundleContext, entries: Mapping[str, ServiceEntry], provider: str
 ) -> dict[str, ServiceRow]:
     """Refused where the slug is another's."""
     return _match("services", place.services, entries, provider)
@@ -172,7 +172,7 @@ def _match(
 
 
 def left_out(
-    kind: Kind, rows: Sequence[M], entries: Collection[str], applied: Applied
+    kind: Kind, rows: Sequence[M], entries: Collection[str], applied: ApplySource
 ) -> dict[str, M]:
     """What the file named before and no longer names, and no other file of the provider does."""
     return {
@@ -187,7 +187,7 @@ def left_out(
     }
 
 
-def taken_over(row: Marked, applied: Applied) -> FieldChange | None:
+def taken_over(row: ManagedObject, applied: ApplySource) -> FieldChange | None:
     """What is told where the bundle takes it from people, or back from among the orphans."""
     if row.managed_by == applied.provider and row.orphaned_at is None:
         return None
@@ -197,20 +197,20 @@ def taken_over(row: Marked, applied: Applied) -> FieldChange | None:
 
 def marks_of(
     entries: Mapping[str, UUID],
-    standing: Mapping[str, Marked],
+    standing: Mapping[str, ManagedObject],
     orphans: Mapping[str, UUID],
-    applied: Applied,
+    applied: ApplySource,
     now: Instant,
-) -> list[Mark]:
+) -> list[OwnershipMark]:
     """Of what does not bear its mark yet: `entries` and `orphans` are ids by the bundle's uid."""
-    marks: list[Mark] = []
+    marks: list[OwnershipMark] = []
     for uid, own in entries.items():
         row = standing.get(uid)
         stands = row and (row.managed_by, row.bundle_uid, row.bundle_path, row.orphaned_at)
         if stands != (applied.provider, uid, applied.path, None):
-            marks.append(Mark(own, applied.provider, uid, applied.path))
+            marks.append(OwnershipMark(own, applied.provider, uid, applied.path))
     for uid, own in orphans.items():
-        marks.append(Mark(own, applied.provider, uid, applied.path, now))
+        marks.append(OwnershipMark(own, applied.provider, uid, applied.path, now))
     return marks
 
 
@@ -230,7 +230,7 @@ def under(path: str) -> Iterator[None]:
         raise Refused("invalid", path, refused.message or refused.code) from refused
 
 
-def _expect_ours(path: str, uid: str, one: Marked, provider: str) -> None:
+def _expect_ours(path: str, uid: str, one: ManagedObject, provider: str) -> None:
     if one.managed_by in ("", provider) and one.bundle_uid in (None, uid):
         return
     whose = f"{one.managed_by}, as {one.bundle_uid}"
@@ -245,7 +245,7 @@ def _expect_apart(kind: str, keys: Mapping[str, int]) -> None:
         seen[key] = uid
 
 
-def monitor_ids(place: Place) -> dict[str, UUID]:
+def monitor_ids(place: BundleContext) -> dict[str, UUID]:
     """What may be written where a monitor is referred to: a uid of the bundle, before a slug or an
     id of the project's."""
     found = {str(one.uid): one.uid for one in place.names}
@@ -255,7 +255,7 @@ def monitor_ids(place: Place) -> dict[str, UUID]:
     return found
 
 
-def monitor_words(place: Place) -> dict[UUID, str]:
+def monitor_words(place: BundleContext) -> dict[UUID, str]:
     """How a monitor is referred to: by its uid in the bundle, else by its slug, or its id where
     the bundle means another by that."""
     taken = {*place.mine, *place.coming}

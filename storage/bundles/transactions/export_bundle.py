@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ...accounts.queries.projects import select_organization
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import demand_project
 from ...core.slug import free_slug
 from ...engine.keyring import Keyring
@@ -15,12 +15,12 @@ from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_monitors_by_key
 from ..rules.bundle_default import brief_monitor, brief_service
 from ..rules.bundle_diff import API
-from .bundle_context import M, Marked, Place, look_around, monitor_words
+from .bundle_context import BundleContext, M, ManagedObject, look_around, monitor_words
 from .monitor_entries import in_words, present_draft
 from .service_entries import standing_in_words
 from .write_services import select_standing, service_words, words_of_members
 
-_EXPORT: Final = Action(Need.EDITOR)
+_EXPORT: Final = Permission(Need.EDITOR)
 
 
 async def export_bundle(
@@ -43,13 +43,13 @@ async def export_bundle(
     return {**found, "services": services} if services else found
 
 
-def _take(place: Place) -> None:
+def _take(place: BundleContext) -> None:
     """What is exported, by the uid that it has or comes to have: its slug, if that is free."""
     place.mine = _by_uid([one for one in place.names if _is_exported(one)])
     place.my_services = _by_uid([row for row in place.services if _is_exported(row)])
 
 
-def _is_exported(one: Marked) -> bool:
+def _is_exported(one: ManagedObject) -> bool:
     return one.managed_by in ("", API) and one.orphaned_at is None
 
 
@@ -63,7 +63,7 @@ def _by_uid(rows: Sequence[M]) -> dict[str, M]:
     return found
 
 
-async def _monitors(tx: Tx, place: Place, keyring: Keyring) -> dict[str, Any]:
+async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str, Any]:
     words = monitor_words(place)
     keys = [(place.home.org, one.id) for one in place.mine.values()]
     rows = await select_monitors_by_key(tx, keys)
@@ -77,7 +77,7 @@ async def _monitors(tx: Tx, place: Place, keyring: Keyring) -> dict[str, Any]:
     return found
 
 
-async def _services(tx: Tx, place: Place) -> dict[str, Any]:
+async def _services(tx: Tx, place: BundleContext) -> dict[str, Any]:
     standing = await select_standing(tx, place, place.my_services)
     members = words_of_members(place, standing)
     of_services = service_words(place)

@@ -17,10 +17,10 @@ from ...monitors.rows import MonitorRow
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.rules.monitor_defaults import completed
 from ...monitors.transactions.composite_children import with_natural_children
-from ...monitors.transactions.config_secrets import readable, split, unseal
+from ...monitors.transactions.config_secrets import decrypt, readable, split
 from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft
 from ..rules.bundle import MonitorEntry
-from .bundle_context import Place, Terms, resolve, resolve_named, under, word_for
+from .bundle_context import BundleContext, EntryContext, resolve, resolve_named, under, word_for
 
 # As the wire and the bundle call them, in the order of an entry.
 SETTINGS: Final = (
@@ -52,7 +52,7 @@ def wanted_draft(
     entry: MonitorEntry,
     ids: Mapping[str, UUID],
     policies: Mapping[UUID, str],
-    terms: Terms,
+    terms: EntryContext,
 ) -> MonitorDraft:
     """Refused invalid where it refers to nothing."""
     given = {
@@ -89,7 +89,7 @@ def children_of(path: str, entry: MonitorEntry) -> list[str]:
     return children
 
 
-def present_draft(row: MonitorRow, place: Place, keyring: Keyring) -> MonitorDraft:
+def present_draft(row: MonitorRow, place: BundleContext, keyring: Keyring) -> MonitorDraft:
     """The monitor as it is, its secrets left blank and its documents open."""
     values: dict[str, Any] = {name: getattr(row, name) for name in SETTINGS}
     config: dict[str, Any] = msgspec.json.decode(row.config)
@@ -103,7 +103,7 @@ def present_draft(row: MonitorRow, place: Place, keyring: Keyring) -> MonitorDra
 def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
     """Empty where the ring does not open them: a document is then a blank, as any secret is."""
     try:
-        return unseal(keyring, row.config_sealed, row.uid)
+        return decrypt(keyring, row.config_sealed, row.uid)
     except CannotOpen:
         return {}
 

@@ -5,14 +5,14 @@ files cannot let go of it any more.
 from typing import Final
 
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..tables.bundle_files import drop_provider
 from ..tables.bundle_ownership import release_marks
 
-_ADMIN: Final = Action(Need.GLOBAL_ADMIN)
+_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def release_provider(tx: Tx, principal: Principal, provider: str) -> tuple[int, int]:

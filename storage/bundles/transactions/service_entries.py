@@ -12,17 +12,17 @@ from ...alerting.rows import AlertingRow
 from ...core.availability import OBJECTIVE_SCALE
 from ...core.instant import SECOND
 from ...core.refusal import Refused
-from ...objectives.rows import BurnRuleRow, TargetRow
-from ...objectives.rules import Rule, Severity, threshold_of
+from ...objectives.rows import BurnRuleRow, ServiceTargetRow
+from ...objectives.rules import BurnRule, BurnSeverity, threshold_of
 from ...services.rows import ServiceRow
 from ...services.rules.epoch import Revision
 from ...services.rules.service_health import Policies
 from ...services.rules.service_policy import read_policies, written_policies
 from ..rules.bundle import BurnRuleEntry, ServiceEntry
-from .bundle_context import Place, resolve, resolve_named, word_for
+from .bundle_context import BundleContext, resolve, resolve_named, word_for
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class StoredService(msgspec.Struct, frozen=True, kw_only=True):
     """A service as it is. `revision` is what is declared of it, None for nothing."""
 
     row: ServiceRow
@@ -30,7 +30,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     revision: Revision | None
     declared: int
     upstreams: Sequence[int]
-    targets: Mapping[str, TargetRow]
+    targets: Mapping[str, ServiceTargetRow]
     rules: Mapping[str, Sequence[BurnRuleRow]]
 
 
@@ -40,7 +40,7 @@ def entry_in_words(
     monitors: Mapping[str, UUID],
     monitor_words: Mapping[UUID, str],
     service_words: Mapping[str, str],
-    place: Place,
+    place: BundleContext,
 ) -> dict[str, Any]:
     """Refused invalid where it refers to nothing."""
     path = f"services.{uid}"
@@ -76,10 +76,10 @@ def entry_in_words(
 
 
 def standing_in_words(
-    standing: Standing,
+    standing: StoredService,
     monitor_words: Mapping[int, str],
     service_words: Mapping[int, str],
-    place: Place,
+    place: BundleContext,
 ) -> dict[str, Any]:
     row, revision = standing.row, standing.revision
     policies = written_policies(Policies() if revision is None else revision.policies)
@@ -120,16 +120,16 @@ def policies_of(path: str, entry: ServiceEntry) -> Policies:
     return policies
 
 
-def rule_of(entry: BurnRuleEntry) -> Rule:
-    return Rule(
+def rule_of(entry: BurnRuleEntry) -> BurnRule:
+    return BurnRule(
         entry.long_window_seconds * SECOND,
         entry.short_window_seconds * SECOND,
         threshold_of(entry.threshold),
-        Severity(entry.severity),
+        BurnSeverity(entry.severity),
     )
 
 
-def _rule_in_words(rule: Rule) -> dict[str, Any]:
+def _rule_in_words(rule: BurnRule) -> dict[str, Any]:
     return {
         "long_window_seconds": rule.long_us // SECOND,
         "short_window_seconds": rule.short_us // SECOND,

@@ -18,15 +18,15 @@ from ...monitors.tables.monitors import select_dependencies, select_monitors_by_
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
 from ...monitors.transactions.edit_monitor import edit_held
 from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft
-from ...monitors.transactions.write_batch import Together
+from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ..rules.bundle import Bundle
 from ..rules.bundle_default import brief_monitor
-from ..rules.bundle_diff import MANAGED_BY, Act, Change, FieldChange, change_of, in_order
+from ..rules.bundle_diff import MANAGED_BY, BundleAction, Change, FieldChange, change_of, in_order
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import (
-    Applied,
-    Place,
-    Terms,
+    ApplySource,
+    BundleContext,
+    EntryContext,
     left_out,
     marks_of,
     monitor_ids,
@@ -50,12 +50,12 @@ class Wanted:
     changes: list[Change] = field(default_factory=list)
 
     def changed(self) -> list[str]:
-        acts = (Act.CREATE, Act.UPDATE)
+        acts = (BundleAction.CREATE, BundleAction.UPDATE)
         return [one.uid for one in self.changes if one.action in acts]
 
 
 async def compare_monitors(
-    tx: Tx, bundle: Bundle, place: Place, applied: Applied, terms: Terms
+    tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource, terms: EntryContext
 ) -> Wanted:
     """What is held is read; nothing is written. Refused with the entry that cannot be."""
     ids, words = monitor_ids(place), monitor_words(place)
@@ -84,21 +84,26 @@ async def compare_monitors(
         found.changes.append(change_of("monitor", uid, before, after, over))
     for uid, row in found.orphans.items():
         fields = [FieldChange(name="enabled", from_=True, to=False)] if row.enabled else []
-        change = Change(kind="monitor", uid=uid, action=Act.ORPHAN, fields=fields)
+        change = Change(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)
         found.changes.append(change)
     return found
 
 
 async def write_monitors(
-    tx: Tx, bundle: Bundle, place: Place, wanted: Wanted, applied: Applied, terms: Terms
+    tx: Tx,
+    bundle: Bundle,
+    place: BundleContext,
+    wanted: Wanted,
+    applied: ApplySource,
+    terms: EntryContext,
 ) -> None:
     """Refused with the entry that cannot be written."""
     new = [uid for uid in wanted.drafts if uid not in wanted.rows]
     if new and len(place.names) + len(new) > MONITORS_OF_PROJECT_MOST:
         rule = f"would make more than {MONITORS_OF_PROJECT_MOST} monitors of the project"
         raise Refused("invalid", "monitors", rule)
-    changes = {one.uid: one for one in wanted.changes if one.action is Act.UPDATE}
-    together = Together(applied.principal)
+    changes = {one.uid: one for one in wanted.changes if one.action is BundleAction.UPDATE}
+    together = MonitorWriteBatch(applied.principal)
     for uid in _ordered(bundle, wanted):
         draft, row = wanted.drafts[uid], wanted.rows.get(uid)
         with under(f"monitors.{uid}"):
@@ -111,7 +116,7 @@ async def write_monitors(
             with under(f"monitors.{uid}"):
                 await _edit(tx, together, row, {"enabled": False}, terms)
     await _expect_no_circle(tx, place)
-    await together.write(tx)
+    await together.flush(tx)
     own = {uid: row.uid for uid, row in wanted.rows.items()} | place.coming
     orphans = {uid: row.uid for uid, row in wanted.orphans.items()}
     marks = marks_of(own, wanted.rows, orphans, applied, tx.now)
@@ -119,7 +124,12 @@ async def write_monitors(
 
 
 async def _create(
-    tx: Tx, together: Together, place: Place, draft: MonitorDraft, uid: UUID, terms: Terms
+    tx: Tx,
+    together: MonitorWriteBatch,
+    place: BundleContext,
+    draft: MonitorDraft,
+    uid: UUID,
+    terms: EntryContext,
 ) -> None:
     check_draft(draft, terms.regions)
     shard = place.shards[draft.region]
@@ -127,18 +137,18 @@ async def _create(
 
 
 async def _edit(
-    tx: Tx, together: Together, row: MonitorRow, given: dict[str, Any], terms: Terms
+    tx: Tx, together: MonitorWriteBatch, row: MonitorRow, given: dict[str, Any], terms: EntryContext
 ) -> None:
     regions = _terms_of(row, terms).regions
     await edit_held(tx, together, row, given, terms.keyring, regions)
 
 
-def _terms_of(row: MonitorRow | None, terms: Terms) -> Terms:
+def _terms_of(row: MonitorRow | None, terms: EntryContext) -> EntryContext:
     """One may stay in a region that has been reserved for others since."""
     return terms if row is None else replace(terms, regions=terms.regions | {row.region})
 
 
-async def _expect_no_circle(tx: Tx, place: Place) -> None:
+async def _expect_no_circle(tx: Tx, place: BundleContext) -> None:
     """Of what depends on what in the whole project, as it is now."""
     edges = await select_dependencies(tx, place.home.org, place.home.id)
     words = monitor_words(place)

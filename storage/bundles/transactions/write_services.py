@@ -33,12 +33,12 @@ from ...services.transactions.lock_service import target_of
 from ...services.transactions.set_paging_target import hold_owning_policy, hold_owning_schedule
 from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
-from ..rules.bundle_diff import Act, Change, FieldChange, change_of, in_order
+from ..rules.bundle_diff import BundleAction, Change, FieldChange, change_of, in_order
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import (
-    Applied,
-    Place,
-    Terms,
+    ApplySource,
+    BundleContext,
+    EntryContext,
     left_out,
     marks_of,
     monitor_ids,
@@ -48,20 +48,20 @@ from .bundle_context import (
     taken_over,
     under,
 )
-from .service_entries import Standing, entry_in_words, policies_of, rule_of, standing_in_words
+from .service_entries import StoredService, entry_in_words, policies_of, rule_of, standing_in_words
 
 
 @dataclass(slots=True)
 class WantedServices:
     entries: dict[str, ServiceEntry]
-    standing: dict[str, Standing]
-    orphans: dict[str, Standing]
+    standing: dict[str, StoredService]
+    orphans: dict[str, StoredService]
     changes: list[Change] = field(default_factory=list)
 
 
 async def select_standing(
-    tx: Tx, place: Place, rows: Mapping[str, ServiceRow]
-) -> dict[str, Standing]:
+    tx: Tx, place: BundleContext, rows: Mapping[str, ServiceRow]
+) -> dict[str, StoredService]:
     """The services as they are, by the same names."""
     keys = [row.key for row in rows.values()]
     revisions = await select_revisions(tx, keys)
@@ -70,7 +70,7 @@ async def select_standing(
     rules = await select_rules_of_services(tx, keys)
     edges = await select_edges(tx, place.home.org, place.home.id)
     return {
-        uid: Standing(
+        uid: StoredService(
             row=row,
             alerting=alertings[row.key],
             revision=revisions[row.key][-1] if revisions[row.key] else None,
@@ -83,7 +83,7 @@ async def select_standing(
     }
 
 
-def words_of_members(place: Place, standing: Mapping[str, Standing]) -> dict[int, str]:
+def words_of_members(place: BundleContext, standing: Mapping[str, StoredService]) -> dict[int, str]:
     """By key, how each monitor that a service is declared of is called; those that are gone too."""
     words = monitor_words(place)
     by_key = {one.id: words[one.uid] for one in place.names}
@@ -93,7 +93,7 @@ def words_of_members(place: Place, standing: Mapping[str, Standing]) -> dict[int
     return by_key
 
 
-def service_words(place: Place) -> dict[int, str]:
+def service_words(place: BundleContext) -> dict[int, str]:
     """By key: the uid in the bundle, else the slug, or the id where the bundle means another."""
     found = {
         row.id: str(row.uid) if row.slug in place.my_services else row.slug
@@ -103,7 +103,7 @@ def service_words(place: Place) -> dict[int, str]:
     return found
 
 
-def _words_given(place: Place, bundle: Bundle) -> dict[str, str]:
+def _words_given(place: BundleContext, bundle: Bundle) -> dict[str, str]:
     """What may be written for a service, and how it is called: a uid of the bundle first."""
     words = service_words(place)
     found = {str(row.uid): words[row.id] for row in place.services}
@@ -113,7 +113,7 @@ def _words_given(place: Place, bundle: Bundle) -> dict[str, str]:
 
 
 async def compare_services(
-    tx: Tx, bundle: Bundle, place: Place, applied: Applied
+    tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource
 ) -> WantedServices:
     orphans = left_out("service", place.services, bundle.services, applied)
     found = WantedServices(
@@ -135,12 +135,14 @@ async def compare_services(
             after = brief_service(after)
         found.changes.append(change_of("service", uid, before, after, over))
     for uid, standing in found.orphans.items():
-        change = Change(kind="service", uid=uid, action=Act.ORPHAN, fields=_silenced(standing))
+        change = Change(
+            kind="service", uid=uid, action=BundleAction.ORPHAN, fields=_silenced(standing)
+        )
         found.changes.append(change)
     return found
 
 
-def _silenced(standing: Standing) -> list[FieldChange]:
+def _silenced(standing: StoredService) -> list[FieldChange]:
     """What an orphan no longer does."""
     names = ["alerting.owns_paging"] if standing.alerting.owns_paging else []
     names += [
@@ -152,10 +154,14 @@ def _silenced(standing: Standing) -> list[FieldChange]:
 
 
 async def write_services(
-    tx: Tx, place: Place, wanted: WantedServices, applied: Applied, terms: Terms
+    tx: Tx, place: BundleContext, wanted: WantedServices, applied: ApplySource, terms: EntryContext
 ) -> None:
     """Refused with the entry that cannot be written."""
-    acts = {one.uid: one for one in wanted.changes if one.action in (Act.CREATE, Act.UPDATE)}
+    acts = {
+        one.uid: one
+        for one in wanted.changes
+        if one.action in (BundleAction.CREATE, BundleAction.UPDATE)
+    }
     order, circle = in_order({uid: wanted.entries[uid].depends_on for uid in acts})
     if circle is not None:
         raise Refused("invalid", f"services.{circle}.depends_on", "must not lead back to itself")
@@ -185,9 +191,9 @@ class _Write:
     """`ids` are the services', by all they may be called; `monitors` the monitors'."""
 
     tx: Tx
-    place: Place
-    applied: Applied
-    terms: Terms
+    place: BundleContext
+    applied: ApplySource
+    terms: EntryContext
     ids: dict[str, UUID]
     monitors: Mapping[str, UUID]
 
@@ -209,7 +215,7 @@ class _Write:
         return row.uid
 
     async def update(
-        self, uid: str, entry: ServiceEntry, standing: Standing, change: Change
+        self, uid: str, entry: ServiceEntry, standing: StoredService, change: Change
     ) -> None:
         row = standing.row
         changed = {one.name.partition(".")[0] for one in change.fields}
@@ -229,7 +235,7 @@ class _Write:
         if "sla_targets" in changed:
             await self._aim(row, entry, standing.targets)
 
-    async def silence(self, standing: Standing) -> None:
+    async def silence(self, standing: StoredService) -> None:
         """It speaks for nobody any more; what it tells of its time goes on."""
         row = standing.row
         who, project = self.applied.principal, self.place.home.uid

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...core.instant import Instant
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...services.queries.service_reports import select_sum
 from ...services.queries.service_revisions import select_revisions
 from ...services.rows import ServiceRow
 from ..rows import PhaseRow
-from ..rules.change import Phase
+from ..rules.change import ChangePhaseName
 from ..rules.change_comparison import (
     HORIZONS,
-    Facts,
-    Sealed,
+    SealedRange,
+    SealedSums,
     Side,
     after_of,
     before_of,
@@ -51,11 +51,11 @@ async def select_comparison(
     tx: Tx, service: ServiceRow, phases: Sequence[PhaseRow], horizon: str
 ) -> Comparison | None:
     """Over one of HORIZONS, of a change with these phases; None while it is not over."""
-    at: dict[Phase, Instant] = {phase.phase: phase.occurred_at for phase in phases}
-    ended = next((phase for phase in phases if phase.phase is not Phase.STARTED), None)
+    at: dict[ChangePhaseName, Instant] = {phase.phase: phase.occurred_at for phase in phases}
+    ended = next((phase for phase in phases if phase.phase is not ChangePhaseName.STARTED), None)
     if ended is None:
         return None
-    before, after = sides_of(at.get(Phase.STARTED), ended.occurred_at, HORIZONS[horizon])
+    before, after = sides_of(at.get(ChangePhaseName.STARTED), ended.occurred_at, HORIZONS[horizon])
     begins = begins_of((await select_revisions(tx, [service.key]))[service.key])
     sealed = _sealed(service)
     facts = [await _facts(tx, service, span) for span in (before, after)]
@@ -66,11 +66,11 @@ async def select_comparison(
     )
 
 
-def _sealed(service: ServiceRow) -> Sealed | None:
+def _sealed(service: ServiceRow) -> SealedRange | None:
     start, through = service.materialization_start, service.sealed_through
-    return None if start is None or through is None else Sealed(start, through)
+    return None if start is None or through is None else SealedRange(start, through)
 
 
-async def _facts(tx: Tx, service: ServiceRow, span: Span) -> Facts:
+async def _facts(tx: Tx, service: ServiceRow, span: TimeSpan) -> SealedSums:
     found = await select_sum(tx, service.key, span)
-    return Facts(found.minutes, found.durations.split)
+    return SealedSums(found.minutes, found.durations.split)

@@ -20,7 +20,7 @@ from unnest(%(uids)s::uuid[], %(ats)s::bigint[]) as k(uid, at)
 """
 
 
-class Decided(msgspec.Struct, frozen=True):
+class ChangeDecision(msgspec.Struct, frozen=True):
     """Actions are None where no policy governed."""
 
     uid: UUID
@@ -35,12 +35,12 @@ class Decided(msgspec.Struct, frozen=True):
 
 async def select_decided(
     tx: Tx, service: tuple[int, int], uids: Collection[UUID]
-) -> dict[UUID, Decided]:
+) -> dict[UUID, ChangeDecision]:
     """Those of the decisions that are of the service and are kept."""
     if not uids:
         return {}
     rows = await tx.structs(
-        Decided,
+        ChangeDecision,
         _SEEN,
         org=service[0],
         service=service[1],

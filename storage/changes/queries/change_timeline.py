@@ -14,14 +14,20 @@ import msgspec
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.time_span import Span, merged
+from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ...services.queries.dependency_history import select_terms_below
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import Kind, last_told
-from ..rules.change_precedence import FOLLOWS_MOST_US, Below, Role, lag_seconds, precedes
+from ..rules.change import ChangeKind, last_told
+from ..rules.change_precedence import (
+    FOLLOWS_MOST_US,
+    ChangeRole,
+    DependentsIndex,
+    lag_seconds,
+    precedes,
+)
 from ..tables import COLUMNS, change_row
-from .change_gate_decisions import Decided, select_decided
+from .change_gate_decisions import ChangeDecision, select_decided
 from .changes import select_phases
 
 # Beside one change, the nearest first; more than these tell nothing more about it.
@@ -56,19 +62,19 @@ class Followed:
 
     incident: UUID
     started_at: Instant
-    role: Role
+    role: ChangeRole
     lag_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChangeGroup:
     """A change with its phases in their order. `decision` is the newest that it names, `decided` is
     None where that is kept no more, or none is named."""
 
     change: ChangeRow
     phases: Sequence[PhaseRow]
     decision: UUID | None
-    decided: Decided | None
+    decided: ChangeDecision | None
     incidents: Sequence[Followed]
 
     @property
@@ -90,12 +96,12 @@ class _Incident(msgspec.Struct, frozen=True):
 async def select_timeline(
     tx: Tx,
     service: Key,
-    within: Span,
-    kinds: Collection[Kind],
+    within: TimeSpan,
+    kinds: Collection[ChangeKind],
     source: str | None,
     before: tuple[int, int] | None,
     most: int,
-) -> list[Group]:
+) -> list[ChangeGroup]:
     """Those whose latest phase came to pass in a range, of some kinds and of one source or of all.
     `before` is (latest_at, id) of the last that was told."""
     at, key = min(before or (within.until, 0), (within.until, 0))
@@ -117,13 +123,13 @@ async def select_timeline(
     return await _told(tx, service, rows)
 
 
-async def select_group(tx: Tx, service: Key, change: ChangeRow) -> Group:
+async def select_group(tx: Tx, service: Key, change: ChangeRow) -> ChangeGroup:
     """One change with all that stands beside it."""
     (found,) = await _told(tx, service, [change])
     return found
 
 
-async def _told(tx: Tx, service: Key, rows: Sequence[ChangeRow]) -> list[Group]:
+async def _told(tx: Tx, service: Key, rows: Sequence[ChangeRow]) -> list[ChangeGroup]:
     if not rows:
         return []
     phases = await select_phases(tx, service[0], [row.id for row in rows])
@@ -131,7 +137,7 @@ async def _told(tx: Tx, service: Key, rows: Sequence[ChangeRow]) -> list[Group]:
     decided = await select_decided(tx, service, {uid for uid in named.values() if uid is not None})
     incidents = await _incidents(tx, service, rows)
     return [
-        Group(
+        ChangeGroup(
             change=row,
             phases=phases[row.id],
             decision=(uid := named[row.id]),
@@ -153,9 +159,9 @@ async def _incidents(
     """By change."""
     # One instant longer, as the end of a span is not of it and the last instant of a day is.
     ranges = merged(
-        Span(row.started_at, Instant(row.started_at + FOLLOWS_MOST_US + 1)) for row in rows
+        TimeSpan(row.started_at, Instant(row.started_at + FOLLOWS_MOST_US + 1)) for row in rows
     )
-    terms = await select_terms_below(tx, service, Span(ranges[0].from_, ranges[-1].until))
+    terms = await select_terms_below(tx, service, TimeSpan(ranges[0].from_, ranges[-1].until))
     found = await tx.structs(
         _Incident,
         _INCIDENTS,
@@ -164,11 +170,13 @@ async def _incidents(
         froms=[each.from_ for each in ranges],
         untils=[each.until for each in ranges],
     )
-    below = Below(service[1], terms)
+    below = DependentsIndex(service[1], terms)
     return {row.id: _following(row, found, below) for row in rows}
 
 
-def _following(row: ChangeRow, incidents: Sequence[_Incident], below: Below) -> list[Followed]:
+def _following(
+    row: ChangeRow, incidents: Sequence[_Incident], below: DependentsIndex
+) -> list[Followed]:
     """Of incidents in the order of their beginnings."""
     found: list[Followed] = []
     for place in range(bisect_left(incidents, row.started_at, key=_started_at), len(incidents)):

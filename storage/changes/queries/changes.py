@@ -8,7 +8,7 @@ from msgspec import structs
 from ...core.key import Key
 from ...engine.pools import Tx
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import Phase
+from ..rules.change import ChangePhaseName
 from ..tables import _ONE, _identity, change_row
 
 _PHASE = """
@@ -37,4 +37,4 @@ async def select_phases(tx: Tx, org: int, changes: Collection[int]) -> dict[int,
 
 def _phase_row(*columns: Any) -> PhaseRow:
     row = PhaseRow(*columns)
-    return structs.replace(row, phase=Phase(row.phase))
+    return structs.replace(row, phase=ChangePhaseName(row.phase))

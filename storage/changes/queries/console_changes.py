@@ -9,10 +9,10 @@ from typing import Final
 from uuid import UUID
 
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import Kind, last_told
+from ..rules.change import ChangeKind, last_told
 from ..tables import COLUMNS, change_row
 from .changes import select_phases
 
@@ -67,7 +67,7 @@ class Happened:
 
 
 async def select_happened(
-    tx: Tx, service: Key, within: Span, kinds: Collection[Kind], source: str | None
+    tx: Tx, service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> list[Happened]:
     """The newest HAPPENED_MOST whose latest phase came to pass in a range."""
     rows = await tx.structs(
@@ -78,7 +78,7 @@ async def select_happened(
 
 
 async def count_changes(
-    tx: Tx, service: Key, within: Span, kinds: Collection[Kind], source: str | None
+    tx: Tx, service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> int:
     """One more than COUNTED_MOST where there are more."""
     given = _given(service, within, kinds, source)
@@ -104,7 +104,7 @@ async def select_titles(tx: Tx, org: int, incidents: Collection[UUID]) -> dict[U
 
 
 def _given(
-    service: Key, within: Span, kinds: Collection[Kind], source: str | None
+    service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> dict[str, object]:
     return {
         "org": service[0],

@@ -13,7 +13,7 @@ from ...incidents.rows import IncidentRow
 from ...services.queries.dependency_history import select_upstreams_at
 from ...services.tables.services import select_services
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change_precedence import FOLLOWS_MOST_US, Role, lag_seconds
+from ..rules.change_precedence import FOLLOWS_MOST_US, ChangeRole, lag_seconds
 from ..tables import COLUMNS, change_row
 from .changes import select_phases
 
@@ -39,7 +39,7 @@ class Preceding:
     service_name: str
     change: ChangeRow
     phases: Sequence[PhaseRow]
-    role: Role
+    role: ChangeRole
     lag_seconds: int
 
 
@@ -67,7 +67,7 @@ async def select_preceding(tx: Tx, incident: IncidentRow) -> list[Preceding]:
             service_name=known[row.org, row.service].name,
             change=row,
             phases=phases[row.id],
-            role=Role.OWN_SERVICE if row.service == incident.service else Role.UPSTREAM,
+            role=ChangeRole.OWN_SERVICE if row.service == incident.service else ChangeRole.UPSTREAM,
             lag_seconds=lag_seconds(row.started_at, at),
         )
         for row in rows

@@ -27,13 +27,13 @@ SOURCE_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,63}$"
 _SOURCE: Final = re.compile(SOURCE_PATTERN, re.ASCII)
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     DEPLOY = "deploy"
     ROLLBACK = "rollback"
     FLAG = "flag"
 
 
-class Phase(StrEnum):
+class ChangePhaseName(StrEnum):
     """All but the first end a change."""
 
     STARTED = "started"
@@ -60,14 +60,14 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ChangeFault:
     code: Code
     field: str = ""
     rule: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ChangeDraft:
     """As it was sent; None is left out."""
 
     kind: str
@@ -85,8 +85,8 @@ class Record:
     """A draft that may be stored, its texts as they are kept; None was left out. Instants of
     changes are whole milliseconds, as they are told: who repeats what was told repeats it."""
 
-    kind: Kind
-    phase: Phase
+    kind: ChangeKind
+    phase: ChangePhaseName
     source: str
     external_id: str
     ref: str | None = None
@@ -96,10 +96,10 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class RecordedPhase:
     """A phase as it is kept."""
 
-    phase: Phase
+    phase: ChangePhaseName
     occurred_at: Instant
     ref: str
     url: str
@@ -111,14 +111,14 @@ class Replay:
     """The phase is known already, and nothing that was given says otherwise."""
 
 
-def read(draft: Draft) -> Record | Fault:
+def read(draft: ChangeDraft) -> Record | ChangeFault:
     """What to keep of what was sent, or the first thing that is wrong with it."""
     source, external_id = kept(draft.source), kept(draft.external_id)
     ref = None if draft.ref is None else kept(draft.ref)
     url = None if draft.url is None else kept(draft.url)
     judged = (
         (Code.KIND_INVALID, "kind", kind_rule_broken(draft.kind)),
-        (Code.PHASE_INVALID, "phase", _one_of(Phase, draft.phase)),
+        (Code.PHASE_INVALID, "phase", _one_of(ChangePhaseName, draft.phase)),
         (Code.SOURCE_INVALID, "source", source_rule_broken(source)),
         (Code.EXTERNAL_ID_INVALID, "external_id", external_id_rule_broken(external_id)),
         (Code.REF_INVALID, "ref", None if ref is None else _text_broken(ref, REF_LONGEST)),
@@ -126,10 +126,10 @@ def read(draft: Draft) -> Record | Fault:
     )
     for code, field, rule in judged:
         if rule is not None:
-            return Fault(code, field, rule)
+            return ChangeFault(code, field, rule)
     return Record(
-        kind=Kind(draft.kind),
-        phase=Phase(draft.phase),
+        kind=ChangeKind(draft.kind),
+        phase=ChangePhaseName(draft.phase),
         source=source,
         external_id=external_id,
         ref=ref,
@@ -140,28 +140,30 @@ def read(draft: Draft) -> Record | Fault:
 
 
 def follow(
-    kind: Kind | None, known: Sequence[Known], record: Record, now: Instant
-) -> Known | Replay | Fault:
+    kind: ChangeKind | None, known: Sequence[RecordedPhase], record: Record, now: Instant
+) -> RecordedPhase | Replay | ChangeFault:
     """What becomes of a record: a phase to keep, one that is kept already, or why it is not taken.
 
     `kind` and `known` are what is kept of its identity, None and nothing where it is new. Whether
     its decision is one of the service's is not looked at.
     """
     if kind is not None and kind is not record.kind:
-        return Fault(Code.KIND_MISMATCH)
+        return ChangeFault(Code.KIND_MISMATCH)
     same = next((each for each in known if each.phase is record.phase), None)
     if same is not None:
         field = _contradicted(same, record)
-        return Replay() if field is None else Fault(Code.PHASE_EXISTS, field)
+        return Replay() if field is None else ChangeFault(Code.PHASE_EXISTS, field)
     at = occurred_at(record, now)
     if not now - BACK_MOST_US <= at <= now + AHEAD_MOST_US:
         rule = "must be at most 31 days back and 5 minutes ahead"
-        return Fault(Code.OUT_OF_BOUNDS, "occurred_at", rule)
-    if any(each.phase is not Phase.STARTED for each in known):
-        return Fault(Code.PHASE_ORDER)
+        return ChangeFault(Code.OUT_OF_BOUNDS, "occurred_at", rule)
+    if any(each.phase is not ChangePhaseName.STARTED for each in known):
+        return ChangeFault(Code.PHASE_ORDER)
     if any(at < each.occurred_at for each in known):
-        return Fault(Code.BEFORE_START, "occurred_at", "must not be before the change started")
-    return Known(
+        return ChangeFault(
+            Code.BEFORE_START, "occurred_at", "must not be before the change started"
+        )
+    return RecordedPhase(
         phase=record.phase,
         occurred_at=at,
         ref=record.ref or "",
@@ -175,7 +177,7 @@ def occurred_at(record: Record, now: Instant) -> Instant:
     return _whole(now) if record.occurred_at is None else record.occurred_at
 
 
-def _contradicted(known: Known, record: Record) -> str | None:
+def _contradicted(known: RecordedPhase, record: Record) -> str | None:
     """The first field that says otherwise than what is kept; what was left out says nothing."""
     pairs = (
         ("occurred_at", known.occurred_at, record.occurred_at),
@@ -200,7 +202,7 @@ def kept(text: str) -> str:
 
 
 def kind_rule_broken(text: str) -> str | None:
-    return _one_of(Kind, text)
+    return _one_of(ChangeKind, text)
 
 
 def source_rule_broken(text: str) -> str | None:

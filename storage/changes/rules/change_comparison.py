@@ -12,7 +12,7 @@ from typing import Final
 
 from ...core.instant import HOUR, MINUTE, Instant, to_text
 from ...core.sli import Split
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...services.rules.epoch import Revision, governed, minute_from
 
 HORIZONS: Final = {"15m": 15 * MINUTE, "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR}
@@ -20,7 +20,7 @@ HORIZONS: Final = {"15m": 15 * MINUTE, "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * H
 LEAST_COVERAGE: Final = Fraction(1, 2)
 
 
-class Withheld(StrEnum):
+class ComparisonWithheld(StrEnum):
     """Why a side has no figure, in the words of the wire."""
 
     DEFINITION_CHANGED = "definition_changed"
@@ -29,7 +29,7 @@ class Withheld(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SealedSums:
     """What is sealed of a side: how many minutes, and what they add up to."""
 
     minutes: int
@@ -49,29 +49,31 @@ class Side:
     """A figure, or the reason for having none, or pending: then it may come to have one. `facts` is
     there where the time could be judged at all."""
 
-    span: Span
+    span: TimeSpan
     availability: Fraction | None = None
-    withheld: Withheld | None = None
+    withheld: ComparisonWithheld | None = None
     detail: str = ""
     is_pending: bool = False
-    facts: Facts | None = None
+    facts: SealedSums | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedRange:
     """A service's sealed time."""
 
     start: Instant
     through: Instant
 
 
-def sides_of(started: Instant | None, ended: Instant, horizon_us: int) -> tuple[Span, Span]:
+def sides_of(started: Instant | None, ended: Instant, horizon_us: int) -> tuple[TimeSpan, TimeSpan]:
     """What is compared, in whole minutes: up to the minute in which it began, and from the first
     that it was over in."""
     began = ended if started is None else started
     until = Instant(began - began % MINUTE)
     from_ = minute_from(ended)
-    return Span(Instant(until - horizon_us), until), Span(from_, Instant(from_ + horizon_us))
+    return TimeSpan(Instant(until - horizon_us), until), TimeSpan(
+        from_, Instant(from_ + horizon_us)
+    )
 
 
 def begins_of(revisions: Sequence[Revision]) -> list[Begin]:
@@ -79,13 +81,19 @@ def begins_of(revisions: Sequence[Revision]) -> list[Begin]:
     return [Begin(span.from_, revision.revision) for span, revision in governed(revisions)[1:]]
 
 
-def before_of(span: Span, sealed: Sealed | None, begins: Sequence[Begin], facts: Facts) -> Side:
+def before_of(
+    span: TimeSpan, sealed: SealedRange | None, begins: Sequence[Begin], facts: SealedSums
+) -> Side:
     """The side before a change. A revision that begins with the side governs all of it."""
     return _side(span, sealed, _first(begins, Instant(span.from_ + 1), span.until), facts)
 
 
 def after_of(
-    span: Span, before: Span, sealed: Sealed | None, begins: Sequence[Begin], facts: Facts
+    span: TimeSpan,
+    before: TimeSpan,
+    sealed: SealedRange | None,
+    begins: Sequence[Begin],
+    facts: SealedSums,
 ) -> Side:
     """The side after it, which is to be of the definition that the side before ended with."""
     return _side(span, sealed, _first(begins, before.until, span.until), facts)
@@ -102,27 +110,29 @@ def _first(begins: Sequence[Begin], from_: Instant, until: Instant) -> Begin | N
     return next((each for each in begins if from_ <= each.at < until), None)
 
 
-def _side(span: Span, sealed: Sealed | None, begin: Begin | None, facts: Facts) -> Side:
+def _side(
+    span: TimeSpan, sealed: SealedRange | None, begin: Begin | None, facts: SealedSums
+) -> Side:
     """What will not change comes before what will: nobody waits for a figure that cannot come."""
     if sealed is None or span.until <= sealed.start:
-        return Side(span, withheld=Withheld.NO_FACTS, detail=_nothing_before(sealed))
+        return Side(span, withheld=ComparisonWithheld.NO_FACTS, detail=_nothing_before(sealed))
     if begin is not None:
         detail = f"revision {begin.revision} governs from {to_text(begin.at)}"
-        return Side(span, withheld=Withheld.DEFINITION_CHANGED, detail=detail)
+        return Side(span, withheld=ComparisonWithheld.DEFINITION_CHANGED, detail=detail)
     if sealed.through < span.until:
         return Side(span, is_pending=True)
     if not facts.minutes:
         detail = "none of its minutes are kept"
-        return Side(span, withheld=Withheld.NO_FACTS, detail=detail)
+        return Side(span, withheld=ComparisonWithheld.NO_FACTS, detail=detail)
     counted_us = span.length_us - facts.split.excluded_us
     measured_us = facts.split.measured_us
     if not measured_us or measured_us < LEAST_COVERAGE * counted_us:
         detail = f"{measured_us // MINUTE} of {counted_us // MINUTE} minutes could be decided"
-        return Side(span, withheld=Withheld.UNDECIDABLE, detail=detail, facts=facts)
+        return Side(span, withheld=ComparisonWithheld.UNDECIDABLE, detail=detail, facts=facts)
     return Side(span, availability=facts.split.availability(), facts=facts)
 
 
-def _nothing_before(sealed: Sealed | None) -> str:
+def _nothing_before(sealed: SealedRange | None) -> str:
     if sealed is None:
         return "nothing is declared of the service"
     return f"the service's time begins at {to_text(sealed.start)}"

@@ -9,12 +9,12 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import DAY, SECOND, Instant
-from ...services.rules.service_dependency import Term, edges_at, turned, ways
+from ...services.rules.service_dependency import DependencyTerm, edges_at, turned, ways
 
 FOLLOWS_MOST_US: Final = DAY
 
 
-class Role(StrEnum):
+class ChangeRole(StrEnum):
     """What the changed service was to that of the incident, in the words of the wire."""
 
     OWN_SERVICE = "own_service"
@@ -31,22 +31,22 @@ def lag_seconds(started: Instant, incident: Instant) -> int:
     return (incident - started) // SECOND
 
 
-class Below:
+class DependentsIndex:
     """What depended on a service, at any instant of those that its terms tell of."""
 
-    def __init__(self, service: int, terms: Sequence[Term]) -> None:
+    def __init__(self, service: int, terms: Sequence[DependencyTerm]) -> None:
         self._service = service
         self._terms = terms
         self._edges = sorted({at for t in terms for at in (t.span.from_, t.span.until)})
         self._known: dict[int, Collection[int]] = {}
 
-    def role(self, service: int, instant: Instant) -> Role | None:
+    def role(self, service: int, instant: Instant) -> ChangeRole | None:
         """What it was to a service; None where that did not depend on it."""
         if service == self._service:
-            return Role.OWN_SERVICE
+            return ChangeRole.OWN_SERVICE
         # Between two instants at which a term begins or ends the graph is the same.
         place = bisect_right(self._edges, instant)
         if place not in self._known:
             edges = edges_at(self._terms, instant)
             self._known[place] = ways(turned(edges), self._service).keys()
-        return Role.UPSTREAM if service in self._known[place] else None
+        return ChangeRole.UPSTREAM if service in self._known[place] else None

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from ...core.instant import DAY, HOUR, LATEST, SECOND, Instant
 from ...core.key import Key
 from ...core.sli import Split
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ...monitors.rules.composite import Composition, Seals
+from ...monitors.rules.composite import Composition, MemberWatermarks
 from ...monitors.rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
 from ...monitors.tables import compositions
 from ...scheduling.queries import shards
 from ...scheduling.rules.expected_run import watermark
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from ...scheduling.tables import shards as schedules
-from .monitor_time import Measured, measure
+from .monitor_time import MonitorTime, measure
 
 _DAYS = """
 select org, monitor, day, good_us, bad_us, unknown_us, excluded_us, up, total from monitor_days
@@ -30,7 +30,7 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
   and hour >= at(%(from_at)s) and hour < at(%(to_at)s)
 """
 
-NOTHING = Measured(Split(), 0, 0)
+NOTHING = MonitorTime(Split(), 0, 0)
 _LONGEST_LAG_US = CANARY_TIMEOUT.most * SECOND + LATE_ARRIVAL_US
 
 
@@ -38,13 +38,13 @@ _LONGEST_LAG_US = CANARY_TIMEOUT.most * SECOND + LATE_ARRIVAL_US
 class Days:
     """Days of one monitor, oldest first; `begun` is when it was first scheduled."""
 
-    days: Sequence[tuple[Instant, Measured]]
+    days: Sequence[tuple[Instant, MonitorTime]]
     begun: Instant | None
     watermark: Instant | None
 
 
-def add(one: Measured, other: Measured) -> Measured:
-    return Measured(one.split + other.split, one.up + other.up, one.total + other.total)
+def add(one: MonitorTime, other: MonitorTime) -> MonitorTime:
+    return MonitorTime(one.split + other.split, one.up + other.up, one.total + other.total)
 
 
 async def select_days(tx: Tx, types: Mapping[Key, str], now: Instant, days: int) -> dict[Key, Days]:
@@ -73,7 +73,7 @@ async def select_days(tx: Tx, types: Mapping[Key, str], now: Instant, days: int)
 
 async def select_windows(
     tx: Tx, types: Mapping[Key, str], windows_us: Sequence[int]
-) -> dict[Key, list[Measured]]:
+) -> dict[Key, list[MonitorTime]]:
     """For each monitor one measure a window that ends at its watermark.
 
     A window's first hour counts whole: it begins at the hour that holds its start.
@@ -95,7 +95,9 @@ async def select_windows(
     return found
 
 
-def _within(parts: Mapping[Instant, Measured], mark: Instant | None, window_us: int) -> Measured:
+def _within(
+    parts: Mapping[Instant, MonitorTime], mark: Instant | None, window_us: int
+) -> MonitorTime:
     total = NOTHING
     if mark is None:
         return total
@@ -134,14 +136,14 @@ async def _composite_watermarks(
 ) -> dict[Key, Instant | None]:
     """The least of what each is made of, from the instant it is made of it."""
     # All that lies further behind every fence is sealed, whatever it belongs to.
-    within = Span(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
+    within = TimeSpan(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
     marks, made = await watermarks_of(tx, composites, fences, within)
-    seals = Seals(made, marks)
+    seals = MemberWatermarks(made, marks)
     return {key: seals.of(key, within) if key in made else None for key in composites}
 
 
 async def watermarks_of(
-    tx: Tx, keys: Iterable[Key], fences: Mapping[int, Instant], within: Span
+    tx: Tx, keys: Iterable[Key], fences: Mapping[int, Instant], within: TimeSpan
 ) -> tuple[dict[Key, Instant | None], dict[Key, list[Composition]]]:
     """Of these and of all that lies beneath them: the watermarks of what is made of nothing, and
     what the others were made of in a stretch."""
@@ -166,7 +168,7 @@ async def _edges(
     types: Mapping[Key, str],
     marks: Mapping[Key, tuple[Instant, Instant | None]],
     figured: Mapping[int, Instant],
-) -> dict[Key, dict[Instant, Measured]]:
+) -> dict[Key, dict[Instant, MonitorTime]]:
     """What is sealed and in no hour yet, measured from the results, by hour."""
     if not figured or not marks:
         return {}
@@ -177,7 +179,7 @@ async def _edges(
         # each would be measured by itself.
         if mark is not None and mark > max(start, begun):
             by_end.setdefault(mark, {})[key] = types[key]
-    found: dict[Key, dict[Instant, Measured]] = {}
+    found: dict[Key, dict[Instant, MonitorTime]] = {}
     for end, part in by_end.items():
         starts = [Instant(at) for at in range(start, end, HOUR)]
         measured = await measure(tx, part, [*starts, end])
@@ -188,7 +190,7 @@ async def _edges(
 
 async def _stored(
     tx: Tx, query: str, keys: Sequence[Key], from_at: Instant, to_at: Instant
-) -> dict[Key, dict[Instant, Measured]]:
+) -> dict[Key, dict[Instant, MonitorTime]]:
     rows = await tx.rows(
         query,
         orgs=[k[0] for k in keys],
@@ -196,10 +198,10 @@ async def _stored(
         from_at=from_at,
         to_at=to_at,
     )
-    found: dict[Key, dict[Instant, Measured]] = {}
+    found: dict[Key, dict[Instant, MonitorTime]] = {}
     for org, monitor, start, good, bad, unknown, excluded, up, total in rows:
         split = Split(good, bad, unknown, excluded)
-        found.setdefault((org, monitor), {})[start] = Measured(split, up, total)
+        found.setdefault((org, monitor), {})[start] = MonitorTime(split, up, total)
     return found
 
 

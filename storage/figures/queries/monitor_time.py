@@ -14,15 +14,15 @@ from typing import Final
 from ...core.instant import Instant
 from ...core.key import Key
 from ...core.sli import Sample, Split, buckets, line_buckets
-from ...core.time_span import Span, merged
+from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
-from ...monitors.rules.composite import Composition, Lines, Member
+from ...monitors.rules.composite import CompositeMember, Composition, Lines
 from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, hold_us
 from ...monitors.tables import compositions
 from ...results.rules.push_deadline import hold_until as push_hold_until
 from ...results.rules.push_deadline import missed_hold_until
 from ...scheduling.queries import shards
-from ...scheduling.rules.run_schedule import Term, spans, term_at
+from ...scheduling.rules.run_schedule import ScheduleTerm, spans, term_at
 from ...scheduling.tables import shards as schedules
 from .. import tables as figures
 
@@ -32,7 +32,7 @@ PUSH_MISSED = "push_missed"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MonitorTime:
     """A bucket's time by condition, and how many results lie in it."""
 
     split: Split
@@ -40,59 +40,59 @@ class Measured:
     total: int
 
     @classmethod
-    def nothing(cls) -> "Measured":
+    def nothing(cls) -> "MonitorTime":
         return cls(Split(), 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Freshness:
     """How long a probed result speaks: so many intervals, and at least so long."""
 
     multiplier: int = ACTIVE_MULTIPLIER
     floor_us: int = ACTIVE_FLOOR_US
 
 
-USUAL: Final = Hold()
+USUAL: Final = Freshness()
 
 
 @dataclass(frozen=True, slots=True)
-class Supposing:
+class AssumedMaintenance:
     """Maintenance as it would be: without one that is announced, or with one more of monitors."""
 
     apart_from: int = 0
     monitors: Collection[int] = ()
-    more: Span | None = None
+    more: TimeSpan | None = None
 
-    def of(self, monitor: int, announced: Sequence[Span]) -> Sequence[Span]:
+    def of(self, monitor: int, announced: Sequence[TimeSpan]) -> Sequence[TimeSpan]:
         if self.more is None or monitor not in self.monitors:
             return announced
         return merged([*announced, self.more])
 
 
-AS_IT_IS: Final = Supposing()
+AS_IT_IS: Final = AssumedMaintenance()
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MonitorInputs:
     """What is known of a monitor over a range."""
 
     samples: Sequence[Sample]
-    terms: Sequence[Term]
-    maintenance: Sequence[Span]
+    terms: Sequence[ScheduleTerm]
+    maintenance: Sequence[TimeSpan]
 
-    def pauses(self) -> list[Span]:
-        return [Span(term.from_, end) for term, end in spans(self.terms) if not term.enabled]
+    def pauses(self) -> list[TimeSpan]:
+        return [TimeSpan(term.from_, end) for term, end in spans(self.terms) if not term.enabled]
 
-    def member(self, made: Sequence[Composition] = ()) -> Member:
+    def member(self, made: Sequence[Composition] = ()) -> CompositeMember:
         begun = self.terms[0].from_
-        return Member(begun, self.samples, self.maintenance, self.pauses(), made)
+        return CompositeMember(begun, self.samples, self.maintenance, self.pauses(), made)
 
 
 async def measure(
     tx: Tx, types: Mapping[Key, str], edges: Sequence[Instant]
-) -> dict[Key, list[Measured]]:
+) -> dict[Key, list[MonitorTime]]:
     """Buckets between the edges for each monitor; `types` tells pushes and composites apart."""
-    within = Span(edges[0], edges[-1])
+    within = TimeSpan(edges[0], edges[-1])
     facts, made = await load_facts_beneath(tx, types, within)
     lines = Lines({key: facts[key].member(made.get(key, ())) for key in facts} if made else {})
     return {
@@ -105,10 +105,10 @@ async def measure(
 async def load_facts_beneath(
     tx: Tx,
     types: Mapping[Key, str],
-    within: Span,
-    hold: Hold = USUAL,
-    supposing: Supposing = AS_IT_IS,
-) -> tuple[dict[Key, Facts], dict[Key, list[Composition]]]:
+    within: TimeSpan,
+    hold: Freshness = USUAL,
+    supposing: AssumedMaintenance = AS_IT_IS,
+) -> tuple[dict[Key, MonitorInputs], dict[Key, list[Composition]]]:
     """The facts of these and of all that composites among them are made of, and of what they are
     made in the range."""
     composites = [key for key in types if types[key] == COMPOSITE]
@@ -121,10 +121,10 @@ async def load_facts_beneath(
 async def load_facts(
     tx: Tx,
     types: Mapping[Key, str],
-    within: Span,
-    hold: Hold = USUAL,
-    supposing: Supposing = AS_IT_IS,
-) -> dict[Key, Facts]:
+    within: TimeSpan,
+    hold: Freshness = USUAL,
+    supposing: AssumedMaintenance = AS_IT_IS,
+) -> dict[Key, MonitorInputs]:
     """Monitors without a term are left out."""
     keys = sorted(types)
     terms = await schedules.select_terms_of(tx, keys)
@@ -137,7 +137,7 @@ async def load_facts(
         apart_from=supposing.apart_from,
     )
     return {
-        key: Facts(
+        key: MonitorInputs(
             [_sample(types[key], row, terms[key], hold) for row in results[key]],
             terms[key],
             supposing.of(key[1], maintenance.get(key[1], ())),
@@ -147,7 +147,7 @@ async def load_facts(
     }
 
 
-def _longest_hold_us(terms: Mapping[Key, Sequence[Term]], hold: Hold) -> int:
+def _longest_hold_us(terms: Mapping[Key, Sequence[ScheduleTerm]], hold: Freshness) -> int:
     return max(
         (
             max(_hold_us(term, hold), term.interval_us + term.grace_us)
@@ -158,12 +158,12 @@ def _longest_hold_us(terms: Mapping[Key, Sequence[Term]], hold: Hold) -> int:
     )
 
 
-def _hold_us(term: Term, hold: Hold) -> int:
+def _hold_us(term: ScheduleTerm, hold: Freshness) -> int:
     return hold_us(term.interval_us, hold.multiplier, hold.floor_us)
 
 
 def _sample(
-    kind: str, row: tuple[Instant, bool, str | None], terms: Sequence[Term], hold: Hold
+    kind: str, row: tuple[Instant, bool, str | None], terms: Sequence[ScheduleTerm], hold: Freshness
 ) -> Sample:
     instant, up, message = row
     if kind == PUSH and message == PUSH_MISSED:
@@ -175,15 +175,15 @@ def _sample(
 
 
 def _measured(
-    facts: Facts, edges: Sequence[Instant], lines: Lines | None, key: Key
-) -> list[Measured]:
+    facts: MonitorInputs, edges: Sequence[Instant], lines: Lines | None, key: Key
+) -> list[MonitorTime]:
     # What lies before the monitor's first term is no time of its own, whatever was measured in it.
     begun = facts.terms[0].from_
     own = [min(max(edge, begun), edges[-1]) for edge in edges]
     if lines is None:
         splits = buckets(facts.samples, own, facts.maintenance, facts.pauses())
     else:
-        splits = line_buckets(lines.of(key, Span(edges[0], edges[-1])), own)
+        splits = line_buckets(lines.of(key, TimeSpan(edges[0], edges[-1])), own)
     ups = [0] * len(splits)
     totals = [0] * len(splits)
     at = 0
@@ -194,4 +194,4 @@ def _measured(
             at += 1
         totals[at] += 1
         ups[at] += sample.up
-    return [Measured(split, ups[n], totals[n]) for n, split in enumerate(splits)]
+    return [MonitorTime(split, ups[n], totals[n]) for n, split in enumerate(splits)]

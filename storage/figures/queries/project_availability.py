@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from ...core.instant import DAY, HOUR, Instant
 from ...core.sli import Split
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from .monitor_time import Measured
+from .monitor_time import MonitorTime
 
 _US = "sum(good_us)::bigint, sum(bad_us)::bigint, sum(unknown_us)::bigint, sum(excluded_us)::bigint"
 _OF = """
@@ -49,40 +49,42 @@ async def select_end(tx: Tx, org: int, project: int) -> ProjectEnd:
 
 async def select_project_windows(
     tx: Tx, org: int, project: int, figured: Instant, windows_us: Sequence[int]
-) -> list[Measured]:
+) -> list[MonitorTime]:
     """Windows of whole hours that end where the hours do."""
     return [
-        await _sum(tx, org, project, Span(Instant(figured - window_us), figured))
+        await _sum(tx, org, project, TimeSpan(Instant(figured - window_us), figured))
         for window_us in windows_us
     ]
 
 
 async def select_project_days(
     tx: Tx, org: int, project: int, figured: Instant, first: Instant
-) -> dict[Instant, Measured]:
+) -> dict[Instant, MonitorTime]:
     """Days in UTC from the first on; the last as far as it goes."""
     last = Instant(figured - figured % DAY)
-    found = await _by_day(tx, "monitor_days", "day", org, project, Span(first, last))
+    found = await _by_day(tx, "monitor_days", "day", org, project, TimeSpan(first, last))
     return found | await _by_day(
-        tx, "monitor_hours", "hour", org, project, Span(max(first, last), figured)
+        tx, "monitor_hours", "hour", org, project, TimeSpan(max(first, last), figured)
     )
 
 
-async def _sum(tx: Tx, org: int, project: int, within: Span) -> Measured:
+async def _sum(tx: Tx, org: int, project: int, within: TimeSpan) -> MonitorTime:
     first = Instant(within.from_ + (-within.from_) % DAY)
     last = Instant(within.until - within.until % DAY)
     if first >= last:
         return await _part(tx, "monitor_hours", "hour", org, project, within)
     parts = [
-        await _part(tx, "monitor_hours", "hour", org, project, Span(within.from_, first)),
-        await _part(tx, "monitor_days", "day", org, project, Span(first, last)),
-        await _part(tx, "monitor_hours", "hour", org, project, Span(last, within.until)),
+        await _part(tx, "monitor_hours", "hour", org, project, TimeSpan(within.from_, first)),
+        await _part(tx, "monitor_days", "day", org, project, TimeSpan(first, last)),
+        await _part(tx, "monitor_hours", "hour", org, project, TimeSpan(last, within.until)),
     ]
     splits = sum((part.split for part in parts), Split())
-    return Measured(splits, sum(part.up for part in parts), sum(part.total for part in parts))
+    return MonitorTime(splits, sum(part.up for part in parts), sum(part.total for part in parts))
 
 
-async def _part(tx: Tx, table: str, column: str, org: int, project: int, within: Span) -> Measured:
+async def _part(
+    tx: Tx, table: str, column: str, org: int, project: int, within: TimeSpan
+) -> MonitorTime:
     assert within.from_ % HOUR == within.until % HOUR == 0, "whole hours"
     query = _SUM.replace("{table}", table).replace("{column}", column)
     row = await tx.row(query, org=org, project=project, from_at=within.from_, until_at=within.until)
@@ -91,8 +93,8 @@ async def _part(tx: Tx, table: str, column: str, org: int, project: int, within:
 
 
 async def _by_day(
-    tx: Tx, table: str, column: str, org: int, project: int, within: Span
-) -> dict[Instant, Measured]:
+    tx: Tx, table: str, column: str, org: int, project: int, within: TimeSpan
+) -> dict[Instant, MonitorTime]:
     query = _BY_DAY.replace("{table}", table).replace("{column}", column)
     rows = await tx.rows(
         query, org=org, project=project, from_at=within.from_, until_at=within.until
@@ -100,6 +102,6 @@ async def _by_day(
     return {day: _measured(rest) for day, *rest in rows}
 
 
-def _measured(row: Sequence[int | None]) -> Measured:
+def _measured(row: Sequence[int | None]) -> MonitorTime:
     good, bad, unknown, excluded, up, total = (value or 0 for value in row)
-    return Measured(Split(good, bad, unknown, excluded), up, total)
+    return MonitorTime(Split(good, bad, unknown, excluded), up, total)

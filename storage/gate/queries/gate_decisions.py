@@ -9,9 +9,9 @@ from msgspec import structs
 
 from ...core.instant import MILLISECOND, Instant
 from ...engine.pools import Tx
-from ..rows import Before, DecisionRow, DecisionSeen
-from ..rules.gate import Action, State
-from ..rules.gate_evidence import Evidence, ReasonSaid
+from ..rows import DecisionCursor, DecisionRow, DecisionSeen
+from ..rules.gate import GateAction, GateState
+from ..rules.gate_evidence import Evidence, StoredReason
 
 # A service that is gone is told without its id: it leads nowhere.
 _COLUMNS = """
@@ -52,7 +52,7 @@ order by g.evaluated_at desc, g.uid desc limit %(most)s
 
 _NEWEST = UUID(int=(1 << 128) - 1)
 
-_read_reasons = msgspec.json.Decoder(tuple[ReasonSaid, ...]).decode
+_read_reasons = msgspec.json.Decoder(tuple[StoredReason, ...]).decode
 
 _read_evidence = msgspec.json.Decoder(Evidence).decode
 
@@ -77,8 +77,8 @@ async def select_decisions(
     service: int | None,
     from_: Instant,
     to: Instant,
-    states: Collection[State],
-    before: Before | None,
+    states: Collection[GateState],
+    before: DecisionCursor | None,
     most: int,
 ) -> list[DecisionRow]:
     """The newest first; of one service, or of all of the project, in [from, to)."""
@@ -106,7 +106,8 @@ async def select_evidence(
         _EVIDENCE, org=service[0], service=service[1], from_at=from_, until_at=to, most=most
     )
     return [
-        DecisionSeen(uid, at, State(state), _read_evidence(text)) for uid, at, state, text in rows
+        DecisionSeen(uid, at, GateState(state), _read_evidence(text))
+        for uid, at, state, text in rows
     ]
 
 
@@ -114,12 +115,12 @@ def _row(*columns: Any) -> DecisionRow:
     row = DecisionRow(*columns)
     return structs.replace(
         row,
-        state=State(row.state),
+        state=GateState(row.state),
         action=_action(row.action),
         unoverridden_action=_action(row.unoverridden_action),
         reasons=_read_reasons(columns[11]),
     )
 
 
-def _action(text: str | None) -> Action | None:
-    return None if text is None else Action(text)
+def _action(text: str | None) -> GateAction | None:
+    return None if text is None else GateAction(text)

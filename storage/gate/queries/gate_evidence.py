@@ -17,16 +17,16 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 from ...objectives.queries.burn_rules import select_rules_of_services
 from ...objectives.queries.service_targets import select_service_targets
-from ...objectives.rows import BurnRuleRow, TargetRow
-from ...objectives.rules import Rule
+from ...objectives.rows import BurnRuleRow, ServiceTargetRow
+from ...objectives.rules import BurnRule
 from ...services.queries.service_reports import select_windows_of
 from ...services.queries.service_revisions import select_revisions
 from ...services.rows import ServiceRow
 from ...services.rules.epoch import governs
-from ...services.rules.service_report import WINDOWS, Window, spelt
+from ...services.rules.service_report import WINDOWS, ReportWindow, spelt
 from ..rules.gate_evidence import (
     FactRevisions,
-    Facts,
+    GateFacts,
     GoverningRevision,
     RuleFacts,
     SignalFacts,
@@ -57,7 +57,7 @@ group by i."window"
 """
 
 
-async def select_facts(tx: Tx, service: ServiceRow, at: Instant) -> Facts:
+async def select_facts(tx: Tx, service: ServiceRow, at: Instant) -> GateFacts:
     key = service.key
     targets = (await select_service_targets(tx, [key]))[key]
     names = [window for window in WINDOWS if window in targets]
@@ -66,7 +66,7 @@ async def select_facts(tx: Tx, service: ServiceRow, at: Instant) -> Facts:
     repairs = await _select_repairs(tx, service, windows)
     _, revision = governs((await select_revisions(tx, [key]))[key], tx.now)
     said = await select_alerting_state(tx, key, tx.now)
-    return Facts(
+    return GateFacts(
         at=at,
         governing=None if revision is None else GoverningRevision(revision.uid, revision.revision),
         sealed_through=_sealed_through(service),
@@ -88,7 +88,7 @@ async def _select_open_incidents(tx: Tx, service: ServiceRow) -> list[UUID]:
 
 
 async def _select_repairs(
-    tx: Tx, service: ServiceRow, windows: Mapping[str, Window]
+    tx: Tx, service: ServiceRow, windows: Mapping[str, ReportWindow]
 ) -> dict[str, Instant]:
     items: list[dict[str, Any]] = [
         {"window": name, "from_at": window.from_, "until_at": window.to}
@@ -106,7 +106,10 @@ def _sealed_through(service: ServiceRow) -> Instant | None:
 
 
 def _window(
-    window: Window, target: TargetRow, rules: Sequence[BurnRuleRow], repair_since: Instant | None
+    window: ReportWindow,
+    target: ServiceTargetRow,
+    rules: Sequence[BurnRuleRow],
+    repair_since: Instant | None,
 ) -> WindowFacts:
     split = window.durations.split
     return WindowFacts(
@@ -127,7 +130,7 @@ def _window(
     )
 
 
-def _rule(row: BurnRuleRow, target: TargetRow) -> RuleFacts:
+def _rule(row: BurnRuleRow, target: ServiceTargetRow) -> RuleFacts:
     if row.evaluated_at is not None and row.evaluated_at < target.updated_at:
         # What was seen of another objective says nothing of this one.
         row = replace(row, firing=False, last_verdict=None, evaluated_at=None, lease_until=None)
@@ -141,7 +144,7 @@ def _rule(row: BurnRuleRow, target: TargetRow) -> RuleFacts:
     )
 
 
-def key_of(window: str, rule: Rule) -> str:
+def key_of(window: str, rule: BurnRule) -> str:
     """`30d page 1h/5m 14.4`: a rule's ranges and threshold tell it apart from its neighbours."""
     ranges = f"{spelt(rule.long_us)}/{spelt(rule.short_us)}"
     return f"{window} {rule.severity} {ranges} {float(rule.threshold):g}"
@@ -156,7 +159,7 @@ def _signal(state: SignalState) -> SignalFacts:
     )
 
 
-def _fact_revisions(windows: Sequence[Window]) -> FactRevisions:
+def _fact_revisions(windows: Sequence[ReportWindow]) -> FactRevisions:
     """Of the epochs that any of the windows has a part in, oldest first."""
     found: dict[UUID, int] = {}
     digest = sha256()

@@ -7,9 +7,9 @@ from msgspec import structs
 
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rows import OverrideRow
+from ..rows import GateOverrideRow
 from ..rules.gate_override import Ended
-from ..rules.gate_policy import Source
+from ..rules.gate_policy import PolicySource
 from ..tables.gate_overrides import LISTED_MOST
 
 _COLUMNS = """
@@ -36,18 +36,18 @@ where o.org = %(org)s and o.service = %(service)s and o.uid = %(uid)s
 """
 
 
-async def select_overrides(tx: Tx, service: Key) -> list[OverrideRow]:
+async def select_overrides(tx: Tx, service: Key) -> list[GateOverrideRow]:
     """The newest first."""
     return await tx.structs(_row, _OF_SERVICE, org=service[0], service=service[1], most=LISTED_MOST)
 
 
-async def select_override(tx: Tx, service: Key, uid: UUID) -> OverrideRow | None:
+async def select_override(tx: Tx, service: Key, uid: UUID) -> GateOverrideRow | None:
     return await tx.one(_row, _BY_UID, org=service[0], service=service[1], uid=uid)
 
 
 async def select_standing(
-    tx: Tx, service: Key, source: Source, revision: int
-) -> OverrideRow | None:
+    tx: Tx, service: Key, source: PolicySource, revision: int
+) -> GateOverrideRow | None:
     """What lets through what that revision blocks, just now."""
     return await tx.one(
         _row,
@@ -60,7 +60,7 @@ async def select_standing(
     )
 
 
-def _row(*columns: Any) -> OverrideRow:
-    row = OverrideRow(*columns)
+def _row(*columns: Any) -> GateOverrideRow:
+    row = GateOverrideRow(*columns)
     ended = None if row.revoked_reason is None else Ended(row.revoked_reason)
-    return structs.replace(row, policy_source=Source(row.policy_source), revoked_reason=ended)
+    return structs.replace(row, policy_source=PolicySource(row.policy_source), revoked_reason=ended)

@@ -1,7 +1,7 @@
 """Reads of gate policies."""
 
 from ...engine.pools import Tx
-from ..rows import PolicyRow
+from ..rows import GatePolicyRow
 from ..tables.gate_policies import _COLUMNS, _FROM, _row
 
 # Of the service and of its project: who governs is the first of them.
@@ -16,11 +16,13 @@ select {_COLUMNS} {_FROM} and g.service is not distinct from %(service)s::int
 """
 
 
-async def select_governing(tx: Tx, org: int, project: int, service: int) -> PolicyRow | None:
+async def select_governing(tx: Tx, org: int, project: int, service: int) -> GatePolicyRow | None:
     """The policy of a service, else its project's."""
     return await tx.one(_row, _GOVERNING, org=org, project=project, service=service)
 
 
-async def select_policy(tx: Tx, org: int, project: int, service: int | None) -> PolicyRow | None:
+async def select_policy(
+    tx: Tx, org: int, project: int, service: int | None
+) -> GatePolicyRow | None:
     """The policy of a service itself; with None the project's own."""
     return await tx.one(_row, _OWN, org=org, project=project, service=service)

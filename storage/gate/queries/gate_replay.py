@@ -7,7 +7,7 @@ from ...alerting.queries.alerting_state import select_alerting_state
 from ...alerting.rules.paging_delegation import SignalReason
 from ...core.instant import LATEST, MINUTE, Instant
 from ...core.sli import Split
-from ...core.time_span import Span, merged, without
+from ...core.time_span import TimeSpan, merged, without
 from ...engine.pools import Tx
 from ...objectives.queries.burn_rules import select_rules_of_services
 from ...objectives.queries.service_targets import select_service_targets
@@ -15,9 +15,9 @@ from ...services.queries.service_revisions import select_revisions
 from ...services.rows import ServiceRow
 from ...services.rules.epoch import governed
 from ...services.rules.service_report import WINDOWS
-from ..rows import PolicyRow
-from ..rules.gate_policy import Document, Source
-from ..rules.gate_replay import Aimed, Past, Run
+from ..rows import GatePolicyRow
+from ..rules.gate_policy import Document, PolicySource
+from ..rules.gate_replay import MinuteRun, ObjectiveSpan, ServicePast
 from ..tables.gate_policies import select_policies_since
 
 # Before the first instant that is asked about: the longest window.
@@ -48,57 +48,57 @@ _DEAF: Final = frozenset(
 )
 
 
-async def select_past(tx: Tx, service: ServiceRow, within: Span) -> Past:
+async def select_past(tx: Tx, service: ServiceRow, within: TimeSpan) -> ServicePast:
     key = service.key
     revisions = governed((await select_revisions(tx, [key]))[key])
     live = (await select_alerting_state(tx, key, tx.now)).live
     rows = await tx.rows(
         _INCIDENTS, org=service.org, service=service.id, from_at=within.from_, until_at=within.until
     )
-    return Past(
+    return ServicePast(
         runs=await _select_runs(tx, service, within),
         start=service.materialization_start,
         governed_from=revisions[0][0].from_ if revisions else None,
         aims=await _select_aims(tx, service),
-        incidents=[Span(opened, LATEST if over is None else over) for opened, over in rows],
+        incidents=[TimeSpan(opened, LATEST if over is None else over) for opened, over in rows],
         deaf=live.reason if live.reason in _DEAF else None,
     )
 
 
 async def select_policies_in_force(
     tx: Tx, service: ServiceRow, from_: Instant
-) -> list[tuple[Span, Document]]:
+) -> list[tuple[TimeSpan, Document]]:
     """When which policy governed the service since, in order: its own, else its project's."""
     rows = await select_policies_since(tx, service.org, service.project, service.id, from_)
-    own = [row for row in rows if row.source is Source.SERVICE]
+    own = [row for row in rows if row.source is PolicySource.SERVICE]
     taken = merged(_span(row) for row in own)
     found = [(_span(row), row.document) for row in own]
     for row in rows:
-        if row.source is Source.PROJECT:
+        if row.source is PolicySource.PROJECT:
             found += [(span, row.document) for span in without([_span(row)], taken)]
     return sorted(found, key=lambda each: each[0])
 
 
-def _span(row: PolicyRow) -> Span:
-    return Span(row.began_at, row.until)
+def _span(row: GatePolicyRow) -> TimeSpan:
+    return TimeSpan(row.began_at, row.until)
 
 
-async def _select_runs(tx: Tx, service: ServiceRow, within: Span) -> list[Run]:
+async def _select_runs(tx: Tx, service: ServiceRow, within: TimeSpan) -> list[MinuteRun]:
     from_ = Instant(within.from_ - _BACK_US)
     rows = await tx.rows(
         _RUNS, org=service.org, service=service.id, from_at=from_, until_at=within.until
     )
     return [
-        Run(Span(began, until), Split(*us), is_seen=unseen_us < MINUTE)
+        MinuteRun(TimeSpan(began, until), Split(*us), is_seen=unseen_us < MINUTE)
         for began, until, unseen_us, *us in rows
     ]
 
 
-async def _select_aims(tx: Tx, service: ServiceRow) -> Sequence[Aimed]:
+async def _select_aims(tx: Tx, service: ServiceRow) -> Sequence[ObjectiveSpan]:
     targets = (await select_service_targets(tx, [service.key]))[service.key]
     rules = (await select_rules_of_services(tx, [service.key])).get(service.key, {})
     return [
-        Aimed(
+        ObjectiveSpan(
             window,
             targets[window].objective,
             targets[window].burn_enabled,

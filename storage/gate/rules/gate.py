@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Clause(StrEnum):
+class GateClause(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
     BUDGET_CONSUMED = "budget_consumed"
     PAGE_BURN_FIRING = "page_burn_firing"
@@ -19,7 +19,7 @@ class Clause(StrEnum):
     SERVICE_INCIDENT_OPEN = "service_incident_open"
 
 
-class Assignment(StrEnum):
+class GateClauseAssignment(StrEnum):
     """What a clause that matches is to do."""
 
     BLOCK = "block"
@@ -27,7 +27,7 @@ class Assignment(StrEnum):
     IGNORE = "ignore"
 
 
-class Unavailable(StrEnum):
+class UnavailableReason(StrEnum):
     """Why a clause cannot be decided, in the words of the wire."""
 
     BUDGET_WITHHELD = "budget_withheld"
@@ -40,7 +40,7 @@ class Unavailable(StrEnum):
     NO_GOVERNING_REVISION = "no_governing_revision"
 
 
-class State(StrEnum):
+class GateState(StrEnum):
     ALLOW = "ALLOW"
     WARN = "WARN"
     BLOCK = "BLOCK"
@@ -48,7 +48,7 @@ class State(StrEnum):
     NOT_CONFIGURED = "NOT_CONFIGURED"
 
 
-class Action(StrEnum):
+class GateAction(StrEnum):
     ALLOW = "ALLOW"
     WARN = "WARN"
     BLOCK = "BLOCK"
@@ -64,79 +64,81 @@ class Finding:
     """What was found of a clause, over a window where it has one. `matches` None cannot be decided,
     for the reason that is given; `value` is the figure that it was decided by, or what matched."""
 
-    clause: Clause
+    clause: GateClause
     matches: bool | None
-    unavailable: Unavailable | None = None
+    unavailable: UnavailableReason | None = None
     window: str | None = None
     value: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class GateReason:
     """A clause that matched, or could not be decided, with what the policy assigns to it."""
 
     code: str
-    assignment: Assignment
+    assignment: GateClauseAssignment
     finding: Finding
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GateOutcome:
     """`action` is before any override; None where there is no policy."""
 
-    state: State
-    action: Action | None
-    reasons: tuple[Reason, ...]
+    state: GateState
+    action: GateAction | None
+    reasons: tuple[GateReason, ...]
 
 
-NOT_CONFIGURED: Final = Decision(State.NOT_CONFIGURED, None, ())
+NOT_CONFIGURED: Final = GateOutcome(GateState.NOT_CONFIGURED, None, ())
 
 
 def decide(
-    clauses: Mapping[Clause, Assignment],
+    clauses: Mapping[GateClause, GateClauseAssignment],
     findings: Sequence[Finding],
     unknown_behavior: UnknownBehavior,
-) -> Decision:
+) -> GateOutcome:
     """By a policy that assigns all clauses. Over several windows each is found for itself, and the
     worst of them decides."""
     known = [*findings, *_unasked(findings)]
-    blocked = _any(clauses, known, Assignment.BLOCK, matches=True)
+    blocked = _any(clauses, known, GateClauseAssignment.BLOCK, matches=True)
     unknown = any(
         _any(clauses, known, assignment, matches=None)
-        for assignment in (Assignment.BLOCK, Assignment.WARN)
+        for assignment in (GateClauseAssignment.BLOCK, GateClauseAssignment.WARN)
     )
-    warned = _any(clauses, known, Assignment.WARN, matches=True)
+    warned = _any(clauses, known, GateClauseAssignment.WARN, matches=True)
     reasons = tuple(
-        Reason(_code(finding), clauses[finding.clause], finding)
+        GateReason(_code(finding), clauses[finding.clause], finding)
         for finding in known
         if finding.matches is not False
     )
     if blocked:
-        return Decision(State.BLOCK, Action.BLOCK, reasons)
+        return GateOutcome(GateState.BLOCK, GateAction.BLOCK, reasons)
     if unknown:
         blocks = unknown_behavior is UnknownBehavior.BLOCK
-        return Decision(State.UNKNOWN, Action.BLOCK if blocks else Action.WARN, reasons)
+        return GateOutcome(
+            GateState.UNKNOWN, GateAction.BLOCK if blocks else GateAction.WARN, reasons
+        )
     if warned:
-        return Decision(State.WARN, Action.WARN, reasons)
-    return Decision(State.ALLOW, Action.ALLOW, reasons)
+        return GateOutcome(GateState.WARN, GateAction.WARN, reasons)
+    return GateOutcome(GateState.ALLOW, GateAction.ALLOW, reasons)
 
 
-def overridden(action: Action | None, *, is_overridden: bool) -> Action | None:
+def overridden(action: GateAction | None, *, is_overridden: bool) -> GateAction | None:
     """What is done in the end: an override lets through what would be blocked, and nothing else."""
-    return Action.ALLOW if is_overridden and action is Action.BLOCK else action
+    return GateAction.ALLOW if is_overridden and action is GateAction.BLOCK else action
 
 
 def _unasked(findings: Sequence[Finding]) -> list[Finding]:
     """Clauses that nothing was found of cannot be decided."""
     asked = {finding.clause for finding in findings}
-    never = Unavailable.NEVER_EVALUATED
-    return [Finding(clause, None, never) for clause in Clause if clause not in asked]
+    never = UnavailableReason.NEVER_EVALUATED
+    return [Finding(clause, None, never) for clause in GateClause if clause not in asked]
 
 
 def _any(
-    clauses: Mapping[Clause, Assignment],
+    clauses: Mapping[GateClause, GateClauseAssignment],
     findings: Sequence[Finding],
-    assignment: Assignment,
+    assignment: GateClauseAssignment,
     *,
     matches: bool | None,
 ) -> bool:
@@ -148,4 +150,4 @@ def _any(
 def _code(finding: Finding) -> str:
     if finding.matches:
         return finding.clause.value
-    return (finding.unavailable or Unavailable.NEVER_EVALUATED).value
+    return (finding.unavailable or UnavailableReason.NEVER_EVALUATED).value

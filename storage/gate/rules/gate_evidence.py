@@ -13,21 +13,21 @@ from uuid import UUID
 
 import msgspec
 
-from ...alerting.rules.alert_episode import Live
+from ...alerting.rules.alert_episode import ServiceCondition
 from ...alerting.rules.paging_delegation import SignalReason
-from ...core.availability import WHOLE, Budget, Withheld, budget
+from ...core.availability import WHOLE, ErrorBudget, Withheld, budget
 from ...core.instant import SECOND, Instant
 from ...core.sli import Split
-from ...objectives.rules import Severity, Verdict
+from ...objectives.rules import BurnSeverity, BurnState
 from .gate import (
     NOT_CONFIGURED,
-    Action,
-    Assignment,
-    Clause,
-    Decision,
     Finding,
-    State,
-    Unavailable,
+    GateAction,
+    GateClause,
+    GateClauseAssignment,
+    GateOutcome,
+    GateState,
+    UnavailableReason,
     decide,
     overridden,
 )
@@ -41,9 +41,9 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A burn rule and what was last seen of it; `key` spells its ranges and its threshold."""
 
     key: str
-    severity: Severity
+    severity: BurnSeverity
     firing: bool
-    last_verdict: Verdict | None
+    last_verdict: BurnState | None
     evaluated_at: Instant | None
     lease_until: Instant | None
 
@@ -68,7 +68,7 @@ class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleFacts]
 
     @property
-    def budget(self) -> Budget | Withheld:
+    def budget(self) -> ErrorBudget | Withheld:
         return self.withheld or budget(self._split, self.objective)
 
     def has_burned(self, percent: int) -> bool:
@@ -105,7 +105,7 @@ class FactRevisions(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class GateFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Of a service at one instant; `windows` are those with an objective, shortest first. `seen` is
     what it was when somebody last looked."""
 
@@ -114,7 +114,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sealed_through: Instant | None
     windows: list[WindowFacts]
     fact_revisions: FactRevisions
-    seen: Live | None
+    seen: ServiceCondition | None
     live: SignalFacts
     burn: SignalFacts
     open_incidents: list[UUID]
@@ -137,45 +137,45 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All that a decision was made from."""
 
     policy: Governing | None
-    facts: Facts
+    facts: GateFacts
     override: OverrideFacts | None
 
 
-class ReasonSaid(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredReason(msgspec.Struct, frozen=True, omit_defaults=True):
     """A reason as it is kept and told."""
 
     code: str
-    clause: Clause | None = None
-    assignment: Assignment | None = None
+    clause: GateClause | None = None
+    assignment: GateClauseAssignment | None = None
     value: float | str | None = None
     window: str | None = None
 
 
-class Answer(NamedTuple):
+class GateResult(NamedTuple):
     """What the gate says: `action` is what is done, with an override where one was active."""
 
-    state: State
-    action: Action | None
-    unoverridden_action: Action | None
-    reasons: tuple[ReasonSaid, ...]
+    state: GateState
+    action: GateAction | None
+    unoverridden_action: GateAction | None
+    reasons: tuple[StoredReason, ...]
 
 
-def answer(evidence: Evidence) -> Answer:
+def evaluate_policy(evidence: Evidence) -> GateResult:
     """What the gate says by this evidence, now or when it was written."""
     policy = evidence.policy
     decision = judge(None if policy is None else policy.document, evidence.facts)
     action = overridden(decision.action, is_overridden=evidence.override is not None)
-    return Answer(decision.state, action, decision.action, _said(decision))
+    return GateResult(decision.state, action, decision.action, _said(decision))
 
 
-def judge(policy: Document | None, facts: Facts) -> Decision:
+def judge(policy: Document | None, facts: GateFacts) -> GateOutcome:
     """Before any override; without a policy nothing is judged."""
     if policy is None:
         return NOT_CONFIGURED
     return decide(policy.clauses, list(findings(policy, facts)), policy.unknown_behavior)
 
 
-def findings(policy: Document, facts: Facts) -> Iterator[Finding]:
+def findings(policy: Document, facts: GateFacts) -> Iterator[Finding]:
     """Of every clause, over each window that the policy looks at."""
     for window, missing in _windows(policy, facts):
         yield from _of_budget(policy, facts, window, missing)
@@ -185,35 +185,37 @@ def findings(policy: Document, facts: Facts) -> Iterator[Finding]:
 
 
 _BURNS: Final = (
-    (Severity.PAGE, Clause.PAGE_BURN_FIRING),
-    (Severity.TICKET, Clause.TICKET_BURN_FIRING),
+    (BurnSeverity.PAGE, GateClause.PAGE_BURN_FIRING),
+    (BurnSeverity.TICKET, GateClause.TICKET_BURN_FIRING),
 )
 
-_Missing = tuple[str | None, Unavailable]
+_Missing = tuple[str | None, UnavailableReason]
 
 
 def _windows(
-    policy: Document, facts: Facts
+    policy: Document, facts: GateFacts
 ) -> Iterator[tuple[WindowFacts, None] | tuple[None, _Missing]]:
     """The windows that are looked at, or which is missing and why."""
     if policy.window_mode is WindowMode.ALL:
         for window in facts.windows:
             yield window, None
         if not facts.windows:
-            yield None, (None, Unavailable.NO_OBJECTIVE)
+            yield None, (None, UnavailableReason.NO_OBJECTIVE)
         return
     for window in facts.windows:
         if window.window == policy.window:
             yield window, None
             return
-    some = Unavailable.WINDOW_TARGET_MISSING if facts.windows else Unavailable.NO_OBJECTIVE
+    some = (
+        UnavailableReason.WINDOW_TARGET_MISSING if facts.windows else UnavailableReason.NO_OBJECTIVE
+    )
     yield None, (policy.window, some)
 
 
 def _of_budget(
-    policy: Document, facts: Facts, window: WindowFacts | None, missing: _Missing | None
+    policy: Document, facts: GateFacts, window: WindowFacts | None, missing: _Missing | None
 ) -> Iterator[Finding]:
-    clauses = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
+    clauses = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
     if window is None:
         assert missing is not None, "it is one of the two"
         for clause in clauses:
@@ -221,9 +223,9 @@ def _of_budget(
         return
     why = _ungoverned(facts) or _stale(policy, facts, window)
     found = window.budget
-    if why is None and not isinstance(found, Budget):
-        why = Unavailable.BUDGET_WITHHELD
-    if why is not None or not isinstance(found, Budget):
+    if why is None and not isinstance(found, ErrorBudget):
+        why = UnavailableReason.BUDGET_WITHHELD
+    if why is not None or not isinstance(found, ErrorBudget):
         for clause in clauses:
             yield Finding(clause, None, why, window.window)
         return
@@ -235,18 +237,18 @@ def _of_budget(
 
 def _of_burn(
     policy: Document,
-    facts: Facts,
+    facts: GateFacts,
     window: WindowFacts | None,
     missing: _Missing | None,
-    severity: Severity,
-    clause: Clause,
+    severity: BurnSeverity,
+    clause: GateClause,
 ) -> Finding:
     if window is None:
         assert missing is not None, "it is one of the two"
         return Finding(clause, None, _ungoverned(facts) or missing[1], missing[0])
     rules = [rule for rule in window.rules if rule.severity is severity]
     if not window.burn_enabled or not rules:
-        nobody = _ungoverned(facts) or Unavailable.NEVER_EVALUATED
+        nobody = _ungoverned(facts) or UnavailableReason.NEVER_EVALUATED
         return Finding(clause, None, nobody, window.window)
     firing = next((rule for rule in rules if rule.firing and is_fresh(rule, facts)), None)
     if firing is not None:
@@ -255,43 +257,43 @@ def _of_burn(
     return Finding(clause, False if why is None else None, why, window.window)
 
 
-def _of_incident(facts: Facts) -> Finding:
+def _of_incident(facts: GateFacts) -> Finding:
     """That none is open says something only where one would have been opened."""
-    clause = Clause.SERVICE_INCIDENT_OPEN
+    clause = GateClause.SERVICE_INCIDENT_OPEN
     if facts.open_incidents:
         return Finding(clause, True, value=str(facts.open_incidents[0]))
     why = _ungoverned(facts) or _unlooked(facts)
     return Finding(clause, False if why is None else None, why)
 
 
-def _ungoverned(facts: Facts) -> Unavailable | None:
-    return Unavailable.NO_GOVERNING_REVISION if facts.governing is None else None
+def _ungoverned(facts: GateFacts) -> UnavailableReason | None:
+    return UnavailableReason.NO_GOVERNING_REVISION if facts.governing is None else None
 
 
-def _stale(policy: Document, facts: Facts, window: WindowFacts) -> Unavailable | None:
+def _stale(policy: Document, facts: GateFacts, window: WindowFacts) -> UnavailableReason | None:
     lag_us, bound_us = facts.seal_lag_us, policy.max_seal_lag_seconds * SECOND
     if lag_us is None:
-        return Unavailable.NEVER_SEALED
+        return UnavailableReason.NEVER_SEALED
     # What is sealed of a time that is still to come was told by a clock that was wrong.
     if not -LATCH_US <= lag_us <= bound_us:
-        return Unavailable.SEAL_STALE
+        return UnavailableReason.SEAL_STALE
     waits = window.repair_since is not None and facts.at - window.repair_since > bound_us
-    return Unavailable.FACTS_STALE if waits else None
+    return UnavailableReason.FACTS_STALE if waits else None
 
 
-def _unseen(rules: list[RuleFacts], facts: Facts) -> Unavailable | None:
+def _unseen(rules: list[RuleFacts], facts: GateFacts) -> UnavailableReason | None:
     """Why none of the rules is known to be quiet."""
     for rule in rules:
         if rule.evaluated_at is None:
-            return Unavailable.NEVER_EVALUATED
+            return UnavailableReason.NEVER_EVALUATED
         if not is_fresh(rule, facts):
-            return Unavailable.FACTS_STALE
-        if rule.last_verdict is not Verdict.CLEAR:
-            return Unavailable.BUDGET_WITHHELD
+            return UnavailableReason.FACTS_STALE
+        if rule.last_verdict is not BurnState.CLEAR:
+            return UnavailableReason.BUDGET_WITHHELD
     return None
 
 
-def is_fresh(rule: RuleFacts, facts: Facts) -> bool:
+def is_fresh(rule: RuleFacts, facts: GateFacts) -> bool:
     """Whether what was last seen of a burn rule still counts."""
     return rule.evaluated_at is not None and _is_lately(rule.evaluated_at, facts.at)
 
@@ -304,36 +306,36 @@ def _is_lately(seen_at: Instant, at: Instant) -> bool:
 # Why a service would have opened no incident, whatever its members did. What is not named here is
 # about pages: the incident is opened all the same, or there is no trouble that one is opened for.
 _OPENS_NONE: Final = {
-    SignalReason.NO_OWNING_SERVICE: Unavailable.NEVER_EVALUATED,
-    SignalReason.NO_GOVERNING_REVISION: Unavailable.NO_GOVERNING_REVISION,
-    SignalReason.POLICY_PAGES_NOTHING: Unavailable.NEVER_EVALUATED,
-    SignalReason.NEVER_EVALUATED: Unavailable.NEVER_EVALUATED,
-    SignalReason.NO_ENABLED_TARGET: Unavailable.NEVER_EVALUATED,
-    SignalReason.UNROUTABLE: Unavailable.NEVER_EVALUATED,
-    SignalReason.GENERATION_CHANGED: Unavailable.FACTS_STALE,
-    SignalReason.REVISION_CHANGED: Unavailable.FACTS_STALE,
-    SignalReason.EVALUATION_ERROR: Unavailable.FACTS_STALE,
-    SignalReason.STALE_LEASE: Unavailable.FACTS_STALE,
-    SignalReason.LATCH_INCONSISTENT: Unavailable.FACTS_STALE,
+    SignalReason.NO_OWNING_SERVICE: UnavailableReason.NEVER_EVALUATED,
+    SignalReason.NO_GOVERNING_REVISION: UnavailableReason.NO_GOVERNING_REVISION,
+    SignalReason.POLICY_PAGES_NOTHING: UnavailableReason.NEVER_EVALUATED,
+    SignalReason.NEVER_EVALUATED: UnavailableReason.NEVER_EVALUATED,
+    SignalReason.NO_ENABLED_TARGET: UnavailableReason.NEVER_EVALUATED,
+    SignalReason.UNROUTABLE: UnavailableReason.NEVER_EVALUATED,
+    SignalReason.GENERATION_CHANGED: UnavailableReason.FACTS_STALE,
+    SignalReason.REVISION_CHANGED: UnavailableReason.FACTS_STALE,
+    SignalReason.EVALUATION_ERROR: UnavailableReason.FACTS_STALE,
+    SignalReason.STALE_LEASE: UnavailableReason.FACTS_STALE,
+    SignalReason.LATCH_INCONSISTENT: UnavailableReason.FACTS_STALE,
 }
 
 
-def _unlooked(facts: Facts) -> Unavailable | None:
+def _unlooked(facts: GateFacts) -> UnavailableReason | None:
     live = facts.live
     if live.reason in _OPENS_NONE:
         return _OPENS_NONE[live.reason]
     if live.evaluated_at is None:
-        return Unavailable.NEVER_EVALUATED
+        return UnavailableReason.NEVER_EVALUATED
     # Of a service that cannot be seen, that no incident is open says nothing.
-    is_seen = _is_lately(live.evaluated_at, facts.at) and facts.seen is not Live.UNKNOWN
-    return None if is_seen else Unavailable.FACTS_STALE
+    is_seen = _is_lately(live.evaluated_at, facts.at) and facts.seen is not ServiceCondition.UNKNOWN
+    return None if is_seen else UnavailableReason.FACTS_STALE
 
 
-def _said(decision: Decision) -> tuple[ReasonSaid, ...]:
-    if decision.state is State.NOT_CONFIGURED:
-        return (ReasonSaid("not_configured"),)
+def _said(decision: GateOutcome) -> tuple[StoredReason, ...]:
+    if decision.state is GateState.NOT_CONFIGURED:
+        return (StoredReason("not_configured"),)
     return tuple(
-        ReasonSaid(
+        StoredReason(
             reason.code,
             reason.finding.clause,
             reason.assignment,

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...core.instant import DAY, Instant
 from ...core.naming import text_rule_broken
-from .gate_policy import Source
+from .gate_policy import PolicySource
 
 LONGEST_US: Final = 7 * DAY
 REASON_MOST: Final = 500
@@ -22,7 +22,7 @@ class Ended(StrEnum):
     POLICY_DELETED = "policy_deleted"
 
 
-class Status(StrEnum):
+class OverrideStatus(StrEnum):
     ACTIVE = "active"
     EXPIRED = "expired"
     REVOKED = "revoked"
@@ -31,26 +31,26 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class OverrideBinding:
     """A revision of a policy; by its owner, whose service is known."""
 
-    source: Source
+    source: PolicySource
     revision: int
 
 
 def status(
-    bound_to: Binding,
+    bound_to: OverrideBinding,
     expires_at: Instant,
     revoked_at: Instant | None,
-    governing: Binding | None,
+    governing: OverrideBinding | None,
     now: Instant,
-) -> Status:
+) -> OverrideStatus:
     """Who was revoked stays so; `governing` is None where no policy is configured."""
     if revoked_at is not None:
-        return Status.REVOKED
+        return OverrideStatus.REVOKED
     if expires_at <= now:
-        return Status.EXPIRED
-    return Status.ACTIVE if bound_to == governing else Status.INERT
+        return OverrideStatus.EXPIRED
+    return OverrideStatus.ACTIVE if bound_to == governing else OverrideStatus.INERT
 
 
 def expiry_fault(expires_at: Instant, now: Instant) -> str | None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from .gate import Assignment, Clause, UnknownBehavior
+from .gate import GateClause, GateClauseAssignment, UnknownBehavior
 
 SEAL_LAG_LEAST_SECONDS: Final = 300
 SEAL_LAG_MOST_SECONDS: Final = 86_400
@@ -24,7 +24,7 @@ class WindowMode(StrEnum):
     ALL = "all"
 
 
-class Source(StrEnum):
+class PolicySource(StrEnum):
     """Whose policy governs a service."""
 
     SERVICE = "service"
@@ -37,7 +37,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: Literal[1, 2]
     window_mode: WindowMode
     window: str | None
-    clauses: dict[Clause, Assignment]
+    clauses: dict[GateClause, GateClauseAssignment]
     budget_consumed_percent: int
     max_seal_lag_seconds: int
     unknown_behavior: UnknownBehavior
@@ -46,7 +46,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 class Governing(msgspec.Struct, frozen=True, kw_only=True):
     """The policy that governs a service; `owner` is the service or the project it is of."""
 
-    source: Source
+    source: PolicySource
     owner: UUID
     revision: int
     document: Document
@@ -61,7 +61,7 @@ def fault(document: Document) -> tuple[str, str] | None:
         return "window", "is required for one window"
     if not one and document.window is not None:
         return "window", "must be left out for all windows"
-    missing = [clause for clause in Clause if clause not in document.clauses]
+    missing = [clause for clause in GateClause if clause not in document.clauses]
     return (f"clauses.{missing[0]}", "is required") if missing else None
 
 

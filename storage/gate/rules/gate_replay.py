@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from ...alerting.rules.alert_episode import Live
+from ...alerting.rules.alert_episode import ServiceCondition
 from ...alerting.rules.paging_delegation import SignalReason
 from ...core.availability import (
     BUDGET_LEAST_COVERAGE,
@@ -32,14 +32,14 @@ from ...core.availability import (
 )
 from ...core.instant import MINUTE, Instant
 from ...core.sli import Split
-from ...core.time_span import Span
-from ...objectives.rules import Rule
+from ...core.time_span import TimeSpan
+from ...objectives.rules import BurnRule
 from ...objectives.rules import judge as judge_burn
 from ...services.rules.service_report import WINDOWS, whole_minutes
-from .gate import Assignment, Clause, State
+from .gate import GateClause, GateClauseAssignment, GateState
 from .gate_evidence import (
     FactRevisions,
-    Facts,
+    GateFacts,
     GoverningRevision,
     RuleFacts,
     SignalFacts,
@@ -49,63 +49,63 @@ from .gate_evidence import (
 from .gate_policy import Document, WindowMode
 
 _NOBODY: Final = UUID(int=0)
-_BUDGETS: Final = (Clause.BUDGET_EXHAUSTED, Clause.BUDGET_CONSUMED)
-_BURNS: Final = (Clause.PAGE_BURN_FIRING, Clause.TICKET_BURN_FIRING)
+_BUDGETS: Final = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
+_BURNS: Final = (GateClause.PAGE_BURN_FIRING, GateClause.TICKET_BURN_FIRING)
 # After so many stretches others are let in.
 LOOKS_AT_ONCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MinuteRun:
     """Neighbouring sealed minutes that are alike; `each` is the split of one of them. `is_seen`:
     for some of it the health was known, where it was to be."""
 
-    span: Span
+    span: TimeSpan
     each: Split
     is_seen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Aimed:
+class ObjectiveSpan:
     """What is aimed at over a window (objective × 10⁴), and the rules that watch its budget."""
 
     window: str
     objective: int
     burn_enabled: bool
-    rules: Sequence[Rule]
+    rules: Sequence[BurnRule]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ServicePast:
     """All that is known of a service's past: its sealed minutes in order, from where its time
     begins; when incidents of it were open; since when a declaration governs. `deaf` is why its
     members' trouble opens no incident as things are set up, None where it does."""
 
-    runs: Sequence[Run]
+    runs: Sequence[MinuteRun]
     start: Instant | None
     governed_from: Instant | None
-    aims: Sequence[Aimed]
-    incidents: Sequence[Span]
+    aims: Sequence[ObjectiveSpan]
+    incidents: Sequence[TimeSpan]
     deaf: SignalReason | None = None
 
 
-class Said(NamedTuple):
+class ReplayedSpan(NamedTuple):
     """What a policy says from one instant until the next; `reasons` are codes, each once."""
 
-    span: Span
-    state: State
+    span: TimeSpan
+    state: GateState
     reasons: tuple[str, ...]
 
 
 def replay(
-    past: Past, policies: Sequence[tuple[Span, Document]], within: Span
-) -> Iterator[Said | None]:
+    past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
+) -> Iterator[ReplayedSpan | None]:
     """What each policy says while it governs, and that none is configured in between; neighbours
     that say the same are one. No two govern at once. A None is no answer: some work was done, and
     others may be let in. `within` is of whole minutes."""
     judge_at = _Judge(past, policies)
     edges = [*_looks(past, policies, within), within.until]
-    pending: Said | None = None
+    pending: ReplayedSpan | None = None
     for looked, (from_, until) in enumerate(pairwise(edges)):
         if looked % LOOKS_AT_ONCE == 0:
             yield None
@@ -114,7 +114,7 @@ def replay(
             if pending is None:
                 pending = said
             elif pending[1:] == said[1:]:
-                pending = pending._replace(span=Span(pending.span.from_, piece.until))
+                pending = pending._replace(span=TimeSpan(pending.span.from_, piece.until))
             else:
                 yield pending
                 pending = said
@@ -125,7 +125,7 @@ def replay(
 class _Judge:
     """Looks at minutes. `_compared` is everything of a minute that a finding rests on."""
 
-    def __init__(self, past: Past, policies: Sequence[tuple[Span, Document]]) -> None:
+    def __init__(self, past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]]) -> None:
         self._past = past
         self._policies = policies
         self._sums = Sums(past.runs)
@@ -133,16 +133,16 @@ class _Judge:
         self._percents = sorted({100, *(each.budget_consumed_percent for each in documents)})
         self._watched = [(aim, *_looked_at(aim, documents)) for aim in past.aims]
         self._asks_incidents = _asks_incidents(documents)
-        self._known: dict[object, tuple[State, tuple[str, ...]]] = {}
+        self._known: dict[object, tuple[GateState, tuple[str, ...]]] = {}
 
-    def pieces(self, first: Instant, last: Instant) -> Iterator[Span]:
+    def pieces(self, first: Instant, last: Instant) -> Iterator[TimeSpan]:
         """The minutes from the first to the last, cut where any comparison turns; each of them
         turns once at most."""
         todo = [(first, self._compared(first), last, self._compared(last))]
         while todo:
             low, at_low, high, at_high = todo.pop()
             if at_low == at_high:
-                yield Span(low, Instant(high + MINUTE))
+                yield TimeSpan(low, Instant(high + MINUTE))
                 continue
             middle = Instant(low + (high - low) // (2 * MINUTE) * MINUTE)
             following = Instant(middle + MINUTE)
@@ -150,21 +150,23 @@ class _Judge:
             todo.append((following, self._compared(following), high, at_high))
             todo.append((low, at_low, middle, self._compared(middle)))
 
-    def say(self, piece: Span) -> Said:
+    def say(self, piece: TimeSpan) -> ReplayedSpan:
         at = piece.from_
         policy = next(
             (n for n, (span, _) in enumerate(self._policies) if span.from_ <= at < span.until), None
         )
         if policy is None:
-            return Said(piece, State.NOT_CONFIGURED, ("not_configured",))
+            return ReplayedSpan(piece, GateState.NOT_CONFIGURED, ("not_configured",))
         key = (policy, self._compared(at))
         if key not in self._known:
             self._known[key] = self._judged(self._policies[policy][1], at)
-        return Said(piece, *self._known[key])
+        return ReplayedSpan(piece, *self._known[key])
 
-    def _judged(self, document: Document, at: Instant) -> tuple[State, tuple[str, ...]]:
+    def _judged(self, document: Document, at: Instant) -> tuple[GateState, tuple[str, ...]]:
         said = judge(document, facts_at(self._past, self._sums, at))
-        codes = [each.code for each in said.reasons if each.assignment is not Assignment.IGNORE]
+        codes = [
+            each.code for each in said.reasons if each.assignment is not GateClauseAssignment.IGNORE
+        ]
         # In one order: which window said it first does not tell two stretches apart.
         return said.state, tuple(sorted(set(codes)))
 
@@ -210,7 +212,7 @@ def _budget_compared(split: Split, objective: int, percents: Sequence[int]) -> l
     ]
 
 
-def _burn_compared(split: Split, objective: int, rule: Rule) -> list[bool]:
+def _burn_compared(split: Split, objective: int, rule: BurnRule) -> list[bool]:
     measured_us = split.measured_us
     burned, allowed = WHOLE * split.bad_us, (WHOLE - objective) * measured_us
     counted_us = split.range_us - split.excluded_us
@@ -229,19 +231,19 @@ def _covers(measured_us: int, counted_us: int, least: Fraction) -> bool:
 class Sums:
     """Splits of any range of whole minutes, by two lookups."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[MinuteRun]) -> None:
         self._runs = runs
         self._starts = [run.span.from_ for run in runs]
-        total = Sum()
+        total = MinuteSum()
         self._before = [total]
         for run in runs:
             total = total.plus(run.each, (run.span.until - run.span.from_) // MINUTE)
             self._before.append(total)
 
-    def of(self, from_: Instant, until: Instant) -> "Sum":
+    def of(self, from_: Instant, until: Instant) -> "MinuteSum":
         return self._until(until).minus(self._until(from_))
 
-    def is_seen(self, past: Past, at: Instant) -> bool:
+    def is_seen(self, past: ServicePast, at: Instant) -> bool:
         """Whether it was known how the service was in the minute before an instant."""
         last = Instant(at - MINUTE)
         place = bisect_right(self._starts, last) - 1
@@ -251,7 +253,7 @@ class Sums:
         counted = run.each.measured_us + run.each.excluded_us
         return last < run.span.until and run.is_seen and counted > 0
 
-    def _until(self, at: Instant) -> "Sum":
+    def _until(self, at: Instant) -> "MinuteSum":
         place = bisect_right(self._starts, at) - 1
         if place < 0:
             return self._before[0]
@@ -260,15 +262,15 @@ class Sums:
         return self._before[place].plus(run.each, minutes)
 
 
-class Sum(NamedTuple):
+class MinuteSum(NamedTuple):
     minutes: int = 0
     good_us: int = 0
     bad_us: int = 0
     unknown_us: int = 0
     excluded_us: int = 0
 
-    def plus(self, each: Split, minutes: int) -> "Sum":
-        return Sum(
+    def plus(self, each: Split, minutes: int) -> "MinuteSum":
+        return MinuteSum(
             self.minutes + minutes,
             self.good_us + minutes * each.good_us,
             self.bad_us + minutes * each.bad_us,
@@ -276,8 +278,8 @@ class Sum(NamedTuple):
             self.excluded_us + minutes * each.excluded_us,
         )
 
-    def minus(self, other: "Sum") -> "Sum":
-        return Sum(
+    def minus(self, other: "MinuteSum") -> "MinuteSum":
+        return MinuteSum(
             self.minutes - other.minutes,
             self.good_us - other.good_us,
             self.bad_us - other.bad_us,
@@ -290,25 +292,25 @@ class Sum(NamedTuple):
         return Split(self.good_us, self.bad_us, self.unknown_us, self.excluded_us)
 
 
-def facts_at(past: Past, sums: Sums, at: Instant) -> Facts:
+def facts_at(past: ServicePast, sums: Sums, at: Instant) -> GateFacts:
     """As the gate would have read them, had all before been sealed."""
     is_sealed = past.start is not None and past.start < at
     is_governed = past.governed_from is not None and past.governed_from <= at
     reason = past.deaf
-    return Facts(
+    return GateFacts(
         at=at,
         governing=GoverningRevision(_NOBODY, 0) if is_governed else None,
         sealed_through=at if is_sealed else None,
         windows=[_window(past, sums, aim, at) for aim in past.aims],
         fact_revisions=FactRevisions(0, None, None, ""),
-        seen=Live.HEALTHY if sums.is_seen(past, at) else Live.UNKNOWN,
+        seen=ServiceCondition.HEALTHY if sums.is_seen(past, at) else ServiceCondition.UNKNOWN,
         live=SignalFacts(armed=reason is None, reason=reason, evaluated_at=at, lease_until=None),
         burn=SignalFacts(armed=True, reason=None, evaluated_at=at, lease_until=None),
         open_incidents=[_NOBODY] if any(s.from_ <= at < s.until for s in past.incidents) else [],
     )
 
 
-def _window(past: Past, sums: Sums, aim: Aimed, at: Instant) -> WindowFacts:
+def _window(past: ServicePast, sums: Sums, aim: ObjectiveSpan, at: Instant) -> WindowFacts:
     found, from_, whole = _range(past, sums, WINDOWS[aim.window], at)
     withheld = None
     if not whole:
@@ -333,7 +335,9 @@ def _window(past: Past, sums: Sums, aim: Aimed, at: Instant) -> WindowFacts:
     )
 
 
-def _rule(past: Past, sums: Sums, aim: Aimed, rule: Rule, at: Instant) -> RuleFacts:
+def _rule(
+    past: ServicePast, sums: Sums, aim: ObjectiveSpan, rule: BurnRule, at: Instant
+) -> RuleFacts:
     rates = []
     for length_us in (rule.long_us, rule.short_us):
         found, _, whole = _range(past, sums, whole_minutes(length_us), at)
@@ -349,16 +353,20 @@ def _rule(past: Past, sums: Sums, aim: Aimed, rule: Rule, at: Instant) -> RuleFa
     )
 
 
-def _range(past: Past, sums: Sums, length_us: int, at: Instant) -> tuple[Sum, Instant, bool]:
+def _range(
+    past: ServicePast, sums: Sums, length_us: int, at: Instant
+) -> tuple[MinuteSum, Instant, bool]:
     """What is sealed of so long before an instant, from where, and whether none is missing."""
     from_ = Instant(max(at - length_us, past.start or at))
     if from_ >= at:
-        return Sum(), at, True
+        return MinuteSum(), at, True
     found = sums.of(from_, at)
     return found, from_, found.minutes == (at - from_) // MINUTE
 
 
-def _looks(past: Past, policies: Sequence[tuple[Span, Document]], within: Span) -> list[Instant]:
+def _looks(
+    past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
+) -> list[Instant]:
     """The first minute, and each at which something begins to change at another pace."""
     documents = [document for _, document in policies]
     lengths = {0, *(length for aim in past.aims for length in _lengths(aim, documents))}
@@ -377,7 +385,7 @@ def _looks(past: Past, policies: Sequence[tuple[Span, Document]], within: Span) 
     return sorted({within.from_, *inside})
 
 
-def _lengths(aim: Aimed, documents: Sequence[Document]) -> set[int]:
+def _lengths(aim: ObjectiveSpan, documents: Sequence[Document]) -> set[int]:
     """Of the ranges that any of the policies looks at."""
     budget, rules = _looked_at(aim, documents)
     wanted = {WINDOWS[aim.window]} if budget else set()
@@ -386,7 +394,9 @@ def _lengths(aim: Aimed, documents: Sequence[Document]) -> set[int]:
     return wanted
 
 
-def _looked_at(aim: Aimed, documents: Iterable[Document]) -> tuple[bool, Sequence[Rule]]:
+def _looked_at(
+    aim: ObjectiveSpan, documents: Iterable[Document]
+) -> tuple[bool, Sequence[BurnRule]]:
     """Whether any policy looks at a window's budget, and the rules that any looks at."""
     mine = [
         document
@@ -398,11 +408,11 @@ def _looked_at(aim: Aimed, documents: Iterable[Document]) -> tuple[bool, Sequenc
 
 
 def _asks_incidents(documents: Iterable[Document]) -> bool:
-    return any(_counts(document, [Clause.SERVICE_INCIDENT_OPEN]) for document in documents)
+    return any(_counts(document, [GateClause.SERVICE_INCIDENT_OPEN]) for document in documents)
 
 
-def _counts(document: Document, clauses: Iterable[Clause]) -> bool:
-    return any(document.clauses[clause] is not Assignment.IGNORE for clause in clauses)
+def _counts(document: Document, clauses: Iterable[GateClause]) -> bool:
+    return any(document.clauses[clause] is not GateClauseAssignment.IGNORE for clause in clauses)
 
 
 def _minute_from(at: Instant) -> int:

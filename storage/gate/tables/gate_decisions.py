@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Actor
 from ...core.instant import MILLISECOND, Instant
 from ...engine.pools import Tx
-from ..rules.gate_evidence import Answer, Evidence
+from ..rules.gate_evidence import Evidence, GateResult
 
 _INSERT = """
 insert into gate_decisions (org, project, service, uid, evaluated_at, service_uid, service_slug,
@@ -24,7 +24,7 @@ values (%(org)s, %(project)s, %(service)s, %(uid)s, at(%(at)s), %(service_uid)s,
 """
 
 
-class Place(msgspec.Struct, frozen=True):
+class DecisionScope(msgspec.Struct, frozen=True):
     """Whose decision it is."""
 
     org: int
@@ -41,7 +41,7 @@ def evaluated_at_of(now: Instant) -> Instant:
 
 
 async def insert_decision(
-    tx: Tx, place: Place, answer: Answer, evidence: Evidence, by: Actor
+    tx: Tx, place: DecisionScope, answer: GateResult, evidence: Evidence, by: Actor
 ) -> UUID:
     """Rejected where no partition takes it."""
     at = evidence.facts.at

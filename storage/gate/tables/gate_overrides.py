@@ -13,7 +13,7 @@ from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.gate_override import Ended
-from ..rules.gate_policy import Source
+from ..rules.gate_policy import PolicySource
 
 _INSERT = """
 insert into gate_overrides (org, uid, service, policy_source, policy_revision, reason, created_at,
@@ -41,7 +41,7 @@ LISTED_MOST = 200
 async def insert_override(
     tx: Tx,
     service: Key,
-    source: Source,
+    source: PolicySource,
     revision: int,
     reason: str,
     expires_at: Instant,
@@ -82,7 +82,7 @@ async def revoke_bound(
     tx: Tx, org: int, project: int, service: int | None, revision: int, why: Ended, by: Actor
 ) -> None:
     """All that let through what a revision blocks, of a service or of the project."""
-    source = Source.PROJECT if service is None else Source.SERVICE
+    source = PolicySource.PROJECT if service is None else PolicySource.SERVICE
     rows = await tx.rows(
         _BOUND,
         org=org,

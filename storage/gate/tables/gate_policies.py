@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rows import PolicyRow
+from ..rows import GatePolicyRow
 from ..rules.gate_policy import Document
 
 _COLUMNS = """
@@ -53,7 +53,7 @@ _read_document = msgspec.json.Decoder(Document).decode
 
 async def select_policies_since(
     tx: Tx, org: int, project: int, service: int, from_: Instant
-) -> list[PolicyRow]:
+) -> list[GatePolicyRow]:
     """What the service's policy and its project's said at some time since, in order."""
     return await tx.structs(_row, _WITHIN, org=org, project=project, service=service, from_at=from_)
 
@@ -99,8 +99,8 @@ def _row(
     began_at: Instant,
     ended_at: Instant | None,
     author_label: str,
-) -> PolicyRow:
-    return PolicyRow(
+) -> GatePolicyRow:
+    return GatePolicyRow(
         org,
         row_id,
         project,

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from ...accounts.queries.projects import select_project
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
@@ -18,12 +18,19 @@ from ...services.tables.service_dependencies import hold_graph
 from ...services.tables.services import lock_service
 from ..queries import gate_overrides as gate_overrides_queries
 from ..queries.gate_policies import select_governing
-from ..rows import OverrideRow, PolicyRow
-from ..rules.gate_override import Binding, Ended, Status, expiry_fault, reason_fault, status
-from ..rules.gate_policy import Source
+from ..rows import GateOverrideRow, GatePolicyRow
+from ..rules.gate_override import (
+    Ended,
+    OverrideBinding,
+    OverrideStatus,
+    expiry_fault,
+    reason_fault,
+    status,
+)
+from ..rules.gate_policy import PolicySource
 from ..tables import gate_overrides
 
-ADMIN: Final = Action(Need.PROJECT_ADMIN)
+ADMIN: Final = Permission(Need.PROJECT_ADMIN)
 
 
 async def create_override(
@@ -35,8 +42,8 @@ async def create_override(
     reason: str,
     expires_at: Instant,
     *,
-    seen_source: Source | None = None,
-) -> OverrideRow:
+    seen_source: PolicySource | None = None,
+) -> GateOverrideRow:
     """Of the revision that governs, which must be the one that its maker saw: of a service's policy
     or its project's, where `seen_source` tells. Refused not_found, forbidden, not_configured,
     override_active, revision_conflict, and by field."""
@@ -79,16 +86,18 @@ async def revoke_override(
         raise Refused(NOT_FOUND)
     policy = await select_governing(tx, row.org, row.project, row.id)
     before = status_of(found, policy, tx.now)
-    if before not in (Status.ACTIVE, Status.INERT):
+    if before not in (OverrideStatus.ACTIVE, OverrideStatus.INERT):
         raise Refused("override_not_active")
     await gate_overrides.revoke(tx, row.org, [found.id], Ended.MANUAL, principal.actor)
     await _audit(tx, principal, row, "revoke", override, f"{before}->revoked")
 
 
-def status_of(override: OverrideRow, governing: PolicyRow | None, now: Instant) -> Status:
+def status_of(
+    override: GateOverrideRow, governing: GatePolicyRow | None, now: Instant
+) -> OverrideStatus:
     """`governing` is the policy of the override's service."""
-    bound = Binding(override.policy_source, override.policy_revision)
-    governs = None if governing is None else Binding(governing.source, governing.revision)
+    bound = OverrideBinding(override.policy_source, override.policy_revision)
+    governs = None if governing is None else OverrideBinding(governing.source, governing.revision)
     return status(bound, override.expires_at, override.revoked_at, governs, now)
 
 

@@ -16,7 +16,7 @@ from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
 from ...services.transactions.lock_service import hold_home, hold_service
 from ..queries import gate_policies as gate_policies_queries
-from ..rows import PolicyRow
+from ..rows import GatePolicyRow
 from ..rules.gate_override import Ended
 from ..rules.gate_policy import SEAL_LAG_MOST_SECONDS, Document, fault, least_seal_lag_seconds
 from ..tables import gate_overrides, gate_policies
@@ -29,7 +29,7 @@ async def put_policy(
     service: UUID | None,
     expected_revision: int | None,
     document: Document,
-) -> PolicyRow:
+) -> GatePolicyRow:
     """Of a service, or with None of the project. `expected_revision` is None where no policy was
     seen. Refused not_found, forbidden, revision_conflict, and by field."""
     wrong = fault(document)
@@ -91,13 +91,13 @@ async def _check_seal_lag(
 
 
 async def _end_overrides(
-    tx: Tx, principal: Principal, home: ProjectRow, before: PolicyRow, why: Ended
+    tx: Tx, principal: Principal, home: ProjectRow, before: GatePolicyRow, why: Ended
 ) -> None:
     await gate_overrides.revoke_bound(
         tx, home.org, home.id, before.service, before.revision, why, principal.actor
     )
 
 
-async def _audit(tx: Tx, principal: Principal, policy: PolicyRow, verb: str, said: str) -> None:
+async def _audit(tx: Tx, principal: Principal, policy: GatePolicyRow, verb: str, said: str) -> None:
     target = f"{policy.source}:{policy.owner} project:{policy.project_uid} {said}"
     await audit(tx, principal, policy.org, f"gate_policy.{verb}", target)

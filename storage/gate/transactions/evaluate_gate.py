@@ -7,8 +7,8 @@ be kept is not answered.
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from ...accounts.rules.access import Action as Needed
 from ...accounts.rules.access import Actor, Grant, Need, Principal, Scope
+from ...accounts.rules.access import Permission as Needed
 from ...accounts.transactions.authorize import NOT_FOUND, demand
 from ...core.refusal import Refused
 from ...engine.pools import Rejected, Tx
@@ -18,18 +18,20 @@ from ..queries.gate_evidence import select_facts
 from ..queries.gate_overrides import select_standing
 from ..queries.gate_policies import select_governing
 from ..rows import DecisionRow
-from ..rules.gate_evidence import Answer, Evidence, OverrideFacts, answer
-from ..tables.gate_decisions import Place, evaluated_at_of, insert_decision
+from ..rules.gate_evidence import Evidence, GateResult, OverrideFacts, evaluate_policy
+from ..tables.gate_decisions import DecisionScope, evaluated_at_of, insert_decision
 
 EVALUATE: Final = Needed(Need.VIEWER, grant=Grant.GATE_EVALUATE)
 
 
-class Decided(NamedTuple):
+class EvaluatedDecision(NamedTuple):
     row: DecisionRow
     evidence: Evidence
 
 
-async def evaluate_gate(tx: Tx, principal: Principal, project: UUID, service: UUID) -> Decided:
+async def evaluate_gate(
+    tx: Tx, principal: Principal, project: UUID, service: UUID
+) -> EvaluatedDecision:
     """In a transaction that sees one snapshot. Refused not_found, forbidden; ledger_unwritable
     where the row has no place."""
     row = await select_service(tx, service)
@@ -37,14 +39,14 @@ async def evaluate_gate(tx: Tx, principal: Principal, project: UUID, service: UU
         raise Refused(NOT_FOUND)
     demand(principal, EVALUATE, Scope(row.org, row.project))
     evidence = await _gather(tx, row)
-    said = answer(evidence)
+    said = evaluate_policy(evidence)
     by = principal.actor
-    place = Place(row.org, row.project, row.id, row.uid, row.slug, row.name)
+    place = DecisionScope(row.org, row.project, row.id, row.uid, row.slug, row.name)
     try:
         uid = await insert_decision(tx, place, said, evidence, by)
     except Rejected as error:
         raise Refused("ledger_unwritable") from error
-    return Decided(_row_of(place, uid, said, evidence, by), evidence)
+    return EvaluatedDecision(_row_of(place, uid, said, evidence, by), evidence)
 
 
 async def _gather(tx: Tx, service: ServiceRow) -> Evidence:
@@ -67,7 +69,9 @@ async def _gather(tx: Tx, service: ServiceRow) -> Evidence:
     )
 
 
-def _row_of(place: Place, uid: UUID, said: Answer, evidence: Evidence, by: Actor) -> DecisionRow:
+def _row_of(
+    place: DecisionScope, uid: UUID, said: GateResult, evidence: Evidence, by: Actor
+) -> DecisionRow:
     return DecisionRow(
         org=place.org,
         project=place.project,

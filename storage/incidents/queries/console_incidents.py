@@ -98,7 +98,7 @@ group by g.id, g.title order by g.title, g.id limit %(most)s
 """
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedIncident(msgspec.Struct, frozen=True):
     uid: UUID
     title: str
     status: str
@@ -128,7 +128,7 @@ class Paged(msgspec.Struct, frozen=True):
     unreachable: list[str]
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class DeliverySummary(msgspec.Struct, frozen=True):
     """What one channel or webhook was sent. The last four are of the first that is not delivered:
     how often it was tried, how that failed, when it is tried again, and pending or dead."""
 
@@ -145,16 +145,20 @@ class Delivery(msgspec.Struct, frozen=True):
     first_status: str
 
 
-async def select_open(tx: Tx, org: int, project: int, most: int, skipped: int) -> list[Listed]:
+async def select_open(
+    tx: Tx, org: int, project: int, most: int, skipped: int
+) -> list[ListedIncident]:
     """The newest first."""
     given = {"org": org, "project": project, "most": most, "skipped": skipped}
-    return await tx.structs(Listed, _OPEN, **given)
+    return await tx.structs(ListedIncident, _OPEN, **given)
 
 
-async def select_resolved(tx: Tx, org: int, project: int, most: int, skipped: int) -> list[Listed]:
+async def select_resolved(
+    tx: Tx, org: int, project: int, most: int, skipped: int
+) -> list[ListedIncident]:
     """The newest first."""
     given = {"org": org, "project": project, "most": most, "skipped": skipped}
-    return await tx.structs(Listed, _RESOLVED, **given)
+    return await tx.structs(ListedIncident, _RESOLVED, **given)
 
 
 async def select_tally(tx: Tx, org: int, project: int) -> Tally:
@@ -209,5 +213,5 @@ async def select_to_subscribers(tx: Tx, org: int, incident: UUID, most: int) -> 
     return await tx.structs(ToSubscribers, _TO_SUBSCRIBERS, org=org, incident=incident, most=most)
 
 
-async def select_deliveries(tx: Tx, org: int, incident: UUID, most: int) -> list[Delivery]:
-    return await tx.structs(Delivery, _DELIVERIES, org=org, incident=incident, most=most)
+async def select_deliveries(tx: Tx, org: int, incident: UUID, most: int) -> list[DeliverySummary]:
+    return await tx.structs(DeliverySummary, _DELIVERIES, org=org, incident=incident, most=most)

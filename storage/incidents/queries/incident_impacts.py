@@ -32,12 +32,12 @@ where i.org = %(org)s and i.service = any(%(services)s::int[])
 """
 
 
-class Role(StrEnum):
+class ImpactRole(StrEnum):
     PROBABLE_ROOT = "probable_root"
     AFFECTED = "affected"
 
 
-class Part(StrEnum):
+class IncidentPart(StrEnum):
     """What a declared monitor is to its service."""
 
     CONTEXT = "context"
@@ -45,11 +45,11 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Impact:
+class ServiceImpact:
     """`path` leads from what the incident is of, or who owns that, by slugs."""
 
     service: ServiceRow
-    role: Role
+    role: ImpactRole
     path: Sequence[str]
 
 
@@ -57,17 +57,17 @@ class Impact:
 class IncidentMember:
     monitor: UUID
     name: str
-    parts: Sequence[Part]
+    parts: Sequence[IncidentPart]
 
 
-async def select_impacts(tx: Tx, incident: IncidentRow) -> list[Impact]:
+async def select_impacts(tx: Tx, incident: IncidentRow) -> list[ServiceImpact]:
     """First what may be behind it; of each kind the nearest first."""
     edges = await service_dependencies.select_edges(tx, incident.org, incident.project)
     if incident.service is not None:
         roots = await _roots(tx, incident, ways(edges, incident.service))
         reached = ways(turned(edges), incident.service)
-        found = await _named(tx, incident.org, Role.PROBABLE_ROOT, roots)
-        return found + await _named(tx, incident.org, Role.AFFECTED, reached)
+        found = await _named(tx, incident.org, ImpactRole.PROBABLE_ROOT, roots)
+        return found + await _named(tx, incident.org, ImpactRole.AFFECTED, reached)
     if incident.monitor is not None:
         return await _of_owners(tx, incident, edges)
     return []
@@ -79,10 +79,10 @@ async def select_incident_members(tx: Tx, incident: IncidentRow) -> list[Inciden
         return []
     key = (incident.org, incident.service)
     revisions = (await service_revisions.select_revisions(tx, [key]))[key]
-    parts: dict[int, set[Part]] = {}
+    parts: dict[int, set[IncidentPart]] = {}
     for revision in governed_within(revisions, incident.started_at, _until(tx, incident)):
         for monitor in revision.monitors:
-            part = Part.SLI if monitor in revision.sli else Part.CONTEXT
+            part = IncidentPart.SLI if monitor in revision.sli else IncidentPart.CONTEXT
             parts.setdefault(monitor, set()).add(part)
     found = await select_members(tx, incident.org, list(parts))
     members = sorted(found.values(), key=lambda member: (member.name, member.id))
@@ -115,7 +115,7 @@ async def _roots(
 
 async def _of_owners(
     tx: Tx, incident: IncidentRow, edges: Mapping[int, Collection[int]]
-) -> list[Impact]:
+) -> list[ServiceImpact]:
     """The services whose member a monitor is, and who depends on these."""
     assert incident.monitor is not None, "it is of a monitor"
     monitor = incident.monitor
@@ -129,8 +129,8 @@ async def _of_owners(
                 reached[service] = way
     rows = await select_services(tx, [(incident.org, owner) for owner in owners])
     owning = sorted(rows.values(), key=lambda row: row.slug)
-    found = [Impact(row, Role.AFFECTED, [slug, row.slug]) for row in owning]
-    return found + await _named(tx, incident.org, Role.AFFECTED, reached)
+    found = [ServiceImpact(row, ImpactRole.AFFECTED, [slug, row.slug]) for row in owning]
+    return found + await _named(tx, incident.org, ImpactRole.AFFECTED, reached)
 
 
 async def _owners(tx: Tx, org: int, monitor: int, at: Instant) -> list[int]:
@@ -143,11 +143,13 @@ def _has(revision: Revision | None, monitor: int) -> bool:
     return revision is not None and monitor in revision.monitors
 
 
-async def _named(tx: Tx, org: int, role: Role, found: Mapping[int, list[int]]) -> list[Impact]:
+async def _named(
+    tx: Tx, org: int, role: ImpactRole, found: Mapping[int, list[int]]
+) -> list[ServiceImpact]:
     on_the_way = {key for way in found.values() for key in way}
     rows = await select_services(tx, [(org, key) for key in on_the_way])
     impacts = [
-        Impact(rows[org, service], role, [rows[org, key].slug for key in way])
+        ServiceImpact(rows[org, service], role, [rows[org, key].slug for key in way])
         for service, way in found.items()
     ]
     return sorted(impacts, key=lambda impact: (len(impact.path), impact.path))

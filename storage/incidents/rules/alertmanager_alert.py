@@ -9,7 +9,7 @@ from typing import Final
 
 from ...core.instant import Instant
 from ...core.naming import text_rule_broken
-from .incident import Impact, impact_of_severity, many_lines, one_line
+from .incident import IncidentImpact, impact_of_severity, many_lines, one_line
 
 KEY_LONGEST: Final = 200
 ALERTS_MOST: Final = 1_000
@@ -23,26 +23,26 @@ class Alert:
     firing: bool
     title: str
     body: str
-    impact: Impact
+    impact: IncidentImpact
     started_at: Instant
     ended_at: Instant | None
 
 
-class Verdict(StrEnum):
+class AlertAction(StrEnum):
     OPENS = "opens"
     RESOLVES = "resolves"
     IGNORED = "ignored"
 
 
-def verdict(alert: Alert, open_since: Instant | None) -> Verdict:
+def verdict(alert: Alert, open_since: Instant | None) -> AlertAction:
     """`open_since` is when the open incident of that fingerprint began; None where none is open.
     An end that lies before that is told late, of an earlier time, and ends nothing."""
     if alert.firing:
-        return Verdict.OPENS if open_since is None else Verdict.IGNORED
+        return AlertAction.OPENS if open_since is None else AlertAction.IGNORED
     if open_since is None:
-        return Verdict.IGNORED
+        return AlertAction.IGNORED
     is_late = alert.ended_at is not None and alert.ended_at < open_since
-    return Verdict.IGNORED if is_late else Verdict.RESOLVES
+    return AlertAction.IGNORED if is_late else AlertAction.RESOLVES
 
 
 def read_alert(

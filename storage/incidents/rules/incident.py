@@ -49,7 +49,7 @@ POSTMORTEM_LONGEST: Final = 50_000
 UPDATES_MOST: Final = 1_000
 
 
-class Status(StrEnum):
+class IncidentStatus(StrEnum):
     """In the order in which they may follow each other; some may be left out."""
 
     INVESTIGATING = "investigating"
@@ -58,14 +58,14 @@ class Status(StrEnum):
     RESOLVED = "resolved"
 
 
-class Impact(StrEnum):
+class IncidentImpact(StrEnum):
     NONE = "none"
     MINOR = "minor"
     MAJOR = "major"
     CRITICAL = "critical"
 
 
-class Source(StrEnum):
+class IncidentSource(StrEnum):
     """A person at the console, a program by a token, or Leadline itself."""
 
     MANUAL = "manual"
@@ -73,43 +73,43 @@ class Source(StrEnum):
     AUTO = "auto"
 
 
-_PLACE: Final = {status: place for place, status in enumerate(Status)}
+_PLACE: Final = {status: place for place, status in enumerate(IncidentStatus)}
 _IMPACT_OF_SEVERITY: Final = {
-    "critical": Impact.CRITICAL,
-    "error": Impact.MAJOR,
-    "page": Impact.MAJOR,
-    "warning": Impact.MINOR,
+    "critical": IncidentImpact.CRITICAL,
+    "error": IncidentImpact.MAJOR,
+    "page": IncidentImpact.MAJOR,
+    "warning": IncidentImpact.MINOR,
 }
 
 
-def status_refusal(present: Status, given: Status | None) -> str | None:
+def status_refusal(present: IncidentStatus, given: IncidentStatus | None) -> str | None:
     """The code with which a status is refused that is given to an incident; None where it is taken.
     A note, which gives none, is always taken."""
     if given is None:
         return None
-    if present is Status.RESOLVED:
+    if present is IncidentStatus.RESOLVED:
         return "incident_resolved"
     return "status_backward" if _PLACE[given] < _PLACE[present] else None
 
 
-def statuses_from(present: Status) -> list[Status]:
+def statuses_from(present: IncidentStatus) -> list[IncidentStatus]:
     """What an incident may be told to be next, its present status first; none once resolved."""
-    return [status for status in Status if status_refusal(present, status) is None]
+    return [status for status in IncidentStatus if status_refusal(present, status) is None]
 
 
-def says_nothing(present: Status, given: Status | None, body: str) -> bool:
+def says_nothing(present: IncidentStatus, given: IncidentStatus | None, body: str) -> bool:
     """Whether an update would neither move the incident nor say anything."""
     return given in (None, present) and not body.strip()
 
 
-def is_public(given: Status | None, wish: bool | None) -> bool:
+def is_public(given: IncidentStatus | None, wish: bool | None) -> bool:
     """Where nobody wished otherwise, what carries a status is public and a plain note is not."""
     return given is not None if wish is None else wish
 
 
-def impact_of_severity(severity: str) -> Impact:
+def impact_of_severity(severity: str) -> IncidentImpact:
     """Of an alert's label; what is not known says nothing of an impact."""
-    return _IMPACT_OF_SEVERITY.get(severity.lower(), Impact.NONE)
+    return _IMPACT_OF_SEVERITY.get(severity.lower(), IncidentImpact.NONE)
 
 
 def title_fault(text: str) -> str | None:

@@ -29,7 +29,7 @@ async def select_due_ladders(tx: Tx, now: Instant, most: int) -> list[tuple[UUID
     return [(uid, subject) for uid, subject in await tx.rows(_DUE, now=now, most=most)]
 
 
-async def put_off_ladder(tx: Tx, incident: UUID, until: Instant) -> None:
+async def postpone_escalation(tx: Tx, incident: UUID, until: Instant) -> None:
     await tx.execute(_PUT_OFF, uid=incident, until=until)
 
 

@@ -236,14 +236,14 @@ async def climb(
     assert count == 1, "the incident is locked and there"
 
 
-async def delay_climbing(tx: Tx, row: IncidentRow, until: Instant) -> None:
+async def postpone_escalation_step(tx: Tx, row: IncidentRow, until: Instant) -> None:
     """What is due next of a locked incident's ladder is due then, and what follows it as much
     later."""
     count = await tx.execute(_DELAY_CLIMBING, org=row.org, id=row.id, until=until, now=tx.now)
     assert count == 1, "the incident is locked and there"
 
 
-async def begin_climbing(tx: Tx, row: IncidentRow, policy: int) -> IncidentRow:
+async def start_escalation(tx: Tx, row: IncidentRow, policy: int) -> IncidentRow:
     """A locked incident that nobody was paged for gets a ladder, whose time begins now."""
     count = await tx.execute(_BEGIN_CLIMBING, org=row.org, id=row.id, policy=policy, now=tx.now)
     assert count == 1, "the incident is locked and there"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ...accounts.rules.access import Action, Kind, Need, Principal, Scope
+from ...accounts.rules.access import CredentialKind, Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.refusal import Refused
@@ -21,9 +21,9 @@ from ..rows import IncidentRow, PostmortemRow, UpdateRow
 from ..rules.incident import (
     POSTMORTEM_LONGEST,
     UPDATES_MOST,
-    Impact,
-    Source,
-    Status,
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
     body_fault,
     normal_lines,
     says_nothing,
@@ -31,9 +31,9 @@ from ..rules.incident import (
     title_fault,
 )
 from ..tables import incidents, postmortems
-from .write_incident import Entry, Opening, open_incident, person_of, write_entry
+from .write_incident import IncidentEntry, Opening, open_incident, person_of, write_entry
 
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class IncidentDraft:
     """As a principal asks for one; `monitor` is what it is about."""
 
     title: str
-    status: Status = Status.INVESTIGATING
-    impact: Impact = Impact.MINOR
+    status: IncidentStatus = IncidentStatus.INVESTIGATING
+    impact: IncidentImpact = IncidentImpact.MINOR
     body: str = ""
     monitor: UUID | None = None
 
@@ -73,7 +73,9 @@ async def create_incident(
             title=draft.title,
             status=draft.status,
             impact=draft.impact,
-            source=Source.MANUAL if principal.kind is Kind.SESSION else Source.API,
+            source=IncidentSource.MANUAL
+            if principal.kind is CredentialKind.SESSION
+            else IncidentSource.API,
             body=body,
             started_at=tx.now,
             author=principal,
@@ -88,7 +90,7 @@ async def add_update(
     tx: Tx,
     principal: Principal,
     incident: UUID,
-    status: Status | None,
+    status: IncidentStatus | None,
     body: str,
     public: bool | None,
 ) -> tuple[IncidentRow, UpdateRow]:
@@ -97,15 +99,15 @@ async def add_update(
     before = await _lock(tx, principal, incident)
     body = normal_lines(body)
     _expect("body", body_fault(body))
-    refusal = status_refusal(Status(before.status), status)
+    refusal = status_refusal(IncidentStatus(before.status), status)
     if refusal is not None:
         raise Refused(refusal)
-    if says_nothing(Status(before.status), status, body):
+    if says_nothing(IncidentStatus(before.status), status, body):
         raise Refused("invalid", "body", "must say something where no new status does")
     moves = status not in (None, before.status)
     if before.seq >= UPDATES_MOST and not moves:
         raise Refused("update_quota")
-    entry = Entry(status=status, body=body, public=public, author=principal)
+    entry = IncidentEntry(status=status, body=body, public=public, author=principal)
     row, update = await write_entry(tx, before, entry)
     if status is None:
         await audit(tx, principal, row.org, "incident.note", _target(row))
@@ -121,7 +123,7 @@ async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentR
     before = await _lock(tx, principal, incident)
     if before.acknowledged_at is not None:
         return before
-    if before.status == Status.RESOLVED:
+    if before.status == IncidentStatus.RESOLVED:
         raise Refused("incident_resolved")
     await incidents.acknowledge_incident(tx, before, person_of(principal), principal.label)
     await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
@@ -141,7 +143,7 @@ async def put_postmortem(
     _expect("body", "must not be blank" if not body.strip() else None)
     _expect("body", body_fault(body, POSTMORTEM_LONGEST))
     await _expect_governed(tx, row, revision)
-    if row.status != Status.RESOLVED:
+    if row.status != IncidentStatus.RESOLVED:
         raise Refused("not_resolved")
     before = await postmortems_queries.select_postmortem(tx, row.org, row.id)
     if before is not None and (before.body, before.declaration_revision) == (body, revision):

@@ -11,40 +11,40 @@ from uuid import UUID
 
 from ...engine.pools import Tx
 from ...notifications.queries.global_silence import global_silence_in_force
-from ...notifications.rules.notification import Page
-from ...notifications.transactions.enqueue_notifications import page_channels
-from ...oncall.rules.escalation import Ladder, due_steps, next_at
+from ...notifications.rules.notification import Notification
+from ...notifications.transactions.enqueue_notifications import enqueue_pages
+from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at
 from ...oncall.tables.escalation_policies import select_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from ..queries import incident_escalations
 from ..rows import IncidentRow
-from ..rules.incident import Status
+from ..rules.incident import IncidentStatus
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
 
 INCIDENT = "incident_event"
 
 
-async def climb_due_ladder(tx: Tx, incident: UUID) -> int:
+async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     """How many steps were taken; none where somebody was quicker, or has taken it up."""
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
-    return await climb_ladder(tx, row)
+    return await escalate(tx, row)
 
 
-async def climb_ladder(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
+async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
     """Of an incident that is held. `spared` are channels that are told of it just now."""
     ladder = None
     if row.escalation_policy is not None:
         ladder = await select_ladder(tx, row.org, row.escalation_policy)
     taken, last_at = row.escalation_step, row.last_escalated_at
-    if ladder is None or row.acknowledged_at is not None or row.status == Status.RESOLVED:
+    if ladder is None or row.acknowledged_at is not None or row.status == IncidentStatus.RESOLVED:
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
         return 0
     silence = await global_silence_in_force(tx)
     if silence is not None:
-        await incidents.delay_climbing(tx, row, silence.look_at(tx.now))
+        await incidents.postpone_escalation_step(tx, row, silence.look_at(tx.now))
         return 0
     steps, taken = due_steps(ladder, row.climbs_from, taken, last_at, tx.now)
     told = set(spared)
@@ -58,7 +58,7 @@ async def climb_ladder(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()
 
 
 async def _take(
-    tx: Tx, row: IncidentRow, ladder: Ladder, number: int, told: Collection[int]
+    tx: Tx, row: IncidentRow, ladder: EscalationPolicy, number: int, told: Collection[int]
 ) -> set[int]:
     """Pages whom the step names and who is not told at this moment anyway; who was paged."""
     channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
@@ -67,7 +67,7 @@ async def _take(
     channels = [channel for channel in channels if channel in names]
     page = _page(row, number, await incident_escalations.select_why(tx, row.org, row.id))
     wanted = [channel for channel in channels if channel not in told]
-    paged = await page_channels(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
+    paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}
     shown = [names[channel] for channel in channels if channel in reached]
     lost = [names[channel] for channel in channels if channel not in reached]
@@ -75,8 +75,8 @@ async def _take(
     return set(paged)
 
 
-def _page(row: IncidentRow, number: int, why: str) -> Page:
-    return Page(
+def _page(row: IncidentRow, number: int, why: str) -> Notification:
+    return Notification(
         event="incident.escalated",
         status="down",
         severity=row.impact,

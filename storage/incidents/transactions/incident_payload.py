@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from ...core.instant import Instant, to_text
-from ...notifications.rules.notification import Page
+from ...notifications.rules.notification import Notification
 from ..rows import IncidentRow, UpdateRow
-from ..rules.incident import Status, lasted, one_line
+from ..rules.incident import IncidentStatus, lasted, one_line
 
 OPENED: Final = "incident.opened"
 UPDATED: Final = "incident.updated"
@@ -16,7 +16,7 @@ def event_of(update: UpdateRow) -> str:
     """By what an update did. One that is resolved from the start is only opened."""
     if update.seq == 1:
         return OPENED
-    return RESOLVED if update.status == Status.RESOLVED else UPDATED
+    return RESOLVED if update.status == IncidentStatus.RESOLVED else UPDATED
 
 
 def payload(incident: IncidentRow, update: UpdateRow) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def update_body(incident: IncidentRow, row: UpdateRow) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def recovery_page(incident: IncidentRow, update: UpdateRow) -> Page:
+def recovery_page(incident: IncidentRow, update: UpdateRow) -> Notification:
     """For everybody who was paged: it is over."""
-    return Page(
+    return Notification(
         event=RESOLVED,
         status="recovered",
         severity=incident.impact,

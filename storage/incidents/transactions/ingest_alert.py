@@ -3,21 +3,21 @@
 from typing import Final
 from uuid import UUID
 
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..rules.alertmanager_alert import Alert, Verdict, verdict
-from ..rules.incident import Source, Status
+from ..rules.alertmanager_alert import Alert, AlertAction, verdict
+from ..rules.incident import IncidentSource, IncidentStatus
 from ..tables import incidents
 from .edit_incidents import target_of_new
-from .write_incident import AlreadyOpen, Entry, Opening, open_incident, write_entry
+from .write_incident import AlreadyOpen, IncidentEntry, Opening, open_incident, write_entry
 
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 
 
-async def take_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> Verdict:
+async def take_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
     """What it did; the same alert at the same time by somebody else is one. Refused not_found,
     forbidden."""
     home = await demand_project(tx, principal, _EDIT, project)
@@ -25,17 +25,19 @@ async def take_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) 
         raise Refused(NOT_FOUND)
     row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)
     what = verdict(alert, None if row is None else row.started_at)
-    if what is Verdict.RESOLVES:
+    if what is AlertAction.RESOLVES:
         assert row is not None, "there is one to resolve"
-        entry = Entry(status=Status.RESOLVED, body="", public=None, author=principal)
+        entry = IncidentEntry(
+            status=IncidentStatus.RESOLVED, body="", public=None, author=principal
+        )
         after, _ = await write_entry(tx, row, entry)
         change = f"incident:{row.uid} {row.status}->{after.status}"
         await audit(tx, principal, home.org, "incident.status", change)
-    elif what is Verdict.OPENS:
+    elif what is AlertAction.OPENS:
         try:
             opened = await open_incident(tx, _opening(home.org, home.id, principal, alert))
         except AlreadyOpen:
-            return Verdict.IGNORED
+            return AlertAction.IGNORED
         await audit(tx, principal, home.org, "incident.create", target_of_new(opened))
     return what
 
@@ -46,9 +48,9 @@ def _opening(org: int, project: int, principal: Principal, alert: Alert) -> Open
         project=project,
         monitor=None,
         title=alert.title,
-        status=Status.INVESTIGATING,
+        status=IncidentStatus.INVESTIGATING,
         impact=alert.impact,
-        source=Source.API,
+        source=IncidentSource.API,
         body=alert.body,
         started_at=alert.started_at,
         author=principal,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ...notifications.rules.notification import Page, Topic
-from ...notifications.transactions.enqueue_notifications import page_channels
-from ...oncall.rules.escalation import Target, TargetKind
+from ...notifications.rules.notification import Notification, Topic
+from ...notifications.transactions.enqueue_notifications import enqueue_pages
+from ...oncall.rules.escalation import EscalationTarget, TargetKind
 from ...oncall.tables.escalation_policies import select_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from .. import rows as incidents_rows
@@ -30,7 +30,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class PagingRoute:
     """A ladder counts before a schedule."""
 
     policy: int | None
@@ -48,7 +48,7 @@ def stream_of(incident: IncidentRow) -> Stream:
 
 
 async def page_route(
-    tx: Tx, to: Stream, route: Route, page: Page, *, spared: Collection[int] = ()
+    tx: Tx, to: Stream, route: PagingRoute, page: Notification, *, spared: Collection[int] = ()
 ) -> list[int]:
     """The channels that were paged; none where the route reaches nobody. `spared` are told of it
     just now."""
@@ -61,8 +61,10 @@ async def page_route(
     return []
 
 
-async def page_stream(tx: Tx, to: Stream, channels: Collection[int], page: Page) -> list[int]:
-    return await page_channels(
+async def page_stream(
+    tx: Tx, to: Stream, channels: Collection[int], page: Notification
+) -> list[int]:
+    return await enqueue_pages(
         tx, to.org, to.project, to.stream, to.conversation, to.topic, channels, page
     )
 
@@ -74,10 +76,10 @@ async def note_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None
     await ladders.insert_page(tx, incident.org, incident.id, incidents_rows.OWN_CHANNELS, told, [])
 
 
-async def _steps(tx: Tx, org: int, route: Route) -> list[Sequence[Target]]:
+async def _steps(tx: Tx, org: int, route: PagingRoute) -> list[Sequence[EscalationTarget]]:
     if route.policy is not None:
         ladder = await select_ladder(tx, org, route.policy)
         return [] if ladder is None else [step.targets for step in ladder.steps]
     if route.schedule is not None:
-        return [(Target(TargetKind.SCHEDULE, route.schedule),)]
+        return [(EscalationTarget(TargetKind.SCHEDULE, route.schedule),)]
     return []

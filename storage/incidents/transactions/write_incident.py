@@ -9,17 +9,23 @@ from uuid import UUID
 
 from msgspec import structs
 
-from ...accounts.rules.access import Kind, Principal
+from ...accounts.rules.access import CredentialKind, Principal
 from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...notifications.transactions.enqueue_notifications import (
-    tell_pages,
-    tell_recovery,
-    tell_webhooks,
+    enqueue_status_page_events,
+    enqueue_to_notified_channels,
+    enqueue_webhooks,
 )
 from ..rows import IncidentRow, UpdateRow
-from ..rules.incident import Impact, Source, Status, is_public, status_refusal
+from ..rules.incident import (
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
+    is_public,
+    status_refusal,
+)
 from ..tables import incident_updates, incidents
 from .incident_payload import event_of, payload, recovery_page
 
@@ -34,9 +40,9 @@ class Opening:
     project: int
     monitor: int | None
     title: str
-    status: Status
-    impact: Impact
-    source: Source
+    status: IncidentStatus
+    impact: IncidentImpact
+    source: IncidentSource
     body: str
     started_at: Instant
     author: Principal | None
@@ -47,10 +53,10 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class IncidentEntry:
     """What is said of an incident; a note has no status. `public` None is as usual for either."""
 
-    status: Status | None
+    status: IncidentStatus | None
     body: str
     public: bool | None
     author: Principal | None
@@ -63,7 +69,7 @@ class AlreadyOpen(Exception):
 async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
     """The incident with its first update, numbered 1; its ladder begins now, unless it is resolved
     from the start. AlreadyOpen where there can be no second."""
-    resolved = opening.status is Status.RESOLVED
+    resolved = opening.status is IncidentStatus.RESOLVED
     climbs = opening.escalation_policy is not None and not resolved
     row = await incidents.insert_incident(
         tx,
@@ -85,33 +91,35 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
     )
     if row is None:
         raise AlreadyOpen
-    entry = Entry(
+    entry = IncidentEntry(
         status=opening.status, body=opening.body, public=opening.public, author=opening.author
     )
     await _say(tx, row, entry)
     return row
 
 
-async def write_entry(tx: Tx, incident: IncidentRow, entry: Entry) -> tuple[IncidentRow, UpdateRow]:
+async def write_entry(
+    tx: Tx, incident: IncidentRow, entry: IncidentEntry
+) -> tuple[IncidentRow, UpdateRow]:
     """Adds to a locked incident, and moves it where the entry has a status. What resolves it stops
     its ladder and tells all who were paged. Refused incident_resolved, status_backward."""
-    refusal = status_refusal(Status(incident.status), entry.status)
+    refusal = status_refusal(IncidentStatus(incident.status), entry.status)
     if refusal is not None:
         raise Refused(refusal)
     row = structs.replace(incident, seq=incident.seq + 1, updated_at=tx.now)
     if entry.status is not None:
         row = structs.replace(row, status=entry.status.value)
-    if entry.status is Status.RESOLVED:
+    if entry.status is IncidentStatus.RESOLVED:
         row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
     await incidents.move_incident(tx, row)
     update = await _say(tx, row, entry)
-    if entry.status is Status.RESOLVED:
+    if entry.status is IncidentStatus.RESOLVED:
         page = recovery_page(row, update)
-        await tell_recovery(tx, row.org, row.project, row.uid, row.uid, TOPIC, page)
+        await enqueue_to_notified_channels(tx, row.org, row.project, row.uid, row.uid, TOPIC, page)
     return row, update
 
 
-async def _say(tx: Tx, row: IncidentRow, entry: Entry) -> UpdateRow:
+async def _say(tx: Tx, row: IncidentRow, entry: IncidentEntry) -> UpdateRow:
     update = await incident_updates.insert_update(
         tx,
         row.org,
@@ -125,13 +133,13 @@ async def _say(tx: Tx, row: IncidentRow, entry: Entry) -> UpdateRow:
     )
     event, told = event_of(update), payload(row, update)
     if update.public:
-        await tell_pages(tx, row.org, row.project, row.uid, update.seq)
-    await tell_webhooks(tx, row.org, row.project, row.uid, event, told)
+        await enqueue_status_page_events(tx, row.org, row.project, row.uid, update.seq)
+    await enqueue_webhooks(tx, row.org, row.project, row.uid, event, told)
     return update
 
 
 def person_of(principal: Principal | None) -> UUID | None:
     """The person who acts; a token is none, though one has made it."""
-    if principal is None or principal.kind is Kind.TOKEN:
+    if principal is None or principal.kind is CredentialKind.TOKEN:
         return None
     return principal.user if isinstance(principal.user, UUID) else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import DAY, SECOND, Instant
@@ -24,7 +24,7 @@ from .plan_maintenance import follow, monitor_of
 
 SERIES_MOST: Final = 50
 AHEAD_US: Final = 35 * DAY
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

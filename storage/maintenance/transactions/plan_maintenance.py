@@ -11,17 +11,17 @@ from time import perf_counter
 from typing import Final
 from uuid import UUID
 
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import Instant, to_text
 from ...core.naming import text_rule_broken
 from ...core.refusal import Refused
-from ...core.time_span import Span, by_day
+from ...core.time_span import TimeSpan, by_day
 from ...engine.pools import Tx
-from ...figures.queries.monitor_time import Supposing
+from ...figures.queries.monitor_time import AssumedMaintenance
 from ...monitors.tables import compositions, monitors
-from ...results.rows import Restatement
+from ...results.rows import RepairRequest
 from ...results.tables import results
 from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
@@ -34,7 +34,7 @@ from ..tables.maintenances import Covered, PreviewRow
 from .preview_services import Previewed, preview_services
 
 TO_COME_MOST: Final = 500
-_EDIT: Final = Action(Need.EDITOR)
+_EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class MaintenancePreview:
     uid: UUID
     expires_at: Instant
     earliest_repairable: Instant
@@ -125,7 +125,7 @@ async def annul(
 
 async def preview_announcement(
     tx: Tx, principal: Principal, project: UUID, plan: Plan, raw_days: int
-) -> Preview:
+) -> MaintenancePreview:
     """Refused not_found, forbidden, invalid, older_than_raw_retention."""
     home = await demand_project(tx, principal, _EDIT, project)
     _check(plan, tx.now)
@@ -135,7 +135,7 @@ async def preview_announcement(
 
 async def preview_annulment(
     tx: Tx, principal: Principal, project: UUID, maintenance: UUID, raw_days: int
-) -> Preview:
+) -> MaintenancePreview:
     """Refused not_found, forbidden, older_than_raw_retention."""
     home = await demand_project(tx, principal, _EDIT, project)
     row = await maintenances_queries.select_maintenance(tx, maintenance)
@@ -154,7 +154,7 @@ async def _preview(
     maintenance: int | None,
     monitor: int | None,
     plan: Plan,
-) -> Preview:
+) -> MaintenancePreview:
     _expect_repairable(plan.starts_at, tx.now, raw_days)
     expires_at = Instant(tx.now + PREVIEW_US)
     shown = await _services(tx, org, project, raw_days, maintenance, monitor, plan)
@@ -172,7 +172,7 @@ async def _preview(
             "approximate": any(each.reason is not None for each in shown),
         },
     )
-    return Preview(uid, expires_at, earliest_repairable(tx.now, raw_days), shown)
+    return MaintenancePreview(uid, expires_at, earliest_repairable(tx.now, raw_days), shown)
 
 
 async def _services(
@@ -186,11 +186,11 @@ async def _services(
 ) -> list[Previewed]:
     ever = await maintenances.select_covered_ever(tx, org, project, monitor)
     ids = [id_ for id_, _ in ever]
-    range_ = Span(plan.starts_at, plan.ends_at)
+    range_ = TimeSpan(plan.starts_at, plan.ends_at)
     if maintenance is None:
-        supposing = Supposing(monitors=frozenset(ids), more=range_)
+        supposing = AssumedMaintenance(monitors=frozenset(ids), more=range_)
     else:
-        supposing = Supposing(apart_from=maintenance)
+        supposing = AssumedMaintenance(apart_from=maintenance)
     evidence_from = earliest_repairable(tx.now, raw_days)
     begun = perf_counter()
     return await preview_services(
@@ -227,10 +227,10 @@ async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
         ever = await maintenances.select_covered_ever(tx, row.org, row.project, row.monitor)
         holds = await select_longest_holds(tx, [(row.org, monitor) for monitor, _ in ever])
         ranges = [
-            Restatement(row.org, shard, monitor, day.from_, day.until, "maintenance")
+            RepairRequest(row.org, shard, monitor, day.from_, day.until, "maintenance")
             for monitor, shard in ever
             for day in by_day(
-                Span(row.starts_at, Instant(past_until + holds.get((row.org, monitor), 0)))
+                TimeSpan(row.starts_at, Instant(past_until + holds.get((row.org, monitor), 0)))
             )
         ]
         await results.insert_restatements(tx, ranges)

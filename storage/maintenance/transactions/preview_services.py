@@ -13,9 +13,9 @@ from uuid import UUID
 
 from ...core.instant import DAY, MINUTE, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ...figures.queries.monitor_time import Supposing
+from ...figures.queries.monitor_time import AssumedMaintenance
 from ...monitors.tables import compositions
 from ...services.queries.service_reports import select_sum
 from ...services.queries.service_time import minutes_of, select_governed
@@ -52,8 +52,8 @@ async def preview_services(
     tx: Tx,
     org: int,
     monitors: Sequence[int],
-    range_: Span,
-    supposing: Supposing,
+    range_: TimeSpan,
+    supposing: AssumedMaintenance,
     evidence_from: Instant,
     elapsed: Callable[[], float],
 ) -> list[Previewed]:
@@ -71,24 +71,24 @@ async def preview_services(
     return found
 
 
-def _sealed_part(row: ServiceRow, range_: Span) -> Span | None:
+def _sealed_part(row: ServiceRow, range_: TimeSpan) -> TimeSpan | None:
     start, sealed = row.materialization_start, row.sealed_through
     if start is None or sealed is None:
         return None
     from_ = max(start, Instant(range_.from_ - range_.from_ % MINUTE))
     until = min(sealed, Instant(range_.until + (-range_.until) % MINUTE))
-    return Span(from_, until) if from_ < until else None
+    return TimeSpan(from_, until) if from_ < until else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Spare:
     """What would be, and whether there is still time to tell it."""
 
-    supposing: Supposing
+    supposing: AssumedMaintenance
     is_time: Callable[[], bool]
 
 
-def _unknown(within: Span, evidence_from: Instant) -> Unknown | None:
+def _unknown(within: TimeSpan, evidence_from: Instant) -> Unknown | None:
     if within.from_ < evidence_from:
         return Unknown.EVIDENCE_GONE
     return Unknown.RANGE_TOO_LONG if within.length_us > RANGE_MOST_US else None
@@ -98,8 +98,8 @@ async def _previewed(
     tx: Tx,
     key: Key,
     row: ServiceRow,
-    within: Span,
-    range_: Span,
+    within: TimeSpan,
+    range_: TimeSpan,
     spare: _Spare,
     reason: Unknown | None,
 ) -> Previewed:

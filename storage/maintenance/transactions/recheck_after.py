@@ -24,7 +24,7 @@ async def resume_after(tx: Tx) -> int:
         await compositions.call_parents_of(tx, keys)
         for one in covered:
             if one.type == MonitorType.COMPOSITE and one.enabled:
-                await compositions.call(tx, (row.org, one.id), tx.now)
+                await compositions.wake_composites(tx, (row.org, one.id), tx.now)
         run = [one.id for one in covered if one.type not in _NOT_RUN]
         until = Instant(tx.now + EXTRA_CLAIM_US)
         await queues.add_extra_runs(tx, row.org, run, tx.now, until)

@@ -8,15 +8,15 @@ import msgspec
 
 from ...core.instant import SECOND, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rows import MonitorRow, TroubleRow
+from ..rows import MonitorRow, ProbeErrorRow
 from ..rules.monitor import MonitorType
 from ..rules.monitor_state import (
     ACTIVE_FLOOR_US,
     ACTIVE_MULTIPLIER,
-    State,
-    Status,
+    MonitorState,
+    MonitorStatus,
     hold_us,
     status_at,
 )
@@ -66,7 +66,7 @@ select id, uid from monitors where org = %(org)s and id = any(%(ids)s)
 """
 
 
-class Standing(msgspec.Struct, frozen=True):
+class MonitorStatusRow(msgspec.Struct, frozen=True):
     """How a monitor stands, and its newest result with the interval and grace it came under.
 
     `paused_since` says that a pause began after it. `failures_in_row` is counted up to 1 000, and
@@ -95,9 +95,9 @@ class Standing(msgspec.Struct, frozen=True):
 
 async def select_standings(
     tx: Tx, keys: Sequence[Key], *, counted: bool = True
-) -> dict[Key, Standing]:
+) -> dict[Key, MonitorStatusRow]:
     rows = await tx.structs(
-        Standing,
+        MonitorStatusRow,
         _COUNTED if counted else _UNCOUNTED,
         orgs=[k[0] for k in keys],
         monitors=[k[1] for k in keys],
@@ -106,32 +106,34 @@ async def select_standings(
     return {(row.org, row.monitor): row for row in rows}
 
 
-def still_troubled(trouble: TroubleRow | None, standing: Standing | None) -> TroubleRow | None:
+def still_troubled(
+    trouble: ProbeErrorRow | None, standing: MonitorStatusRow | None
+) -> ProbeErrorRow | None:
     """What kept a check from being made, unless a result came since."""
     last_at = standing.last_at if standing is not None else None
     return trouble if trouble is not None and (last_at is None or trouble.at > last_at) else None
 
 
 def status_of(
-    standing: Standing | None,
+    standing: MonitorStatusRow | None,
     kind: str,
     now: Instant,
-    maintenance: Sequence[Span] = (),
+    maintenance: Sequence[TimeSpan] = (),
     hold: tuple[int, int] = USUAL_HOLD,
-) -> Status:
+) -> MonitorStatus:
     """The folded status while a result holds, else pending; `hold` is how many intervals a probed
     one does, and how long at least."""
     if standing is None:
-        return Status.PENDING
-    state = State(Status(standing.status), standing.failures, standing.since)
+        return MonitorStatus.PENDING
+    state = MonitorState(MonitorStatus(standing.status), standing.failures, standing.since)
     return status_at(state, held_until(standing, kind, now, maintenance, hold), now)
 
 
 def held_until(
-    standing: Standing,
+    standing: MonitorStatusRow,
     kind: str,
     now: Instant,
-    maintenance: Sequence[Span] = (),
+    maintenance: Sequence[TimeSpan] = (),
     hold: tuple[int, int] = USUAL_HOLD,
 ) -> Instant | None:
     """Until when the newest result speaks. One from before a maintenance that is given does so no
@@ -145,7 +147,7 @@ def held_until(
     return Instant(standing.last_at + hold_us(standing.interval_seconds * SECOND, *hold))
 
 
-def _push_held_until(standing: Standing, last_at: Instant) -> Instant:
+def _push_held_until(standing: MonitorStatusRow, last_at: Instant) -> Instant:
     """Its deadline, and a moment more: until then the next failure is folded."""
     came_under = (standing.interval_seconds, standing.grace_seconds)
     promised = (standing.term_interval_seconds, standing.term_grace_seconds)

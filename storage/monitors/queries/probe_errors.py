@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rows import TroubleRow
+from ..rows import ProbeErrorRow
 
 _OF = """
 select org, monitor, reason, at from probe_troubles
@@ -12,8 +12,8 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 """
 
 
-async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, TroubleRow]:
+async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, ProbeErrorRow]:
     rows = await tx.structs(
-        TroubleRow, _OF, orgs=[key[0] for key in keys], monitors=[key[1] for key in keys]
+        ProbeErrorRow, _OF, orgs=[key[0] for key in keys], monitors=[key[1] for key in keys]
     )
     return {(row.org, row.monitor): row for row in rows}

@@ -16,17 +16,17 @@ from enum import StrEnum
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.sli import Condition, Sample, timeline
-from ...core.time_span import Span, clipped, merged, without
+from ...core.sli import Sample, SliCondition, timeline
+from ...core.time_span import TimeSpan, clipped, merged, without
 
 # A composite of composites of … so many: what is deeper is a mistake, and dear to follow.
 DEPTH_MOST = 10
 
 # A stretch of time in order, each piece with its condition, neighbours differing.
-Line = list[tuple[Span, Condition]]
+Line = list[tuple[TimeSpan, SliCondition]]
 
 
-class Mode(StrEnum):
+class CompositeMode(StrEnum):
     """How many of the members that count must be up."""
 
     ALL = "all"
@@ -40,13 +40,13 @@ class Composition:
 
     from_: Instant
     until: Instant
-    mode: Mode
+    mode: CompositeMode
     quorum: int
     children: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CompositeMember:
     """What is known of a monitor; one that has compositions is a composite, and has no samples.
 
     `begun` is when it was first scheduled: before that it is unknown.
@@ -54,45 +54,45 @@ class Member:
 
     begun: Instant
     samples: Sequence[Sample] = ()
-    maintenance: Sequence[Span] = ()
-    pauses: Sequence[Span] = ()
+    maintenance: Sequence[TimeSpan] = ()
+    pauses: Sequence[TimeSpan] = ()
     compositions: Sequence[Composition] = field(default=())
 
 
-def verdict(mode: Mode, quorum: int, members: Iterable[Condition]) -> Condition:
+def verdict(mode: CompositeMode, quorum: int, members: Iterable[SliCondition]) -> SliCondition:
     """What the members together say. A quorum is capped at the members that count: maintenance of
     some is no failure of the others."""
     found = list(members)
-    up = found.count(Condition.GOOD)
-    unknown = found.count(Condition.UNKNOWN)
-    return _verdict(mode, quorum, up, found.count(Condition.BAD), unknown)
+    up = found.count(SliCondition.GOOD)
+    unknown = found.count(SliCondition.UNKNOWN)
+    return _verdict(mode, quorum, up, found.count(SliCondition.BAD), unknown)
 
 
-def _verdict(mode: Mode, quorum: int, up: int, down: int, unknown: int) -> Condition:
+def _verdict(mode: CompositeMode, quorum: int, up: int, down: int, unknown: int) -> SliCondition:
     counting = up + down + unknown
     if not counting:
-        return Condition.EXCLUDED
+        return SliCondition.EXCLUDED
     match mode:
-        case Mode.ALL:
+        case CompositeMode.ALL:
             needed = counting
-        case Mode.ANY:
+        case CompositeMode.ANY:
             needed = 1
-        case Mode.QUORUM:
+        case CompositeMode.QUORUM:
             needed = min(quorum, counting)
     if up >= needed:
-        return Condition.GOOD
-    return Condition.UNKNOWN if up + unknown >= needed else Condition.BAD
+        return SliCondition.GOOD
+    return SliCondition.UNKNOWN if up + unknown >= needed else SliCondition.BAD
 
 
 class Lines:
     """The lines of monitors over time, made from what is known of all that lies beneath them."""
 
-    def __init__(self, members: Mapping[Key, Member]) -> None:
+    def __init__(self, members: Mapping[Key, CompositeMember]) -> None:
         self._members = members
         # Of a member of many, once for all.
-        self._made: dict[tuple[Key, Span], Line] = {}
+        self._made: dict[tuple[Key, TimeSpan], Line] = {}
 
-    def of(self, key: Key, within: Span) -> Line:
+    def of(self, key: Key, within: TimeSpan) -> Line:
         """Every instant of a stretch with its condition; a monitor nothing is known of is unknown.
 
         Time before the monitor began is unknown here, though to itself it is no time at all.
@@ -102,31 +102,31 @@ class Lines:
             made = self._made[key, within] = self._make(key, within)
         return made
 
-    def _make(self, key: Key, within: Span) -> Line:
+    def _make(self, key: Key, within: TimeSpan) -> Line:
         member = self._members.get(key)
         if member is None:
-            return [(within, Condition.UNKNOWN)]
-        before = clipped([Span(within.from_, member.begun)], within)
+            return [(within, SliCondition.UNKNOWN)]
+        before = clipped([TimeSpan(within.from_, member.begun)], within)
         if not member.compositions:
             line = timeline(member.samples, within, member.maintenance, member.pauses)
         else:
             line = self._composed(member.compositions, within)
-            line = overlaid(line, clipped(member.pauses, within), Condition.UNKNOWN)
-            line = overlaid(line, clipped(member.maintenance, within), Condition.EXCLUDED)
-        return overlaid(line, before, Condition.UNKNOWN)
+            line = overlaid(line, clipped(member.pauses, within), SliCondition.UNKNOWN)
+            line = overlaid(line, clipped(member.maintenance, within), SliCondition.EXCLUDED)
+        return overlaid(line, before, SliCondition.UNKNOWN)
 
-    def _composed(self, compositions: Sequence[Composition], within: Span) -> Line:
+    def _composed(self, compositions: Sequence[Composition], within: TimeSpan) -> Line:
         pieces: Line = []
         for composition in compositions:
-            for part in clipped([Span(composition.from_, composition.until)], within):
+            for part in clipped([TimeSpan(composition.from_, composition.until)], within):
                 lines = [self.of(child, part) for child in composition.children]
                 pieces += composed(composition.mode, composition.quorum, lines)
         governed = merged(span for span, _ in pieces)
-        pieces += [(span, Condition.UNKNOWN) for span in without([within], governed)]
+        pieces += [(span, SliCondition.UNKNOWN) for span in without([within], governed)]
         return _joined(pieces)
 
 
-def composed(mode: Mode, quorum: int, lines: Sequence[Line]) -> Line:
+def composed(mode: CompositeMode, quorum: int, lines: Sequence[Line]) -> Line:
     """The line of what is made of these, which all tell of the same stretch."""
     changes = [
         (instant, condition, step)
@@ -135,26 +135,26 @@ def composed(mode: Mode, quorum: int, lines: Sequence[Line]) -> Line:
         for instant, step in ((span.from_, 1), (span.until, -1))
     ]
     changes.sort(key=lambda change: change[0])
-    counts = dict.fromkeys(Condition, 0)
+    counts = dict.fromkeys(SliCondition, 0)
     pieces: Line = []
     for n, (instant, condition, step) in enumerate(changes[:-1]):
         counts[condition] += step
         until = changes[n + 1][0]
         if until > instant:
-            up, down = counts[Condition.GOOD], counts[Condition.BAD]
-            said = _verdict(mode, quorum, up, down, counts[Condition.UNKNOWN])
-            pieces.append((Span(instant, until), said))
+            up, down = counts[SliCondition.GOOD], counts[SliCondition.BAD]
+            said = _verdict(mode, quorum, up, down, counts[SliCondition.UNKNOWN])
+            pieces.append((TimeSpan(instant, until), said))
     return _joined(pieces)
 
 
-def overlaid(line: Line, spans: Sequence[Span], condition: Condition) -> Line:
+def overlaid(line: Line, spans: Sequence[TimeSpan], condition: SliCondition) -> Line:
     """The line with one condition laid over some of its time."""
     if not spans:
         return line
     over = merged(spans)
     kept = [
         (rest, kind)
-        for kind in Condition
+        for kind in SliCondition
         for rest in without([span for span, is_ in line if is_ is kind], over)
     ]
     return _joined([*kept, *((span, condition) for span in over)])
@@ -164,13 +164,13 @@ def _joined(pieces: Line) -> Line:
     line: Line = []
     for span, condition in sorted(pieces, key=lambda piece: piece[0].from_):
         if line and line[-1][1] is condition and line[-1][0].until == span.from_:
-            line[-1] = (Span(line[-1][0].from_, span.until), condition)
+            line[-1] = (TimeSpan(line[-1][0].from_, span.until), condition)
         else:
             line.append((span, condition))
     return line
 
 
-class Seals:
+class MemberWatermarks:
     """How far everything is sealed that a monitor's line is made of."""
 
     def __init__(
@@ -180,9 +180,9 @@ class Seals:
     ) -> None:
         self._compositions = compositions
         self._watermarks = watermarks
-        self._found: dict[tuple[Key, Span], Instant] = {}
+        self._found: dict[tuple[Key, TimeSpan], Instant] = {}
 
-    def of(self, key: Key, within: Span) -> Instant:
+    def of(self, key: Key, within: TimeSpan) -> Instant:
         """How far into a stretch. A composite is sealed as far as the least of the members that
         governed an instant: so one that is added holds it back to the change at most, and a
         watermark never moves back."""
@@ -191,12 +191,12 @@ class Seals:
             found = self._found[key, within] = self._find(key, within)
         return found
 
-    def _find(self, key: Key, within: Span) -> Instant:
+    def _find(self, key: Key, within: TimeSpan) -> Instant:
         if key not in self._compositions:
             mark = self._watermarks.get(key)
             return within.from_ if mark is None else min(max(mark, within.from_), within.until)
         for composition in self._compositions[key]:
-            for part in clipped([Span(composition.from_, composition.until)], within):
+            for part in clipped([TimeSpan(composition.from_, composition.until)], within):
                 least = min(self.of(child, part) for child in composition.children)
                 if least < part.until:
                     return least

@@ -10,22 +10,22 @@ from ....probes.check.check import CONDITIONS_MOST
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from ...core.naming import text_rule_broken
 from ...core.slug import is_slug
-from ...scheduling.rules.run_schedule import Manner
+from ...scheduling.rules.run_schedule import ResultMode
 
 
-def manner_of(kind: MonitorType) -> Manner:
+def manner_of(kind: MonitorType) -> ResultMode:
     """How a monitor of this type comes by its results."""
     match kind:
         case MonitorType.PUSH:
-            return Manner.PUSH
+            return ResultMode.PUSH
         case MonitorType.COMPOSITE:
-            return Manner.COMPOSITE
+            return ResultMode.COMPOSITE
         case _:
-            return Manner.PROBE
+            return ResultMode.PROBE
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class FieldBounds:
     """From `least` to `most`, both allowed; `unit` is what a form writes beside it."""
 
     least: int
@@ -42,28 +42,28 @@ class Bound:
 
 
 NUMBERS = {
-    "interval_seconds": Bound(5, 86_400, "seconds"),
-    "timeout_seconds": Bound(1, 300, "seconds"),
-    "retries": Bound(0, 10),
-    "failure_threshold": Bound(1, 100),
+    "interval_seconds": FieldBounds(5, 86_400, "seconds"),
+    "timeout_seconds": FieldBounds(1, 300, "seconds"),
+    "retries": FieldBounds(0, 10),
+    "failure_threshold": FieldBounds(1, 100),
     # Clamped to 5 … interval when it acts, so any other length is taken.
-    "confirm_interval_seconds": Bound(0, 86_400, "seconds"),
-    "renotify_seconds": Bound(60, 86_400, "seconds", or_zero=True),
-    "grace_seconds": Bound(0, 86_400, "seconds"),
+    "confirm_interval_seconds": FieldBounds(0, 86_400, "seconds"),
+    "renotify_seconds": FieldBounds(60, 86_400, "seconds", or_zero=True),
+    "grace_seconds": FieldBounds(0, 86_400, "seconds"),
 }
-CANARY_TIMEOUT = Bound(1, 3_600, "seconds")
+CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
 # Lengths in Unicode code points.
 TEXTS = {
-    "name": Bound(1, 200, "characters"),
-    "description": Bound(0, 200, "characters"),
-    "target": Bound(0, 2_048, "characters"),
-    "region": Bound(1, 63, "characters"),
+    "name": FieldBounds(1, 200, "characters"),
+    "description": FieldBounds(0, 200, "characters"),
+    "target": FieldBounds(0, 2_048, "characters"),
+    "region": FieldBounds(1, 63, "characters"),
 }
-TAGS = Bound(0, 32)
-TAG = Bound(1, 64, "characters")
-CONDITIONS = Bound(0, CONDITIONS_MOST)
-CONDITION = Bound(1, 1_024, "characters")
-DEPENDS_ON = Bound(0, 50)
+TAGS = FieldBounds(0, 32)
+TAG = FieldBounds(1, 64, "characters")
+CONDITIONS = FieldBounds(0, CONDITIONS_MOST)
+CONDITION = FieldBounds(1, 1_024, "characters")
+DEPENDS_ON = FieldBounds(0, 50)
 METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE")
 # These have no target: they are told, made of their children, or name their own in a document.
 TARGETLESS = frozenset(
@@ -78,7 +78,7 @@ DEFAULT_TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MonitorDraftFields:
     """The fields of a monitor that every type has, as it would be after a write."""
 
     name: str
@@ -101,7 +101,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class MonitorFault:
     """A field and the rule that its value breaks."""
 
     field: str
@@ -111,7 +111,7 @@ class Fault:
         return f"{self.field}: {self.rule}"
 
 
-def faults(draft: Draft) -> list[Fault]:
+def faults(draft: MonitorDraftFields) -> list[MonitorFault]:
     """Everything that is wrong with a monitor's common fields; empty when it may be stored."""
     return [
         *_slug_faults(draft),
@@ -123,54 +123,54 @@ def faults(draft: Draft) -> list[Fault]:
     ]
 
 
-def _slug_faults(draft: Draft) -> Iterator[Fault]:
+def _slug_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
     if draft.slug is not None and not is_slug(draft.slug):
-        yield Fault("slug", "must match ^[a-z][a-z0-9-]{0,62}$")
+        yield MonitorFault("slug", "must match ^[a-z][a-z0-9-]{0,62}$")
     if draft.method not in METHODS:
-        yield Fault("method", f"must be one of {', '.join(METHODS)}")
+        yield MonitorFault("method", f"must be one of {', '.join(METHODS)}")
 
 
-def _number_faults(draft: Draft) -> Iterator[Fault]:
+def _number_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
     for field, bound in NUMBERS.items():
         if field == "timeout_seconds" and draft.type is MonitorType.ASYNC_CANARY:
             bound = CANARY_TIMEOUT  # noqa: PLW2901 - the one type with a bound of its own
         broken = bound.fault(getattr(draft, field))
         if broken:
-            yield Fault(field, broken)
+            yield MonitorFault(field, broken)
     if draft.timeout_seconds > draft.interval_seconds:
-        yield Fault("timeout_seconds", "must not be above interval_seconds")
+        yield MonitorFault("timeout_seconds", "must not be above interval_seconds")
 
 
-def _text_faults(draft: Draft) -> Iterator[Fault]:
+def _text_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
     for field, bound in TEXTS.items():
         text: str = getattr(draft, field)
         long = bound.fault(len(text))
         broken = text_rule_broken(text, multiline=field == "description")
         if long or broken:
-            yield Fault(field, long or broken or "")
+            yield MonitorFault(field, long or broken or "")
         elif bound.least and not text.strip():
-            yield Fault(field, "must not be blank")
+            yield MonitorFault(field, "must not be blank")
     if not draft.target.strip() and draft.type not in TARGETLESS:
-        yield Fault("target", "is required")
+        yield MonitorFault("target", "is required")
 
 
 def _list_faults(
-    field: str, items: Sequence[str], how_many: Bound, how_long: Bound
-) -> Iterator[Fault]:
+    field: str, items: Sequence[str], how_many: FieldBounds, how_long: FieldBounds
+) -> Iterator[MonitorFault]:
     many = how_many.fault(len(items))
     if many:
-        yield Fault(field, f"{many} entries".replace("must be", "must have"))
+        yield MonitorFault(field, f"{many} entries".replace("must be", "must have"))
     for item in items:
         broken = how_long.fault(len(item)) or text_rule_broken(item)
         if broken or not item.strip():
-            yield Fault(field, f"each {broken or 'must not be blank'}")
+            yield MonitorFault(field, f"each {broken or 'must not be blank'}")
             return
     if len(set(items)) != len(items):
-        yield Fault(field, "must not name anything twice")
+        yield MonitorFault(field, "must not name anything twice")
 
 
-def _depends_faults(draft: Draft) -> Iterator[Fault]:
+def _depends_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
     if DEPENDS_ON.fault(len(draft.depends_on)):
-        yield Fault("depends_on", f"must have at most {DEPENDS_ON.most} entries")
+        yield MonitorFault("depends_on", f"must have at most {DEPENDS_ON.most} entries")
     if len(set(draft.depends_on)) != len(draft.depends_on):
-        yield Fault("depends_on", "must not name anything twice")
+        yield MonitorFault("depends_on", "must not name anything twice")

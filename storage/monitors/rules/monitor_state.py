@@ -21,42 +21,42 @@ ACTIVE_MULTIPLIER = 3
 ACTIVE_FLOOR_US = 90 * SECOND
 
 
-class Status(StrEnum):
+class MonitorStatus(StrEnum):
     PENDING = "pending"
     UP = "up"
     DOWN = "down"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MonitorState:
     """`failures` is the run of failures so far, at most the threshold, so that a state that goes on
     as it was is the same value and need not be written. `since` is the instant of the result that
     made the status."""
 
-    status: Status = Status.PENDING
+    status: MonitorStatus = MonitorStatus.PENDING
     failures: int = 0
     since: Instant | None = None
 
 
-NOTHING_YET = State()
+NOTHING_YET = MonitorState()
 
 
-def fold(state: State, up: bool, instant: Instant, failure_threshold: int) -> State:
+def fold(state: MonitorState, up: bool, instant: Instant, failure_threshold: int) -> MonitorState:
     """The state after one more result, which must be newer than all that were folded before."""
     if up:
-        since = state.since if state.status is Status.UP else instant
-        return _unless_same(state, State(Status.UP, 0, since))
+        since = state.since if state.status is MonitorStatus.UP else instant
+        return _unless_same(state, MonitorState(MonitorStatus.UP, 0, since))
     failures = min(state.failures + 1, failure_threshold)
-    if state.status is Status.DOWN:
-        return _unless_same(state, State(Status.DOWN, failures, state.since))
+    if state.status is MonitorStatus.DOWN:
+        return _unless_same(state, MonitorState(MonitorStatus.DOWN, failures, state.since))
     if failures < failure_threshold:
-        return State(state.status, failures, state.since)
-    return State(Status.DOWN, failures, instant)
+        return MonitorState(state.status, failures, state.since)
+    return MonitorState(MonitorStatus.DOWN, failures, instant)
 
 
 def fold_all(
-    state: State, results: Iterable[tuple[Instant, bool]], failure_threshold: int
-) -> State:
+    state: MonitorState, results: Iterable[tuple[Instant, bool]], failure_threshold: int
+) -> MonitorState:
     """Folds (instant, up) in the order given, which must be that of the instants."""
     for instant, up in results:
         state = fold(state, up, instant, failure_threshold)
@@ -88,22 +88,22 @@ def hold_until(
     return Instant(instant + hold_us(interval_us, multiplier, floor_us))
 
 
-def status_at(state: State, held_until: Instant | None, now: Instant) -> Status:
+def status_at(state: MonitorState, held_until: Instant | None, now: Instant) -> MonitorStatus:
     """The status to show and to act on; `held_until` is the end of the newest result's hold."""
     if held_until is None or now >= held_until:
-        return Status.PENDING
+        return MonitorStatus.PENDING
     return state.status
 
 
-def _unless_same(before: State, after: State) -> State:
+def _unless_same(before: MonitorState, after: MonitorState) -> MonitorState:
     return before if before == after else after
 
 
-class Flip(msgspec.Struct, frozen=True):
+class StatusChange(msgspec.Struct, frozen=True):
     """A change of status, as the process that stored it tells it on."""
 
     org: int
     monitor: int
     at: Instant
-    was: Status
-    became: Status
+    was: MonitorStatus
+    became: MonitorStatus

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...engine.keyring import Place
+from ...engine.keyring import CipherContext
 from ...engine.pools import Tx
-from ..rows import Trial
+from ..rows import CheckTest
 
 _INSERT = """
 insert into trials (uid, region, document, document_sealed, created_at, claim_until)
@@ -28,8 +28,8 @@ _DELETE = "delete from trials where uid = %(uid)s"
 _DROP = "delete from trials where claim_until < at(%(before)s)"
 
 
-def place_of(trial: UUID) -> Place:
-    return Place("trials", "document_sealed", trial)
+def place_of(trial: UUID) -> CipherContext:
+    return CipherContext("trials", "document_sealed", trial)
 
 
 async def insert_trial(
@@ -40,9 +40,9 @@ async def insert_trial(
     )
 
 
-async def lease_trials(tx: Tx, process: UUID, regions: Sequence[str], most: int) -> list[Trial]:
+async def lease_trials(tx: Tx, process: UUID, regions: Sequence[str], most: int) -> list[CheckTest]:
     return await tx.structs(
-        Trial, _LEASE, process=process, regions=list(regions), most=most, now=tx.now
+        CheckTest, _LEASE, process=process, regions=list(regions), most=most, now=tx.now
     )
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import LockRank, Tx
-from ..rules.composite import Composition, Mode
-from ..rules.monitor_state import Flip
+from ..rules.composite import CompositeMode, Composition
+from ..rules.monitor_state import StatusChange
 
 _CURRENT = """
 select from_at, mode, quorum, children from composite_terms
@@ -141,7 +141,7 @@ delete from departed_monitors d where d.departed_at < at(%(before)s)
 """
 
 
-class Made(msgspec.Struct, frozen=True):
+class CurrentComposition(msgspec.Struct, frozen=True):
     """What a composite is made of now."""
 
     from_at: Instant
@@ -150,8 +150,8 @@ class Made(msgspec.Struct, frozen=True):
     children: list[int]
 
 
-async def select_current(tx: Tx, key: Key) -> Made | None:
-    return await tx.one(Made, _CURRENT, org=key[0], monitor=key[1])
+async def select_current(tx: Tx, key: Key) -> CurrentComposition | None:
+    return await tx.one(CurrentComposition, _CURRENT, org=key[0], monitor=key[1])
 
 
 async def add_composition(
@@ -199,7 +199,9 @@ async def select_parent_slug(tx: Tx, key: Key) -> str | None:
     return slug
 
 
-async def select_beneath(tx: Tx, keys: Iterable[Key], within: Span) -> dict[Key, list[Composition]]:
+async def select_beneath(
+    tx: Tx, keys: Iterable[Key], within: TimeSpan
+) -> dict[Key, list[Composition]]:
     """The compositions in force somewhere in a stretch, of these and of all that lie beneath."""
     pairs = list(keys)
     rows = await tx.rows(
@@ -212,12 +214,12 @@ async def select_beneath(tx: Tx, keys: Iterable[Key], within: Span) -> dict[Key,
     found: dict[Key, list[Composition]] = {}
     for org, monitor, from_, until, mode, quorum, children in rows:
         made_of = tuple((org, child) for child in children)
-        made = Composition(from_, until, Mode(mode), quorum, made_of)
+        made = Composition(from_, until, CompositeMode(mode), quorum, made_of)
         found.setdefault((org, monitor), []).append(made)
     return found
 
 
-async def select_above(tx: Tx, org: int, monitors: Sequence[int], within: Span) -> list[Key]:
+async def select_above(tx: Tx, org: int, monitors: Sequence[int], within: TimeSpan) -> list[Key]:
     """The composites that one of the monitors was part of somewhere in a stretch, at whatever
     depth; those given are left out."""
     rows = await tx.rows(
@@ -233,12 +235,12 @@ async def select_types(tx: Tx, keys: Iterable[Key]) -> dict[Key, str]:
     return {(org, monitor): kind for org, monitor, kind in rows}
 
 
-async def call(tx: Tx, key: Key, due: Instant) -> None:
+async def wake_composites(tx: Tx, key: Key, due: Instant) -> None:
     """Asks for a composite to be looked at without a window. What locks its state comes later."""
     await tx.execute(_CALL, org=key[0], monitor=key[1], due=due)
 
 
-async def call_parents(tx: Tx, flips: Sequence[Flip]) -> None:
+async def wake_parents(tx: Tx, flips: Sequence[StatusChange]) -> None:
     """Asks for whatever is made of monitors whose status has changed."""
     await call_parents_of(tx, [(flip.org, flip.monitor) for flip in flips])
 
@@ -250,7 +252,7 @@ async def call_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
         await tx.execute(_CALL_PARENTS, **given, now=tx.now)
 
 
-async def take_calls(tx: Tx, keys: Sequence[Key]) -> set[Key]:
+async def pop_wakeups(tx: Tx, keys: Sequence[Key]) -> set[Key]:
     """Of these, whoever is called for by now; a change that is committed after this calls again."""
     rows = await tx.rows(
         _TAKE_CALLS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], now=tx.now
@@ -263,7 +265,7 @@ async def drop_settled_slices(tx: Tx, slices: Sequence[int]) -> int:
     return await tx.execute(_DROP_SETTLED, ids=list(slices))
 
 
-async def depart(tx: Tx, key: Key, now: Instant) -> None:
+async def archive_monitor(tx: Tx, key: Key, now: Instant) -> None:
     """Before a monitor is deleted: what is made of it no longer keeps what it was made of."""
     await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
     await tx.execute(_END, org=key[0], monitor=key[1], at=now)

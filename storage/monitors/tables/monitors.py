@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
-from ..rows import MonitorRow, Named
+from ..rows import MonitorRef, MonitorRow
 
 COLUMNS = """
 m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
@@ -171,9 +171,9 @@ async def lock_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
     await tx.rows(_LOCK_STATES, **_those(keys))
 
 
-async def select_names(tx: Tx, org: int, project: int) -> list[Named]:
+async def select_names(tx: Tx, org: int, project: int) -> list[MonitorRef]:
     """All of a project."""
-    return await tx.structs(Named, _NAMES, org=org, project=project)
+    return await tx.structs(MonitorRef, _NAMES, org=org, project=project)
 
 
 async def lock_shards(tx: Tx, shards: list[int]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rows import Trouble
+from ..rows import ProbeErrorReason
 
 # Sorted, so that two who write at once lock alike; of monitors that are still there.
 _NOTE = """
@@ -27,7 +27,7 @@ where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
 """
 
 
-async def note_troubles(tx: Tx, found: Mapping[Key, tuple[Trouble, Instant]]) -> None:
+async def note_troubles(tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]) -> None:
     await tx.execute(
         _NOTE,
         orgs=[key[0] for key in found],

@@ -15,7 +15,7 @@ async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: U
     """From now on the monitor tells the channel; twice is once. Refused not_found, forbidden,
     invalid where it is no channel of the monitor's project."""
     row = await demand_monitor(tx, principal, _EDIT, monitor)
-    key = await channels.hold_channel(tx, row.org, row.project, channel)
+    key = await channels.lock_shared_channel(tx, row.org, row.project, channel)
     if key is None:
         raise Refused("invalid", "channel_id", "names no channel of this project")
     if await channels.attach_channel(tx, row.org, row.id, key):

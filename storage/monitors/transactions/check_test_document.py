@@ -6,13 +6,13 @@ from uuid import UUID
 import msgspec
 
 from ...engine.keyring import Keyring
-from ..rows import Trial
+from ..rows import CheckTest
 from ..tables.check_tests import place_of
 from .config_secrets import split
 from .monitor_draft import MonitorDraft
 
 
-class TrialDocument(msgspec.Struct, frozen=True, kw_only=True):
+class CheckTestDocument(msgspec.Struct, frozen=True, kw_only=True):
     """All that `make_check` takes; `values` are what stands behind references."""
 
     type: str
@@ -26,11 +26,11 @@ class TrialDocument(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, str]
 
     def __repr__(self) -> str:
-        return "TrialDocument(…)"
+        return "CheckTestDocument(…)"
 
 
-def document_of(draft: MonitorDraft, values: dict[str, str]) -> TrialDocument:
-    return TrialDocument(
+def document_of(draft: MonitorDraft, values: dict[str, str]) -> CheckTestDocument:
+    return CheckTestDocument(
         type=draft.type,
         target=draft.target,
         method=draft.method,
@@ -44,7 +44,7 @@ def document_of(draft: MonitorDraft, values: dict[str, str]) -> TrialDocument:
 
 
 def close_document(
-    document: TrialDocument, keyring: Keyring, trial: UUID
+    document: CheckTestDocument, keyring: Keyring, trial: UUID
 ) -> tuple[str | None, bytes | None]:
     """As text, or sealed; Refused encryption_key_missing where it must be and cannot."""
     data = msgspec.json.encode(document)
@@ -53,11 +53,11 @@ def close_document(
     return data.decode(), None
 
 
-def open_document(trial: Trial, keyring: Keyring) -> TrialDocument:
+def open_document(trial: CheckTest, keyring: Keyring) -> CheckTestDocument:
     """CannotOpen where the ring does not open it."""
     data = (
         keyring.open(trial.document_sealed, place_of(trial.uid))
         if trial.document_sealed is not None
         else (trial.document or "").encode()
     )
-    return msgspec.json.decode(data, type=TrialDocument)
+    return msgspec.json.decode(data, type=CheckTestDocument)

@@ -8,7 +8,7 @@ from ....probes.check.registry import spec_of
 from ...core.key import Key
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..rules.composite import DEPTH_MOST, Mode, depth_through, leads_back
+from ..rules.composite import DEPTH_MOST, CompositeMode, depth_through, leads_back
 from ..rules.monitor import MonitorType
 from ..tables import compositions, monitors
 from .monitor_draft import MonitorDraft
@@ -29,7 +29,7 @@ async def make_of_children(tx: Tx, key: Key, project: int, draft: MonitorDraft) 
     """Writes what a composite is made of from now on. Refused where a child is no monitor of the
     project, where it would be made of itself, or too deep. The project's compositions are held."""
     children = await _resolve(tx, key, project, draft)
-    mode = Mode(str(draft.config["mode"]))
+    mode = CompositeMode(str(draft.config["mode"]))
     quorum = int(draft.config.get("quorum") or 0)
     await compositions.add_composition(tx, key, mode.value, quorum, children, tx.now)
 

@@ -13,13 +13,13 @@ import msgspec
 from ....probes.check.monitor_spec import FieldType, is_credential_header
 from ....probes.check.registry import spec_of
 from ...core.refusal import Refused
-from ...engine.keyring import Keyring, Place
+from ...engine.keyring import CipherContext, Keyring
 
 HEADERS = "headers"
 
 
-def place_of(monitor: UUID) -> Place:
-    return Place("monitors", "config_sealed", monitor)
+def place_of(monitor: UUID) -> CipherContext:
+    return CipherContext("monitors", "config_sealed", monitor)
 
 
 def split(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -100,14 +100,14 @@ def _kept(field: str, value: Any, stored: Any, *, moved: bool) -> Any:
     return stored
 
 
-def seal(keyring: Keyring, secret: Mapping[str, Any], monitor: UUID) -> bytes | None:
+def encrypt(keyring: Keyring, secret: Mapping[str, Any], monitor: UUID) -> bytes | None:
     """The sealed secrets, None for none; Refused encryption_key_missing without a key."""
     if not secret:
         return None
     return keyring.seal(msgspec.json.encode(secret), place_of(monitor))
 
 
-def unseal(keyring: Keyring, sealed: bytes | None, monitor: UUID) -> dict[str, Any]:
+def decrypt(keyring: Keyring, sealed: bytes | None, monitor: UUID) -> dict[str, Any]:
     """The secrets; CannotOpen where the ring does not open them."""
     if sealed is None:
         return {}

@@ -7,12 +7,12 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...accounts.rows import ProjectRow
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import demand_project
 from ...core.refusal import Refused
 from ...core.slug import free_slug, slug_of
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...engine.keyring import Keyring, Place
+from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
 from ...oncall.transactions.check_targets import hold_policy_named
 from ...scheduling.tables import shards as schedules
@@ -25,10 +25,10 @@ from .composite_children import make_of_children, with_natural_children
 from .lock_references import hold_references
 from .monitor_audit import audited
 from .monitor_draft import MonitorDraft, check_draft, resolve_dependencies, term_of
-from .write_batch import Together
+from .write_batch import MonitorWriteBatch
 
 MONITORS_OF_PROJECT_MOST = 20_000
-_CREATE = Action(Need.EDITOR)
+_CREATE = Permission(Need.EDITOR)
 
 
 async def create_monitor(
@@ -45,11 +45,11 @@ async def create_monitor(
     if draft.type == MonitorType.COMPOSITE:
         await compositions.hold_compositions_of(tx, project)
     uid = uuid7()
-    shard = await schedules.found_shard(tx, 0, draft.region, tx.now)
+    shard = await schedules.ensure_shard(tx, 0, draft.region, tx.now)
     await monitors.lock_shards(tx, [shard])
-    together = Together(principal)
+    together = MonitorWriteBatch(principal)
     await create_held(tx, together, home, draft, keyring, uid, shard)
-    await together.write(tx)
+    await together.flush(tx)
     row = await monitors_queries.select_monitor(tx, uid)
     assert row is not None, "it was just written"
     return row
@@ -57,7 +57,7 @@ async def create_monitor(
 
 async def create_held(
     tx: Tx,
-    together: Together,
+    together: MonitorWriteBatch,
     home: ProjectRow,
     draft: MonitorDraft,
     keyring: Keyring,
@@ -75,7 +75,7 @@ async def create_held(
     together.came(key)
     if draft.type == MonitorType.COMPOSITE:
         await make_of_children(tx, key, home.id, draft)
-        await compositions.call(tx, key, tx.now)
+        await compositions.wake_composites(tx, key, tx.now)
     elif draft.enabled and draft.type != MonitorType.PUSH:
         together.run(key, shard, with_term=False)
     target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
@@ -90,8 +90,8 @@ def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:
     return token, digest(token), keyring.seal(token.encode(), push_token_place(uid))
 
 
-def push_token_place(uid: UUID) -> Place:
-    return Place("monitors", "push_token_sealed", uid)
+def push_token_place(uid: UUID) -> CipherContext:
+    return CipherContext("monitors", "push_token_sealed", uid)
 
 
 async def _values(
@@ -112,7 +112,7 @@ async def _values(
         "type": draft.type,
         "depends_on": await resolve_dependencies(tx, home.org, home.id, draft),
         "config": msgspec.json.encode(plain).decode(),
-        "config_sealed": secrets_of_config.seal(keyring, secret, uid),
+        "config_sealed": secrets_of_config.encrypt(keyring, secret, uid),
         "escalation_policy": await hold_policy_named(
             tx,
             home.org,

@@ -10,12 +10,12 @@ from uuid import UUID
 
 import msgspec
 
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
 from ...oncall.transactions.check_targets import hold_policy_named, refuse_policy_without_incidents
-from ...scheduling.rules.run_schedule import Term
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
@@ -35,9 +35,9 @@ from .monitor_draft import (
     resolve_dependencies,
     term_of,
 )
-from .write_batch import Together
+from .write_batch import MonitorWriteBatch
 
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 _SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
 
 
@@ -55,14 +55,14 @@ async def edit_monitor(
         await compositions.hold_compositions_around(tx, monitor, only_composites=True)
     region = str(given.get("region", ""))
     if region in regions:
-        await schedules.found_shard(tx, 0, region, tx.now)
+        await schedules.ensure_shard(tx, 0, region, tx.now)
     before = await demand_monitor(tx, principal, _EDIT, monitor, region)
     expect_unmanaged_monitor(principal, before)
-    together = Together(principal)
+    together = MonitorWriteBatch(principal)
     await edit_held(tx, together, before, given, keyring, regions)
     if "depends_on" in given:
         await expect_no_circle(tx, before)
-    await together.write(tx)
+    await together.flush(tx)
     row = await monitors_queries.select_monitor(tx, monitor)
     assert row is not None, "it is locked"
     return row
@@ -70,7 +70,7 @@ async def edit_monitor(
 
 async def edit_held(
     tx: Tx,
-    together: Together,
+    together: MonitorWriteBatch,
     before: MonitorRow,
     given: dict[str, Any],
     keyring: Keyring,
@@ -93,7 +93,7 @@ async def edit_held(
         "shard": shard,
         "depends_on": await _dependencies(tx, before, draft, given),
         "config": msgspec.json.encode(plain).decode(),
-        "config_sealed": secrets_of_config.seal(keyring, secret, before.uid),
+        "config_sealed": secrets_of_config.encrypt(keyring, secret, before.uid),
         "escalation_policy": await _policy(tx, before, draft, given),
         "now": tx.now,
     }
@@ -123,9 +123,9 @@ async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> N
     if draft.enabled and not before.enabled:
         # Where the resume will begin: before that a result would speak for the pause.
         reserved = await schedules.select_reserved_through(tx, before.shard)
-        await compositions.call(tx, key, max(tx.now, reserved))
+        await compositions.wake_composites(tx, key, max(tx.now, reserved))
     elif changed:
-        await compositions.call(tx, key, tx.now)
+        await compositions.wake_composites(tx, key, tx.now)
 
 
 def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
@@ -135,7 +135,7 @@ def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
 
 
 async def _follow_schedule(
-    tx: Tx, together: Together, before: MonitorRow, draft: MonitorDraft, shard: int
+    tx: Tx, together: MonitorWriteBatch, before: MonitorRow, draft: MonitorDraft, shard: int
 ) -> None:
     """A term of its own for what changes of when it runs."""
     changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
@@ -153,8 +153,8 @@ async def _follow_schedule(
     together.term(key, term, from_at)
 
 
-def _keeping_anchor(term: Term, last: Term) -> Term:
-    return Term(
+def _keeping_anchor(term: ScheduleTerm, last: ScheduleTerm) -> ScheduleTerm:
+    return ScheduleTerm(
         from_=term.from_,
         anchor=last.anchor,
         interval_us=term.interval_us,
@@ -182,7 +182,7 @@ def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyrin
     stored: dict[str, Any] = {}
     # A ring that no longer opens what is stored must not keep anyone from giving it anew.
     with suppress(CannotOpen):
-        stored = secrets_of_config.unseal(keyring, before.config_sealed, before.uid)
+        stored = secrets_of_config.decrypt(keyring, before.config_sealed, before.uid)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     moved = has_moved(before.target, draft.target)
     kept = secrets_of_config.keep_blanks(secret, stored, moved=moved)
@@ -220,7 +220,7 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
     return audited(target, draft)
 
 
-async def retire_held(tx: Tx, together: Together, before: MonitorRow) -> None:
+async def retire_held(tx: Tx, together: MonitorWriteBatch, before: MonitorRow) -> None:
     """A monitor that is held with its shard runs no more, from where reservation stands."""
     await monitors.retire_monitor(tx, before.org, before.id)
     together.changed((before.org, before.id), before.shard, enabled=False)

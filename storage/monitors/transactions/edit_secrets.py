@@ -5,22 +5,22 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rows import ProjectRow
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.refusal import Refused
-from ...engine.keyring import Keyring, Place
+from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries.secret_list import is_referred_to
 from ..rules.secret import SECRETS_OF_PROJECT_MOST, secret_name_fault, secret_value_fault
 from ..tables import secrets
 from ..tables.secrets import SecretRow
 
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
-def place_of(secret: UUID) -> Place:
-    return Place("project_secrets", "value_sealed", secret)
+def place_of(secret: UUID) -> CipherContext:
+    return CipherContext("project_secrets", "value_sealed", secret)
 
 
 async def create_secret(

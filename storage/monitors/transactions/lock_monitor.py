@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from ...accounts.rules.access import Action, Principal, Scope
+from ...accounts.rules.access import Permission, Principal, Scope
 from ...accounts.transactions.authorize import NOT_FOUND, demand, is_managed
 from ...core.refusal import Refused
 from ...engine.pools import Tx
@@ -11,7 +11,7 @@ from ..tables.monitors import lock_monitor
 
 
 async def demand_monitor(
-    tx: Tx, principal: Principal, action: Action, monitor: UUID, region: str = ""
+    tx: Tx, principal: Principal, action: Permission, monitor: UUID, region: str = ""
 ) -> MonitorRow:
     """The monitor, locked for writing, if the principal may do this to it; `region` is one that
     it may be moved to."""

@@ -11,7 +11,7 @@ from ....probes.check.target import BadTarget, read_host_port, read_url
 from ...core.instant import SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...scheduling.rules.run_schedule import Term, anchor_for
+from ...scheduling.rules.run_schedule import ScheduleTerm, anchor_for
 from ..rows import MonitorRow
 from ..rules import monitor as monitor_rule
 from ..rules.monitor import MonitorType
@@ -56,7 +56,7 @@ def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
     if draft.type not in MonitorType.__members__.values():
         raise Refused("invalid", "type", "is no known type")
     common["type"] = MonitorType(draft.type)
-    for fault in monitor_rule.faults(monitor_rule.Draft(**common)):
+    for fault in monitor_rule.faults(monitor_rule.MonitorDraftFields(**common)):
         raise Refused("invalid", fault.field, fault.rule)
     if draft.region not in regions:
         raise Refused("invalid", "region", "is not a region of this installation")
@@ -73,10 +73,10 @@ def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
         raise Refused("invalid", wrong.field, wrong.message)
 
 
-def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> Term:
+def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> ScheduleTerm:
     """The terms that a draft's schedule runs by; they begin where reservation stands."""
     interval_us = draft.interval_seconds * SECOND
-    return Term(
+    return ScheduleTerm(
         from_=now,
         anchor=anchor_for(uid, interval_us, now),
         interval_us=interval_us,

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables.instance_settings import put_setting
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
@@ -14,7 +14,7 @@ from ...engine.pools import Tx
 from ..queries.monitor_defaults import NAME
 from ..rules.monitor_defaults import MonitorDefaults, defaults_fault
 
-_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_monitor_defaults(tx: Tx, principal: Principal, defaults: MonitorDefaults) -> None:

@@ -8,12 +8,12 @@ import msgspec
 from ...engine.keyring import Keyring
 from ..queries.check_definitions import Definition
 from ..rules.secret import references, referred_key
-from .config_secrets import unseal
+from .config_secrets import decrypt
 from .edit_secrets import place_of
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class OpenedConfig:
     """`plain` and `secret` are the config in two parts; `values` are what stands behind its `_ref`
     settings, under the key without `_ref`. `missing` are settings whose secret is not there."""
 
@@ -23,10 +23,10 @@ class Material:
     missing: tuple[str, ...] = ()
 
 
-def open_material(keyring: Keyring, definition: Definition) -> Material:
+def open_material(keyring: Keyring, definition: Definition) -> OpenedConfig:
     """CannotOpen where the ring does not open one of them."""
     plain: dict[str, Any] = msgspec.json.decode(definition.config)
-    secret = unseal(keyring, definition.config_sealed, definition.uid)
+    secret = decrypt(keyring, definition.config_sealed, definition.uid)
     sealed = dict(
         zip(
             definition.secret_names,
@@ -42,4 +42,4 @@ def open_material(keyring: Keyring, definition: Definition) -> Material:
             continue
         uid, value = sealed[name]
         values[referred_key(setting)] = keyring.open(value, place_of(uid)).decode()
-    return Material(plain, dict(secret), values, tuple(missing))
+    return OpenedConfig(plain, dict(secret), values, tuple(missing))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ..tables.encrypted_columns import SEALED_COLUMNS, Column, lock_sealed, update_sealed
 
@@ -31,11 +31,11 @@ class Pass:
 
     seen: int
     resealed: int
-    unopened: tuple[Place, ...]
+    unopened: tuple[CipherContext, ...]
     goes_on: Position | None
 
 
-async def seal_anew(tx: Tx, keyring: Keyring, position: Position) -> Pass:
+async def reencrypt_all(tx: Tx, keyring: Keyring, position: Position) -> Pass:
     """The next rows, in a transaction of their own. Refused encryption_key_missing."""
     column = SEALED_COLUMNS[position.column]
     rows = await lock_sealed(tx, column, position.after, ROWS_AT_ONCE)
@@ -53,10 +53,10 @@ async def seal_anew(tx: Tx, keyring: Keyring, position: Position) -> Pass:
 
 def _old(
     column: Column, rows: list[tuple[UUID, bytes]], keyring: Keyring
-) -> Iterator[tuple[Place, bytes]]:
+) -> Iterator[tuple[CipherContext, bytes]]:
     for uid, value in rows:
         if not keyring.is_current(value):
-            yield Place(column.table, column.name, uid), value
+            yield CipherContext(column.table, column.name, uid), value
 
 
 def _next(position: Position, rows: list[tuple[UUID, bytes]]) -> Position | None:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import audit
 from ...core.instant import Instant
 from ...core.refusal import Refused
@@ -18,11 +18,11 @@ from .create_monitor import push_token
 from .lock_monitor import demand_monitor
 from .write_batch import EXTRA_CLAIM_US
 
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRun:
     """A run that was asked for; of a composite there is no job, but it is called for."""
 
     key: tuple[int, int]
@@ -30,7 +30,7 @@ class Asked:
     job: UUID
 
 
-async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> Asked:
+async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     """Refused in_use while one waits, invalid where there is nothing to run."""
     row = await demand_monitor(tx, principal, _EDIT, monitor)
     if row.type == MonitorType.PUSH:
@@ -38,10 +38,10 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> Asked:
     if not row.enabled:
         raise Refused("invalid", "enabled", "the monitor is paused")
     job = uuid7()
-    asked = Asked((row.org, row.id), row.type, job)
+    asked = RequestedRun((row.org, row.id), row.type, job)
     if row.type == MonitorType.COMPOSITE:
         # Nothing is in the way of looking once more, so nobody is told to wait.
-        await compositions.call(tx, asked.key, tx.now)
+        await compositions.wake_composites(tx, asked.key, tx.now)
         return asked
     until = Instant(tx.now + EXTRA_CLAIM_US)
     added = await queues.add_job(

@@ -17,7 +17,7 @@ from ...core.instant import SECOND, Instant
 from ...core.key import Key
 from ...engine.pools import Tx
 from ...scheduling.rows import NewJob, NewTerm
-from ...scheduling.rules.run_schedule import Term
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..tables import monitors
@@ -27,7 +27,7 @@ EXTRA_CLAIM_US: Final = 120 * SECOND
 
 
 @dataclass(slots=True)
-class Together:
+class MonitorWriteBatch:
     """Shards are held by whoever gathers; `write` is the last that is done."""
 
     principal: Principal
@@ -60,7 +60,7 @@ class Together:
     def audit(self, org: int, action: str, target: str) -> None:
         self._audited.append((org, action, target))
 
-    def term(self, key: Key, term: Term, from_at: Instant) -> None:
+    def term(self, key: Key, term: ScheduleTerm, from_at: Instant) -> None:
         """It begins where reservation stands, and never before `from_at`."""
         self._terms.append(NewTerm.of(key, term, from_at))
         self._shards.add(term.shard)
@@ -68,7 +68,7 @@ class Together:
     def run(self, key: Key, shard: int, *, with_term: bool) -> None:
         self._runs.append((key, shard, with_term))
 
-    async def write(self, tx: Tx) -> None:
+    async def flush(self, tx: Tx) -> None:
         await monitors.insert_states(tx, self._new)
         await monitors.touch_states(tx, self._touched)
         await queues.drop_jobs_of(tx, self._paused)

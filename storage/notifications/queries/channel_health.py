@@ -29,7 +29,7 @@ order by lower(c.name), c.id
 """
 
 
-class Reach(msgspec.Struct, frozen=True):
+class ChannelHealth(msgspec.Struct, frozen=True):
     """`failures` are in a row, since something was delivered last; `delivered_at` is None where
     none of the messages that are looked at was delivered to it."""
 
@@ -41,6 +41,8 @@ class Reach(msgspec.Struct, frozen=True):
     delivered_at: Instant | None
 
 
-async def select_reach(tx: Tx, org: int, project: int) -> list[Reach]:
+async def select_reach(tx: Tx, org: int, project: int) -> list[ChannelHealth]:
     """Of the project's channels that take turns, take over, or stand on a ladder; by name."""
-    return await tx.structs(Reach, _REACH, org=org, project=project, most=LOOKED_AT, now=tx.now)
+    return await tx.structs(
+        ChannelHealth, _REACH, org=org, project=project, most=LOOKED_AT, now=tx.now
+    )

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from ....probes.senders import Means
+from ....probes.senders import SendContext
 from ....probes.senders.mail_settings import MailSettings
-from ....probes.senders.send_result import Mail
+from ....probes.senders.send_result import OutgoingMail
 from ...accounts.rows import SettingRow
 from ...accounts.tables.instance_settings import select_whole_setting
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 
 NAME: Final = "mail"
@@ -24,7 +24,7 @@ NAME: Final = "mail"
 class Mailing:
     """`base_url` is what links are made of, without a slash at its end, or empty."""
 
-    means: Means
+    means: SendContext
     base_url: str
 
     @property
@@ -36,8 +36,8 @@ class Mailing:
         return self.means.mail is not None and self.can_link
 
 
-def place_of(row: SettingRow) -> Place:
-    return Place("settings", "secret_sealed", row.uid)
+def place_of(row: SettingRow) -> CipherContext:
+    return CipherContext("settings", "secret_sealed", row.uid)
 
 
 async def select_mail_settings(tx: Tx, keyring: Keyring) -> MailSettings | None:
@@ -60,7 +60,9 @@ async def select_mail_shown(tx: Tx) -> tuple[MailSettings, bool] | None:
     return msgspec.json.decode(row.value, type=MailSettings), row.secret_sealed is not None
 
 
-async def mailing_in_force(tx: Tx, keyring: Keyring, configured: Means, base_url: str) -> Mailing:
+async def mailing_in_force(
+    tx: Tx, keyring: Keyring, configured: SendContext, base_url: str
+) -> Mailing:
     """What is configured, with what was set in its place. A password that no key opens is no
     server that could be asked."""
     usual = Mailing(configured, base_url.rstrip("/"))
@@ -74,10 +76,10 @@ async def mailing_in_force(tx: Tx, keyring: Keyring, configured: Means, base_url
     return Mailing(means, found.public_base_url.rstrip("/"))
 
 
-def server_of(mail: MailSettings, means: Means) -> Mail | None:
+def server_of(mail: MailSettings, means: SendContext) -> OutgoingMail | None:
     if not mail.enabled or means.to_mail_server is None:
         return None
-    return Mail(
+    return OutgoingMail(
         host=mail.smtp_host.strip("[]"),
         port=mail.smtp_port,
         sender=mail.from_,

@@ -28,14 +28,14 @@ _DOUBLINGS_MOST: Final = 32
 LEASE_LOST: Final = "lease_lost"
 
 
-class Status(StrEnum):
+class DeliveryStatus(StrEnum):
     PENDING = "pending"
     DELIVERED = "delivered"
     DEAD = "dead"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """How a send ended: `reason` is empty where it was delivered, else a bounded word or two.
     `retry_after_us` is what the destination asked for. `is_ours`: it says nothing of the
     destination. `is_over`: it was refused for good by who need not take it, and is not kept for
@@ -53,15 +53,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeliveryDecision:
     """What an event becomes; `due` matters while it is pending."""
 
-    status: Status
+    status: DeliveryStatus
     due: Instant
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DestinationState:
     """Of a destination: failures in a row, and until when it rests, None where it does not."""
 
     failures: int = 0
@@ -78,15 +78,15 @@ def backoff_us(failed: int, longest_us: int, chance: float) -> int:
 
 
 def verdict(
-    outcome: Outcome, attempts: int, max_attempts: int, now: Instant, chance: float
-) -> Verdict:
+    outcome: DeliveryOutcome, attempts: int, max_attempts: int, now: Instant, chance: float
+) -> DeliveryDecision:
     """`attempts` counts the one that ended thus."""
     if outcome.is_delivered or outcome.is_over:
-        return Verdict(Status.DELIVERED, now)
+        return DeliveryDecision(DeliveryStatus.DELIVERED, now)
     if attempts >= max_attempts:
-        return Verdict(Status.DEAD, now)
+        return DeliveryDecision(DeliveryStatus.DEAD, now)
     wait = max(backoff_us(attempts, RETRY_LONGEST_US, chance), outcome.retry_after_us)
-    return Verdict(Status.PENDING, Instant(now + wait))
+    return DeliveryDecision(DeliveryStatus.PENDING, Instant(now + wait))
 
 
 def is_lost(attempts: int, max_attempts: int, *, was_leased: bool) -> bool:
@@ -95,12 +95,12 @@ def is_lost(attempts: int, max_attempts: int, *, was_leased: bool) -> bool:
 
 
 def standing_after(
-    before: Standing, outcomes: Sequence[Outcome], now: Instant, chance: float
-) -> Standing:
+    before: DestinationState, outcomes: Sequence[DeliveryOutcome], now: Instant, chance: float
+) -> DestinationState:
     """One that was reached is well. What fails while it rests began before it did, and tells
     nothing new but how long it wants to be left alone."""
     if any(outcome.is_delivered or outcome.is_over for outcome in outcomes):
-        return Standing()
+        return DestinationState()
     failed = [outcome for outcome in outcomes if not outcome.is_ours]
     if not failed:
         return before
@@ -110,11 +110,11 @@ def standing_after(
         return replace(before, rests_until=max(before.rests_until, asked))
     failures = before.failures + 1
     until = Instant(now + backoff_us(failures, REST_LONGEST_US, chance))
-    return Standing(failures, max(until, asked))
+    return DestinationState(failures, max(until, asked))
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Capacity:
     """How many more may be begun: to who is well, to who has just failed, of both together."""
 
     well: int
@@ -124,19 +124,19 @@ class Room:
     def of(self, *, is_failing: bool) -> int:
         return max(min(self.failing if is_failing else self.well, self.both), 0)
 
-    def less(self, count: int, *, is_failing: bool, is_slow: bool = False) -> "Room":
+    def less(self, count: int, *, is_failing: bool, is_slow: bool = False) -> "Capacity":
         """What is slow takes no place of those that are not; who has failed has its own anyway."""
         well = 0 if is_failing or is_slow else count
         failing = count if is_failing else 0
-        return Room(self.well - well, self.failing - failing, self.both - count)
+        return Capacity(self.well - well, self.failing - failing, self.both - count)
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class CapacityLimits:
     """Of one process: in all, and of it for webhooks."""
 
-    whole: Room
-    webhooks: Room
+    whole: Capacity
+    webhooks: Capacity
 
     def of(self, *, is_page: bool, is_failing: bool) -> int:
         whole = self.whole.of(is_failing=is_failing)
@@ -144,23 +144,25 @@ class Rooms:
 
     def less(
         self, count: int, *, is_page: bool, is_failing: bool, is_slow: bool = False
-    ) -> "Rooms":
+    ) -> "CapacityLimits":
         whole = self.whole.less(count, is_failing=is_failing, is_slow=is_slow)
         if is_page:
             return replace(self, whole=whole)
-        return Rooms(whole, self.webhooks.less(count, is_failing=is_failing, is_slow=is_slow))
+        return CapacityLimits(
+            whole, self.webhooks.less(count, is_failing=is_failing, is_slow=is_slow)
+        )
 
 
 # What one process may hold: so many that it has just begun, and as many again that are slow or go
 # to who has just failed. So whoever hangs holds a place of the quick for as long as it takes to be
 # called slow, gets no second one meanwhile, and once it has failed none. Webhooks have a share of
 # each, so that pages find room whatever webhooks do.
-ROOMS: Final = Rooms(Room(50, 50, 150), Room(30, 30, 90))
+ROOMS: Final = CapacityLimits(Capacity(50, 50, 150), Capacity(30, 30, 90))
 SLOW_AFTER_US: Final = SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class InFlight:
     """Something in hand, as it was when it was leased, and whether it is slow by now."""
 
     is_page: bool
@@ -168,7 +170,7 @@ class Holding:
     is_slow: bool
 
 
-def rooms_beside(held: Iterable[Holding]) -> Rooms:
+def rooms_beside(held: Iterable[InFlight]) -> CapacityLimits:
     rooms = ROOMS
     for one in held:
         rooms = rooms.less(1, is_page=one.is_page, is_failing=one.is_failing, is_slow=one.is_slow)
@@ -176,7 +178,7 @@ def rooms_beside(held: Iterable[Holding]) -> Rooms:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class DestinationDemand:
     """A destination for which something is due: how much, and how much of it all hold already."""
 
     org: int
@@ -195,7 +197,9 @@ def destination_room(failures: int) -> int:
     return FAILING_HELD_MOST if failures else DESTINATION_HELD_MOST
 
 
-def allot(demands: Sequence[Demand], rooms: Rooms) -> list[tuple[Demand, int]]:
+def allot(
+    demands: Sequence[DestinationDemand], rooms: CapacityLimits
+) -> list[tuple[DestinationDemand, int]]:
     """How many to lease of each: pages first, of them those to who is well; then whoever has the
     least on its way, and else in the order given."""
     counts = [0] * len(demands)

@@ -31,7 +31,7 @@ class Topic(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Notification:
     """`event` is incident.opened, incident.escalated, incident.reminder or incident.resolved, and
     monitor.down, monitor.reminder or monitor.recovered where no incident was opened; of a budget
     budget.burning, budget.reminder or budget.recovered. `status` and `severity` are words of
@@ -56,15 +56,15 @@ class BadPayload(Exception):
     """What is kept cannot be read: another version wrote it, or somebody changed it."""
 
 
-def page_text(page: Page) -> str:
+def page_text(page: Notification) -> str:
     """The page as JSON."""
     return _storable(msgspec.json.encode(page).decode())
 
 
-def page_of(text: str) -> Page:
+def page_of(text: str) -> Notification:
     """The page that was written; BadPayload where it is none."""
     try:
-        return msgspec.json.decode(text, type=Page)
+        return msgspec.json.decode(text, type=Notification)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadPayload(str(error)) from error
 

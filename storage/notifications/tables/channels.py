@@ -96,7 +96,7 @@ async def delete_channel(tx: Tx, row: ChannelRow) -> None:
     await tx.execute(_DELETE, org=row.org, id=row.id)
 
 
-async def hold_channel(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
+async def lock_shared_channel(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
     """Its key, if it is the project's; it stays until we are done."""
     tx.lock_rank(LockRank.CHANNEL, "a channel that is referred to")
     key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)

@@ -21,10 +21,10 @@ from ..rules.delivery_retry import (
     FAILING_HELD_MOST,
     LEASE_US,
     SLOW_AFTER_US,
-    Demand,
-    Rooms,
-    Standing,
-    Verdict,
+    CapacityLimits,
+    DeliveryDecision,
+    DestinationDemand,
+    DestinationState,
 )
 
 # Jumps along the index from one destination to the next, however much waits for each.
@@ -241,7 +241,7 @@ async def is_delivery_due(tx: Tx) -> bool:
     return found
 
 
-async def lock_wanting(tx: Tx, rooms: Rooms) -> list[Demand]:
+async def lock_wanting(tx: Tx, rooms: CapacityLimits) -> list[DestinationDemand]:
     """Destinations for which something is due and may be leased, of each kind no more than there is
     room, pages first and then by how long it has been due."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are delivered to")
@@ -256,7 +256,7 @@ async def lock_wanting(tx: Tx, rooms: Rooms) -> list[Demand]:
     return await tx.structs(_demand, _DEMANDS, orgs=orgs, ids=ids, now=tx.now)
 
 
-async def lock_due(tx: Tx, wanted: Sequence[tuple[Demand, int]]) -> list[Due]:
+async def lock_due(tx: Tx, wanted: Sequence[tuple[DestinationDemand, int]]) -> list[Due]:
     """What is due of each destination, at most so much, longest due first."""
     tx.lock_rank(LockRank.OUTBOX, "events that are due")
     return await tx.structs(
@@ -287,11 +287,11 @@ async def note_told(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
     return await tx.execute(_NOTE_TOLD, **given) == 1
 
 
-async def hold_destinations(tx: Tx, destinations: Collection[Key]) -> dict[Key, Standing]:
+async def hold_destinations(tx: Tx, destinations: Collection[Key]) -> dict[Key, DestinationState]:
     """How they stand; that may change, but none goes until we are done."""
     tx.lock_rank(LockRank.OUTBOX, "destinations whose events are settled")
     rows = await tx.rows(_HOLD_DESTINATIONS, **_keys(sorted(destinations)))
-    return {(row[0], row[1]): Standing(row[2], row[3]) for row in rows}
+    return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
 
 
 async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[Held], set[Key]]:
@@ -307,7 +307,7 @@ async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[
     return found, still - {(held.org, held.id) for held in found}
 
 
-async def settle(tx: Tx, settled: Sequence[tuple[Held, Verdict, str]]) -> int:
+async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) -> int:
     """Each with its last error; how many may go now that what went before them is delivered."""
     found = await tx.row(
         _SETTLE,
@@ -350,13 +350,13 @@ async def name_threads(tx: Tx, named: Sequence[tuple[Held, str]]) -> None:
     )
 
 
-async def lock_standings(tx: Tx, destinations: Collection[Key]) -> dict[Key, Standing]:
+async def lock_standings(tx: Tx, destinations: Collection[Key]) -> dict[Key, DestinationState]:
     tx.lock_rank(LockRank.OUTBOX, "destinations that failed or were reached")
     rows = await tx.rows(_LOCK_STANDINGS, **_keys(sorted(destinations)))
-    return {(row[0], row[1]): Standing(row[2], row[3]) for row in rows}
+    return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
 
 
-async def set_standings(tx: Tx, standings: dict[Key, Standing]) -> None:
+async def set_standings(tx: Tx, standings: dict[Key, DestinationState]) -> None:
     await tx.execute(
         _SET_STANDINGS,
         **_keys(list(standings)),
@@ -367,8 +367,8 @@ async def set_standings(tx: Tx, standings: dict[Key, Standing]) -> None:
 
 def _demand(
     org: int, destination: int, is_page: bool, failures: int, held: int, due: int
-) -> Demand:
-    return Demand(org, destination, is_page, failures, held, due)
+) -> DestinationDemand:
+    return DestinationDemand(org, destination, is_page, failures, held, due)
 
 
 def _keys(keys: Sequence[tuple[int, int]]) -> dict[str, list[int] | list[UUID]]:

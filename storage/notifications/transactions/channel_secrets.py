@@ -12,12 +12,12 @@ import msgspec
 from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import MASK, ChannelSpec
 from ...core.refusal import Refused
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ..rows import ChannelRow
 
 
-def place_of(channel: UUID) -> Place:
-    return Place("notification_channels", "config_sealed", channel)
+def place_of(channel: UUID) -> CipherContext:
+    return CipherContext("notification_channels", "config_sealed", channel)
 
 
 def spec_of(kind: str) -> ChannelSpec:

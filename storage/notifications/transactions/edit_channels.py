@@ -6,7 +6,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.naming import name_fault
@@ -20,7 +20,7 @@ from ..tables import channels
 from .channel_secrets import checked, merged, opened_for_edit, spec_of, split
 
 CHANNELS_OF_PROJECT_MOST: Final = 100
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
 async def create_channel(

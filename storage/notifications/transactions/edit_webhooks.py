@@ -8,23 +8,23 @@ from uuid_utils.compat import uuid7
 from ....probes.check.target import BadTarget, read_url
 from ....probes.senders.webhook import secret_fault
 from ...accounts.queries import projects as projects_queries
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...accounts.transactions.authorize_tenant_write import expect, project_of
 from ...core.refusal import Refused
-from ...engine.keyring import Keyring, Place
+from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries import webhooks as webhooks_queries
 from ..rows import WebhookRow
 from ..tables import webhooks
 
 WEBHOOKS_OF_ORGANIZATION_MOST: Final = 50
-_EDIT = Action(Need.ORG_ADMIN)
+_EDIT = Permission(Need.ORG_ADMIN)
 
 
-def place_of(webhook: UUID) -> Place:
-    return Place("webhooks", "secret_sealed", webhook)
+def place_of(webhook: UUID) -> CipherContext:
+    return CipherContext("webhooks", "secret_sealed", webhook)
 
 
 async def create_webhook(

@@ -7,13 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..rules.notification import NOTICE_EVENT, Page, Topic, document_text, page_text
+from ..rules.notification import NOTICE_EVENT, Notification, Topic, document_text, page_text
 from ..tables import outbox
 
-__all__ = ["Page", "Topic", "page_channels", "tell_pages", "tell_recovery", "tell_webhooks"]
+__all__ = [
+    "Notification",
+    "Topic",
+    "enqueue_pages",
+    "enqueue_status_page_events",
+    "enqueue_to_notified_channels",
+    "enqueue_webhooks",
+]
 
 
-async def tell_webhooks(
+async def enqueue_webhooks(
     tx: Tx, org: int, project: int, incident: UUID, event: str, payload: Mapping[str, Any]
 ) -> int:
     """To each enabled webhook of the organization or of that project; how many that are.
@@ -27,7 +34,9 @@ async def tell_webhooks(
     return len(destinations)
 
 
-async def tell_pages(tx: Tx, org: int, project: int, incident: UUID, seq: int) -> None:
+async def enqueue_status_page_events(
+    tx: Tx, org: int, project: int, incident: UUID, seq: int
+) -> None:
     """To each page with subscribers that may show the project: what of it the subscribers are told
     is decided when it is passed on, by what the page shows then."""
     destinations = await outbox.hold_pages(tx, org, project)
@@ -38,7 +47,7 @@ async def tell_pages(tx: Tx, org: int, project: int, incident: UUID, seq: int) -
         )
 
 
-async def page_channels(
+async def enqueue_pages(
     tx: Tx,
     org: int,
     project: int,
@@ -46,7 +55,7 @@ async def page_channels(
     conversation: UUID,
     topic: Topic | str,
     channels: Collection[int],
-    page: Page,
+    page: Notification,
 ) -> list[int]:
     """To those of the channels that are enabled, each once, and remembers that they were told;
     returns them."""
@@ -58,14 +67,14 @@ async def page_channels(
     return [channel for _, channel in found]
 
 
-async def tell_recovery(
+async def enqueue_to_notified_channels(
     tx: Tx,
     org: int,
     project: int,
     stream: UUID,
     conversation: UUID,
     topic: Topic | str,
-    page: Page,
+    page: Notification,
 ) -> list[int]:
     """To every channel that the conversation was told and that is enabled; returns them."""
     found = await outbox.hold_told(tx, org, conversation)
@@ -80,7 +89,7 @@ async def _write(
     topic: Topic,
     stream: UUID,
     conversation: UUID,
-    page: Page,
+    page: Notification,
     found: list[tuple[int, int]],
 ) -> None:
     if found:

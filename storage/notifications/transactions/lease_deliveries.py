@@ -11,13 +11,13 @@ from ...engine.pools import Tx
 from ..queries import delivery_addresses
 from ..queries.delivery_addresses import SubscriberRow
 from ..rows import ChannelRow, Leased, WebhookRow
-from ..rules.delivery_retry import LEASE_LOST, Rooms, allot, is_lost
+from ..rules.delivery_retry import LEASE_LOST, CapacityLimits, allot, is_lost
 from ..tables import channels, webhooks
 from ..tables import outbox_deliveries as deliveries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Delivery:
+class LeasedDelivery:
     """An event in hand under a lease, and where it goes: a channel, a webhook, a subscriber, or
     none of them, where that went meanwhile, or where it is a page's, to be passed on."""
 
@@ -35,17 +35,17 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    deliveries: Sequence[Delivery]
+class LeasedDeliveries:
+    deliveries: Sequence[LeasedDelivery]
     # Of how many nothing was heard after their last attempt.
     lost: int
 
 
-async def lease_deliveries(tx: Tx, rooms: Rooms, max_attempts: int) -> Claim:
+async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> LeasedDeliveries:
     """No more than there is room for beside what the caller has in hand already. Each lease ends
     LEASE_US after `tx.now`."""
     if rooms.whole.both <= 0:
-        return Claim((), 0)
+        return LeasedDeliveries((), 0)
     wanted = allot(await deliveries.lock_wanting(tx, rooms), rooms)
     due = await deliveries.lock_due(tx, wanted) if wanted else []
     lost = [
@@ -56,16 +56,16 @@ async def lease_deliveries(tx: Tx, rooms: Rooms, max_attempts: int) -> Claim:
         await deliveries.set_aside(tx, lost)
     kept = [item for item in due if item not in lost]
     if not kept:
-        return Claim((), len(lost))
+        return LeasedDeliveries((), len(lost))
     name = uuid7()
     failing = {(demand.org, demand.destination) for demand, _ in wanted if demand.is_failing}
     events = await deliveries.lease(tx, kept, name)
-    return Claim(await _addressed(tx, events, name, failing), len(lost))
+    return LeasedDeliveries(await _addressed(tx, events, name, failing), len(lost))
 
 
 async def _addressed(
     tx: Tx, events: Sequence[Leased], lease: UUID, failing: Collection[Key]
-) -> list[Delivery]:
+) -> list[LeasedDelivery]:
     to_channels = {(e.org, e.channel) for e in events if e.channel is not None}
     to_webhooks = {(e.org, e.webhook) for e in events if e.webhook is not None}
     to_subscribers = {(e.org, e.subscriber) for e in events if e.subscriber is not None}
@@ -77,7 +77,7 @@ async def _addressed(
     by_webhook = {(row.org, row.id): row for row in webhook_rows}
     # Those that wait longest first: ids rise with time.
     return [
-        Delivery(
+        LeasedDelivery(
             event,
             lease,
             by_channel.get((event.org, event.channel or 0)),

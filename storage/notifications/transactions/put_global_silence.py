@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables.instance_settings import put_setting
 from ...accounts.transactions.authorize import audit, demand
 from ...core.instant import to_text
@@ -14,7 +14,7 @@ from ...engine.pools import Tx
 from ..queries.global_silence import NAME
 from ..rules.global_silence import GlobalSilence, silence_fault
 
-_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_global_silence(tx: Tx, principal: Principal, silence: GlobalSilence) -> None:

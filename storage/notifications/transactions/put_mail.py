@@ -6,15 +6,15 @@ import msgspec
 
 from ....probes.senders.mail_settings import MailSettings, mail_faults, with_password
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables.instance_settings import put_secret, put_setting
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries.mail_settings import NAME, select_mail_settings
 
-_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_mail(
@@ -51,6 +51,6 @@ async def _store(tx: Tx, whole: MailSettings, keyring: Keyring) -> None:
     uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
     sealed = None
     if whole.smtp_password:
-        place = Place("settings", "secret_sealed", uid)
+        place = CipherContext("settings", "secret_sealed", uid)
         sealed = keyring.seal(whole.smtp_password.encode(), place)
     await put_secret(tx, NAME, sealed)

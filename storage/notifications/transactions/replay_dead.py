@@ -5,14 +5,14 @@ from typing import Final
 from uuid import UUID
 
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..tables import dead_letters
 from ..tables.dead_letters import BATCH_MOST
 
-_REPLAY: Final = Action(Need.GLOBAL_ADMIN)
+_REPLAY: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,23 @@ from dataclasses import dataclass, field
 
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rules.delivery_retry import Outcome, Standing, Status, standing_after, verdict
+from ..rules.delivery_retry import (
+    DeliveryOutcome,
+    DeliveryStatus,
+    DestinationState,
+    standing_after,
+    verdict,
+)
 from ..tables import outbox_deliveries as deliveries
 from ..tables.outbox_deliveries import Held
-from .lease_deliveries import Delivery
+from .lease_deliveries import LeasedDelivery
 
 
 @dataclass(slots=True)
 class Settled:
     """`busy`: held by somebody else just now, and to be settled again."""
 
-    became: dict[Key, Status] = field(default_factory=dict)
+    became: dict[Key, DeliveryStatus] = field(default_factory=dict)
     busy: set[Key] = field(default_factory=set)
     # How many may go by this.
     readied: int = 0
@@ -26,7 +32,7 @@ class Settled:
 
 async def settle_deliveries(
     tx: Tx,
-    ended: Sequence[tuple[Delivery, Outcome]],
+    ended: Sequence[tuple[LeasedDelivery, DeliveryOutcome]],
     max_attempts: int,
     random: Callable[[], float],
 ) -> Settled:
@@ -44,9 +50,9 @@ async def settle_deliveries(
         for outcome in [outcomes[item.org, item.id]]
     ]
     readied = await deliveries.settle(tx, settled)
-    dead = [item for item, judged, _ in settled if judged.status is Status.DEAD]
+    dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
     readied += await deliveries.set_aside(tx, dead)
-    delivered = [item for item, judged, _ in settled if judged.status is Status.DELIVERED]
+    delivered = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DELIVERED]
     named = [(item, outcomes[item.org, item.id].thread) for item in delivered]
     named = [(item, thread) for item, thread in named if thread]
     if named:
@@ -59,12 +65,12 @@ async def settle_deliveries(
 async def _note_standings(
     tx: Tx,
     held: Sequence[Held],
-    outcomes: Mapping[Key, Outcome],
-    seen: Mapping[Key, Standing],
+    outcomes: Mapping[Key, DeliveryOutcome],
+    seen: Mapping[Key, DestinationState],
     random: Callable[[], float],
 ) -> None:
     """Who is well and was reached stays as it is, and is not even locked."""
-    ended: dict[Key, list[Outcome]] = {}
+    ended: dict[Key, list[DeliveryOutcome]] = {}
     for item in held:
         key = (item.org, item.destination)
         ended.setdefault(key, []).append(outcomes[item.org, item.id])

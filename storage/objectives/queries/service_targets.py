@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rows import TargetRow
+from ..rows import ServiceTargetRow
 
 _COLUMNS = """
 t.org, t.service, t."window", t.uid, t.objective, t.burn_enabled, t.created_at, t.updated_at
@@ -20,13 +20,13 @@ order by t.org, t.service
 
 async def select_service_targets(
     tx: Tx, services: Iterable[Key]
-) -> dict[Key, dict[str, TargetRow]]:
+) -> dict[Key, dict[str, ServiceTargetRow]]:
     """By service, and by window."""
     keys = list(services)
     rows = await tx.structs(
-        TargetRow, _OF_SERVICES, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
+        ServiceTargetRow, _OF_SERVICES, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
     )
-    found: dict[Key, dict[str, TargetRow]] = {key: {} for key in keys}
+    found: dict[Key, dict[str, ServiceTargetRow]] = {key: {} for key in keys}
     for row in rows:
         found[row.org, row.owner][row.window] = row
     return found

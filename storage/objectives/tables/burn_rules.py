@@ -18,7 +18,7 @@ from ...core.instant import SECOND, Instant
 from ...core.key import Key
 from ...engine.pools import LockRank, Tx
 from ..rows import BurnRuleRow
-from ..rules import Rule, Severity, Verdict
+from ..rules import BurnRule, BurnSeverity, BurnState
 
 _COLUMNS = """
 b.org, b.id, b.uid, b.service, b.monitor, b."window", b.place, b.long_seconds, b.short_seconds,
@@ -93,7 +93,7 @@ LEASE_SECONDS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class BurnTarget:
     """What rules are of: the target of a service, or of a monitor, over a window."""
 
     org: int
@@ -157,14 +157,14 @@ async def forget_told(tx: Tx, org: int, rows: Sequence[BurnRuleRow]) -> None:
     await tx.execute(_FORGET, org=org, ids=[row.id for row in rows])
 
 
-async def replace_rules(tx: Tx, aim: Aim, rules: Sequence[Rule]) -> bool:
+async def replace_rules(tx: Tx, aim: BurnTarget, rules: Sequence[BurnRule]) -> bool:
     """The rules of a target from now on, and whether they were others before. Whoever edits its
     service or monitor holds it."""
     query = _OF_MONITORS if aim.service is None else _OF_SERVICES
     rows = [row for row in await _select(tx, query, [aim.owner]) if row.window == aim.window]
     if [row.rule for row in rows] == list(rules):
         return False
-    spare: dict[Rule, list[int]] = defaultdict(list)
+    spare: dict[BurnRule, list[int]] = defaultdict(list)
     for row in rows:
         spare[row.rule].append(row.id)
     kept = {spare[rule].pop(0): place for place, rule in enumerate(rules) if spare[rule]}
@@ -177,7 +177,7 @@ async def replace_rules(tx: Tx, aim: Aim, rules: Sequence[Rule]) -> bool:
     return True
 
 
-async def _insert(tx: Tx, aim: Aim, place: int, rule: Rule) -> None:
+async def _insert(tx: Tx, aim: BurnTarget, place: int, rule: BurnRule) -> None:
     await tx.execute(
         _INSERT,
         org=aim.org,
@@ -225,15 +225,15 @@ def _row(
         monitor=monitor,
         window=window,
         place=place,
-        rule=Rule(
+        rule=BurnRule(
             long_seconds * SECOND,
             short_seconds * SECOND,
             Fraction(threshold),
-            Severity(severity),
+            BurnSeverity(severity),
         ),
         firing=firing,
         firing_since=firing_since,
-        last_verdict=None if last_verdict is None else Verdict(last_verdict),
+        last_verdict=None if last_verdict is None else BurnState(last_verdict),
         evaluated_at=evaluated_at,
         lease_until=lease_until,
         told_at=told_at,

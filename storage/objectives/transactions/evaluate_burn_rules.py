@@ -32,10 +32,10 @@ from ..queries import burn_rules as burn_rules_queries
 from ..queries.monitor_targets import select_monitor_targets
 from ..queries.service_targets import select_service_targets
 from ..rows import BurnRuleRow
-from ..rules import Verdict, Word, is_stale, judge
+from ..rules import BurnNotification, BurnState, is_stale, judge
 from ..tables import burn_rules
 from ..tables.burn_rules import RuleSeen
-from .notify_burn import Budget, follow_rule, of_monitor, of_service
+from .notify_burn import BurnSubject, follow_rule, of_monitor, of_service
 
 # A look that another process took so shortly before is enough.
 ENOUGH_US = EVERY_US - 5 * SECOND
@@ -48,7 +48,7 @@ class Burned:
     """How many rules were looked at, what was told, and why some told nobody."""
 
     rules: int = 0
-    told: Counter[Word] = field(default_factory=Counter)
+    told: Counter[BurnNotification] = field(default_factory=Counter)
     withheld: Counter[str] = field(default_factory=Counter)
 
 
@@ -72,8 +72,8 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
         budget = of_service(services[key], renotify_us, silenced=silenced)
         for row in rules:
             long, short = burns[key].pop(0).rate, burns[key].pop(0).rate
-            verdict = Verdict.UNEVALUATED if stale else judge(row.rule, long, short)
-            if verdict is Verdict.UNEVALUATED:
+            verdict = BurnState.UNEVALUATED if stale else judge(row.rule, long, short)
+            if verdict is BurnState.UNEVALUATED:
                 reasons[key] = SignalReason.RULE_UNEVALUATED.value
             seen.append(await _follow(tx, budget, row, verdict, done))
     await burn_rules.write_rules(tx, seen)
@@ -114,20 +114,20 @@ def _is_due(evaluated_at: Instant | None, now: Instant) -> bool:
 
 
 async def _follow(
-    tx: Tx, budget: Budget, row: BurnRuleRow, verdict: Verdict, done: Burned
+    tx: Tx, budget: BurnSubject, row: BurnRuleRow, verdict: BurnState, done: Burned
 ) -> RuleSeen:
     looked = await follow_rule(tx, budget, row, verdict)
     done.rules += 1
     if looked.word is not None:
         done.told[looked.word] += 1
-    if verdict is Verdict.UNEVALUATED:
+    if verdict is BurnState.UNEVALUATED:
         done.withheld[SignalReason.RULE_UNEVALUATED.value] += 1
     elif looked.seen.firing and looked.seen.told is None:
         done.withheld[_why_untold(budget)] += 1
     return looked.seen
 
 
-def _why_untold(budget: Budget) -> str:
+def _why_untold(budget: BurnSubject) -> str:
     if budget.silenced:
         return "silenced"
     return "delegated" if budget.quiet else "unreached"
@@ -151,7 +151,7 @@ def _asked(
     return service, objective, [us for row in rules for us in (row.rule.long_us, row.rule.short_us)]
 
 
-async def _of_monitor(tx: Tx, row: MonitorRow, *, quiet: bool, silenced: bool) -> Budget:
+async def _of_monitor(tx: Tx, row: MonitorRow, *, quiet: bool, silenced: bool) -> BurnSubject:
     channels = await select_channels_of_monitor(tx, row.org, row.id)
     own = [channel.id for channel in channels]
     return of_monitor(row, own, quiet=quiet, silenced=silenced)

@@ -10,15 +10,20 @@ from uuid import UUID, uuid5
 
 from ...core.instant import SECOND, Instant
 from ...engine.pools import Tx
-from ...incidents.rules.incident import Impact, clipped_title
-from ...incidents.transactions.page_service_route import Route, Stream, page_route, page_stream
+from ...incidents.rules.incident import IncidentImpact, clipped_title
+from ...incidents.transactions.page_service_route import (
+    PagingRoute,
+    Stream,
+    page_route,
+    page_stream,
+)
 from ...monitors.rows import MonitorRow
-from ...notifications.rules.notification import Page, Topic
-from ...notifications.transactions.enqueue_notifications import tell_recovery
+from ...notifications.rules.notification import Notification, Topic
+from ...notifications.transactions.enqueue_notifications import enqueue_to_notified_channels
 from ...services.rows import ServiceRow
 from ...services.rules.service_report import spelt
 from ..rows import BurnRuleRow
-from ..rules import Severity, Verdict, Word, fires, word_of
+from ..rules import BurnNotification, BurnSeverity, BurnState, fires, word_of
 from ..tables.burn_rules import RuleSeen, forget_told
 
 BURNING_TAIL = " burns its budget too fast"
@@ -27,7 +32,7 @@ UNWATCHED_TAIL = " is no longer watched by this rule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class BurnSubject:
     """Whose budget it is, and whom it is told to: channels of its own, and a route. `quiet` says
     that somebody else tells of it, `silenced` that nobody is told of anything new just now."""
 
@@ -35,7 +40,7 @@ class Budget:
     project: int
     name: str
     path: str
-    route: Route
+    route: PagingRoute
     channels: Collection[int] = ()
     renotify_us: int = 0
     quiet: bool = False
@@ -43,19 +48,21 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RuleEvaluation:
     """What became of a look at a rule; `word` is what somebody was told."""
 
     seen: RuleSeen
-    word: Word | None
+    word: BurnNotification | None
 
 
-async def follow_rule(tx: Tx, of: Budget, row: BurnRuleRow, verdict: Verdict) -> Looked:
+async def follow_rule(
+    tx: Tx, of: BurnSubject, row: BurnRuleRow, verdict: BurnState
+) -> RuleEvaluation:
     firing = fires(row.firing, verdict)
     since = (row.firing_since or tx.now) if firing else None
     word = word_of(firing, row.told_at, of.renotify_us, tx.now)
     told: Instant | None = row.told_at
-    if word is Word.CALM:
+    if word is BurnNotification.CALM:
         await _tell(tx, of, row, row.firing_since or tx.now, word)
         told = None
     elif word is not None and since is not None and not of.quiet and not of.silenced:
@@ -63,16 +70,16 @@ async def follow_rule(tx: Tx, of: Budget, row: BurnRuleRow, verdict: Verdict) ->
     else:
         word = None
     seen = RuleSeen(row.org, row.id, firing, since, verdict.value, told)
-    return Looked(seen, word)
+    return RuleEvaluation(seen, word)
 
 
-def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False) -> Budget:
-    return Budget(
+def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False) -> BurnSubject:
+    return BurnSubject(
         org=row.org,
         project=row.project,
         name=row.name,
         path=f"/services/{row.uid}",
-        route=Route(row.escalation_policy, row.oncall_schedule),
+        route=PagingRoute(row.escalation_policy, row.oncall_schedule),
         renotify_us=renotify_us,
         silenced=silenced,
     )
@@ -84,13 +91,13 @@ def of_monitor(
     *,
     quiet: bool = False,
     silenced: bool = False,
-) -> Budget:
-    return Budget(
+) -> BurnSubject:
+    return BurnSubject(
         org=row.org,
         project=row.project,
         name=row.name,
         path=f"/monitors/{row.uid}",
-        route=Route(row.escalation_policy, None),
+        route=PagingRoute(row.escalation_policy, None),
         channels=channels,
         renotify_us=row.renotify_seconds * SECOND,
         quiet=quiet,
@@ -98,18 +105,20 @@ def of_monitor(
     )
 
 
-async def tell_unwatched(tx: Tx, of: Budget, rows: Sequence[BurnRuleRow]) -> None:
+async def tell_unwatched(tx: Tx, of: BurnSubject, rows: Sequence[BurnRuleRow]) -> None:
     """Whoever was told that these fire is told that they are watched no more."""
     for row in rows:
         since = row.firing_since or tx.now
-        page = _page(of, row, since, Word.CALM, UNWATCHED_TAIL)
-        await tell_recovery(
+        page = _page(of, row, since, BurnNotification.CALM, UNWATCHED_TAIL)
+        await enqueue_to_notified_channels(
             tx, of.org, of.project, row.uid, _conversation(row.uid, since), Topic.MONITOR, page
         )
     await forget_told(tx, of.org, rows)
 
 
-async def _tell(tx: Tx, of: Budget, row: BurnRuleRow, since: Instant, word: Word) -> bool:
+async def _tell(
+    tx: Tx, of: BurnSubject, row: BurnRuleRow, since: Instant, word: BurnNotification
+) -> bool:
     """Whether anybody was told."""
     to = Stream(
         org=of.org,
@@ -118,9 +127,9 @@ async def _tell(tx: Tx, of: Budget, row: BurnRuleRow, since: Instant, word: Word
         conversation=_conversation(row.uid, since),
         topic=Topic.MONITOR,
     )
-    page = _page(of, row, since, word, CALM_TAIL if word is Word.CALM else BURNING_TAIL)
-    if word is not Word.BURNING:
-        paged = await tell_recovery(
+    page = _page(of, row, since, word, CALM_TAIL if word is BurnNotification.CALM else BURNING_TAIL)
+    if word is not BurnNotification.BURNING:
+        paged = await enqueue_to_notified_channels(
             tx, to.org, to.project, to.stream, to.conversation, to.topic, page
         )
         return bool(paged)
@@ -133,13 +142,15 @@ def _conversation(rule: UUID, since: Instant) -> UUID:
     return uuid5(rule, str(since))
 
 
-def _page(of: Budget, row: BurnRuleRow, since: Instant, word: Word, tail: str) -> Page:
-    calm = word is Word.CALM
+def _page(
+    of: BurnSubject, row: BurnRuleRow, since: Instant, word: BurnNotification, tail: str
+) -> Notification:
+    calm = word is BurnNotification.CALM
     rule = row.rule
     wide, narrow = spelt(rule.long_us), spelt(rule.short_us)
     times = f"{float(rule.threshold):g}"
-    severity = Impact.MAJOR if rule.severity is Severity.PAGE else Impact.MINOR
-    return Page(
+    severity = IncidentImpact.MAJOR if rule.severity is BurnSeverity.PAGE else IncidentImpact.MINOR
+    return Notification(
         event=f"budget.{word.value}",
         status="recovered" if calm else "down",
         severity=severity.value,

@@ -7,7 +7,7 @@ none, as nobody could say whom of its monitors they are about.
 from collections.abc import Sequence
 from uuid import UUID
 
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.availability import OBJECTIVE_SCALE, objective_e4
 from ...core.refusal import Refused
@@ -16,21 +16,21 @@ from ...monitors.transactions.lock_monitor import demand_monitor
 from ..queries import monitor_targets as monitor_targets_queries
 from ..queries import project_targets as project_targets_queries
 from ..rows import BurnRuleRow, MonitorTarget, ProjectTarget
-from ..rules import MONITOR_SHORT_LEAST_US, Rule, faults
+from ..rules import MONITOR_SHORT_LEAST_US, BurnRule, faults
 from ..tables import burn_rules, monitor_targets, project_targets
-from ..tables.burn_rules import Aim
+from ..tables.burn_rules import BurnTarget
 from .notify_burn import of_monitor, tell_unwatched
 
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
-async def aim_for_monitor(
+async def set_monitor_objective(
     tx: Tx,
     principal: Principal,
     monitor: UUID,
     window: str,
     objective: float,
-    rules: Sequence[Rule] | None,
+    rules: Sequence[BurnRule] | None,
     *,
     burn_enabled: bool,
 ) -> MonitorTarget:
@@ -45,14 +45,16 @@ async def aim_for_monitor(
     await tell_unwatched(tx, of_monitor(row), _unwatched(told, window, rules, burn_enabled))
     await monitor_targets.put_monitor_target(tx, key, window, scaled, burn_enabled=burn_enabled)
     if rules is not None:
-        await burn_rules.replace_rules(tx, Aim(org=row.org, monitor=row.id, window=window), rules)
+        await burn_rules.replace_rules(
+            tx, BurnTarget(org=row.org, monitor=row.id, window=window), rules
+        )
     said = f"window={window} objective={scaled / OBJECTIVE_SCALE} burn_alert={burn_enabled}"
     await audit(tx, principal, row.org, "monitor.target", f"monitor:{row.uid} {said}")
     return (await monitor_targets_queries.select_monitor_targets(tx, [key]))[key][window]
 
 
 def _unwatched(
-    told: Sequence[BurnRuleRow], window: str, rules: Sequence[Rule] | None, enabled: bool
+    told: Sequence[BurnRuleRow], window: str, rules: Sequence[BurnRule] | None, enabled: bool
 ) -> list[BurnRuleRow]:
     """Those over the window that are no more."""
     return [
@@ -74,7 +76,9 @@ async def aim_for_project(
     return (await project_targets_queries.select_project_targets(tx, row.org, row.id))[window]
 
 
-async def aim_no_more(tx: Tx, principal: Principal, project: UUID, window: str) -> None:
+async def delete_project_objective(
+    tx: Tx, principal: Principal, project: UUID, window: str
+) -> None:
     """Refused not_found also where nothing is aimed at over the window, forbidden."""
     row = await demand_project(tx, principal, _EDIT, project)
     if not await project_targets.delete_project_target(tx, row.org, row.id, window):

@@ -14,16 +14,16 @@ from ...engine.pools import Tx
 from ...services.rows import ServiceRow
 from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
 from ..queries.service_targets import select_service_targets
-from ..rows import TargetRow
-from ..rules import SERVICE_SHORT_LEAST_US, Rule, faults
-from ..tables.burn_rules import Aim, lock_told_rules, replace_rules
+from ..rows import ServiceTargetRow
+from ..rules import SERVICE_SHORT_LEAST_US, BurnRule, faults
+from ..tables.burn_rules import BurnTarget, lock_told_rules, replace_rules
 from ..tables.service_targets import drop_service_target, put_service_target, set_service_burn
 from .notify_burn import of_service, tell_unwatched
 
 
 async def put_target(
     tx: Tx, principal: Principal, project: UUID, service: UUID, window: str, objective: float
-) -> TargetRow:
+) -> ServiceTargetRow:
     """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
     row = await hold_service(tx, principal, project, service)
     return await put_target_of(tx, principal, row, window, objective)
@@ -31,7 +31,7 @@ async def put_target(
 
 async def put_target_of(
     tx: Tx, principal: Principal, row: ServiceRow, window: str, objective: float
-) -> TargetRow:
+) -> ServiceTargetRow:
     """The same of a service that is held, or new. Refused invalid, managed_by_file."""
     scaled = objective_e4(objective)
     if scaled is None:
@@ -51,10 +51,10 @@ async def put_burn_alerting(
     project: UUID,
     service: UUID,
     window: str,
-    rules: Sequence[Rule],
+    rules: Sequence[BurnRule],
     *,
     enabled: bool,
-) -> TargetRow:
+) -> ServiceTargetRow:
     """Rules that stay as they are keep what was seen of them; of others, whoever was told that they
     fire is told that nobody watches them. Refused not_found also where nothing
     is aimed at over the window, forbidden, invalid, managed_by_file."""
@@ -69,7 +69,9 @@ async def put_burn_alerting(
     told = await lock_told_rules(tx, row.org, service=row.id)
     gone = [one for one in told if one.window == window and not (enabled and one.rule in rules)]
     await tell_unwatched(tx, of_service(row), gone)
-    changed = await replace_rules(tx, Aim(org=row.org, service=row.id, window=window), list(rules))
+    changed = await replace_rules(
+        tx, BurnTarget(org=row.org, service=row.id, window=window), list(rules)
+    )
     if not changed and before.burn_enabled == enabled:
         return before
     await set_service_burn(tx, row.key, window, enabled=enabled)
@@ -83,6 +85,6 @@ async def drop_target_of(tx: Tx, principal: Principal, row: ServiceRow, window: 
     Who was told that its budget burns is told that nobody watches it."""
     told = await lock_told_rules(tx, row.org, service=row.id)
     await tell_unwatched(tx, of_service(row), [one for one in told if one.window == window])
-    await replace_rules(tx, Aim(org=row.org, service=row.id, window=window), [])
+    await replace_rules(tx, BurnTarget(org=row.org, service=row.id, window=window), [])
     await drop_service_target(tx, row.key, window)
     await audit(tx, principal, row.org, "service.update", f"{target_of(row)} window={window} none")

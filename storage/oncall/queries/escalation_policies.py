@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..rows import PolicyRow, TargetRow
+from ..rows import EscalationPolicyRow, EscalationTargetRow
 from ..tables.escalation_policies import _BY_UID, _COLUMNS, _FROM
 
 _OF_PROJECT = f"""
@@ -23,17 +23,17 @@ order by t.policy, t.step, t.place
 _UIDS = "select id, uid from escalation_policies where org = %(org)s and id = any(%(ids)s::int[])"
 
 
-async def select_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
-    return await tx.one(PolicyRow, _BY_UID, uid=uid)
+async def select_policy(tx: Tx, uid: UUID) -> EscalationPolicyRow | None:
+    return await tx.one(EscalationPolicyRow, _BY_UID, uid=uid)
 
 
-async def select_policies_of(tx: Tx, org: int, project: int) -> list[PolicyRow]:
-    return await tx.structs(PolicyRow, _OF_PROJECT, org=org, project=project)
+async def select_policies_of(tx: Tx, org: int, project: int) -> list[EscalationPolicyRow]:
+    return await tx.structs(EscalationPolicyRow, _OF_PROJECT, org=org, project=project)
 
 
-async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[TargetRow]:
+async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[EscalationTargetRow]:
     """Of each policy its steps in order, and of each step its targets in order."""
-    return await tx.structs(TargetRow, _TARGETS, org=org, policies=sorted(policies))
+    return await tx.structs(EscalationTargetRow, _TARGETS, org=org, policies=sorted(policies))
 
 
 async def select_policy_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from ...engine.pools import Tx
-from ..rows import OverrideRow
+from ..rows import OnCallOverrideRow
 from ..tables.oncall_overrides import _COLUMNS, _FROM
 
 _BY_UID = f"select {_COLUMNS} {_FROM} where o.uid = %(uid)s"
@@ -14,9 +14,9 @@ order by o.starts_at, o.id
 """
 
 
-async def select_override(tx: Tx, uid: UUID) -> OverrideRow | None:
-    return await tx.one(OverrideRow, _BY_UID, uid=uid)
+async def select_override(tx: Tx, uid: UUID) -> OnCallOverrideRow | None:
+    return await tx.one(OnCallOverrideRow, _BY_UID, uid=uid)
 
 
-async def select_overrides_of(tx: Tx, org: int, schedule: int) -> list[OverrideRow]:
-    return await tx.structs(OverrideRow, _OF_SCHEDULE, org=org, schedule=schedule)
+async def select_overrides_of(tx: Tx, org: int, schedule: int) -> list[OnCallOverrideRow]:
+    return await tx.structs(OnCallOverrideRow, _OF_SCHEDULE, org=org, schedule=schedule)

@@ -6,26 +6,26 @@ from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rows import OverrideRow, ParticipantRow, ScheduleRow
-from ..rules.oncall_schedule import Override, Roster
+from ..rows import OnCallOverrideRow, ParticipantRow, ScheduleRow
+from ..rules.oncall_schedule import OnCallOverride, OnCallSchedule
 from ..tables.oncall_overrides import select_overrides_between
 from ..tables.oncall_schedules import _BY_UID, _COLUMNS, _FROM
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ScheduleRoster:
     """A schedule with who takes part and which overrides hold in the span that was asked for."""
 
     schedule: ScheduleRow
     participants: list[ParticipantRow]
-    override_rows: list[OverrideRow]
+    override_rows: list[OnCallOverrideRow]
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> OnCallSchedule:
         return self.schedule.roster([person.channel for person in self.participants])
 
     @property
-    def overrides(self) -> list[Override]:
+    def overrides(self) -> list[OnCallOverride]:
         return [row.as_rule for row in self.override_rows]
 
     def name_of(self, channel: int) -> str:
@@ -38,13 +38,13 @@ class Standing:
 
 async def select_rosters(
     tx: Tx, org: int, schedules: Collection[ScheduleRow], from_at: Instant, until: Instant
-) -> list[Standing]:
+) -> list[ScheduleRoster]:
     """In the order of `schedules`, all of one organization; overrides that hold in
     [from_at, until)."""
     keys = [row.id for row in schedules]
     people = await select_participants(tx, org, keys)
     overrides = await select_overrides_between(tx, org, keys, from_at, until)
-    return [Standing(row, people[row.id], overrides[row.id]) for row in schedules]
+    return [ScheduleRoster(row, people[row.id], overrides[row.id]) for row in schedules]
 
 
 _BY_TOKEN = f"{_BY_UID} and s.calendar_token_hash = %(hash)s"

@@ -25,7 +25,7 @@ class TargetKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EscalationTarget:
     """`key` is that of the channel or of the schedule."""
 
     kind: TargetKind
@@ -33,18 +33,18 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EscalationStep:
     """`after_us` counts from the incident's beginning."""
 
     after_us: int
-    targets: tuple[Target, ...] = ()
+    targets: tuple[EscalationTarget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class EscalationPolicy:
     """Steps in order, each due no earlier than the one before; steps are numbered from 1."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[EscalationStep, ...]
     repeat_last: bool = False
 
     @property
@@ -57,7 +57,7 @@ class Ladder:
 
 
 def due_steps(
-    ladder: Ladder, began_at: Instant, taken: int, last_at: Instant | None, now: Instant
+    ladder: EscalationPolicy, began_at: Instant, taken: int, last_at: Instant | None, now: Instant
 ) -> tuple[list[int], int]:
     """The steps to take now, in order, and how many are taken then. `taken` is that number of the
     look before, and `last_at` when any was taken last."""
@@ -74,7 +74,7 @@ def due_steps(
 
 
 def next_at(
-    ladder: Ladder, began_at: Instant, taken: int, last_at: Instant | None
+    ladder: EscalationPolicy, began_at: Instant, taken: int, last_at: Instant | None
 ) -> Instant | None:
     """When a step is due next, perhaps long ago; None when there is none to come."""
     if taken < len(ladder.steps):

@@ -26,7 +26,7 @@ _LATEST = from_datetime(datetime(LATEST_YEAR, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class OnCallSchedule:
     """`participants` take turns; keys of channels. `timezone` empty counts elapsed time."""
 
     anchor_at: Instant
@@ -36,7 +36,7 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
+class OnCallOverride:
     """`number` rises with each that is made."""
 
     number: int
@@ -52,10 +52,10 @@ class Duty:
     channel: int
     from_at: Instant
     until: Instant
-    override: Override | None = None
+    override: OnCallOverride | None = None
 
 
-def on_call(roster: Roster, overrides: Sequence[Override], at: Instant) -> Duty:
+def on_call(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Instant) -> Duty:
     """Who is on call at that instant, since when, and until when that stays so."""
     shift = _shift_number(roster, at)
     from_at, until = hand_off(roster, shift), hand_off(roster, shift + 1)
@@ -72,7 +72,7 @@ def on_call(roster: Roster, overrides: Sequence[Override], at: Instant) -> Duty:
     return Duty(turn, from_at, until)
 
 
-def stretch(roster: Roster, overrides: Sequence[Override], at: Instant) -> Duty:
+def stretch(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Instant) -> Duty:
     """The whole of one shift's or one override's time around an instant in which nothing newer
     holds: what a hand-off, a new override or the end of one begins and ends."""
     holding = _holding(overrides, at)
@@ -126,7 +126,7 @@ def _instant_fault(at: Instant) -> str | None:
 
 
 def duties(
-    roster: Roster, overrides: Sequence[Override], from_at: Instant, until: Instant
+    roster: OnCallSchedule, overrides: Sequence[OnCallOverride], from_at: Instant, until: Instant
 ) -> Iterator[Duty]:
     """All between two instants, in order and without a gap; equal neighbours are one."""
     last: Duty | None = None
@@ -145,7 +145,7 @@ def duties(
         yield last
 
 
-def hand_off(roster: Roster, number: int) -> Instant:
+def hand_off(roster: OnCallSchedule, number: int) -> Instant:
     """When shift `number` begins; shift 0 begins at the anchor."""
     if not roster.timezone:
         return Instant(roster.anchor_at + number * roster.shift_us)
@@ -154,12 +154,12 @@ def hand_off(roster: Roster, number: int) -> Instant:
     return _instant_of(anchor + timedelta(microseconds=number * roster.shift_us), zone)
 
 
-def _holding(overrides: Sequence[Override], at: Instant) -> Override | None:
+def _holding(overrides: Sequence[OnCallOverride], at: Instant) -> OnCallOverride | None:
     found = [override for override in overrides if override.starts_at <= at < override.ends_at]
     return max(found, key=lambda override: override.number, default=None)
 
 
-def _shift_number(roster: Roster, at: Instant) -> int:
+def _shift_number(roster: OnCallSchedule, at: Instant) -> int:
     """The last shift that has begun. What clocks there show says it, but for those that begun
     before the clocks were put back."""
     if not roster.timezone:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from ...core.instant import SECOND
 from ...engine.pools import LockRank, Tx
-from ..rows import PolicyRow
-from ..rules.escalation import Ladder, Step, Target, TargetKind
+from ..rows import EscalationPolicyRow
+from ..rules.escalation import EscalationPolicy, EscalationStep, EscalationTarget, TargetKind
 
 _COLUMNS = """
 e.org, e.id, e.uid, e.project, p.uid, e.name, e.repeat_last, e.after_seconds, e.created_at,
@@ -60,9 +60,9 @@ where org = %(org)s and escalation_policy = %(id)s and status <> 'resolved'
 """
 
 
-async def lock_policy(tx: Tx, uid: UUID) -> PolicyRow | None:
+async def lock_policy(tx: Tx, uid: UUID) -> EscalationPolicyRow | None:
     tx.lock_rank(LockRank.POLICY, "a ladder that changes")
-    return await tx.one(PolicyRow, _LOCK, uid=uid)
+    return await tx.one(EscalationPolicyRow, _LOCK, uid=uid)
 
 
 async def hold_policy(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
@@ -77,7 +77,7 @@ async def count_policies(tx: Tx, org: int, project: int) -> int:
     return count
 
 
-async def select_ladder(tx: Tx, org: int, policy_id: int) -> Ladder | None:
+async def select_ladder(tx: Tx, org: int, policy_id: int) -> EscalationPolicy | None:
     """As the rule reads it; None where it is gone."""
     row = await tx.row(_LADDER, org=org, id=policy_id)
     if row is None:
@@ -88,13 +88,14 @@ async def select_ladder(tx: Tx, org: int, policy_id: int) -> Ladder | None:
         for step, group in groupby(found, key=lambda target: target[0])
     }
     steps = tuple(
-        Step(after * SECOND, targets.get(number, ())) for number, after in enumerate(row[1], 1)
+        EscalationStep(after * SECOND, targets.get(number, ()))
+        for number, after in enumerate(row[1], 1)
     )
-    return Ladder(steps, row[0])
+    return EscalationPolicy(steps, row[0])
 
 
 async def insert_policy(
-    tx: Tx, org: int, project: int, uid: UUID, name: str, ladder: Ladder
+    tx: Tx, org: int, project: int, uid: UUID, name: str, ladder: EscalationPolicy
 ) -> None:
     key = await tx.value(
         _INSERT,
@@ -109,7 +110,9 @@ async def insert_policy(
     await _add_targets(tx, org, key, ladder.steps)
 
 
-async def update_policy(tx: Tx, row: PolicyRow, name: str, ladder: Ladder) -> None:
+async def update_policy(
+    tx: Tx, row: EscalationPolicyRow, name: str, ladder: EscalationPolicy
+) -> None:
     count = await tx.execute(
         _UPDATE,
         org=row.org,
@@ -124,17 +127,17 @@ async def update_policy(tx: Tx, row: PolicyRow, name: str, ladder: Ladder) -> No
     await _add_targets(tx, row.org, row.id, ladder.steps)
 
 
-async def delete_policy(tx: Tx, row: PolicyRow) -> None:
+async def delete_policy(tx: Tx, row: EscalationPolicyRow) -> None:
     await tx.execute(_DELETE, org=row.org, id=row.id)
 
 
-async def look_at_incidents_again(tx: Tx, row: PolicyRow) -> int:
+async def look_at_incidents_again(tx: Tx, row: EscalationPolicyRow) -> int:
     """Open incidents on a ladder that changed are looked at now, also those that had ended it."""
     tx.lock_rank(LockRank.INCIDENT, "incidents of a ladder that changed")
     return await tx.execute(_LOOK_AGAIN, org=row.org, id=row.id, now=tx.now)
 
 
-async def _add_targets(tx: Tx, org: int, policy: int, steps: Sequence[Step]) -> None:
+async def _add_targets(tx: Tx, org: int, policy: int, steps: Sequence[EscalationStep]) -> None:
     flat = [
         (number, place, target)
         for number, step in enumerate(steps, 1)
@@ -151,16 +154,16 @@ async def _add_targets(tx: Tx, org: int, policy: int, steps: Sequence[Step]) -> 
     )
 
 
-def _key_of(target: Target, kind: TargetKind) -> int | None:
+def _key_of(target: EscalationTarget, kind: TargetKind) -> int | None:
     return target.key if target.kind is kind else None
 
 
-def _after_seconds(ladder: Ladder) -> list[int]:
+def _after_seconds(ladder: EscalationPolicy) -> list[int]:
     return [step.after_us // SECOND for step in ladder.steps]
 
 
-def _target(channel: int | None, schedule: int | None) -> Target:
+def _target(channel: int | None, schedule: int | None) -> EscalationTarget:
     if channel is not None:
-        return Target(TargetKind.CHANNEL, channel)
+        return EscalationTarget(TargetKind.CHANNEL, channel)
     assert schedule is not None, "the database has one of them"
-    return Target(TargetKind.SCHEDULE, schedule)
+    return EscalationTarget(TargetKind.SCHEDULE, schedule)

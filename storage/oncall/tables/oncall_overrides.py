@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rows import OverrideRow
+from ..rows import OnCallOverrideRow
 
 _COLUMNS = """
 o.org, o.id, o.uid, o.schedule, s.uid, s.project, o.channel, c.uid, c.name, o.starts_at, o.ends_at,
@@ -55,11 +55,16 @@ async def select_schedule_of(tx: Tx, uid: UUID) -> UUID | None:
 
 async def select_overrides_between(
     tx: Tx, org: int, schedules: Collection[int], from_at: Instant, until: Instant
-) -> dict[int, list[OverrideRow]]:
+) -> dict[int, list[OnCallOverrideRow]]:
     """Of each schedule those that hold at some instant of [from_at, until)."""
-    found: dict[int, list[OverrideRow]] = {key: [] for key in schedules}
+    found: dict[int, list[OnCallOverrideRow]] = {key: [] for key in schedules}
     for row in await tx.structs(
-        OverrideRow, _BETWEEN, org=org, schedules=sorted(schedules), from_at=from_at, until=until
+        OnCallOverrideRow,
+        _BETWEEN,
+        org=org,
+        schedules=sorted(schedules),
+        from_at=from_at,
+        until=until,
     ):
         found[row.schedule].append(row)
     return found
@@ -92,7 +97,7 @@ async def insert_override(
     )
 
 
-async def delete_override(tx: Tx, row: OverrideRow) -> bool:
+async def delete_override(tx: Tx, row: OnCallOverrideRow) -> bool:
     """False where somebody else removed it meanwhile."""
     return await tx.execute(_DELETE, org=row.org, id=row.id) == 1
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from ...core.instant import SECOND
 from ...engine.pools import LockRank, Tx
 from ..rows import ScheduleRow
-from ..rules.oncall_schedule import Roster
+from ..rules.oncall_schedule import OnCallSchedule
 
 _COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.name, s.anchor_at, s.shift_seconds, s.timezone,
@@ -73,7 +73,7 @@ async def count_schedules(tx: Tx, org: int, project: int) -> int:
 
 
 async def insert_schedule(
-    tx: Tx, org: int, project: int, uid: UUID, name: str, roster: Roster
+    tx: Tx, org: int, project: int, uid: UUID, name: str, roster: OnCallSchedule
 ) -> None:
     key = await tx.value(
         _INSERT,
@@ -89,7 +89,7 @@ async def insert_schedule(
     await tx.execute(_ADD_PARTICIPANTS, org=org, id=key, channels=list(roster.participants))
 
 
-async def update_schedule(tx: Tx, row: ScheduleRow, name: str, roster: Roster) -> None:
+async def update_schedule(tx: Tx, row: ScheduleRow, name: str, roster: OnCallSchedule) -> None:
     count = await tx.execute(
         _UPDATE,
         org=row.org,

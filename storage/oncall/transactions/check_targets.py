@@ -10,7 +10,7 @@ from uuid import UUID
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...notifications.tables.channels import hold_channels
-from ..rules.escalation import Target, TargetKind
+from ..rules.escalation import EscalationTarget, TargetKind
 from ..tables.escalation_policies import hold_policy
 from ..tables.oncall_schedules import hold_schedules
 
@@ -18,7 +18,7 @@ NOT_OURS: Final = "names nothing of this project that alerts can be sent to"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RequestedTarget:
     """A target as it was given, and the field in which it stands."""
 
     field: str
@@ -34,7 +34,9 @@ class Named:
             return None
 
 
-async def hold_targets(tx: Tx, org: int, project: int, given: Sequence[Named]) -> list[Target]:
+async def hold_targets(
+    tx: Tx, org: int, project: int, given: Sequence[RequestedTarget]
+) -> list[EscalationTarget]:
     """The keys of what is named, in its order; nothing of it goes until we are done. Refused with
     the field of the first that is not the project's."""
     wanted: dict[TargetKind, set[UUID]] = {kind: set() for kind in TargetKind}
@@ -54,7 +56,7 @@ async def hold_targets(tx: Tx, org: int, project: int, given: Sequence[Named]) -
         key = found[one.kind].get(one.uid) if one.uid is not None else None
         if key is None:
             raise Refused("invalid", one.field, NOT_OURS)
-        targets.append(Target(one.kind, key))
+        targets.append(EscalationTarget(one.kind, key))
     return targets
 
 
@@ -76,7 +78,7 @@ async def hold_policy_named(
         return None
     if not opens_incidents:
         refuse_policy_without_incidents()
-    uid = Named("escalation_policy_id", TargetKind.CHANNEL, text).uid
+    uid = RequestedTarget("escalation_policy_id", TargetKind.CHANNEL, text).uid
     key = await hold_policy(tx, org, project, uid) if uid is not None else None
     if key is None:
         raise Refused("invalid", "escalation_policy_id", NOT_OURS)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import SECOND
@@ -15,13 +15,13 @@ from ...core.naming import name_fault
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import escalation_policies, oncall_uses
-from ..rows import PolicyRow
-from ..rules.escalation import Ladder, Step, TargetKind, ladder_fault
+from ..rows import EscalationPolicyRow
+from ..rules.escalation import EscalationPolicy, EscalationStep, TargetKind, ladder_fault
 from ..tables import escalation_policies as policies
-from .check_targets import Named, hold_targets
+from .check_targets import RequestedTarget, hold_targets
 
 POLICIES_OF_PROJECT_MOST: Final = 100
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class PolicyDraft:
 
 async def create_policy(
     tx: Tx, principal: Principal, project: UUID, draft: PolicyDraft
-) -> PolicyRow:
+) -> EscalationPolicyRow:
     """Refused not_found, forbidden, invalid with its field, policy_quota."""
     home = await demand_project(tx, principal, _EDIT, project)
     _check(draft)
@@ -60,7 +60,7 @@ async def create_policy(
 
 async def replace_policy(
     tx: Tx, principal: Principal, policy: UUID, draft: PolicyDraft
-) -> PolicyRow:
+) -> EscalationPolicyRow:
     """Incidents that are on it go on by what it is now. Refused not_found, forbidden, invalid with
     its field."""
     before = await _lock(tx, principal, policy)
@@ -93,21 +93,21 @@ def _check(draft: PolicyDraft) -> None:
         raise Refused("invalid", *wrong)
 
 
-async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> Ladder:
+async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> EscalationPolicy:
     given = [
-        Named(f"steps[{index}].targets[{place}].id", kind, text)
+        RequestedTarget(f"steps[{index}].targets[{place}].id", kind, text)
         for index, step in enumerate(draft.steps)
         for place, (kind, text) in enumerate(step.targets)
     ]
     held = iter(await hold_targets(tx, org, project, given))
     steps = tuple(
-        Step(step.after_seconds * SECOND, tuple(next(held) for _ in step.targets))
+        EscalationStep(step.after_seconds * SECOND, tuple(next(held) for _ in step.targets))
         for step in draft.steps
     )
-    return Ladder(steps, draft.repeat_last)
+    return EscalationPolicy(steps, draft.repeat_last)
 
 
-async def _lock(tx: Tx, principal: Principal, policy: UUID) -> PolicyRow:
+async def _lock(tx: Tx, principal: Principal, policy: UUID) -> EscalationPolicyRow:
     row = await policies.lock_policy(tx, policy)
     if row is None:
         raise Refused(NOT_FOUND)
@@ -115,11 +115,11 @@ async def _lock(tx: Tx, principal: Principal, policy: UUID) -> PolicyRow:
     return row
 
 
-async def _written(tx: Tx, policy: UUID) -> PolicyRow:
+async def _written(tx: Tx, policy: UUID) -> EscalationPolicyRow:
     row = await escalation_policies.select_policy(tx, policy)
     assert row is not None, "it was just written"
     return row
 
 
-def _target(row: PolicyRow) -> str:
+def _target(row: EscalationPolicyRow) -> str:
     return f"escalation_policy:{row.uid} project:{row.project_uid} steps={len(row.after_seconds)}"

@@ -13,11 +13,11 @@ from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import oncall_overrides as oncall_overrides_queries
-from ..rows import OverrideRow
+from ..rows import OnCallOverrideRow
 from ..rules.escalation import TargetKind
 from ..rules.oncall_schedule import override_fault
 from ..tables import oncall_overrides
-from .check_targets import Named, hold_targets
+from .check_targets import RequestedTarget, hold_targets
 from .edit_schedules import lock_for_edit
 
 COMING_MOST: Final = 200
@@ -31,14 +31,14 @@ async def create_override(
     channel: str,
     starts_at: Instant,
     ends_at: Instant,
-) -> OverrideRow:
+) -> OnCallOverrideRow:
     """Refused not_found, forbidden, invalid with its field, override_quota where too many are not
     over yet."""
     home = await lock_for_edit(tx, principal, schedule)
     wrong = override_fault(starts_at, ends_at)
     if wrong is not None:
         raise Refused("invalid", *wrong)
-    given = [Named("channel_id", TargetKind.CHANNEL, channel)]
+    given = [RequestedTarget("channel_id", TargetKind.CHANNEL, channel)]
     (held,) = await hold_targets(tx, home.org, home.project, given)
     if await oncall_overrides.count_coming(tx, home.org, home.id) >= COMING_MOST:
         raise Refused("override_quota")
@@ -64,7 +64,7 @@ async def delete_override(tx: Tx, principal: Principal, override: UUID) -> None:
     await audit(tx, principal, row.org, "oncall_override.delete", _target(row))
 
 
-def _target(row: OverrideRow) -> str:
+def _target(row: OnCallOverrideRow) -> str:
     return (
         f"oncall_override:{row.uid} oncall_schedule:{row.schedule_uid} "
         f"channel:{row.channel_uid} {to_text(row.starts_at)} to {to_text(row.ends_at)}"

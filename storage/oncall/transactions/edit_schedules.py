@@ -9,7 +9,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import SECOND, Instant
@@ -19,12 +19,12 @@ from ...engine.pools import Tx
 from ..queries import oncall_schedules, oncall_uses
 from ..rows import ScheduleRow
 from ..rules.escalation import TargetKind
-from ..rules.oncall_schedule import Roster, roster_fault
+from ..rules.oncall_schedule import OnCallSchedule, roster_fault
 from ..tables import oncall_schedules as oncall
-from .check_targets import Named, hold_targets
+from .check_targets import RequestedTarget, hold_targets
 
 SCHEDULES_OF_PROJECT_MOST: Final = 100
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ def _check(draft: ScheduleDraft) -> None:
         raise Refused("invalid", *wrong)
 
 
-async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> Roster:
+async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> OnCallSchedule:
     given = [
-        Named(f"participants[{place}]", TargetKind.CHANNEL, text)
+        RequestedTarget(f"participants[{place}]", TargetKind.CHANNEL, text)
         for place, text in enumerate(draft.participants)
     ]
     held = await hold_targets(tx, org, project, given)
-    return Roster(
+    return OnCallSchedule(
         draft.anchor_at,
         draft.shift_seconds * SECOND,
         tuple(target.key for target in held),

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..queries.oncall_schedules import select_rosters
-from ..rules.escalation import Target, TargetKind
+from ..rules.escalation import EscalationTarget, TargetKind
 from ..rules.oncall_schedule import stretch
 from ..tables.oncall_schedules import select_schedules_by_keys
 
 
-async def channels_of_step(tx: Tx, org: int, targets: Sequence[Target], now: Instant) -> list[int]:
+async def channels_of_step(
+    tx: Tx, org: int, targets: Sequence[EscalationTarget], now: Instant
+) -> list[int]:
     """The keys of channels, each once, in the order in which the step names them."""
     wanted = {target.key for target in targets if target.kind is TargetKind.SCHEDULE}
     holding = await _on_call(tx, org, wanted, now) if wanted else {}

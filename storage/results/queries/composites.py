@@ -7,11 +7,11 @@ import msgspec
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.sli import Condition
-from ...core.time_span import Span
+from ...core.sli import SliCondition
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ...monitors.queries.monitors import Standing, select_standings, status_of
-from ...monitors.rules.monitor_state import Status
+from ...monitors.queries.monitors import MonitorStatusRow, select_standings, status_of
+from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.queries import shards
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 
@@ -43,7 +43,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 """
 
 
-class DueWindow(msgspec.Struct, frozen=True):
+class DueCompositeWindow(msgspec.Struct, frozen=True):
     """A composite's window that waits to be answered."""
 
     slice: int
@@ -76,33 +76,33 @@ class Composite(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class MemberHealth:
     """What monitors are at an instant."""
 
     now: Instant
-    standings: Mapping[Key, Standing]
-    maintenance: Mapping[int, Sequence[Span]]
+    standings: Mapping[Key, MonitorStatusRow]
+    maintenance: Mapping[int, Sequence[TimeSpan]]
 
-    def of(self, key: Key, kind: str) -> Condition:
+    def of(self, key: Key, kind: str) -> SliCondition:
         """The folded state while a result holds; unknown where none does."""
         spans = self.maintenance.get(key[1], ())
         if is_in_maintenance(self.now, spans):
-            return Condition.EXCLUDED
+            return SliCondition.EXCLUDED
         match status_of(self.standings.get(key), kind, self.now, spans):
-            case Status.UP:
-                return Condition.GOOD
-            case Status.DOWN:
-                return Condition.BAD
-            case Status.PENDING:
-                return Condition.UNKNOWN
+            case MonitorStatus.UP:
+                return SliCondition.GOOD
+            case MonitorStatus.DOWN:
+                return SliCondition.BAD
+            case MonitorStatus.PENDING:
+                return SliCondition.UNKNOWN
 
     def is_in_maintenance(self, key: Key) -> bool:
         return is_in_maintenance(self.now, self.maintenance.get(key[1], ()))
 
 
-async def select_due_windows(tx: Tx, now: Instant, most: int) -> list[DueWindow]:
+async def select_due_windows(tx: Tx, now: Instant, most: int) -> list[DueCompositeWindow]:
     """Windows that are due, may still be answered and are not, oldest first."""
-    return await tx.structs(DueWindow, _DUE_WINDOWS, now=now, most=most)
+    return await tx.structs(DueCompositeWindow, _DUE_WINDOWS, now=now, most=most)
 
 
 async def select_due_calls(tx: Tx, now: Instant, most: int) -> list[Key]:
@@ -117,7 +117,7 @@ async def select_composites(tx: Tx, keys: Sequence[Key]) -> dict[Key, Composite]
     return {row.key: row for row in rows}
 
 
-async def select_health(tx: Tx, keys: Sequence[Key], now: Instant) -> Health:
+async def select_health(tx: Tx, keys: Sequence[Key], now: Instant) -> MemberHealth:
     """How monitors are at an instant, each looked at once however many ask."""
     standings = await select_standings(tx, keys, counted=False)
     # Also a maintenance that is over: it ended what was known before it.
@@ -125,4 +125,4 @@ async def select_health(tx: Tx, keys: Sequence[Key], now: Instant) -> Health:
     maintenance = await shards.select_maintenances(
         tx, min(since, now), monitors=[monitor for _, monitor in keys]
     )
-    return Health(now, standings, maintenance)
+    return MemberHealth(now, standings, maintenance)

@@ -7,10 +7,10 @@ import msgspec
 
 from ...core.instant import DAY, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
-from ...scheduling.rules.run_schedule import Term
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 
 # No hold is longer: three times the longest interval, and a day's grace.
@@ -46,7 +46,7 @@ group by 1 order by 1
 """
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ResultSlot(msgspec.Struct, frozen=True):
     """The results of one slot; a slot without any has none of these."""
 
     org: int
@@ -69,35 +69,37 @@ class LatencyBin(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ResultTimeline:
     """One monitor over a range; `before` is the newest result before it, with what it said."""
 
-    taken: Sequence[Taken] = ()
+    taken: Sequence[ResultSlot] = ()
     before: tuple[Instant, bool] | None = None
-    terms: Sequence[Term] = ()
-    maintenance: Sequence[Span] = field(default=())
+    terms: Sequence[ScheduleTerm] = ()
+    maintenance: Sequence[TimeSpan] = field(default=())
 
 
 async def select_courses(
     tx: Tx, keys: Sequence[Key], from_at: Instant, to_at: Instant, step_us: int
-) -> dict[Key, Course]:
+) -> dict[Key, ResultTimeline]:
     given = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys], "from_at": from_at}
-    taken: dict[Key, list[Taken]] = {}
-    for row in await tx.structs(Taken, _SLOTS, to_at=to_at, step_us=step_us, **given):
+    taken: dict[Key, list[ResultSlot]] = {}
+    for row in await tx.structs(ResultSlot, _SLOTS, to_at=to_at, step_us=step_us, **given):
         taken.setdefault((row.org, row.monitor), []).append(row)
     since = Instant(from_at - LONGEST_HOLD_US)
     before = {(o, m): (ts, up) for o, m, ts, up in await tx.rows(_BEFORE, since=since, **given)}
     terms = await schedules.select_terms_of(tx, keys)
     spans = await select_maintenance(tx, keys, since)
     return {
-        key: Course(taken.get(key, ()), before.get(key), terms.get(key, ()), spans.get(key, ()))
+        key: ResultTimeline(
+            taken.get(key, ()), before.get(key), terms.get(key, ()), spans.get(key, ())
+        )
         for key in keys
     }
 
 
 async def select_maintenance(
     tx: Tx, keys: Iterable[Key], after: Instant
-) -> Mapping[Key, Sequence[Span]]:
+) -> Mapping[Key, Sequence[TimeSpan]]:
     """What maintenance of the monitors ends after an instant."""
     pairs = list(keys)
     found = await shards.select_maintenances(tx, after, monitors=[key[1] for key in pairs])

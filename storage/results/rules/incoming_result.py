@@ -12,21 +12,21 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import LATEST, Instant
-from ...monitors.rules.monitor_state import Status
-from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, Term
+from ...monitors.rules.monitor_state import MonitorStatus
+from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm
 from .push_deadline import newly_covered
 
 # The reason of a result that was refused because its process ended; another process may store it.
 RECORDER_STOPPED: Final = "the recorder stopped"
 
 
-class Source(StrEnum):
+class ResultSource(StrEnum):
     RUN = "run"
     PUSH = "push"
     BACKFILL = "backfill"
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     """`reach_us` behind the fence its instant still counts as live: the run's time-out and the
     late-arrival grace, for a push the grace alone."""
 
@@ -47,7 +47,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     # Committed by then it covers its window in time; a push judges its windows by themselves.
     covered_until: Instant = LATEST
     reach_us: int = LATE_ARRIVAL_US
-    source: Source = Source.RUN
+    source: ResultSource = ResultSource.RUN
     # The state's version that a steady fold was computed from; see tables/results.
     version: int = 0
     late: bool = False
@@ -69,7 +69,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         return self.ts < fence - self.reach_us
 
 
-class Fate(StrEnum):
+class StoreOutcome(StrEnum):
     """What became of an arrival."""
 
     LIVE = "live"
@@ -87,7 +87,7 @@ class Fate(StrEnum):
     UNDECIDED = "undecided"
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class CachedState(msgspec.Struct, frozen=True, kw_only=True):
     """A state as a process last saw it: by it, and only while its version holds, the process can
     tell that a result changes nothing.
 
@@ -96,7 +96,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     version: int
-    status: Status
+    status: MonitorStatus
     failures: int
     failure_threshold: int
     monitor_uid: UUID
@@ -104,20 +104,20 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     project: int
     quiet_until: Instant | None = None
     patience_us: int = 0
-    terms: tuple[Term, ...] = ()
+    terms: tuple[ScheduleTerm, ...] = ()
 
-    def is_left_unchanged_by(self, arrival: Arrival) -> bool:
-        if arrival.source is Source.PUSH and (
+    def is_left_unchanged_by(self, arrival: IncomingResult) -> bool:
+        if arrival.source is ResultSource.PUSH and (
             self.quiet_until is None or arrival.ts > self.quiet_until
         ):
             return False
         if arrival.up:
-            return self.status is Status.UP and self.failures == 0
-        return self.status is Status.DOWN and self.failures >= self.failure_threshold
+            return self.status is MonitorStatus.UP and self.failures == 0
+        return self.status is MonitorStatus.DOWN and self.failures >= self.failure_threshold
 
-    def windows_of(self, arrival: Arrival) -> tuple[Instant, ...]:
+    def windows_of(self, arrival: IncomingResult) -> tuple[Instant, ...]:
         """The windows that a heartbeat covers and the one before it did not."""
-        if arrival.source is not Source.PUSH:
+        if arrival.source is not ResultSource.PUSH:
             return arrival.dues
         known = self.quiet_until is not None
         previous = Instant((self.quiet_until or 0) - self.patience_us) if known else None
@@ -126,19 +126,19 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
             previous = None
         return tuple(window.due for window in newly_covered(self.terms, arrival.ts, previous))
 
-    def heard(self, arrival: Arrival) -> "Standing":
+    def heard(self, arrival: IncomingResult) -> "CachedState":
         """The same state after a result that left it unchanged."""
-        if arrival.source is not Source.PUSH:
+        if arrival.source is not ResultSource.PUSH:
             return self
         deadline = Instant(arrival.ts + self.patience_us)
         quiet_until = max(self.quiet_until or deadline, deadline)
         return msgspec.structs.replace(self, quiet_until=quiet_until)
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class StoreResult(msgspec.Struct, frozen=True):
     """The answer to whoever brought an arrival. `ts` is the instant it was stored at."""
 
-    fate: Fate
+    fate: StoreOutcome
     ts: Instant
-    standing: Standing | None = None
+    standing: CachedState | None = None
     reason: str = ""

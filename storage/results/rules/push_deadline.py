@@ -15,20 +15,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import LATEST, Instant
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...scheduling.rules.expected_run import (
     COVERED_LATE,
     MissedReason,
-    Ruling,
+    VerdictWithReason,
     WithheldReason,
     missed,
     withheld,
 )
 from ...scheduling.rules.presence import is_wholly_listened
 from ...scheduling.rules.run_schedule import (
-    Manner,
-    Term,
-    Window,
+    ResultMode,
+    RunWindow,
+    ScheduleTerm,
     result_expected_by,
     spans,
     term_at,
@@ -37,7 +37,7 @@ from ...scheduling.rules.run_schedule import (
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ExpectationSpan:
     """Time over which one promise runs unbroken: a deadline in (begin, end) is its own."""
 
     begin: Instant
@@ -51,7 +51,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class PushGap:
     """Since when nothing came: the last heartbeat, and the last `push_missed` after it, if any."""
 
     since: Instant
@@ -59,10 +59,10 @@ class Silence:
 
 
 def missed_deadlines(
-    silence: Silence,
-    terms: Sequence[Term],
-    maintenance: Sequence[Span],
-    heard: Sequence[Span],
+    silence: PushGap,
+    terms: Sequence[ScheduleTerm],
+    maintenance: Sequence[TimeSpan],
+    heard: Sequence[TimeSpan],
     through: Instant,
 ) -> list[Instant]:
     """The instants of every `push_missed` that is due by then and not yet written, in order.
@@ -83,14 +83,14 @@ def missed_deadlines(
 
 
 def next_deadline(
-    silence: Silence,
-    terms: Sequence[Term],
-    maintenance: Sequence[Span],
-    heard: Sequence[Span],
+    silence: PushGap,
+    terms: Sequence[ScheduleTerm],
+    maintenance: Sequence[TimeSpan],
+    heard: Sequence[TimeSpan],
 ) -> Instant | None:
     """When to look again if nothing comes and we go on listening; None without a promise."""
     if heard:
-        heard = [*heard[:-1], Span(heard[-1].from_, LATEST)]
+        heard = [*heard[:-1], TimeSpan(heard[-1].from_, LATEST)]
     for stretch in stretches(silence.since, terms, maintenance):
         due = _first_after(silence, stretch, heard)
         if due is not None and due < stretch.end:
@@ -99,8 +99,8 @@ def next_deadline(
 
 
 def stretches(
-    since: Instant, terms: Sequence[Term], maintenance: Sequence[Span]
-) -> Iterator[Stretch]:
+    since: Instant, terms: Sequence[ScheduleTerm], maintenance: Sequence[TimeSpan]
+) -> Iterator[ExpectationSpan]:
     """The promises that run after a heartbeat, cut where a pause, a maintenance or an edit does."""
     for term, begin, end in _promises(terms):
         if not term.enabled or end <= since:
@@ -111,15 +111,15 @@ def stretches(
             if span.from_ >= end:
                 break
             if start < span.from_:
-                yield Stretch(start, span.from_, term.interval_us, term.grace_us)
+                yield ExpectationSpan(start, span.from_, term.interval_us, term.grace_us)
             start = max(start, span.until)
         if start < end:
-            yield Stretch(start, end, term.interval_us, term.grace_us)
+            yield ExpectationSpan(start, end, term.interval_us, term.grace_us)
 
 
-def _promises(terms: Sequence[Term]) -> Iterator[tuple[Term, Instant, Instant]]:
+def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant, Instant]]:
     """(term, begin, end) of each promise: an edit of anything else does not begin it anew."""
-    current: tuple[Term, Instant, Instant] | None = None
+    current: tuple[ScheduleTerm, Instant, Instant] | None = None
     for term, end in spans(terms):
         if end <= term.from_:
             continue
@@ -133,11 +133,13 @@ def _promises(terms: Sequence[Term]) -> Iterator[tuple[Term, Instant, Instant]]:
         yield current
 
 
-def _promised(term: Term) -> tuple[bool, int, int]:
+def _promised(term: ScheduleTerm) -> tuple[bool, int, int]:
     return term.enabled, term.interval_us, term.grace_us
 
 
-def _first_after(silence: Silence, stretch: Stretch, heard: Sequence[Span]) -> Instant | None:
+def _first_after(
+    silence: PushGap, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
+) -> Instant | None:
     """The first deadline of a stretch that is not yet written."""
     if silence.missed is not None and silence.missed > stretch.begin:
         return _deadline(silence.missed, stretch.interval_us, stretch, heard)
@@ -145,7 +147,7 @@ def _first_after(silence: Silence, stretch: Stretch, heard: Sequence[Span]) -> I
 
 
 def _deadline(
-    start: Instant, wait_us: int, stretch: Stretch, heard: Sequence[Span]
+    start: Instant, wait_us: int, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
 ) -> Instant | None:
     """When silence after `start` becomes a failure; None where we have not listened for it yet.
 
@@ -171,7 +173,7 @@ def _deadline(
     return None
 
 
-def hold_until(instant: Instant, terms: Sequence[Term]) -> Instant:
+def hold_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
     """Until when a heartbeat speaks for its target: its deadline, by the terms in force then.
 
     An edit of interval or grace in between moves the deadline, and the hold with it. A pause or a
@@ -186,15 +188,15 @@ def hold_until(instant: Instant, terms: Sequence[Term]) -> Instant:
     return until
 
 
-def missed_hold_until(instant: Instant, terms: Sequence[Term]) -> Instant:
+def missed_hold_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
     """A `push_missed` holds one interval."""
     term = term_at(terms, instant)
     return Instant(instant + (term.interval_us if term else 0))
 
 
 def newly_covered(
-    terms: Sequence[Term], heartbeat: Instant, previous: Instant | None
-) -> list[Window]:
+    terms: Sequence[ScheduleTerm], heartbeat: Instant, previous: Instant | None
+) -> list[RunWindow]:
     """The windows that a heartbeat covers and the one before it did not, paused ones left out.
 
     A window is covered by a heartbeat in [due, due + interval + grace], its ends included.
@@ -206,17 +208,17 @@ def newly_covered(
     return [
         window
         for window in windows(terms, Instant(after), heartbeat)
-        if window.term.enabled and heartbeat <= result_expected_by(window, Manner.PUSH)
+        if window.term.enabled and heartbeat <= result_expected_by(window, ResultMode.PUSH)
     ]
 
 
 def ruling(
-    window: Window,
+    window: RunWindow,
     last_heartbeat: Instant | None,
-    terms: Sequence[Term],
-    maintenance: Sequence[Span],
-    heard: Sequence[Span],
-) -> Ruling:
+    terms: Sequence[ScheduleTerm],
+    maintenance: Sequence[TimeSpan],
+    heard: Sequence[TimeSpan],
+) -> VerdictWithReason:
     """What becomes of a grid window that stands open when it is sealed.
 
     `last_heartbeat` is the newest one up to the window's end; one within the window covers it,
@@ -224,7 +226,7 @@ def ruling(
     interrupted or begun anew is withheld: what it would say was not promised any more. So
     no_heartbeat never stands without a `push_missed` in the same silence.
     """
-    end = result_expected_by(window, Manner.PUSH)
+    end = result_expected_by(window, ResultMode.PUSH)
     if not window.term.enabled:
         return withheld(WithheldReason.PAUSED)
     if last_heartbeat is None:
@@ -243,7 +245,7 @@ def ruling(
 
 
 def _interruption(
-    window: Window, end: Instant, terms: Sequence[Term], maintenance: Sequence[Span]
+    window: RunWindow, end: Instant, terms: Sequence[ScheduleTerm], maintenance: Sequence[TimeSpan]
 ) -> WithheldReason | None:
     begun = [term for term, begin, _ in _promises(terms) if window.due <= begin <= end]
     if any(not term.enabled for term in begun):

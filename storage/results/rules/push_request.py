@@ -12,7 +12,7 @@ MESSAGE_LENGTH = 200
 GREATEST_PING_MS = 2**31 - 1
 
 
-class Mark(StrEnum):
+class PushKind(StrEnum):
     HEARTBEAT = "heartbeat"
     START = "start"
     LOG = "log"
@@ -22,7 +22,7 @@ class Mark(StrEnum):
 class Push:
     """What was pushed; `code` is an exit status, where the path gave one."""
 
-    mark: Mark
+    mark: PushKind
     up: bool
     message: str = ""
     ping_ms: int | None = None
@@ -31,7 +31,7 @@ class Push:
     @property
     def covers(self) -> bool:
         """Whether it is a result; else it is a mark, recorded and no more."""
-        return self.mark is Mark.HEARTBEAT
+        return self.mark is PushKind.HEARTBEAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,20 @@ def read_push(
     return Push(mark, up, text, ping_ms, code)
 
 
-def _read_suffix(suffix: str) -> tuple[Mark, bool, int | None] | None:
+def _read_suffix(suffix: str) -> tuple[PushKind, bool, int | None] | None:
     match suffix:
         case "":
-            return Mark.HEARTBEAT, True, None
+            return PushKind.HEARTBEAT, True, None
         case "start":
-            return Mark.START, True, None
+            return PushKind.START, True, None
         case "log":
-            return Mark.LOG, True, None
+            return PushKind.LOG, True, None
         case "fail":
-            return Mark.HEARTBEAT, False, None
+            return PushKind.HEARTBEAT, False, None
     plain = suffix.isascii() and suffix.isdigit() and (suffix == "0" or suffix[0] != "0")
     if not plain or len(suffix) > 3 or int(suffix) > 255:
         return None
-    return Mark.HEARTBEAT, suffix == "0", int(suffix)
+    return PushKind.HEARTBEAT, suffix == "0", int(suffix)
 
 
 def _flattened(message: str) -> str:

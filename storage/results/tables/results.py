@@ -15,9 +15,9 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import LockRank, Tx
-from ...monitors.rules.monitor_state import Flip
-from ..rows import Restatement
-from ..rules.incoming_result import Arrival
+from ...monitors.rules.monitor_state import StatusChange
+from ..rows import RepairRequest
+from ..rules.incoming_result import IncomingResult
 
 _ITEM = """
   select * from json_to_recordset(%(items)s::json) as i(
@@ -194,17 +194,17 @@ class StateWrite(msgspec.Struct, frozen=True):
     silent_since: Instant | None
 
 
-def encode_items(arrivals: Iterable[Arrival]) -> str:
+def encode_items(arrivals: Iterable[IncomingResult]) -> str:
     return msgspec.json.encode(list(arrivals)).decode()
 
 
-async def insert_steady(tx: Tx, arrivals: Sequence[Arrival], shards: list[int]) -> set[Any]:
+async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:
     """Stores what may be stored without changing a state; the (org, monitor, ts) that were."""
     rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)
     return set(rows)
 
 
-async def share_fences(tx: Tx, shards: list[int]) -> dict[int, Instant]:
+async def lock_shared_fences(tx: Tx, shards: list[int]) -> dict[int, Instant]:
     """Fences by shard, held FOR KEY SHARE: none moves before our commit."""
     tx.lock_rank(LockRank.SHARD, "fences")
     return dict(await tx.rows(_SHARE_FENCES, shards=shards))
@@ -244,7 +244,9 @@ async def settle_windows(
     return {(org, monitor, due) for org, monitor, due in rows}
 
 
-async def insert_heartbeats(tx: Tx, arrivals: Sequence[Arrival]) -> set[tuple[int, int, Instant]]:
+async def insert_heartbeats(
+    tx: Tx, arrivals: Sequence[IncomingResult]
+) -> set[tuple[int, int, Instant]]:
     """The (org, monitor, ts) that were stored; what is missing found its instant taken."""
     if not arrivals:
         return set()
@@ -252,7 +254,7 @@ async def insert_heartbeats(tx: Tx, arrivals: Sequence[Arrival]) -> set[tuple[in
     return {(org, monitor, ts) for org, monitor, ts in rows}
 
 
-async def is_stored(tx: Tx, arrival: Arrival) -> bool:
+async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:
     """Whether this very result stands there already: a write whose outcome was not known."""
     found: bool = await tx.value(
         _SAME,
@@ -266,12 +268,12 @@ async def is_stored(tx: Tx, arrival: Arrival) -> bool:
     return found
 
 
-async def insert_signals(tx: Tx, flips: Sequence[Flip]) -> None:
+async def insert_signals(tx: Tx, flips: Sequence[StatusChange]) -> None:
     if flips:
         await tx.execute(_INSERT_SIGNALS, items=msgspec.json.encode(flips).decode(), now=tx.now)
 
 
-async def insert_restatements(tx: Tx, ranges: Sequence[Restatement]) -> None:
+async def insert_restatements(tx: Tx, ranges: Sequence[RepairRequest]) -> None:
     if ranges:
         items = msgspec.json.encode(ranges).decode()
         await tx.execute(_INSERT_RESTATEMENTS, items=items, now=tx.now)

@@ -114,7 +114,7 @@ where {_END.replace("monitor_terms", "known_terms")} >= s.finished_through - {_L
 """
 
 
-class DueSlice(msgspec.Struct, frozen=True):
+class DueBatch(msgspec.Struct, frozen=True):
     id: int
     kind: str
     last_seal: Instant
@@ -142,9 +142,9 @@ async def move_fence(tx: Tx, shard: int, to: Instant) -> Instant:
 
 async def select_due_slices(
     tx: Tx, shard: int, fence: Instant, after: int, most: int
-) -> list[DueSlice]:
+) -> list[DueBatch]:
     """Slices with a window to be sealed by this fence, by id."""
-    return await tx.structs(DueSlice, _DUE_SLICES, shard=shard, fence=fence, after=after, most=most)
+    return await tx.structs(DueBatch, _DUE_SLICES, shard=shard, fence=fence, after=after, most=most)
 
 
 async def seal_runs(

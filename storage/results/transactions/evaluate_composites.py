@@ -13,84 +13,92 @@ from dataclasses import dataclass
 from ....probes.check.result import FailureClass, message
 from ...core.instant import LATEST, Instant
 from ...core.key import Key
-from ...core.sli import Condition
+from ...core.sli import SliCondition
 from ...engine.pools import Tx
-from ...monitors.rules.composite import Mode, verdict
-from ...monitors.rules.monitor_state import Flip
+from ...monitors.rules.composite import CompositeMode, verdict
+from ...monitors.rules.monitor_state import StatusChange
 from ...monitors.tables import compositions
 from ...scheduling.rules.expected_run import Verdict, WithheldReason
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
-from ..queries.composites import Composite, DueWindow, Health, select_composites, select_health
-from ..rules.incoming_result import Arrival, Fate, Recorded
+from ..queries.composites import (
+    Composite,
+    DueCompositeWindow,
+    MemberHealth,
+    select_composites,
+    select_health,
+)
+from ..rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 from ..tables import sealing as seals
 from ..tables.sealing import VerdictWrite
 from .record_results import record_results
 
 # What was seen is dropped: another process had answered the window, from what it saw before; or the
 # composite was edited meanwhile.
-_UNSEEN = frozenset({Fate.DUPLICATE, Fate.OUTDATED})
+_UNSEEN = frozenset({StoreOutcome.DUPLICATE, StoreOutcome.OUTDATED})
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class CompositeEvaluations:
     """What was stored of each, with its answer, and the windows that were withheld."""
 
-    results: Sequence[tuple[Arrival, Recorded]]
-    flips: Sequence[Flip]
+    results: Sequence[tuple[IncomingResult, StoreResult]]
+    flips: Sequence[StatusChange]
     calls: int
     withheld: int
 
 
 async def evaluate_composites(
-    tx: Tx, windows: Sequence[DueWindow], called: Iterable[Key]
-) -> Evaluated:
+    tx: Tx, windows: Sequence[DueCompositeWindow], called: Iterable[Key]
+) -> CompositeEvaluations:
     """Answers the windows, of each composite at most one, and looks at those that are called for.
 
     Of composites that are made of each other the members must have been evaluated before.
     """
     by_key = {window.key: window for window in windows}
-    calls = await compositions.take_calls(tx, sorted({*called, *by_key}))
+    calls = await compositions.pop_wakeups(tx, sorted({*called, *by_key}))
     now = tx.now
     composites = await select_composites(tx, sorted({*calls, *by_key}))
     health = await _select_health(tx, composites.values(), now)
-    arrivals: list[Arrival] = []
+    arrivals: list[IncomingResult] = []
     withheld: list[VerdictWrite] = []
     for key, composite in sorted(composites.items()):
         window = by_key.get(key)
         if window is None and (not composite.enabled or health.is_in_maintenance(key)):
             continue
         said = condition_of(composite, health)
-        if said in (Condition.GOOD, Condition.BAD):
-            arrivals.append(_arrival(composite, window, said is Condition.GOOD, now))
+        if said in (SliCondition.GOOD, SliCondition.BAD):
+            arrivals.append(_arrival(composite, window, said is SliCondition.GOOD, now))
         elif window is not None:
             withheld.append(_withheld(window, said))
     recorded, flips = await record_results(tx, arrivals) if arrivals else ([], [])
     for arrival, answer in zip(arrivals, recorded, strict=True):
         if arrival.key in calls and answer.fate in _UNSEEN:
             # Taking the call ends only with an answer to it.
-            await compositions.call(tx, arrival.key, now)
+            await compositions.wake_composites(tx, arrival.key, now)
     await seals.write_verdicts(tx, withheld)
     await compositions.drop_settled_slices(tx, sorted({window.slice for window in windows}))
     results = list(zip(arrivals, recorded, strict=True))
-    return Evaluated(results, flips, len(calls), len(withheld))
+    return CompositeEvaluations(results, flips, len(calls), len(withheld))
 
 
-def condition_of(composite: Composite, health: Health) -> Condition:
+def condition_of(composite: Composite, health: MemberHealth) -> SliCondition:
     """What a composite's members say together at an instant."""
     members = (
         health.of((composite.org, child), kind)
         for child, kind in zip(composite.children, composite.child_types, strict=True)
     )
-    return verdict(Mode(composite.mode), composite.quorum, members)
+    return verdict(CompositeMode(composite.mode), composite.quorum, members)
 
 
-async def _select_health(tx: Tx, composites: Iterable[Composite], now: Instant) -> Health:
+async def _select_health(tx: Tx, composites: Iterable[Composite], now: Instant) -> MemberHealth:
     keys = {(c.org, child) for c in composites for child in (*c.children, c.id)}
     return await select_health(tx, sorted(keys), now)
 
 
-def _arrival(composite: Composite, window: DueWindow | None, up: bool, now: Instant) -> Arrival:
-    return Arrival(
+def _arrival(
+    composite: Composite, window: DueCompositeWindow | None, up: bool, now: Instant
+) -> IncomingResult:
+    return IncomingResult(
         org=composite.org,
         monitor=composite.id,
         shard=composite.shard,
@@ -106,7 +114,7 @@ def _arrival(composite: Composite, window: DueWindow | None, up: bool, now: Inst
     )
 
 
-def _withheld(window: DueWindow, said: Condition) -> VerdictWrite:
-    unknown = said is Condition.UNKNOWN
+def _withheld(window: DueCompositeWindow, said: SliCondition) -> VerdictWrite:
+    unknown = said is SliCondition.UNKNOWN
     reason = WithheldReason.CHILDREN_UNKNOWN if unknown else WithheldReason.MAINTENANCE
     return VerdictWrite(window.org, window.monitor, window.due, Verdict.WITHHELD, reason)

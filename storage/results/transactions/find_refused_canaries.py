@@ -14,7 +14,7 @@ from ...scheduling.queries.unclaimed_canaries import select_standing, select_unc
 from ...scheduling.rules.canary_refusal import refusal
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from ...scheduling.tables import canary_runs
-from ..rules.incoming_result import Arrival
+from ..rules.incoming_result import IncomingResult
 
 AT_ONCE: Final = 200
 # A claim that was made in the last moment is committed by then.
@@ -26,7 +26,7 @@ JUDGED_WITHIN_US: Final = 30 * SECOND
 class Refusals(msgspec.Struct, frozen=True):
     """All windows whose claiming had ended by `through` are judged."""
 
-    arrivals: list[Arrival]
+    arrivals: list[IncomingResult]
     through: Instant
 
 
@@ -40,14 +40,14 @@ async def find_refused(tx: Tx, places: int, judged_through: Instant) -> Refusals
         # Others may have ended with the last one. Those that are told now are not found again.
         through = max(after, Instant(found[-1].claim_until - 1))
     regions = sorted({window.region for window in found})
-    await canary_runs.free_places(tx, regions)
+    await canary_runs.release_slots(tx, regions)
     standing = {region: await select_standing(tx, region) for region in regions}
     refused = []
     for window in found:
         reason = refusal(standing[window.region].ground_of(window, places))
         if reason is not None:
             refused.append(
-                Arrival(
+                IncomingResult(
                     org=window.org,
                     monitor=window.monitor,
                     shard=window.shard,

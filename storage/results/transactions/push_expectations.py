@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
 from ...scheduling.rules.presence import LATE_RENEWAL_US, Presence, judged_through, listened
-from ...scheduling.rules.run_schedule import Term
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import presences
 from ...scheduling.tables import shards as schedules
-from ..rules.incoming_result import Arrival, Source
-from ..rules.push_deadline import Silence, missed_deadlines, next_deadline
+from ..rules.incoming_result import IncomingResult, ResultSource
+from ..rules.push_deadline import PushGap, missed_deadlines, next_deadline
 from ..tables.results import LockedState
 
 PUSH = "push"
@@ -21,13 +21,13 @@ PUSH_MISSED = "push_missed"
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class PushExpectation:
     """One push monitor's silence so far, and what it is judged by."""
 
-    silence: Silence | None
-    terms: Sequence[Term]
-    maintenance: Sequence[Span]
-    heard: Sequence[Span]
+    silence: PushGap | None
+    terms: Sequence[ScheduleTerm]
+    maintenance: Sequence[TimeSpan]
+    heard: Sequence[TimeSpan]
     # Up to here silence is known to be silence; None while nobody listens.
     judged: Instant | None
 
@@ -38,11 +38,11 @@ class Promise:
         until = min(through, self.judged)
         return missed_deadlines(self.silence, self.terms, self.maintenance, self.heard, until)
 
-    def after(self, missed: Instant) -> "Promise":
+    def after(self, missed: Instant) -> "PushExpectation":
         """The same promise once a missed deadline has been folded."""
         if self.silence is None:
             return self
-        return replace(self, silence=Silence(self.silence.since, missed))
+        return replace(self, silence=PushGap(self.silence.since, missed))
 
     def is_undecided(self, through: Instant) -> bool:
         """Whether a deadline passed by then that cannot be judged yet."""
@@ -61,7 +61,7 @@ async def load_promises(
     tx: Tx,
     locked: Mapping[Key, LockedState],
     newest: Mapping[Key, tuple[Instant, str | None]],
-) -> dict[Key, Promise]:
+) -> dict[Key, PushExpectation]:
     """The promises of the push monitors among those that are locked."""
     keys = [key for key, row in locked.items() if row.type == PUSH]
     if not keys:
@@ -77,28 +77,30 @@ async def load_promises(
     ]
     heard, judged = listened(known, tx.now), judged_through(known, tx.now)
     return {
-        key: Promise(silences[key], terms.get(key, ()), maintenance.get(key[1], ()), heard, judged)
+        key: PushExpectation(
+            silences[key], terms.get(key, ()), maintenance.get(key[1], ()), heard, judged
+        )
         for key in keys
     }
 
 
-def missed_arrival(row: LockedState, deadline: Instant) -> Arrival:
+def missed_arrival(row: LockedState, deadline: Instant) -> IncomingResult:
     """The failure that stands for a deadline nobody kept."""
-    return Arrival(
+    return IncomingResult(
         org=row.org,
         monitor=row.monitor,
         shard=row.shard,
         ts=deadline,
         up=False,
         msg=PUSH_MISSED,
-        source=Source.PUSH,
+        source=ResultSource.PUSH,
     )
 
 
-def _silence(row: LockedState, newest: tuple[Instant, str | None] | None) -> Silence | None:
+def _silence(row: LockedState, newest: tuple[Instant, str | None] | None) -> PushGap | None:
     if newest is None:
         return None
     instant, message = newest
     if message != PUSH_MISSED:
-        return Silence(instant)
-    return Silence(row.silent_since or instant, instant)
+        return PushGap(instant)
+    return PushGap(row.silent_since or instant, instant)

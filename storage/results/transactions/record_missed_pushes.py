@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ...monitors.rules.monitor_state import Flip
-from ..rules.incoming_result import Arrival
+from ...monitors.rules.monitor_state import StatusChange
+from ..rules.incoming_result import IncomingResult
 from ..tables import results
-from .push_expectations import Promise, missed_arrival
+from .push_expectations import PushExpectation, missed_arrival
 from .request_repairs import ask_restatements, passed
-from .state_update import Course, begin_courses, write_courses
+from .state_update import StateUpdate, begin_courses, write_courses
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class MissedPushCheck:
     """`look_again_at` is the next deadline if nothing comes; None without a promise. `undecided`
     says that a deadline has passed which some listening process has not passed yet."""
 
@@ -23,11 +23,13 @@ class Judged:
     undecided: bool
 
 
-async def judge_silence(
+async def record_missed_pushes(
     tx: Tx, keys: Sequence[Key], shards: Sequence[int]
-) -> tuple[dict[Key, Judged], list[tuple[Arrival, Course]], list[Flip]]:
+) -> tuple[
+    dict[Key, MissedPushCheck], list[tuple[IncomingResult, StateUpdate]], list[StatusChange]
+]:
     """What became of each monitor, the failures that were stored, and the changes of status."""
-    fences = await results.share_fences(tx, sorted(shards))
+    fences = await results.lock_shared_fences(tx, sorted(shards))
     courses = await begin_courses(tx, keys)
     due = [
         (missed_arrival(course.locked, deadline), course)
@@ -50,7 +52,7 @@ async def judge_silence(
     return judged, found, await write_courses(tx, courses)
 
 
-def _judged(promise: Promise, missed: Instant | None, now: Instant) -> Judged:
+def _judged(promise: PushExpectation, missed: Instant | None, now: Instant) -> MissedPushCheck:
     if missed is not None:
         promise = promise.after(missed)
-    return Judged(promise.next_deadline(), promise.is_undecided(now))
+    return MissedPushCheck(promise.next_deadline(), promise.is_undecided(now))

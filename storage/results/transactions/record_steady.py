@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rules.incoming_result import Arrival
+from ..rules.incoming_result import IncomingResult
 from ..tables import results
 
 
-async def record_steady(tx: Tx, arrivals: Sequence[Arrival]) -> list[bool]:
+async def record_steady(tx: Tx, arrivals: Sequence[IncomingResult]) -> list[bool]:
     """Which of them were stored. The others found their state moved on, the fence past them, or
     their window taken: they are to be recorded under the lock, and so is the second of two with one
     instant. Conflicted, and nothing stored, where an instant was taken by an earlier result.
     """
-    first: dict[tuple[int, int, Instant], Arrival] = {}
+    first: dict[tuple[int, int, Instant], IncomingResult] = {}
     for arrival in arrivals:
         first.setdefault((*arrival.key, arrival.ts), arrival)
     alone = list(first.values())

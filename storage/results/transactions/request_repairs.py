@@ -6,21 +6,23 @@ from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_state import hold_us
-from ...scheduling.rules.run_schedule import Term
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ..queries import longest_freshness
-from ..rows import Restatement
-from ..rules.incoming_result import Arrival
+from ..rows import RepairRequest
+from ..rules.incoming_result import IncomingResult
 from ..tables import results
 
 
-def passed(arrivals: Iterable[Arrival], fences: Mapping[int, Instant]) -> list[Arrival]:
+def passed(
+    arrivals: Iterable[IncomingResult], fences: Mapping[int, Instant]
+) -> list[IncomingResult]:
     """Those that the fences have passed. A deadline that nobody kept may be found so late; it is
     folded all the same."""
     return [arrival for arrival in arrivals if arrival.is_history(fences[arrival.shard])]
 
 
-async def ask_restatements(tx: Tx, arrivals: Sequence[Arrival]) -> None:
+async def ask_restatements(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
     """What an arrival changes ends with the next result; else where its hold ends, or that of the
     result before it, which it has cut short."""
     if not arrivals:
@@ -31,7 +33,7 @@ async def ask_restatements(tx: Tx, arrivals: Sequence[Arrival]) -> None:
         until = Instant(arrival.ts + holds[arrival.key])
         following = await results.select_following(tx, arrival.key, arrival.ts)
         until = min(until, following or until)
-        ranges.append(Restatement(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
+        ranges.append(RepairRequest(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
     await results.insert_restatements(tx, ranges)
 
 
@@ -49,6 +51,6 @@ async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
     }
 
 
-def _hold_us(term: Term, multiplier: int, floor_us: int) -> int:
+def _hold_us(term: ScheduleTerm, multiplier: int, floor_us: int) -> int:
     probed = max(hold_us(term.interval_us), hold_us(term.interval_us, multiplier, floor_us))
     return max(probed, term.interval_us + term.grace_us)

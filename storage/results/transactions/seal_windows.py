@@ -7,18 +7,18 @@ from ...core.instant import MINUTE, Instant
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
 from ...scheduling.rules.presence import Presence, listened
-from ...scheduling.rules.run_schedule import Manner, Term, result_expected_by, window_at
+from ...scheduling.rules.run_schedule import ResultMode, ScheduleTerm, result_expected_by, window_at
 from ...scheduling.tables import presences
 from ...scheduling.tables import shards as schedules
 from ..rules.push_deadline import ruling
 from ..tables import sealing as seals
-from ..tables.sealing import DueSlice, VerdictWrite
+from ..tables.sealing import DueBatch, VerdictWrite
 
 SLICES_AT_ONCE = 200
 
 
 @dataclass(slots=True)
-class Sealed:
+class SealPassResult:
     """What one pass settled. `cursor` is where the next begins; None when nothing is left."""
 
     cursor: int | None
@@ -30,10 +30,10 @@ class Sealed:
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
 
-async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> Sealed:
+async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> SealPassResult:
     """Settles up to SLICES_AT_ONCE slices after a cursor. Repeating it changes nothing."""
     due = await seals.select_due_slices(tx, shard, fence, after, SLICES_AT_ONCE)
-    sealed = Sealed(cursor=due[-1].id if len(due) == SLICES_AT_ONCE else None)
+    sealed = SealPassResult(cursor=due[-1].id if len(due) == SLICES_AT_ONCE else None)
     # A composite that was looked at has its row already, whatever its members left open.
     runs = [item.id for item in due if item.kind != "push"]
     for _, _, _, reason in await seals.seal_runs(tx, runs, fence):
@@ -43,7 +43,9 @@ async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> Sealed
     return sealed
 
 
-async def _seal_pushes(tx: Tx, due: Sequence[DueSlice], fence: Instant, sealed: Sealed) -> None:
+async def _seal_pushes(
+    tx: Tx, due: Sequence[DueBatch], fence: Instant, sealed: SealPassResult
+) -> None:
     """A push's window that no heartbeat covered is judged by whether we listened."""
     windows = await seals.select_open_windows(tx, [item.id for item in due], "push", fence)
     if not windows:
@@ -76,6 +78,6 @@ async def _seal_pushes(tx: Tx, due: Sequence[DueSlice], fence: Instant, sealed: 
     await seals.write_verdicts(tx, verdicts)
 
 
-def _end(terms: Sequence[Term], due_at: Instant) -> Instant:
+def _end(terms: Sequence[ScheduleTerm], due_at: Instant) -> Instant:
     window = window_at(terms, due_at)
-    return result_expected_by(window, Manner.PUSH) if window else due_at
+    return result_expected_by(window, ResultMode.PUSH) if window else due_at

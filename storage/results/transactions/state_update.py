@@ -8,15 +8,21 @@ from uuid_utils.compat import uuid7
 from ...core.instant import SECOND, Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ...monitors.rules.monitor_state import Flip, State, Status, fold, is_foldable
+from ...monitors.rules.monitor_state import (
+    MonitorState,
+    MonitorStatus,
+    StatusChange,
+    fold,
+    is_foldable,
+)
 from ...monitors.tables import compositions
 from ...scheduling.rules.run_schedule import confirm_at
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
-from ..rules.incoming_result import Arrival, Standing
+from ..rules.incoming_result import CachedState, IncomingResult
 from ..tables import results
 from ..tables.results import LockedState, StateWrite
-from .push_expectations import PUSH, PUSH_MISSED, Promise, load_promises
+from .push_expectations import PUSH, PUSH_MISSED, PushExpectation, load_promises
 
 COMPOSITE = "composite"
 # A push is told and cannot be asked; each run of a canary is a transaction of somebody's.
@@ -26,17 +32,17 @@ CONFIRM_CLAIM_US = 30 * SECOND
 
 
 @dataclass(slots=True)
-class Course:
+class StateUpdate:
     locked: LockedState
     newest: Instant | None
-    promise: Promise | None
-    state: State
+    promise: PushExpectation | None
+    state: MonitorState
     silent_since: Instant | None
     last_heartbeat: Instant | None
-    flips: list[Flip] = field(default_factory=list)
+    flips: list[StatusChange] = field(default_factory=list)
     failed_last: bool = False
 
-    def take(self, arrival: Arrival) -> None:
+    def take(self, arrival: IncomingResult) -> None:
         """Folds a stored live result, if it is newer than all that were folded before."""
         missed = arrival.msg == PUSH_MISSED
         if not missed:
@@ -54,7 +60,9 @@ class Course:
         self.newest = arrival.ts
         self.failed_last = not arrival.up
         if self.state.status is not before.status:
-            self.flips.append(Flip(*arrival.key, arrival.ts, before.status, self.state.status))
+            self.flips.append(
+                StatusChange(*arrival.key, arrival.ts, before.status, self.state.status)
+            )
 
     @property
     def is_changed(self) -> bool:
@@ -71,11 +79,11 @@ class Course:
             and 0 < self.state.failures < self.locked.failure_threshold
         )
 
-    def standing(self) -> Standing:
+    def standing(self) -> CachedState:
         row = self.locked
         patience_us = (row.interval_seconds + row.grace_seconds) * SECOND
         quiet = row.type == PUSH and self.last_heartbeat is not None and not self.silent_since
-        return Standing(
+        return CachedState(
             version=row.version + (1 if self.is_changed else 0),
             status=self.state.status,
             failures=self.state.failures,
@@ -89,7 +97,7 @@ class Course:
         )
 
 
-async def begin_courses(tx: Tx, keys: Sequence[Key]) -> dict[Key, Course]:
+async def begin_courses(tx: Tx, keys: Sequence[Key]) -> dict[Key, StateUpdate]:
     """Locks the states and reads what they are to be folded with; gone monitors are left out."""
     locked = await results.lock_states(tx, keys)
     newest = await results.select_newest(tx, sorted(locked))
@@ -99,29 +107,29 @@ async def begin_courses(tx: Tx, keys: Sequence[Key]) -> dict[Key, Course]:
         instant = newest[key][0] if key in newest else None
         promise = promises.get(key)
         silence = promise.silence if promise else None
-        courses[key] = Course(
+        courses[key] = StateUpdate(
             locked=row,
             newest=instant,
             promise=promise,
-            state=State(Status(row.status), row.failures, row.since),
+            state=MonitorState(MonitorStatus(row.status), row.failures, row.since),
             silent_since=row.silent_since,
             last_heartbeat=silence.since if silence else None,
         )
     return courses
 
 
-async def write_courses(tx: Tx, courses: Mapping[Key, Course]) -> list[Flip]:
+async def write_courses(tx: Tx, courses: Mapping[Key, StateUpdate]) -> list[StatusChange]:
     """Writes what changed and tells of it; the changes of status."""
     changed = [course for course in courses.values() if course.is_changed]
     await results.update_states(tx, [_write(course) for course in changed])
     flips = [flip for course in courses.values() for flip in course.flips]
     await results.insert_signals(tx, flips)
-    await compositions.call_parents(tx, flips)
+    await compositions.wake_parents(tx, flips)
     await _confirm(tx, [course for course in courses.values() if course.wants_confirming])
     return flips
 
 
-def _write(course: Course) -> StateWrite:
+def _write(course: StateUpdate) -> StateWrite:
     row, state = course.locked, course.state
     since = state.since if state.since is not None else row.since
     return StateWrite(
@@ -129,7 +137,7 @@ def _write(course: Course) -> StateWrite:
     )
 
 
-async def _confirm(tx: Tx, courses: Sequence[Course]) -> None:
+async def _confirm(tx: Tx, courses: Sequence[StateUpdate]) -> None:
     """After a failure below the threshold the next run comes soon, where that is sooner."""
     keys = [(c.locked.org, c.locked.monitor) for c in courses]
     terms = await schedules.select_terms_of(tx, keys) if keys else {}
@@ -143,7 +151,7 @@ async def _confirm(tx: Tx, courses: Sequence[Course]) -> None:
         failures, threshold = course.state.failures, row.failure_threshold
         at = confirm_at(tx.now, failures, threshold, interval_us, term)
         if at is not None and row.type == COMPOSITE:
-            await compositions.call(tx, key, at)
+            await compositions.wake_composites(tx, key, at)
         elif at is not None:
             until = Instant(at + CONFIRM_CLAIM_US)
             await queues.add_job(tx, uuid7(), *key, row.shard, "confirm", at, until)

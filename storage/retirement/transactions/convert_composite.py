@@ -14,7 +14,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.queries import monitors as monitors_queries
 from ...monitors.rows import MonitorRow
-from ...monitors.rules.composite import Mode
+from ...monitors.rules.composite import CompositeMode
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.tables import compositions, monitors
 from ...monitors.tables.monitors import hold_monitors
@@ -103,7 +103,7 @@ def _policies(
     regions = {children[uid].region for uid in sli}
     quorum = config.get("quorum")
     found = policies_of(
-        Mode(str(config["mode"])), quorum if isinstance(quorum, int) else 0, regions
+        CompositeMode(str(config["mode"])), quorum if isinstance(quorum, int) else 0, regions
     )
     if found is None:
         raise Refused("invalid", "quorum", SEVERAL_REGIONS)

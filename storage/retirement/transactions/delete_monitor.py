@@ -26,7 +26,7 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     row = await demand_monitor(tx, principal, _EDIT, monitor)
     expect_unmanaged_monitor(principal, row)
     await expect_unused(tx, row)
-    await compositions.depart(tx, (row.org, row.id), tx.now)
+    await compositions.archive_monitor(tx, (row.org, row.id), tx.now)
     await queues.drop_jobs_of(tx, [(row.org, row.id)])
     await schedules.raise_generation(tx, row.shard)
     await end_with_monitor(tx, row)

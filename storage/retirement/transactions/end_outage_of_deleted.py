@@ -1,11 +1,11 @@
 """A monitor that is deleted while it is down ends its outage: nothing pages on for what is gone."""
 
 from ...alerting.tables import outages
-from ...alerting.transactions.notify_outage import tell_of_end
+from ...alerting.transactions.notify_outage import notify_end
 from ...engine.pools import Tx
-from ...incidents.rules.incident import Status
+from ...incidents.rules.incident import IncidentStatus
 from ...incidents.tables import incidents
-from ...incidents.transactions.write_incident import Entry, write_entry
+from ...incidents.transactions.write_incident import IncidentEntry, write_entry
 from ...monitors.rows import MonitorRow
 from ...objectives.tables import burn_rules
 from ...objectives.transactions.notify_burn import of_monitor, tell_unwatched
@@ -21,8 +21,10 @@ async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
     burning = await burn_rules.lock_told_rules(tx, row.org, monitor=row.id)
     incident = await incidents.lock_open_of_monitor(tx, *key)
     if incident is not None:
-        entry = Entry(status=Status.RESOLVED, body=DELETED_BODY, public=None, author=None)
+        entry = IncidentEntry(
+            status=IncidentStatus.RESOLVED, body=DELETED_BODY, public=None, author=None
+        )
         await write_entry(tx, incident, entry)
     elif subject and outage and outage.announced_at is not None and outage.told_alone:
-        await tell_of_end(tx, subject, outage, f"{subject.name[:150]} is no longer watched")
+        await notify_end(tx, subject, outage, f"{subject.name[:150]} is no longer watched")
     await tell_unwatched(tx, of_monitor(row), burning)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import structs
 
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...alerting.tables import outages
 from ...core.refusal import Refused
@@ -21,13 +21,13 @@ from ...monitors.tables import compositions, monitors
 from ...monitors.transactions.edit_monitor import edit_held, retire_held
 from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
-from ...monitors.transactions.write_batch import Together
+from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...services.tables import services
 from ...services.transactions.lock_service import hold_home
 from .delete_monitor import expect_unused
 from .end_outage_of_deleted import end_with_monitor
 
-_EDIT = Action(Need.EDITOR)
+_EDIT = Permission(Need.EDITOR)
 
 
 async def set_successor(
@@ -69,7 +69,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     if before.superseded_by is None:
         raise Refused("not_superseded")
     await expect_unused(tx, before)
-    together = Together(principal)
+    together = MonitorWriteBatch(principal)
     await retire_held(tx, together, before)
     together.audit(before.org, "monitor.retire", target_of(before))
     await end_with_monitor(tx, before)
@@ -77,7 +77,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
         await outages.end_outage(tx, outage, tx.now)
     # The state, which what is left to be written comes to, was held for the outage's end.
     tx.holds_all()
-    await together.write(tx)
+    await together.flush(tx)
     return await _again(tx, monitor)
 
 
@@ -93,11 +93,11 @@ async def reactivate(
     if before.retired_at is None:
         raise Refused("not_retired")
     await monitors.reactivate_monitor(tx, before.org, before.id)
-    together = Together(principal)
+    together = MonitorWriteBatch(principal)
     again = structs.replace(before, retired_at=None)
     await edit_held(tx, together, again, {"enabled": True}, keyring, regions)
     together.audit(before.org, "monitor.reactivate", target_of(before))
-    await together.write(tx)
+    await together.flush(tx)
     return await _again(tx, monitor)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.instant import Instant
-from ...core.time_span import Span, merged
+from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ..rows import Shard
 
@@ -33,13 +33,13 @@ async def select_maintenances(
     shard: int = 0,
     monitors: Sequence[int] = (),
     apart_from: int = 0,
-) -> dict[int, list[Span]]:
+) -> dict[int, list[TimeSpan]]:
     """What ends after an instant, by monitor and merged; a project's stands at each of its own.
     `apart_from` is one that is left out."""
     rows = await tx.rows(
         _MAINTENANCES, shard=shard, monitors=list(monitors), after=after, apart_from=apart_from
     )
-    found: dict[int, list[Span]] = {}
+    found: dict[int, list[TimeSpan]] = {}
     for monitor, starts, ends in rows:
-        found.setdefault(monitor, []).append(Span(starts, ends))
+        found.setdefault(monitor, []).append(TimeSpan(starts, ends))
     return {monitor: merged(spans) for monitor, spans in found.items()}

@@ -6,7 +6,7 @@ from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import CAPABILITY, LIVE_SECONDS, Generation
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rules.canary_refusal import Ground
+from ..rules.canary_refusal import RefusalInputs
 
 _UNCLAIMED = """
 select w.org, w.monitor, w.due, w.claim, s.shard, h.region, m.timeout_seconds
@@ -53,18 +53,18 @@ async def select_unclaimed(tx: Tx, after: Instant, through: Instant, most: int) 
     return await tx.structs(Unclaimed, _UNCLAIMED, after=after, through=through, most=most)
 
 
-class Standing(msgspec.Struct, frozen=True):
+class RegionCanaries(msgspec.Struct, frozen=True):
     """Of one region."""
 
     running: set[tuple[int, int]]
     capabilities: set[str]
 
-    def ground_of(self, window: Unclaimed, places: int) -> Ground:
+    def ground_of(self, window: Unclaimed, places: int) -> RefusalInputs:
         in_flight = window.key in self.running
-        return Ground(in_flight, len(self.running), places, self.capabilities)
+        return RefusalInputs(in_flight, len(self.running), places, self.capabilities)
 
 
-async def select_standing(tx: Tx, region: str) -> Standing:
+async def select_standing(tx: Tx, region: str) -> RegionCanaries:
     running = {(org, monitor) for org, monitor in await tx.rows(_RUNS, region=region)}
     kinds = {kind for (kind,) in await tx.rows(_CAPABILITIES, region=region, now=tx.now)}
-    return Standing(running, kinds)
+    return RegionCanaries(running, kinds)

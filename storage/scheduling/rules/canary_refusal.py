@@ -16,7 +16,7 @@ _KIND = NEEDED.partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RefusalInputs:
     """What stands when a window's claiming ends. `capabilities` are of all runners of the region
     that are live, as <kind>@<version>."""
 
@@ -26,7 +26,7 @@ class Ground:
     capabilities: Collection[str]
 
 
-def refusal(ground: Ground) -> WithheldReason | None:
+def refusal(ground: RefusalInputs) -> WithheldReason | None:
     """The reason nearest to the monitor; None where somebody could have run it."""
     if ground.in_flight:
         return WithheldReason.ALREADY_IN_FLIGHT

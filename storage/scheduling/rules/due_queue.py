@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from ...core.instant import Instant
-from .run_schedule import Term, Window, next_window, windows
+from .run_schedule import RunWindow, ScheduleTerm, next_window, windows
 
 
 class Timetable:
@@ -19,11 +19,11 @@ class Timetable:
     """
 
     def __init__(
-        self, shard: int, after: Instant, terms: Mapping[int, Sequence[Term]] | None = None
+        self, shard: int, after: Instant, terms: Mapping[int, Sequence[ScheduleTerm]] | None = None
     ) -> None:
         self._shard = shard
         self._cursor = after
-        self._terms: dict[int, Sequence[Term]] = dict(terms or {})
+        self._terms: dict[int, Sequence[ScheduleTerm]] = dict(terms or {})
         self._next: dict[int, Instant] = {}
         self._heap: list[tuple[Instant, int]] = []
         self._rebuild()
@@ -35,9 +35,9 @@ class Timetable:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def take(self, through: Instant) -> list[tuple[int, Window]]:
+    def take(self, through: Instant) -> list[tuple[int, RunWindow]]:
         """The windows due in (cursor, through] by due instant, then key; moves the cursor there."""
-        taken: list[tuple[int, Window]] = []
+        taken: list[tuple[int, RunWindow]] = []
         while self._heap and self._heap[0][0] <= through:
             due, key = heappop(self._heap)
             if self._next.get(key) != due:
@@ -51,7 +51,7 @@ class Timetable:
         taken.sort(key=_order)
         return taken
 
-    def put(self, key: int, terms: Sequence[Term]) -> None:
+    def put(self, key: int, terms: Sequence[ScheduleTerm]) -> None:
         """A monitor is new, or its terms have changed; what lies behind the cursor stays taken."""
         self._terms[key] = terms
         self._push(key, self._cursor)
@@ -91,5 +91,5 @@ class Timetable:
         heapify(self._heap)
 
 
-def _order(item: tuple[int, Window]) -> tuple[Instant, int]:
+def _order(item: tuple[int, RunWindow]) -> tuple[Instant, int]:
     return item[1].due, item[0]

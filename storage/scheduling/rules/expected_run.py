@@ -11,9 +11,9 @@ from enum import StrEnum
 from ...core.instant import Instant
 from .run_schedule import (
     LATE_ARRIVAL_US,
-    Manner,
-    Term,
-    Window,
+    ResultMode,
+    RunWindow,
+    ScheduleTerm,
     result_expected_by,
     sealing_at,
     spans,
@@ -52,22 +52,22 @@ class WithheldReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class VerdictWithReason:
     """A verdict with its reason; the reason is there exactly for missed and withheld."""
 
     verdict: Verdict
     reason: MissedReason | WithheldReason | None = None
 
 
-COVERED_LATE = Ruling(Verdict.COVERED_LATE)
+COVERED_LATE = VerdictWithReason(Verdict.COVERED_LATE)
 
 
-def missed(reason: MissedReason) -> Ruling:
-    return Ruling(Verdict.MISSED, reason)
+def missed(reason: MissedReason) -> VerdictWithReason:
+    return VerdictWithReason(Verdict.MISSED, reason)
 
 
-def withheld(reason: WithheldReason) -> Ruling:
-    return Ruling(Verdict.WITHHELD, reason)
+def withheld(reason: WithheldReason) -> VerdictWithReason:
+    return VerdictWithReason(Verdict.WITHHELD, reason)
 
 
 def verdict_of_result(
@@ -82,14 +82,14 @@ def verdict_of_result(
     return Verdict.COVERED_LATE if late else Verdict.COVERED
 
 
-def covered_until(window: Window, manner: Manner) -> Instant:
+def covered_until(window: RunWindow, manner: ResultMode) -> Instant:
     """The last instant at which a commit still counts as in time."""
-    if manner is Manner.PUSH:
+    if manner is ResultMode.PUSH:
         return result_expected_by(window, manner)
     return min(Instant(window.due + window.term.interval_us), sealing_at(window, manner))
 
 
-def withheld_at_reservation(window: Window, *, in_maintenance: bool) -> Ruling | None:
+def withheld_at_reservation(window: RunWindow, *, in_maintenance: bool) -> VerdictWithReason | None:
     """Why a window is not run at all, which is known the moment it is due; None: it is to run.
 
     A pause is the stronger reason: it would have stood without the maintenance too. A push window
@@ -102,12 +102,12 @@ def withheld_at_reservation(window: Window, *, in_maintenance: bool) -> Ruling |
     return None
 
 
-def lag_us(timeout_us: int, manner: Manner) -> int:
+def lag_us(timeout_us: int, manner: ResultMode) -> int:
     """How far behind the fence a result may lie and still be live."""
-    return LATE_ARRIVAL_US + (timeout_us if manner is Manner.PROBE else 0)
+    return LATE_ARRIVAL_US + (timeout_us if manner is ResultMode.PROBE else 0)
 
 
-def is_history(instant: Instant, fence: Instant, timeout_us: int, manner: Manner) -> bool:
+def is_history(instant: Instant, fence: Instant, timeout_us: int, manner: ResultMode) -> bool:
     """Whether a result commits after what it belongs to was sealed: it restates, it moves no state.
 
     `fence` is where the shard's last sealing fenced, `timeout_us` that of the run itself. A
@@ -117,7 +117,7 @@ def is_history(instant: Instant, fence: Instant, timeout_us: int, manner: Manner
 
 
 def watermark(
-    terms: Sequence[Term], fences: Mapping[int, Instant], manner: Manner
+    terms: Sequence[ScheduleTerm], fences: Mapping[int, Instant], manner: ResultMode
 ) -> Instant | None:
     """The instant before which all that a monitor measured is sealed; None before any term.
 

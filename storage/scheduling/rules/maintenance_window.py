@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...core.instant import DAY, MINUTE, Instant
-from ...core.time_span import Span, holding
-from .run_schedule import Manner, Window, result_expected_by
+from ...core.time_span import TimeSpan, holding
+from .run_schedule import ResultMode, RunWindow, result_expected_by
 
 LONGEST_US: Final = 366 * DAY
 AHEAD_MOST_US: Final = 2 * 366 * DAY
@@ -18,13 +18,13 @@ REASON_LONGEST: Final = 500
 PREVIEW_US: Final = 10 * MINUTE
 
 
-def is_in_maintenance(instant: Instant, spans: Sequence[Span]) -> bool:
+def is_in_maintenance(instant: Instant, spans: Sequence[TimeSpan]) -> bool:
     return holding(spans, instant) is not None
 
 
-def withholds(window: Window, manner: Manner, spans: Sequence[Span]) -> bool:
+def withholds(window: RunWindow, manner: ResultMode, spans: Sequence[TimeSpan]) -> bool:
     """Whether the window is withheld for maintenance."""
-    judged_at = result_expected_by(window, manner) if manner is Manner.PUSH else window.due
+    judged_at = result_expected_by(window, manner) if manner is ResultMode.PUSH else window.due
     return is_in_maintenance(judged_at, spans)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import SECOND, Instant
-from ...core.time_span import Span, merged, without
+from ...core.time_span import TimeSpan, merged, without
 
 RENEWAL_US = 5 * SECOND
 # A renewal later than this begins a new presence, and an unclean end leaves this much unheard:
@@ -31,7 +31,7 @@ class Presence:
         return not self.ended and now - self.through <= LATE_RENEWAL_US
 
 
-def listened(presences: Iterable[Presence], now: Instant) -> list[Span]:
+def listened(presences: Iterable[Presence], now: Instant) -> list[TimeSpan]:
     """When we heard everything that was sent to us, as a set.
 
     Where a process ended uncleanly the time after is unheard, though others listened: what was
@@ -40,13 +40,13 @@ def listened(presences: Iterable[Presence], now: Instant) -> list[Span]:
     known = list(presences)
     # Counted in whole microseconds with an open end, so that the first instant of a presence,
     # which is no length yet, is there already: it is where listening begins again.
-    heard = merged(Span(p.from_, Instant(p.through + 1)) for p in known)
+    heard = merged(TimeSpan(p.from_, Instant(p.through + 1)) for p in known)
     deaf = merged(
-        Span(Instant(p.through + 1), Instant(p.through + LATE_RENEWAL_US))
+        TimeSpan(Instant(p.through + 1), Instant(p.through + LATE_RENEWAL_US))
         for p in known
         if not p.ended and not p.is_live(now)
     )
-    return [Span(s.from_, Instant(s.until - 1)) for s in without(heard, deaf)]
+    return [TimeSpan(s.from_, Instant(s.until - 1)) for s in without(heard, deaf)]
 
 
 def judged_through(presences: Iterable[Presence], now: Instant) -> Instant | None:
@@ -57,7 +57,7 @@ def judged_through(presences: Iterable[Presence], now: Instant) -> Instant | Non
     return min((p.through for p in presences if p.is_live(now)), default=None)
 
 
-def is_wholly_listened(heard: Sequence[Span], from_: Instant, through: Instant) -> bool:
+def is_wholly_listened(heard: Sequence[TimeSpan], from_: Instant, through: Instant) -> bool:
     """Whether we heard all of it, both ends included."""
     index = bisect_right(heard, from_, key=lambda span: span.from_) - 1
     return index >= 0 and through <= heard[index].until

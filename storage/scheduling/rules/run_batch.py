@@ -12,11 +12,11 @@ import msgspec
 
 from ...core.instant import Instant
 from .expected_run import withheld_at_reservation
-from .run_schedule import Manner, Window, claimable_until, sealing_at
+from .run_schedule import ResultMode, RunWindow, claimable_until, sealing_at
 
 MOST_WINDOWS = 50
 
-KIND_OF = {Manner.PROBE: "run", Manner.PUSH: "push", Manner.COMPOSITE: "composite"}
+KIND_OF = {ResultMode.PROBE: "run", ResultMode.PUSH: "push", ResultMode.COMPOSITE: "composite"}
 # Runs that are handed out one by one: see canary.
 CANARY = "canary"
 
@@ -24,8 +24,8 @@ CANARY = "canary"
 class DueWindow(msgspec.Struct, frozen=True):
     org: int
     monitor: int
-    manner: Manner
-    window: Window
+    manner: ResultMode
+    window: RunWindow
     in_maintenance: bool = False
     is_canary: bool = False
 
@@ -34,7 +34,7 @@ class DueWindow(msgspec.Struct, frozen=True):
         return CANARY if self.is_canary else KIND_OF[self.manner]
 
 
-class Slice(msgspec.Struct, frozen=True, kw_only=True):
+class RunBatch(msgspec.Struct, frozen=True, kw_only=True):
     """At most 50 windows that are handed out and sealed together; the lists run side by side."""
 
     kind: str
@@ -50,7 +50,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     last_seal: Instant
 
 
-class Spared(msgspec.Struct, frozen=True):
+class WithheldWindow(msgspec.Struct, frozen=True):
     """A window that is withheld already when it is reserved."""
 
     org: int
@@ -59,21 +59,23 @@ class Spared(msgspec.Struct, frozen=True):
     reason: str
 
 
-def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[Slice], list[Spared]]:
+def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[RunBatch], list[WithheldWindow]]:
     """Slices and withheld windows; every window given is in exactly one of the two."""
-    spared: list[Spared] = []
+    spared: list[WithheldWindow] = []
     waiting: list[DueWindow] = []
     for item in due:
         ruling = withheld_at_reservation(item.window, in_maintenance=item.in_maintenance)
         # What a push promises is judged at its window's end, so only a pause spares it now.
-        if ruling is None or (item.manner is Manner.PUSH and item.window.term.enabled):
+        if ruling is None or (item.manner is ResultMode.PUSH and item.window.term.enabled):
             waiting.append(item)
         else:
-            spared.append(Spared(item.org, item.monitor, item.window.due, str(ruling.reason)))
+            spared.append(
+                WithheldWindow(item.org, item.monitor, item.window.due, str(ruling.reason))
+            )
     newest: dict[int, Instant] = {}
     for item in waiting:
         newest[item.monitor] = max(item.window.due, newest.get(item.monitor, item.window.due))
-    slices: list[Slice] = []
+    slices: list[RunBatch] = []
     waiting.sort(key=lambda item: _sort_key(item, newest, now))
     for (kind, published), group in groupby(waiting, key=lambda i: _group_key(i, newest, now)):
         slices.extend(_slices(kind, published, list(group)))
@@ -96,13 +98,13 @@ def _sort_key(
     return (*_group_key(item, newest, now), item.window.due, item.monitor)
 
 
-def _slices(kind: str, published: bool, items: list[DueWindow]) -> Iterable[Slice]:
+def _slices(kind: str, published: bool, items: list[DueWindow]) -> Iterable[RunBatch]:
     for start in range(0, len(items), MOST_WINDOWS):
         part = items[start : start + MOST_WINDOWS]
         dues = [item.window.due for item in part]
         seals = [sealing_at(item.window, item.manner) for item in part]
         claims = [claimable_until(item.window.due, item.window.term.interval_us) for item in part]
-        yield Slice(
+        yield RunBatch(
             kind=kind,
             orgs=[item.org for item in part],
             monitors=[item.monitor for item in part],

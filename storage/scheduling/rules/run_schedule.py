@@ -24,7 +24,7 @@ CLAIMABLE_US = 120 * SECOND
 CONFIRM_LEAST_US = 5 * SECOND
 
 
-class Manner(StrEnum):
+class ResultMode(StrEnum):
     """How a monitor comes by its results, which decides when its windows are settled."""
 
     PROBE = "probe"
@@ -33,7 +33,7 @@ class Manner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class ScheduleTerm:
     """One line of a monitor's schedule history; `shard` is the share of work that reserves it.
 
     Terms are kept in the order in which they were written. Of two with the same `from_` the later
@@ -50,11 +50,11 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RunWindow:
     """A run that is due, and the term that made it so."""
 
     due: Instant
-    term: Term
+    term: ScheduleTerm
 
 
 def anchor_for(monitor_id: UUID, interval_us: int, around: Instant) -> Instant:
@@ -67,7 +67,7 @@ def anchor_for(monitor_id: UUID, interval_us: int, around: Instant) -> Instant:
     return Instant(around - (around - offset_us) % interval_us)
 
 
-def spans(terms: Sequence[Term]) -> Iterator[tuple[Term, Instant]]:
+def spans(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant]]:
     """Each term with the last instant that it governs; the newest governs for good."""
     for term, following in pairwise(terms):
         yield term, following.from_
@@ -75,40 +75,40 @@ def spans(terms: Sequence[Term]) -> Iterator[tuple[Term, Instant]]:
         yield terms[-1], LATEST
 
 
-def windows(terms: Sequence[Term], after: Instant, through: Instant) -> list[Window]:
+def windows(terms: Sequence[ScheduleTerm], after: Instant, through: Instant) -> list[RunWindow]:
     """Every window due in (after, through], in order, each with the term that governs it."""
-    found: list[Window] = []
+    found: list[RunWindow] = []
     for term, end in spans(terms):
         due = next_due(term, after)
         while due <= end and due <= through:
-            found.append(Window(due, term))
+            found.append(RunWindow(due, term))
             due = Instant(due + term.interval_us)
     return found
 
 
-def window_at(terms: Sequence[Term], due: Instant) -> Window | None:
+def window_at(terms: Sequence[ScheduleTerm], due: Instant) -> RunWindow | None:
     """The window due exactly then; None where the terms then in force made none."""
     found = windows(terms, Instant(due - 1), due)
     return found[0] if found else None
 
 
-def next_window(terms: Sequence[Term], after: Instant) -> Window | None:
+def next_window(terms: Sequence[ScheduleTerm], after: Instant) -> RunWindow | None:
     """The first window due after an instant; None only without terms."""
     for term, end in spans(terms):
         if end > after:
             due = next_due(term, after)
             if due <= end:
-                return Window(due, term)
+                return RunWindow(due, term)
     return None
 
 
-def next_due(term: Term, after: Instant) -> Instant:
+def next_due(term: ScheduleTerm, after: Instant) -> Instant:
     """The first instant of the term's grid after both `after` and the term's own beginning."""
     start = max(after, term.from_)
     return Instant(start + term.interval_us - (start - term.anchor) % term.interval_us)
 
 
-def term_at(terms: Sequence[Term], instant: Instant) -> Term | None:
+def term_at(terms: Sequence[ScheduleTerm], instant: Instant) -> ScheduleTerm | None:
     """The term that governs an instant; None before the first one."""
     for term in reversed(terms):
         if term.from_ < instant:
@@ -121,18 +121,18 @@ def claimable_until(due: Instant, interval_us: int) -> Instant:
     return Instant(due + min(interval_us, CLAIMABLE_US))
 
 
-def sealing_at(window: Window, manner: Manner) -> Instant:
+def sealing_at(window: RunWindow, manner: ResultMode) -> Instant:
     """When a window without a result is called missed."""
     return Instant(result_expected_by(window, manner) + LATE_ARRIVAL_US)
 
 
-def result_expected_by(window: Window, manner: Manner) -> Instant:
+def result_expected_by(window: RunWindow, manner: ResultMode) -> Instant:
     """The end of what the run itself may take; for a push, of the promise that it checks."""
     term = window.term
     allowed_us = {
-        Manner.PROBE: term.timeout_us,
-        Manner.COMPOSITE: 0,
-        Manner.PUSH: term.interval_us + term.grace_us,
+        ResultMode.PROBE: term.timeout_us,
+        ResultMode.COMPOSITE: 0,
+        ResultMode.PUSH: term.interval_us + term.grace_us,
     }[manner]
     return Instant(window.due + allowed_us)
 
@@ -142,7 +142,7 @@ def confirm_at(
     failures: int,
     failure_threshold: int,
     confirm_interval_us: int,
-    term: Term,
+    term: ScheduleTerm,
 ) -> Instant | None:
     """When to look again after a failure that does not yet make DOWN; None to wait for the grid.
 

@@ -60,7 +60,7 @@ class CanaryRun(msgspec.Struct, frozen=True):
     began_at: Instant
 
 
-async def take_place(
+async def acquire_slot(
     tx: Tx,
     region: str,
     key: tuple[int, int],
@@ -87,7 +87,7 @@ async def take_place(
     return slot is not None
 
 
-async def free_places(tx: Tx, regions: Collection[str]) -> int:
+async def release_slots(tx: Tx, regions: Collection[str]) -> int:
     """Of those that are gone; how many."""
     return await tx.execute(_FREE, regions=list(regions), now=tx.now)
 

@@ -12,8 +12,8 @@ import msgspec
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
 from ..rows import NewTerm, Shard
-from ..rules.run_batch import Slice, Spared
-from ..rules.run_schedule import Term
+from ..rules.run_batch import RunBatch, WithheldWindow
+from ..rules.run_schedule import ScheduleTerm
 
 _FOUND_SHARD = """
 insert into shards (org, region, reserved_through, sealed_through, finished_through,
@@ -113,7 +113,7 @@ select (select count(*) from moved), coalesce((select array_agg(id order by id) 
 """
 
 
-async def found_shard(tx: Tx, org: int, region: str, now: Instant) -> int:
+async def ensure_shard(tx: Tx, org: int, region: str, now: Instant) -> int:
     """The shard of a region; a new one begins now, as nothing was due there before."""
     tx.lock_rank(LockRank.SHARD, "a shard that may be new")
     await tx.execute(_FOUND_SHARD, org=org, region=region, now=now)
@@ -155,7 +155,7 @@ async def take_over_figures(tx: Tx, shard: int, before: int) -> None:
 
 async def select_terms_after(
     tx: Tx, shard: int, after: Instant
-) -> list[tuple[int, int, str, Term]]:
+) -> list[tuple[int, int, str, ScheduleTerm]]:
     """(org, monitor, type, term) of a shard's monitors, from the term in force at `after` on."""
     rows = await tx.rows(_TERMS_AFTER, shard=shard, after=after)
     return [(org, monitor, kind, _term(*rest)) for org, monitor, kind, *rest in rows]
@@ -163,11 +163,11 @@ async def select_terms_after(
 
 async def select_terms_of(
     tx: Tx, keys: Iterable[tuple[int, int]]
-) -> dict[tuple[int, int], list[Term]]:
+) -> dict[tuple[int, int], list[ScheduleTerm]]:
     """All terms of the monitors named, oldest first; also of those that have departed."""
     pairs = list(keys)
     rows = await tx.rows(_TERMS_OF, orgs=[k[0] for k in pairs], monitors=[k[1] for k in pairs])
-    found: dict[tuple[int, int], list[Term]] = {}
+    found: dict[tuple[int, int], list[ScheduleTerm]] = {}
     for org, monitor, *rest in rows:
         found.setdefault((org, monitor), []).append(_term(*rest))
     return found
@@ -177,8 +177,8 @@ async def reserve(
     tx: Tx,
     shard: Shard,
     through: Instant,
-    slices: Sequence[Slice],
-    spared: Sequence[Spared],
+    slices: Sequence[RunBatch],
+    spared: Sequence[WithheldWindow],
     holder: UUID | None,
 ) -> list[int] | None:
     """Moves the cursor and writes what lies behind it; the new slices' ids in the order given, or
@@ -207,8 +207,8 @@ def _term(
     grace_seconds: int,
     enabled: bool,
     shard: int,
-) -> Term:
-    return Term(
+) -> ScheduleTerm:
+    return ScheduleTerm(
         from_=from_at,
         anchor=anchor,
         interval_us=interval_seconds * 1_000_000,

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rows import LeasedJob, LeasedSlice, NewJob, OpenSlice
+from ..rows import LeasedBatch, LeasedJob, NewJob, OpenBatch
 
 # What stands under a process's own name without being in its hands is taken up again after this.
 AGAIN_AFTER_SECONDS = 5
@@ -182,10 +182,10 @@ delete from jobs where (org, monitor) in (
 
 async def lease_slices(
     tx: Tx, process: UUID, shards: Sequence[int], have: Sequence[int], most: int
-) -> list[LeasedSlice]:
+) -> list[LeasedBatch]:
     """Takes slices that nobody holds, oldest first; never waits for another's lock."""
     return await tx.structs(
-        LeasedSlice,
+        LeasedBatch,
         _LEASE_SLICES,
         process=process,
         shards=list(shards),
@@ -284,10 +284,10 @@ async def take_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
 
 async def lock_open_slices(
     tx: Tx, shards: Sequence[int], after: int, most: int, kind: str = "run"
-) -> list[OpenSlice]:
+) -> list[OpenBatch]:
     """Slices that nobody holds and in which something can still be claimed, after an id."""
     return await tx.structs(
-        OpenSlice,
+        OpenBatch,
         _LOCK_OPEN_SLICES,
         shards=list(shards),
         after=after,
@@ -304,8 +304,8 @@ async def lock_canary_jobs(tx: Tx, shards: Sequence[int], most: int) -> list[Lea
     )
 
 
-async def part_slice(
-    tx: Tx, taken: OpenSlice, left: OpenSlice | None, holder: UUID, lease_until: Instant
+async def split_batch(
+    tx: Tx, taken: OpenBatch, left: OpenBatch | None, holder: UUID, lease_until: Instant
 ) -> None:
     """What was taken of a slice stands in a new one, which is claimed; what is left, in its own."""
     await tx.value(_PUT_SLICE, **_windows(taken), holder=holder, lease_until=lease_until)
@@ -315,7 +315,7 @@ async def part_slice(
         await tx.execute(_KEEP_OF_SLICE, **_windows(left))
 
 
-def _windows(item: OpenSlice) -> dict[str, object]:
+def _windows(item: OpenBatch) -> dict[str, object]:
     return {
         "id": item.id,
         "orgs": item.orgs,

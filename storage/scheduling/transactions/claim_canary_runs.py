@@ -9,12 +9,12 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rows import OpenSlice
+from ..rows import OpenBatch
 from ..rules.run_batch import CANARY
 from ..rules.run_schedule import CLAIMABLE_US
 from ..tables import canary_runs
 from ..tables import work_queues as queues
-from .split_batch import parted
+from .split_batch import split_batch
 
 # Slices looked through at a time, and how often: those that cannot be taken stand before others.
 SLICES_AT_ONCE: Final = 8
@@ -24,7 +24,7 @@ JOBS_AT_ONCE: Final = 20
 HELD_US: Final = 2 * CLAIMABLE_US
 
 
-class TakenRun(msgspec.Struct, frozen=True):
+class ClaimedRun(msgspec.Struct, frozen=True):
     """`due` is None for a run without a window."""
 
     key: Key
@@ -41,10 +41,10 @@ async def take_runs(
     most: int,
     *,
     by_agent: bool = False,
-) -> list[TakenRun]:
+) -> list[ClaimedRun]:
     """At most so many that are due; each has its place in the region from this commit on. An agent
     has no presence, and takes windows only."""
-    await canary_runs.free_places(tx, [region])
+    await canary_runs.release_slots(tx, [region])
     running = await canary_runs.select_runs(tx, region)
     room = min(most, places - len(running))
     taken = [] if by_agent else await _take_jobs(tx, region, shards, holder, places, room)
@@ -60,15 +60,15 @@ async def take_runs(
             for position, (key, due) in _open_windows(item, settled, tx.now):
                 if len(taken) >= room or key in busy:
                     continue
-                if await canary_runs.take_place(
+                if await canary_runs.acquire_slot(
                     tx, region, key, due, holder, places, leases=by_agent
                 ):
                     positions.append(position)
                     busy.add(key)
-                    taken.append(TakenRun(key, item.shard, due))
+                    taken.append(ClaimedRun(key, item.shard, due))
             if positions:
-                chosen, left = parted(item, positions)
-                await queues.part_slice(tx, chosen, left, holder, Instant(tx.now + HELD_US))
+                chosen, left = split_batch(item, positions)
+                await queues.split_batch(tx, chosen, left, holder, Instant(tx.now + HELD_US))
         if len(found) < SLICES_AT_ONCE:
             break
         after = found[-1].id
@@ -76,7 +76,7 @@ async def take_runs(
 
 
 def _open_windows(
-    item: OpenSlice, settled: Collection[tuple[int, int, Instant]], now: Instant
+    item: OpenBatch, settled: Collection[tuple[int, int, Instant]], now: Instant
 ) -> list[tuple[int, tuple[Key, Instant]]]:
     """With their positions: due, still to be claimed, and without a result."""
     keys = zip(item.orgs, item.monitors, strict=True)
@@ -94,13 +94,13 @@ async def _take_jobs(
     holder: UUID,
     places: int,
     most: int,
-) -> list[TakenRun]:
-    taken: list[TakenRun] = []
+) -> list[ClaimedRun]:
+    taken: list[ClaimedRun] = []
     for job in await queues.lock_canary_jobs(tx, shards, JOBS_AT_ONCE):
         key = (job.org, job.monitor)
         if len(taken) >= most:
             break
-        if await canary_runs.take_place(tx, region, key, None, holder, places):
-            taken.append(TakenRun(key, job.shard, None))
+        if await canary_runs.acquire_slot(tx, region, key, None, holder, places):
+            taken.append(ClaimedRun(key, job.shard, None))
             await queues.delete_jobs(tx, [job])
     return taken

@@ -6,7 +6,7 @@ from uuid import UUID
 from ...core.instant import MINUTE, Instant
 from ...engine.pools import Tx
 from ..rows import Shard
-from ..rules.run_batch import DueWindow, Slice, cut
+from ..rules.run_batch import DueWindow, RunBatch, cut
 from ..tables import shards as schedules
 
 # One statement moves at most this much of a schedule: after an outage it takes several.
@@ -20,7 +20,7 @@ def step_end(reserved_through: Instant, now: Instant) -> Instant:
 
 async def reserve_windows(
     tx: Tx, shard: Shard, through: Instant, due: Sequence[DueWindow], holder: UUID | None
-) -> list[tuple[int, Slice]] | None:
+) -> list[tuple[int, RunBatch]] | None:
     """The slices that were written, with their keys; None where another scheduler was here first
     or an edit has changed what is due. `holder` takes the runnable slices at once."""
     slices, spared = cut(due, tx.now)

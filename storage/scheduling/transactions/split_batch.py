@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Sequence
 
-from ..rows import OpenSlice
+from ..rows import OpenBatch
 
 
-def parted(item: OpenSlice, positions: Collection[int]) -> tuple[OpenSlice, OpenSlice | None]:
+def split_batch(item: OpenBatch, positions: Collection[int]) -> tuple[OpenBatch, OpenBatch | None]:
     """The windows at these positions, of which there is one at least, and what is left if any."""
     inside = frozenset(positions)
     rest = [n for n in range(len(item.dues)) if n not in inside]
     return _of(item, sorted(inside)), _of(item, rest) if rest else None
 
 
-def _of(item: OpenSlice, positions: Sequence[int]) -> OpenSlice:
-    return OpenSlice(
+def _of(item: OpenBatch, positions: Sequence[int]) -> OpenBatch:
+    return OpenBatch(
         item.id,
         item.shard,
         [item.orgs[n] for n in positions],

@@ -2,9 +2,9 @@
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rules.service_dependency import Term
+from ..rules.service_dependency import DependencyTerm
 
 _UPSTREAMS = """
 with recursive above(service) as (
@@ -37,7 +37,7 @@ async def select_upstreams_at(tx: Tx, service: Key, instant: Instant) -> set[int
     return {upstream for (upstream,) in rows}
 
 
-async def select_terms_below(tx: Tx, service: Key, within: Span) -> list[Term]:
+async def select_terms_below(tx: Tx, service: Key, within: TimeSpan) -> list[DependencyTerm]:
     """Every edge, with its term, by which anything depended on a service somewhen in a range."""
     rows = await tx.rows(
         _BELOW,
@@ -46,4 +46,7 @@ async def select_terms_below(tx: Tx, service: Key, within: Span) -> list[Term]:
         from_at=within.from_,
         until_at=within.until,
     )
-    return [Term(one, upstream, Span(from_, until)) for one, upstream, from_, until in rows]
+    return [
+        DependencyTerm(one, upstream, TimeSpan(from_, until))
+        for one, upstream, from_, until in rows
+    ]

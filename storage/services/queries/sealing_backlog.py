@@ -32,7 +32,7 @@ where s.sealed_through is not null and exists (
 """
 
 
-class Behind(msgspec.Struct, frozen=True):
+class UnsealedService(msgspec.Struct, frozen=True):
     """`fence` is the furthest of any region."""
 
     org: int
@@ -45,9 +45,9 @@ class Behind(msgspec.Struct, frozen=True):
         return self.org, self.service
 
 
-async def select_behind(tx: Tx) -> list[Behind]:
+async def select_behind(tx: Tx) -> list[UnsealedService]:
     least = (LATE_ARRIVAL_US + MINUTE) // 1_000_000
-    return await tx.structs(Behind, _BEHIND, least=least)
+    return await tx.structs(UnsealedService, _BEHIND, least=least)
 
 
 async def select_to_reconstruct(tx: Tx, most: int) -> list[Key]:

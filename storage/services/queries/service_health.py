@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from ...core.instant import Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ...monitors.queries.monitors import Standing, select_standings, status_of
-from ...monitors.rules.monitor_state import Status
+from ...monitors.queries.monitors import MonitorStatusRow, select_standings, status_of
+from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.queries import shards
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ..rules.epoch import Revision, governing
-from ..rules.service_health import Seen, State, state
+from ..rules.service_health import MemberState, ServiceHealthState, state
 from . import service_revisions
 
 _PLACES = """
@@ -31,9 +31,9 @@ class HealthNow:
     that are down, those included that do not count; `unseen` those nothing is known of."""
 
     as_of: Instant
-    state: State | None
+    state: ServiceHealthState | None
     revision: int | None
-    members: Mapping[int, Seen]
+    members: Mapping[int, MemberState]
     failing: Sequence[int]
     unseen: Sequence[int]
 
@@ -71,18 +71,18 @@ def _health(
     key: Key,
     revision: Revision | None,
     places: Mapping[Key, _Place],
-    standings: Mapping[Key, Standing],
-    maintenance: Mapping[int, Sequence[Span]],
+    standings: Mapping[Key, MonitorStatusRow],
+    maintenance: Mapping[int, Sequence[TimeSpan]],
     now: Instant,
 ) -> HealthNow:
     if revision is None:
         return HealthNow(now, None, None, {}, (), ())
-    seen: dict[int, Seen] = {}
+    seen: dict[int, MemberState] = {}
     for member in revision.monitors:
         place = places.get((key[0], member))
         spans = maintenance.get(member, ())
         if place is None:
-            seen[member] = Seen.MISSING
+            seen[member] = MemberState.MISSING
         else:
             seen[member] = _seen(revision, place, standings.get((key[0], member)), spans, now)
     sli = [(_region(places, key[0], member), seen[member]) for member in revision.sli]
@@ -91,8 +91,8 @@ def _health(
         state=state(revision.policies, sli) if sli else None,
         revision=revision.revision,
         members=seen,
-        failing=[member for member, how in seen.items() if how is Seen.DOWN],
-        unseen=[member for member, how in seen.items() if how is Seen.MISSING],
+        failing=[member for member, how in seen.items() if how is MemberState.DOWN],
+        unseen=[member for member, how in seen.items() if how is MemberState.MISSING],
     )
 
 
@@ -104,20 +104,20 @@ def _region(places: Mapping[Key, _Place], org: int, member: int) -> str:
 def _seen(
     revision: Revision,
     place: _Place,
-    standing: Standing | None,
-    maintenance: Sequence[Span],
+    standing: MonitorStatusRow | None,
+    maintenance: Sequence[TimeSpan],
     now: Instant,
-) -> Seen:
+) -> MemberState:
     if is_in_maintenance(now, maintenance):
-        return Seen.MAINTENANCE
+        return MemberState.MAINTENANCE
     if not place.enabled:
-        return Seen.PAUSED
+        return MemberState.PAUSED
     policies = revision.policies
     hold = (policies.active_multiplier, policies.active_floor_us)
     match status_of(standing, place.type, now, maintenance, hold):
-        case Status.UP:
-            return Seen.UP
-        case Status.DOWN:
-            return Seen.DOWN
-        case Status.PENDING:
-            return Seen.MISSING
+        case MonitorStatus.UP:
+            return MemberState.UP
+        case MonitorStatus.DOWN:
+            return MemberState.DOWN
+        case MonitorStatus.PENDING:
+            return MemberState.MISSING

@@ -26,7 +26,7 @@ where m.org = %(org)s and m.id = any(%(ids)s::int[])
 """
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredService(msgspec.Struct, frozen=True):
     """Revision and epoch are 0 where nothing is declared."""
 
     org: int
@@ -38,19 +38,19 @@ class Declared(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Member(msgspec.Struct, frozen=True):
+class ServiceMember(msgspec.Struct, frozen=True):
     id: int
     uid: UUID
     name: str
     slug: str
 
 
-async def select_declared(tx: Tx, org: int, project: int) -> dict[Key, Declared]:
-    rows = await tx.structs(Declared, _DECLARED, org=org, project=project)
+async def select_declared(tx: Tx, org: int, project: int) -> dict[Key, DeclaredService]:
+    rows = await tx.structs(DeclaredService, _DECLARED, org=org, project=project)
     return {(row.org, row.service): row for row in rows}
 
 
-async def select_members(tx: Tx, org: int, keys: Sequence[int]) -> dict[int, Member]:
+async def select_members(tx: Tx, org: int, keys: Sequence[int]) -> dict[int, ServiceMember]:
     """Those of the monitors that are still there."""
-    rows = await tx.structs(Member, _MEMBERS, org=org, ids=list(keys))
+    rows = await tx.structs(ServiceMember, _MEMBERS, org=org, ids=list(keys))
     return {row.id: row for row in rows}

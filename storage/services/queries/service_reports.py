@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.instant import DAY, HOUR, LATEST, Instant
 from ...core.key import Key
-from ...core.time_span import Span, merged
+from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ..rows import EpochRow, ServiceRow
 from ..rules.epoch import Revision, governed
@@ -21,8 +21,8 @@ from ..rules.service_health import Durations
 from ..rules.service_report import (
     WINDOWS,
     BurnWindow,
+    ReportWindow,
     Segment,
-    Window,
     burn_of,
     whole_minutes,
     window_of,
@@ -106,7 +106,7 @@ group by p.service
 REPAIRS_MOST = 100
 
 
-class Sum(msgspec.Struct, frozen=True, gc=False):
+class EpochSum(msgspec.Struct, frozen=True, gc=False):
     """Of minutes under one epoch."""
 
     minutes: int
@@ -114,7 +114,7 @@ class Sum(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     """A bucket of a series under one epoch; provisional while it is not wholly sealed, or is being
     made again."""
 
@@ -139,19 +139,21 @@ class Repair:
     last_error: str | None
 
 
-async def select_window(tx: Tx, service: ServiceRow, window: str) -> Window:
+async def select_window(tx: Tx, service: ServiceRow, window: str) -> ReportWindow:
     """A window of WINDOWS, up to where the service is sealed."""
     return (await select_windows(tx, [service], window))[service.key]
 
 
-async def select_windows(tx: Tx, services: Sequence[ServiceRow], window: str) -> dict[Key, Window]:
+async def select_windows(
+    tx: Tx, services: Sequence[ServiceRow], window: str
+) -> dict[Key, ReportWindow]:
     found = await _windows(tx, [(service, window) for service in services])
     return {key: one for (key, _), one in found.items()}
 
 
 async def select_windows_of(
     tx: Tx, service: ServiceRow, windows: Sequence[str]
-) -> dict[str, Window]:
+) -> dict[str, ReportWindow]:
     """Several windows of one service at once."""
     found = await _windows(tx, [(service, window) for window in windows])
     return {window: one for (_, window), one in found.items()}
@@ -159,7 +161,7 @@ async def select_windows_of(
 
 async def _windows(
     tx: Tx, wanted: Sequence[tuple[ServiceRow, str]]
-) -> dict[tuple[Key, str], Window]:
+) -> dict[tuple[Key, str], ReportWindow]:
     keys = list(dict.fromkeys(service.key for service, _ in wanted))
     revisions = await service_revisions.select_revisions(tx, keys)
     epochs = await declarations.select_epochs(tx, keys)
@@ -204,10 +206,10 @@ async def select_burns(
     return found
 
 
-async def select_sum(tx: Tx, service: Key, within: Span) -> Sum:
+async def select_sum(tx: Tx, service: Key, within: TimeSpan) -> EpochSum:
     """Of whole minutes in a range, whatever governed them."""
     found = (await _sums(tx, [(service, within)])).get((service, within), {}).values()
-    return Sum(
+    return EpochSum(
         sum(each.minutes for each in found),
         sum((each.durations for each in found), Durations()),
     )
@@ -215,40 +217,40 @@ async def select_sum(tx: Tx, service: Key, within: Span) -> Sum:
 
 async def select_days(
     tx: Tx, services: Sequence[ServiceRow], first: Instant
-) -> dict[Key, dict[Instant, Sum]]:
+) -> dict[Key, dict[Instant, EpochSum]]:
     """Of each the days in UTC of which something is sealed, from a midnight on; the last as far as
     it goes."""
-    wholes: list[tuple[int, Key, Span]] = []
-    edges: list[tuple[Key, Span]] = []
+    wholes: list[tuple[int, Key, TimeSpan]] = []
+    edges: list[tuple[Key, TimeSpan]] = []
     for place, service in enumerate(services):
         start, sealed = service.materialization_start, service.sealed_through
         if start is None or sealed is None or sealed <= max(start, first):
             continue
         last = Instant(sealed - sealed % DAY)
-        wholes.append((place, service.key, Span(first, last)))
+        wholes.append((place, service.key, TimeSpan(first, last)))
         if sealed > last:
-            edges.append((service.key, Span(max(last, start), sealed)))
-    found: dict[Key, dict[Instant, Sum]] = {service.key: {} for service in services}
+            edges.append((service.key, TimeSpan(max(last, start), sealed)))
+    found: dict[Key, dict[Instant, EpochSum]] = {service.key: {} for service in services}
     for place, day, minutes, *us in await tx.rows(_WHOLE_DAYS, items=_items(wholes)):
-        found[services[place].key][day] = Sum(minutes, Durations(*us))
+        found[services[place].key][day] = EpochSum(minutes, Durations(*us))
     for (key, span), by_epoch in (await _sums(tx, edges)).items():
         sums = by_epoch.values()
         durations = sum((each.durations for each in sums), Durations())
         day = Instant(span.from_ - span.from_ % DAY)
-        found[key][day] = Sum(sum(each.minutes for each in sums), durations)
+        found[key][day] = EpochSum(sum(each.minutes for each in sums), durations)
     return found
 
 
 async def select_series(
     tx: Tx, service: ServiceRow, from_: Instant, to: Instant, step: str
-) -> list[Point]:
+) -> list[SeriesPoint]:
     """Buckets that begin in [from, to) rounded down to the step, in order; none where nothing is
     sealed."""
     unit = {"hour": HOUR, "day": DAY}[step]
     start, sealed = service.materialization_start, service.sealed_through
     if start is None or sealed is None:
         return []
-    within = Span(Instant(max(from_, start) - max(from_, start) % unit), min(to, sealed))
+    within = TimeSpan(Instant(max(from_, start) - max(from_, start) % unit), min(to, sealed))
     if within.from_ >= within.until:
         return []
     query = _SERIES.replace("{table}", "service_hours" if unit == HOUR else "service_days")
@@ -257,9 +259,9 @@ async def select_series(
     last = Instant(sealed - sealed % unit)
     until = min(within.until, last)
     rows = await tx.rows(query, org=org, service=key, from_at=within.from_, until_at=until)
-    whole = [(at, epoch, Sum(minutes, Durations(*us))) for at, epoch, minutes, *us in rows]
+    whole = [(at, epoch, EpochSum(minutes, Durations(*us))) for at, epoch, minutes, *us in rows]
     if within.from_ <= last < within.until:
-        span = Span(max(last, start), sealed)
+        span = TimeSpan(max(last, start), sealed)
         edge = (await _sums(tx, [(service.key, span)])).get((service.key, span), {})
         whole += [(last, epoch, found) for epoch, found in sorted(edge.items())]
     return await _points(tx, service, whole, unit)
@@ -287,7 +289,7 @@ async def select_repairing(
     )
     for from_, to, reason, attempts, last_error in rows:
         state = "failed" if attempts else "pending"
-        inside = Span(max(from_, start), min(to, sealed))
+        inside = TimeSpan(max(from_, start), min(to, sealed))
         found.append(Repair(inside.from_, inside.until, reason, state, None, attempts, last_error))
     return found
 
@@ -297,22 +299,22 @@ async def select_repairing_counts(tx: Tx, org: int, services: Sequence[int]) -> 
     return dict(await tx.rows(_REPAIRING_COUNTS, org=org, services=list(services)))
 
 
-def _covered(service: ServiceRow, length_us: int) -> Span | None:
+def _covered(service: ServiceRow, length_us: int) -> TimeSpan | None:
     """What of so many whole minutes before the seal is the service's time."""
     start, sealed = service.materialization_start, service.sealed_through
     if start is None or sealed is None or sealed <= start:
         return None
-    return Span(max(start, Instant(sealed - whole_minutes(length_us))), sealed)
+    return TimeSpan(max(start, Instant(sealed - whole_minutes(length_us))), sealed)
 
 
 async def _sums(
-    tx: Tx, ranges: Iterable[tuple[Key, Span]]
-) -> dict[tuple[Key, Span], dict[int, Sum]]:
+    tx: Tx, ranges: Iterable[tuple[Key, TimeSpan]]
+) -> dict[tuple[Key, TimeSpan], dict[int, EpochSum]]:
     """By epoch, of each range of whole minutes."""
     wanted = list(dict.fromkeys(ranges))
-    minutes: list[tuple[int, Key, Span]] = []
-    hours: list[tuple[int, Key, Span]] = []
-    days: list[tuple[int, Key, Span]] = []
+    minutes: list[tuple[int, Key, TimeSpan]] = []
+    hours: list[tuple[int, Key, TimeSpan]] = []
+    days: list[tuple[int, Key, TimeSpan]] = []
     for place, (key, span) in enumerate(wanted):
         outer, inner = _cut(span, HOUR)
         minutes += [(place, key, each) for each in outer]
@@ -320,28 +322,28 @@ async def _sums(
             around, within = _cut(whole, DAY)
             hours += [(place, key, each) for each in around]
             days += [(place, key, each) for each in within]
-    found: dict[tuple[Key, Span], dict[int, Sum]] = {}
+    found: dict[tuple[Key, TimeSpan], dict[int, EpochSum]] = {}
     for query, parts in ((_FROM_MINUTES, minutes), (_FROM_HOURS, hours), (_FROM_DAYS, days)):
         if not parts:
             continue
         for place, epoch, count, *us in await tx.rows(query, items=_items(parts)):
             by_epoch = found.setdefault(wanted[place], {})
-            before = by_epoch.get(epoch, Sum(0, Durations()))
-            by_epoch[epoch] = Sum(before.minutes + count, before.durations + Durations(*us))
+            before = by_epoch.get(epoch, EpochSum(0, Durations()))
+            by_epoch[epoch] = EpochSum(before.minutes + count, before.durations + Durations(*us))
     return found
 
 
-def _cut(span: Span, unit: int) -> tuple[list[Span], list[Span]]:
+def _cut(span: TimeSpan, unit: int) -> tuple[list[TimeSpan], list[TimeSpan]]:
     """What of a stretch lies outside its whole units, and those."""
     first = Instant(span.from_ + (-span.from_) % unit)
     last = Instant(span.until - span.until % unit)
     if first >= last:
         return [span], []
-    around = [Span(span.from_, first), Span(last, span.until)]
-    return [each for each in around if each.from_ < each.until], [Span(first, last)]
+    around = [TimeSpan(span.from_, first), TimeSpan(last, span.until)]
+    return [each for each in around if each.from_ < each.until], [TimeSpan(first, last)]
 
 
-def _items(parts: Sequence[tuple[int, Key, Span]]) -> str:
+def _items(parts: Sequence[tuple[int, Key, TimeSpan]]) -> str:
     items: list[dict[str, Any]] = [
         {"place": place, "org": key[0], "service": key[1], "from_at": s.from_, "until_at": s.until}
         for place, key, s in parts
@@ -350,8 +352,8 @@ def _items(parts: Sequence[tuple[int, Key, Span]]) -> str:
 
 
 def _segments(
-    within: Span,
-    by_epoch: Mapping[int, Sum],
+    within: TimeSpan,
+    by_epoch: Mapping[int, EpochSum],
     epochs: Sequence[EpochRow],
     revisions: Sequence[Revision],
 ) -> list[Segment]:
@@ -379,16 +381,16 @@ def _segments(
 
 
 async def _points(
-    tx: Tx, service: ServiceRow, sums: Sequence[tuple[Instant, int, Sum]], unit: int
-) -> list[Point]:
+    tx: Tx, service: ServiceRow, sums: Sequence[tuple[Instant, int, EpochSum]], unit: int
+) -> list[SeriesPoint]:
     key = service.key
     epochs = {row.seq: row for row in (await declarations.select_epochs(tx, [key]))[key]}
     revisions = {r.revision: r for r in (await service_revisions.select_revisions(tx, [key]))[key]}
     repairs = await select_repairing(tx, service, most=None)
-    repairing = merged(Span(each.from_, each.to) for each in repairs)
+    repairing = merged(TimeSpan(each.from_, each.to) for each in repairs)
     sealed = service.sealed_through or Instant(0)
     return [
-        Point(
+        SeriesPoint(
             start=start,
             epoch_uid=epochs[epoch].uid,
             revision_uid=revisions[epochs[epoch].revision].uid,

@@ -6,9 +6,9 @@ from uuid import UUID
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ..rows import EpochRow, Noted
+from ..rows import EpochRow, RevisionAuthor
 from ..rules.epoch import Revision
-from ..rules.service_health import MissingData, Mode, Policies, RegionMode
+from ..rules.service_health import AggregationMode, MissingData, Policies, RegionMode
 from ..tables import service_revisions as service_revisions_table
 
 _SELECT = """
@@ -41,8 +41,8 @@ async def select_revisions(tx: Tx, services: Iterable[Key]) -> dict[Key, list[Re
     return found
 
 
-async def select_noted(tx: Tx, key: Key) -> list[Noted]:
-    return await tx.structs(Noted, _NOTED, org=key[0], service=key[1])
+async def select_noted(tx: Tx, key: Key) -> list[RevisionAuthor]:
+    return await tx.structs(RevisionAuthor, _NOTED, org=key[0], service=key[1])
 
 
 def _revision(
@@ -63,7 +63,7 @@ def _revision(
     active_floor_us: int,
 ) -> Revision:
     policies = Policies(
-        mode=Mode(mode),
+        mode=AggregationMode(mode),
         healthy_min=healthy_min,
         degraded_min=degraded_min,
         region_mode=RegionMode(region_mode),

@@ -13,19 +13,24 @@ import trio
 
 from ...core.instant import LATEST, MINUTE, SECOND, Instant
 from ...core.key import Key
-from ...core.time_span import Span, clipped
+from ...core.time_span import TimeSpan, clipped
 from ...engine.pools import Tx
 from ...figures.queries.availability import watermarks_of
-from ...figures.queries.monitor_time import AS_IT_IS, Facts, Hold, Supposing, load_facts_beneath
-from ...monitors.rules.composite import Composition, Lines, Seals
-from ...monitors.rules.composite import Mode as CompositeMode
+from ...figures.queries.monitor_time import (
+    AS_IT_IS,
+    AssumedMaintenance,
+    Freshness,
+    MonitorInputs,
+    load_facts_beneath,
+)
+from ...monitors.rules.composite import CompositeMode, Composition, Lines, MemberWatermarks
 from ...monitors.tables import compositions
 from ...scheduling.queries import shards
-from ...scheduling.rules.run_schedule import Term
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ..rules.epoch import Epoch, Revision, epochs, governed, stretches
-from ..rules.service_health import MemberLine, StateLine, state_line
-from ..rules.service_minute import Run, joined, runs_of
+from ..rules.service_health import MemberTimeline, StateLine, state_line
+from ..rules.service_minute import MinuteSpan, joined, runs_of
 from . import service_revisions
 
 # What is read and told at once: some tens of milliseconds of work.
@@ -38,7 +43,7 @@ _NEVER: Final = (0, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Governed:
+class ServiceTimeline:
     """What governs a service's time: its revisions, and their epochs up to where they were read."""
 
     revisions: Sequence[Revision]
@@ -49,14 +54,16 @@ class Governed:
         return {member for revision in self.revisions for member in revision.sli}
 
 
-async def select_governed(tx: Tx, services: Iterable[Key], through: Instant) -> dict[Key, Governed]:
+async def select_governed(
+    tx: Tx, services: Iterable[Key], through: Instant
+) -> dict[Key, ServiceTimeline]:
     keys = list(services)
     revisions = await service_revisions.select_revisions(tx, keys)
     members = {(key[0], m) for key in keys for r in revisions[key] for m in r.sli}
     terms = await schedules.select_terms_of(tx, members)
     regions = {shard.id: shard.region for shard in await shards.select_shards(tx)}
     return {
-        key: Governed(revisions[key], _epochs(key, revisions[key], terms, regions, through))
+        key: ServiceTimeline(revisions[key], _epochs(key, revisions[key], terms, regions, through))
         for key in keys
     }
 
@@ -64,7 +71,7 @@ async def select_governed(tx: Tx, services: Iterable[Key], through: Instant) -> 
 def _epochs(
     key: Key,
     revisions: Sequence[Revision],
-    terms: Mapping[Key, Sequence[Term]],
+    terms: Mapping[Key, Sequence[ScheduleTerm]],
     regions: Mapping[int, str],
     through: Instant,
 ) -> list[Epoch]:
@@ -72,20 +79,20 @@ def _epochs(
 
 
 async def select_watermarks(
-    tx: Tx, governed_by: Mapping[Key, Governed], since: Mapping[Key, Instant]
+    tx: Tx, governed_by: Mapping[Key, ServiceTimeline], since: Mapping[Key, Instant]
 ) -> dict[Key, Instant]:
     """How far each service's members are sealed, from an instant on: the least of them, by the
     revision that governs."""
     fences = {shard.id: shard.finished_through for shard in await shards.select_shards(tx)}
     if not fences or not since:
         return dict(since)
-    within = Span(min(since.values()), LATEST)
+    within = TimeSpan(min(since.values()), LATEST)
     members = {(key[0], m) for key, by in governed_by.items() for m in by.members}
     marks, made = await watermarks_of(tx, members, fences, within)
     marks |= {_OVER: min(fences.values()), _NEVER: None}
     own = {_pseudo(key): _as_compositions(key, by) for key, by in governed_by.items()}
-    seals = Seals({**made, **own}, marks)
-    return {key: seals.of(_pseudo(key), Span(start, LATEST)) for key, start in since.items()}
+    seals = MemberWatermarks({**made, **own}, marks)
+    return {key: seals.of(_pseudo(key), TimeSpan(start, LATEST)) for key, start in since.items()}
 
 
 def _pseudo(key: Key) -> Key:
@@ -93,7 +100,7 @@ def _pseudo(key: Key) -> Key:
     return key[0], -key[1] - 1
 
 
-def _as_compositions(key: Key, by: Governed) -> list[Composition]:
+def _as_compositions(key: Key, by: ServiceTimeline) -> list[Composition]:
     found = []
     for span, revision in governed(by.revisions):
         members = tuple((key[0], member) for member in revision.sli)
@@ -103,19 +110,19 @@ def _as_compositions(key: Key, by: Governed) -> list[Composition]:
     return found
 
 
-async def tell(
+async def compute_service_time(
     tx: Tx,
-    governed_by: Mapping[Key, Governed],
-    ranges: Mapping[Key, Span],
-    supposing: Supposing = AS_IT_IS,
-) -> dict[Key, list[tuple[Epoch, Span, StateLine]]]:
+    governed_by: Mapping[Key, ServiceTimeline],
+    ranges: Mapping[Key, TimeSpan],
+    supposing: AssumedMaintenance = AS_IT_IS,
+) -> dict[Key, list[tuple[Epoch, TimeSpan, StateLine]]]:
     """Each service's line over a range of its own, cut by epoch."""
-    found: dict[Key, list[tuple[Epoch, Span, StateLine]]] = {}
+    found: dict[Key, list[tuple[Epoch, TimeSpan, StateLine]]] = {}
     for hold, group in _by_hold(governed_by, ranges).items():
         lines, facts = await _lines_of(tx, group, hold, supposing)
         for key, epoch, span in group:
             members = [
-                MemberLine(
+                MemberTimeline(
                     standing.region if standing else "",
                     lines.of((key[0], member), span),
                     facts[key[0], member].pauses() if (key[0], member) in facts else (),
@@ -131,18 +138,18 @@ async def tell(
 
 async def minutes_of(
     tx: Tx,
-    governed_by: Mapping[Key, Governed],
-    ranges: Mapping[Key, Span],
+    governed_by: Mapping[Key, ServiceTimeline],
+    ranges: Mapping[Key, TimeSpan],
     numbers: Mapping[Key, Mapping[Instant, int]],
-    supposing: Supposing = AS_IT_IS,
+    supposing: AssumedMaintenance = AS_IT_IS,
     may_go_on: Callable[[], bool] = lambda: True,
-) -> dict[Key, list[Run]] | None:
+) -> dict[Key, list[MinuteSpan]] | None:
     """The minutes of each service's range; `numbers` are those of its epochs, by when they begin.
 
     Told in parts, between which others get their turn: what very many results say must not hold up
     whoever shares the process. None where it may not go on.
     """
-    found: dict[Key, list[Run]] = {key: [] for key in ranges}
+    found: dict[Key, list[MinuteSpan]] = {key: [] for key in ranges}
     step_us = _bearable_us(governed_by, ranges)
     for at in range(
         min(span.from_ for span in ranges.values()),
@@ -151,16 +158,16 @@ async def minutes_of(
     ):
         if not may_go_on():
             return None
-        within = Span(Instant(at), Instant(at + step_us))
+        within = TimeSpan(Instant(at), Instant(at + step_us))
         part = {key: cut for key, span in ranges.items() for cut in clipped([span], within)}
-        for key, told in (await tell(tx, governed_by, part, supposing)).items():
+        for key, told in (await compute_service_time(tx, governed_by, part, supposing)).items():
             for epoch, span, line in told:
                 found[key] += runs_of(line, span, numbers[key][epoch.from_])
         await trio.lowlevel.checkpoint()
     return {key: joined(each) for key, each in found.items()}
 
 
-def _bearable_us(governed_by: Mapping[Key, Governed], ranges: Mapping[Key, Span]) -> int:
+def _bearable_us(governed_by: Mapping[Key, ServiceTimeline], ranges: Mapping[Key, TimeSpan]) -> int:
     """For so long, in whole minutes, the members of all have about RESULTS_MOST results."""
     a_second = sum(
         SECOND / standing.interval_us
@@ -173,26 +180,26 @@ def _bearable_us(governed_by: Mapping[Key, Governed], ranges: Mapping[Key, Span]
     return max(int(seconds) // 60, 1) * MINUTE
 
 
-_Piece = tuple[Key, Epoch, Span]
+_Piece = tuple[Key, Epoch, TimeSpan]
 
 
 def _by_hold(
-    governed_by: Mapping[Key, Governed], ranges: Mapping[Key, Span]
-) -> dict[Hold, list[_Piece]]:
+    governed_by: Mapping[Key, ServiceTimeline], ranges: Mapping[Key, TimeSpan]
+) -> dict[Freshness, list[_Piece]]:
     """By how long results speak, as results are read once for all who agree about that."""
-    groups: dict[Hold, list[_Piece]] = {}
+    groups: dict[Freshness, list[_Piece]] = {}
     for key, within in ranges.items():
         for span, epoch in stretches(governed_by[key].epochs, within):
             policies = epoch.revision.policies
-            hold = Hold(policies.active_multiplier, policies.active_floor_us)
+            hold = Freshness(policies.active_multiplier, policies.active_floor_us)
             groups.setdefault(hold, []).append((key, epoch, span))
     return groups
 
 
 async def _lines_of(
-    tx: Tx, pieces: Sequence[_Piece], hold: Hold, supposing: Supposing
-) -> tuple[Lines, Mapping[Key, Facts]]:
-    within = Span(
+    tx: Tx, pieces: Sequence[_Piece], hold: Freshness, supposing: AssumedMaintenance
+) -> tuple[Lines, Mapping[Key, MonitorInputs]]:
+    within = TimeSpan(
         min(span.from_ for _, _, span in pieces), max(span.until for _, _, span in pieces)
     )
     members = {(key[0], member) for key, epoch, _ in pieces for member, _ in epoch.members}

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from ...core.instant import LATEST, MINUTE, Instant
 from ...core.key import Key
-from ...core.time_span import Span
-from ...scheduling.rules.run_schedule import Term
+from ...core.time_span import TimeSpan
+from ...scheduling.rules.run_schedule import ScheduleTerm
 from .service_health import Policies
 
 
@@ -36,7 +36,7 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemberConfig:
     """What of a member makes an epoch. None of it is known before the member was scheduled."""
 
     region: str
@@ -50,7 +50,7 @@ class Epoch:
 
     from_: Instant
     revision: Revision
-    members: tuple[tuple[int, Standing | None], ...]
+    members: tuple[tuple[int, MemberConfig | None], ...]
 
     @property
     def is_reconstruction(self) -> bool:
@@ -79,12 +79,12 @@ def minute_from(instant: Instant) -> Instant:
     return Instant(instant + (-instant) % MINUTE)
 
 
-def governed(revisions: Sequence[Revision]) -> list[tuple[Span, Revision]]:
+def governed(revisions: Sequence[Revision]) -> list[tuple[TimeSpan, Revision]]:
     """When each revision governs, in order, of revisions in the order of their numbers."""
     order = sorted(revisions, key=lambda each: (each.governs_from, each.revision))
     ends = [following.governs_from for following in order[1:]]
     spans = zip(order, [*ends, LATEST], strict=False)
-    return [(Span(r.governs_from, end), r) for r, end in spans if r.governs_from < end]
+    return [(TimeSpan(r.governs_from, end), r) for r, end in spans if r.governs_from < end]
 
 
 def governing(revisions: Sequence[Revision], instant: Instant) -> Revision | None:
@@ -109,7 +109,7 @@ def counts_on(revisions: Sequence[Revision], instant: Instant, monitor: int) -> 
 def epochs(
     org: int,
     revisions: Sequence[Revision],
-    terms: Mapping[Key, Sequence[Term]],
+    terms: Mapping[Key, Sequence[ScheduleTerm]],
     regions: Mapping[int, str],
     through: Instant,
 ) -> list[Epoch]:
@@ -134,11 +134,11 @@ def epochs(
     return found
 
 
-def stretches(found: Sequence[Epoch], within: Span) -> Iterator[tuple[Span, Epoch]]:
+def stretches(found: Sequence[Epoch], within: TimeSpan) -> Iterator[tuple[TimeSpan, Epoch]]:
     """What of a stretch each epoch governs, in order."""
     ends = [following.from_ for _, following in pairwise(found)]
     for epoch, end in zip(found, [*ends, LATEST], strict=False):
-        span = Span(max(epoch.from_, within.from_), min(end, within.until))
+        span = TimeSpan(max(epoch.from_, within.from_), min(end, within.until))
         if span.from_ < span.until:
             yield span, epoch
 
@@ -151,11 +151,13 @@ def _differ(one: Epoch, other: Epoch) -> bool:
     )
 
 
-def _standings(terms: Sequence[Term], regions: Mapping[int, str]) -> list[tuple[Instant, Standing]]:
+def _standings(
+    terms: Sequence[ScheduleTerm], regions: Mapping[int, str]
+) -> list[tuple[Instant, MemberConfig]]:
     """When a member came to stand as it did; the last of those within one minute."""
-    found: list[tuple[Instant, Standing]] = []
+    found: list[tuple[Instant, MemberConfig]] = []
     for term in terms:
-        standing = Standing(regions.get(term.shard, ""), term.interval_us, term.enabled)
+        standing = MemberConfig(regions.get(term.shard, ""), term.interval_us, term.enabled)
         at = minute_from(term.from_)
         if found and found[-1][0] == at:
             found.pop()
@@ -164,7 +166,7 @@ def _standings(terms: Sequence[Term], regions: Mapping[int, str]) -> list[tuple[
     return found
 
 
-def _at(history: Sequence[tuple[Instant, Standing]], instant: Instant) -> Standing | None:
+def _at(history: Sequence[tuple[Instant, MemberConfig]], instant: Instant) -> MemberConfig | None:
     known = [standing for at, standing in history if at <= instant]
     return known[-1] if known else None
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import Instant
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 
 UPSTREAMS_MOST: Final = 20
 # Steps from the first to the last of a chain of services.
@@ -27,7 +27,7 @@ class Broken(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class DependencyFault:
     """`path` is the circle, from a service back to it, or the chain that is too long."""
 
     broken: Broken
@@ -35,27 +35,27 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class DependencyTerm:
     """How long a service depended on another without a break; its end is not of it."""
 
     service: int
     upstream: int
-    span: Span
+    span: TimeSpan
 
 
-def fault(edges: Edges, service: int, wanted: Sequence[int]) -> Fault | None:
+def fault(edges: Edges, service: int, wanted: Sequence[int]) -> DependencyFault | None:
     """Why a service may not depend on what is wanted, instead of on what it did; None: it may.
 
     The other edges are as the rule has them.
     """
     if len(set(wanted)) > UPSTREAMS_MOST:
-        return Fault(Broken.TOO_MANY)
+        return DependencyFault(Broken.TOO_MANY)
     after = {**edges, service: wanted}
     circle = _way(after, service, service)
     if circle is not None:
-        return Fault(Broken.CYCLE, circle)
+        return DependencyFault(Broken.CYCLE, circle)
     chain = [*_longest(turned(after), service)[:0:-1], *_longest(after, service)]
-    return Fault(Broken.DEPTH, chain) if len(chain) - 1 > DEPTH_MOST else None
+    return DependencyFault(Broken.DEPTH, chain) if len(chain) - 1 > DEPTH_MOST else None
 
 
 def turned(edges: Edges) -> dict[int, list[int]]:
@@ -67,7 +67,7 @@ def turned(edges: Edges) -> dict[int, list[int]]:
     return found
 
 
-def edges_at(terms: Iterable[Term], instant: Instant) -> dict[int, list[int]]:
+def edges_at(terms: Iterable[DependencyTerm], instant: Instant) -> dict[int, list[int]]:
     """What each service depended on at an instant."""
     found: dict[int, list[int]] = {}
     for term in terms:

@@ -17,13 +17,13 @@ from functools import lru_cache
 import msgspec
 
 from ...core.instant import Instant
-from ...core.sli import Condition, Split
-from ...core.time_span import Span, clipped, merged, without
+from ...core.sli import SliCondition, Split
+from ...core.time_span import TimeSpan, clipped, merged, without
 from ...monitors.rules.composite import Line
 from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER
 
 
-class Mode(StrEnum):
+class AggregationMode(StrEnum):
     """How the members of one region make its health."""
 
     ALL = "all"
@@ -59,7 +59,7 @@ class Policies:
     """Minima are read by the modes `quorum` and `per_region`, and capped at what counts. A probed
     result speaks for the greater of `active_multiplier` intervals and `active_floor_us`."""
 
-    mode: Mode = Mode.ALL
+    mode: AggregationMode = AggregationMode.ALL
     healthy_min: int = 1
     degraded_min: int = 1
     region_mode: RegionMode = RegionMode.ALL_REGIONS
@@ -70,7 +70,7 @@ class Policies:
     active_floor_us: int = ACTIVE_FLOOR_US
 
 
-class Seen(StrEnum):
+class MemberState(StrEnum):
     """A member at an instant. A pause is told from data that is missing."""
 
     UP = "up"
@@ -81,29 +81,29 @@ class Seen(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ServiceHealthState:
     """`health` is None where the service is excluded."""
 
-    condition: Condition
+    condition: SliCondition
     health: Health | None
 
 
-EXCLUDED = State(Condition.EXCLUDED, None)
-NOT_KNOWN = State(Condition.UNKNOWN, Health.UNKNOWN)
+EXCLUDED = ServiceHealthState(SliCondition.EXCLUDED, None)
+NOT_KNOWN = ServiceHealthState(SliCondition.UNKNOWN, Health.UNKNOWN)
 
 # How many of a region's members are seen as what.
-Counts = tuple[tuple[str, Seen, int], ...]
+Counts = tuple[tuple[str, MemberState, int], ...]
 _ORDER = (Health.DOWN, Health.DEGRADED, Health.HEALTHY)
 
 
-def state(policies: Policies, members: Iterable[tuple[str, Seen]]) -> State:
+def state(policies: Policies, members: Iterable[tuple[str, MemberState]]) -> ServiceHealthState:
     """Of members by region."""
     counts = Counter(members)
     return state_of(policies, tuple((*key, many) for key, many in sorted(counts.items())))
 
 
 @lru_cache(maxsize=4_096)
-def state_of(policies: Policies, counts: Counts) -> State:
+def state_of(policies: Policies, counts: Counts) -> ServiceHealthState:
     """The same of members that are counted already: what is asked again and again over time."""
     regions = _regions(policies, counts)
     if not regions:
@@ -111,15 +111,15 @@ def state_of(policies: Policies, counts: Counts) -> State:
     worst = _health(policies, [(up, down + unknown) for up, down, unknown in regions])
     best = _health(policies, [(up + unknown, down) for up, down, unknown in regions])
     if worst is best:
-        return State(_condition(worst), worst)
+        return ServiceHealthState(_condition(worst), worst)
     if worst is not Health.DOWN:
-        return State(Condition.GOOD, Health.UNKNOWN)
+        return ServiceHealthState(SliCondition.GOOD, Health.UNKNOWN)
     return NOT_KNOWN
 
 
 def _regions(policies: Policies, counts: Counts) -> list[tuple[int, int, int]]:
     """(up, down, unknown) of each region in which a member counts."""
-    decides = any(seen in (Seen.UP, Seen.DOWN) for _, seen, _ in counts)
+    decides = any(seen in (MemberState.UP, MemberState.DOWN) for _, seen, _ in counts)
     found: dict[str, list[int]] = {}
     for region, seen, many in counts:
         place = _place(policies.missing_data, seen, decides=decides)
@@ -128,22 +128,22 @@ def _regions(policies: Policies, counts: Counts) -> list[tuple[int, int, int]]:
     return [(up, down, unknown) for up, down, unknown in found.values()]
 
 
-def _place(missing: MissingData, seen: Seen, *, decides: bool) -> int | None:
+def _place(missing: MissingData, seen: MemberState, *, decides: bool) -> int | None:
     """Where a member counts, as up 0, down 1 or unknown 2; None where it leaves."""
     match seen:
-        case Seen.UP:
+        case MemberState.UP:
             return 0
-        case Seen.DOWN:
+        case MemberState.DOWN:
             return 1
-        case Seen.PAUSED:
+        case MemberState.PAUSED:
             return 2
-        case Seen.MAINTENANCE:
+        case MemberState.MAINTENANCE:
             return None
-        case Seen.MISSING if missing is MissingData.BAD:
+        case MemberState.MISSING if missing is MissingData.BAD:
             return 1
-        case Seen.MISSING if missing is MissingData.IGNORE and decides:
+        case MemberState.MISSING if missing is MissingData.IGNORE and decides:
             return None
-        case Seen.MISSING:
+        case MemberState.MISSING:
             return 2
 
 
@@ -167,42 +167,44 @@ def _health(policies: Policies, regions: Sequence[tuple[int, int]]) -> Health:
 def _of_region(policies: Policies, up: int, down: int) -> Health:
     counting = up + down
     match policies.mode:
-        case Mode.ALL:
+        case AggregationMode.ALL:
             return Health.HEALTHY if not down else Health.DOWN
-        case Mode.ANY:
+        case AggregationMode.ANY:
             if not down:
                 return Health.HEALTHY
             return Health.DEGRADED if up else Health.DOWN
-        case Mode.QUORUM:
+        case AggregationMode.QUORUM:
             if up >= min(policies.healthy_min, counting):
                 return Health.HEALTHY
             enough = up >= min(policies.degraded_min, counting)
             return Health.DEGRADED if enough else Health.DOWN
 
 
-def _condition(health: Health) -> Condition:
-    return Condition.BAD if health is Health.DOWN else Condition.GOOD
+def _condition(health: Health) -> SliCondition:
+    return SliCondition.BAD if health is Health.DOWN else SliCondition.GOOD
 
 
 @dataclass(frozen=True, slots=True)
-class MemberLine:
+class MemberTimeline:
     """A member's region, its line over a stretch, and the pauses within it."""
 
     region: str
     line: Line
-    pauses: Sequence[Span] = ()
+    pauses: Sequence[TimeSpan] = ()
 
 
-StateLine = list[tuple[Span, State]]
+StateLine = list[tuple[TimeSpan, ServiceHealthState]]
 
 
-def state_line(policies: Policies, members: Sequence[MemberLine], within: Span) -> StateLine:
+def state_line(
+    policies: Policies, members: Sequence[MemberTimeline], within: TimeSpan
+) -> StateLine:
     """Every instant of a stretch with the service's state, neighbours differing. Without members
     nothing is ever known."""
     if not members:
         return [(within, NOT_KNOWN)]
     changes = sorted(_changes(members, within), key=lambda change: change[0])
-    counts: Counter[tuple[str, Seen]] = Counter()
+    counts: Counter[tuple[str, MemberState]] = Counter()
     line: StateLine = []
     for n, (instant, key, step) in enumerate(changes):
         counts[key] += step
@@ -212,15 +214,15 @@ def state_line(policies: Policies, members: Sequence[MemberLine], within: Span) 
         seen = tuple((*key, many) for key, many in sorted(counts.items()) if many)
         said = state_of(policies, seen)
         if line and line[-1][1] == said:
-            line[-1] = (Span(line[-1][0].from_, until), said)
+            line[-1] = (TimeSpan(line[-1][0].from_, until), said)
         else:
-            line.append((Span(instant, until), said))
+            line.append((TimeSpan(instant, until), said))
     return line
 
 
 def _changes(
-    members: Sequence[MemberLine], within: Span
-) -> Iterable[tuple[Instant, tuple[str, Seen], int]]:
+    members: Sequence[MemberTimeline], within: TimeSpan
+) -> Iterable[tuple[Instant, tuple[str, MemberState], int]]:
     for member in members:
         for span, seen in _seen(member, within):
             yield span.from_, (member.region, seen), 1
@@ -228,23 +230,23 @@ def _changes(
                 yield span.until, (member.region, seen), -1
 
 
-_SEEN: Mapping[Condition, Seen] = {
-    Condition.GOOD: Seen.UP,
-    Condition.BAD: Seen.DOWN,
-    Condition.EXCLUDED: Seen.MAINTENANCE,
+_SEEN: Mapping[SliCondition, MemberState] = {
+    SliCondition.GOOD: MemberState.UP,
+    SliCondition.BAD: MemberState.DOWN,
+    SliCondition.EXCLUDED: MemberState.MAINTENANCE,
 }
 
 
-def _seen(member: MemberLine, within: Span) -> Iterable[tuple[Span, Seen]]:
+def _seen(member: MemberTimeline, within: TimeSpan) -> Iterable[tuple[TimeSpan, MemberState]]:
     pauses = merged(clipped(member.pauses, within))
     for span, condition in member.line:
         for part in clipped([span], within):
-            if condition is not Condition.UNKNOWN:
+            if condition is not SliCondition.UNKNOWN:
                 yield part, _SEEN[condition]
                 continue
             paused = clipped(pauses, part)
-            yield from ((each, Seen.PAUSED) for each in paused)
-            yield from ((each, Seen.MISSING) for each in without([part], paused))
+            yield from ((each, MemberState.PAUSED) for each in paused)
+            yield from ((each, MemberState.MISSING) for each in without([part], paused))
 
 
 class Durations(msgspec.Struct, frozen=True, gc=False):
@@ -281,11 +283,11 @@ class Durations(msgspec.Struct, frozen=True, gc=False):
 
 
 # Two, since an unknown condition and an unknown health are equal as keys.
-_BY_CONDITION: Mapping[Condition, str] = {
-    Condition.GOOD: "good_us",
-    Condition.BAD: "bad_us",
-    Condition.UNKNOWN: "unknown_us",
-    Condition.EXCLUDED: "excluded_us",
+_BY_CONDITION: Mapping[SliCondition, str] = {
+    SliCondition.GOOD: "good_us",
+    SliCondition.BAD: "bad_us",
+    SliCondition.UNKNOWN: "unknown_us",
+    SliCondition.EXCLUDED: "excluded_us",
 }
 _BY_HEALTH: Mapping[Health, str] = {
     Health.HEALTHY: "healthy_us",

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.instant import DAY, MINUTE, Instant
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from .service_health import Durations, StateLine, durations
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MinuteSpan:
     """Whole minutes in [from, until), each with these durations; `epoch` is its number."""
 
     from_: Instant
@@ -31,9 +31,9 @@ class Run:
         return self.each.times(self.minutes)
 
 
-def runs_of(line: StateLine, within: Span, epoch: int) -> list[Run]:
+def runs_of(line: StateLine, within: TimeSpan, epoch: int) -> list[MinuteSpan]:
     """Of a line that covers a stretch of whole minutes under one epoch."""
-    found: list[Run] = []
+    found: list[MinuteSpan] = []
     edges = [within.from_]
     parts: list[Durations] = []
     # Minutes in which nothing changes are taken together: they are as many as the line says.
@@ -45,13 +45,13 @@ def runs_of(line: StateLine, within: Span, epoch: int) -> list[Run]:
     for n, part in enumerate(parts):
         count = (edges[n + 1] - edges[n]) // MINUTE
         each = part if count == 1 else _shared(part, count)
-        found.append(Run(edges[n], edges[n + 1], epoch, each))
+        found.append(MinuteSpan(edges[n], edges[n + 1], epoch, each))
     return joined(found)
 
 
-def joined(runs: Iterable[Run]) -> list[Run]:
+def joined(runs: Iterable[MinuteSpan]) -> list[MinuteSpan]:
     """The same minutes in as few runs as there can be, in order."""
-    found: list[Run] = []
+    found: list[MinuteSpan] = []
     for run in sorted(runs, key=lambda each: each.from_):
         for piece in _by_day(run):
             last = found[-1] if found else None
@@ -62,9 +62,11 @@ def joined(runs: Iterable[Run]) -> list[Run]:
     return found
 
 
-def replaced(before: Iterable[Run], within: Span, runs: Sequence[Run]) -> list[Run]:
+def replaced(
+    before: Iterable[MinuteSpan], within: TimeSpan, runs: Sequence[MinuteSpan]
+) -> list[MinuteSpan]:
     """What was there with other minutes in a range: those given, and no others."""
-    kept: list[Run] = []
+    kept: list[MinuteSpan] = []
     for run in before:
         if run.from_ < within.from_:
             kept.append(replace(run, until=min(run.until, within.from_)))
@@ -73,7 +75,7 @@ def replaced(before: Iterable[Run], within: Span, runs: Sequence[Run]) -> list[R
     return joined([*kept, *runs])
 
 
-def _edges_of(span: Span, within: Span) -> list[int]:
+def _edges_of(span: TimeSpan, within: TimeSpan) -> list[int]:
     """The minutes that a change lies in, from their beginning to their end."""
     edges: list[int] = []
     for at in (span.from_, span.until):
@@ -96,15 +98,15 @@ def _shared(part: Durations, count: int) -> Durations:
     )
 
 
-def _by_day(run: Run) -> Iterable[Run]:
+def _by_day(run: MinuteSpan) -> Iterable[MinuteSpan]:
     start = run.from_
     while start < run.until:
         end = min(run.until, Instant(start - start % DAY + DAY))
-        yield Run(start, end, run.epoch, run.each)
+        yield MinuteSpan(start, end, run.epoch, run.each)
         start = end
 
 
-def _continues(last: Run, following: Run) -> bool:
+def _continues(last: MinuteSpan, following: MinuteSpan) -> bool:
     return (
         last.until == following.from_
         and following.from_ % DAY != 0

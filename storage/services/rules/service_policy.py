@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from .service_declaration import FLOOR_LONGEST, FLOOR_PATTERN, floor_us, spelt_floor
-from .service_health import MissingData, Mode, Policies, RegionMode
+from .service_health import AggregationMode, MissingData, Policies, RegionMode
 
 FloorText = Annotated[str, Meta(max_length=FLOOR_LONGEST, pattern=FLOOR_PATTERN)]
 
@@ -20,7 +20,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class AggregationPolicy(_Part, frozen=True, kw_only=True):
     """How the members of one region make its health. The minima are read by `quorum`."""
 
-    mode: Mode = Mode.ALL
+    mode: AggregationMode = AggregationMode.ALL
     degraded_min: int = 1
     healthy_min: int = 1
 

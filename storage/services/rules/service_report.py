@@ -16,7 +16,7 @@ from uuid import UUID
 from ...core.availability import (
     BUDGET_LEAST_COVERAGE,
     BURN_LEAST_COVERAGE,
-    Budget,
+    ErrorBudget,
     Withheld,
     budget,
     burn_rate,
@@ -27,7 +27,7 @@ from .service_health import Durations
 WINDOWS: Final = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "90d": 90 * DAY}
 
 
-class Status(StrEnum):
+class ServiceReportStatus(StrEnum):
     OK = "ok"
     PARTIAL = "partial"
     UNAVAILABLE = "unavailable"
@@ -51,7 +51,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ReportWindow:
     """`sealed_through` is None where nothing ever was. `reason` says why something is withheld:
     of `availability` and `budget`, whichever cannot be had."""
 
@@ -59,7 +59,7 @@ class Window:
     sealed_through: Instant | None
     from_: Instant
     to: Instant
-    status: Status
+    status: ServiceReportStatus
     reason: Withheld | None
     expected_minutes: int
     sealed_minutes: int
@@ -70,7 +70,7 @@ class Window:
     aggregate_withheld: Withheld | None
     segments: Sequence[Segment]
 
-    def budget(self, objective: int) -> Budget | Withheld:
+    def budget(self, objective: int) -> ErrorBudget | Withheld:
         """By an objective × 10⁴."""
         if self.aggregate_withheld is not None:
             return self.aggregate_withheld
@@ -82,7 +82,7 @@ class BurnWindow:
     """A range that a burn rule looks at; `rate` is None where it cannot be decided."""
 
     window_us: int
-    status: Status
+    status: ServiceReportStatus
     reason: Withheld | None
     expected_minutes: int
     sealed_minutes: int
@@ -115,7 +115,7 @@ def window_of(
     start: Instant | None,
     sealed_through: Instant | None,
     segments: Sequence[Segment],
-) -> Window:
+) -> ReportWindow:
     """Of segments that cover what is sealed of the window. `start` is where the service's time
     begins."""
     length = WINDOWS[window]
@@ -137,7 +137,7 @@ def window_of(
         continuous=continuous,
         enough=coverage >= BUDGET_LEAST_COVERAGE,
     )
-    return Window(
+    return ReportWindow(
         window=window,
         sealed_through=sealed_through,
         from_=from_,
@@ -168,7 +168,9 @@ def burn_of(
     expected = length_us // MINUTE
     if start is None or sealed_through is None or sealed_through <= start:
         why = Withheld.NOTHING_SEALED
-        return BurnWindow(window_us, Status.UNAVAILABLE, why, expected, 0, False, Fraction(0), None)
+        return BurnWindow(
+            window_us, ServiceReportStatus.UNAVAILABLE, why, expected, 0, False, Fraction(0), None
+        )
     covered = sealed_through - max(Instant(sealed_through - length_us), start)
     continuous = minutes == covered // MINUTE
     coverage = durations.split.coverage() or Fraction(0)
@@ -194,13 +196,13 @@ def burn_of(
 
 def _nothing(
     window: str, sealed_through: Instant | None, at: Instant, expected: int, why: Withheld
-) -> Window:
-    return Window(
+) -> ReportWindow:
+    return ReportWindow(
         window=window,
         sealed_through=sealed_through,
         from_=at,
         to=at,
-        status=Status.UNAVAILABLE,
+        status=ServiceReportStatus.UNAVAILABLE,
         reason=why,
         expected_minutes=expected,
         sealed_minutes=0,
@@ -224,12 +226,20 @@ def _withheld(durations: Durations, *, continuous: bool) -> Withheld | None:
     return Withheld.NOTHING_MEASURED if decidable else Withheld.ZERO_DECIDABLE_TIME
 
 
-def _standing(*, shortened: bool, continuous: bool, enough: bool) -> tuple[Status, Withheld | None]:
+def _standing(
+    *, shortened: bool, continuous: bool, enough: bool
+) -> tuple[ServiceReportStatus, Withheld | None]:
     """The first of what is short of a whole window, and the reason that goes with it."""
     if not continuous:
-        return Status.PARTIAL, Withheld.STORAGE_GAP
+        return ServiceReportStatus.PARTIAL, Withheld.STORAGE_GAP
     if shortened:
-        return Status.INSUFFICIENT_HISTORY, Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA
+        return (
+            ServiceReportStatus.INSUFFICIENT_HISTORY,
+            Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA,
+        )
     if not enough:
-        return Status.INSUFFICIENT_SEALED_COVERAGE, Withheld.DECIDABLE_COVERAGE_BELOW_MIN
-    return Status.OK, None
+        return (
+            ServiceReportStatus.INSUFFICIENT_SEALED_COVERAGE,
+            Withheld.DECIDABLE_COVERAGE_BELOW_MIN,
+        )
+    return ServiceReportStatus.OK, None

@@ -11,10 +11,10 @@ import msgspec
 
 from ...core.instant import DAY, HOUR, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.service_health import Durations
-from ..rules.service_minute import Run, replaced
+from ..rules.service_minute import MinuteSpan, replaced
 
 _US = (
     "good_us, bad_us, unknown_us, excluded_us, healthy_us, degraded_us, down_us, health_unknown_us"
@@ -88,18 +88,22 @@ where s.org = m.org and s.id = m.service and m.until_at <= s.sealed_through
 """
 
 
-async def select_runs(tx: Tx, ranges: dict[Key, Span]) -> dict[Key, list[Run]]:
+async def select_runs(tx: Tx, ranges: dict[Key, TimeSpan]) -> dict[Key, list[MinuteSpan]]:
     """The runs of services that overlap a range of each, whole."""
-    found: dict[Key, list[Run]] = {key: [] for key in ranges}
+    found: dict[Key, list[MinuteSpan]] = {key: [] for key in ranges}
     for org, service, from_, until, epoch, *us in await tx.rows(_RUNS, items=_ranges(ranges)):
-        found[org, service].append(Run(from_, until, epoch, Durations(*us)))
+        found[org, service].append(MinuteSpan(from_, until, epoch, Durations(*us)))
     return found
 
 
-async def replace_minutes(tx: Tx, ranges: dict[Key, Span], runs: dict[Key, list[Run]]) -> None:
+async def replace_minutes(
+    tx: Tx, ranges: dict[Key, TimeSpan], runs: dict[Key, list[MinuteSpan]]
+) -> None:
     """Writes the minutes of a range of each service in place of what was there."""
     # What touches a range is joined with it.
-    around = {key: Span(Instant(r.from_ - 1), Instant(r.until + 1)) for key, r in ranges.items()}
+    around = {
+        key: TimeSpan(Instant(r.from_ - 1), Instant(r.until + 1)) for key, r in ranges.items()
+    }
     before = await select_runs(tx, around)
     gone: list[dict[str, Any]] = []
     new: list[dict[str, Any]] = []
@@ -115,7 +119,7 @@ async def replace_minutes(tx: Tx, ranges: dict[Key, Span], runs: dict[Key, list[
         await tx.execute(_PUT_RUNS, items=msgspec.json.encode(new).decode())
 
 
-async def put_sums(tx: Tx, ranges: dict[Key, Span], through: dict[Key, Instant]) -> None:
+async def put_sums(tx: Tx, ranges: dict[Key, TimeSpan], through: dict[Key, Instant]) -> None:
     """Makes the hours and days again that a range of each service lies in, as far as they are whole
     before an instant of it."""
     hours = _whole(ranges, through, HOUR)
@@ -133,18 +137,20 @@ async def forget_minutes(tx: Tx, kept_days: int) -> int:
     return await tx.execute(_FORGET, kept=kept_days)
 
 
-def _whole(ranges: dict[Key, Span], through: dict[Key, Instant], unit: int) -> dict[Key, Span]:
+def _whole(
+    ranges: dict[Key, TimeSpan], through: dict[Key, Instant], unit: int
+) -> dict[Key, TimeSpan]:
     found = {}
     for key, span in ranges.items():
         start = Instant(span.from_ - span.from_ % unit)
         end = Instant(min(span.until + (-span.until) % unit, through[key]))
         end = Instant(end - end % unit)
         if start < end:
-            found[key] = Span(start, end)
+            found[key] = TimeSpan(start, end)
     return found
 
 
-def _ranges(ranges: dict[Key, Span]) -> str:
+def _ranges(ranges: dict[Key, TimeSpan]) -> str:
     items = [
         {"org": key[0], "service": key[1], "from_at": span.from_, "until_at": span.until}
         for key, span in sorted(ranges.items())
@@ -152,11 +158,11 @@ def _ranges(ranges: dict[Key, Span]) -> str:
     return msgspec.json.encode(items).decode()
 
 
-def _place(key: Key, run: Run) -> dict[str, Any]:
+def _place(key: Key, run: MinuteSpan) -> dict[str, Any]:
     return {"org": key[0], "service": key[1], "from_at": run.from_}
 
 
-def _item(key: Key, run: Run) -> dict[str, Any]:
+def _item(key: Key, run: MinuteSpan) -> dict[str, Any]:
     us = zip(_NAMES, _us(run.each), strict=True)
     return {**_place(key, run), "until_at": run.until, "epoch": run.epoch, **dict(us)}
 

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from ...accounts.rows import ProjectRow
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.transactions.authorize import NOT_FOUND, demand, demand_project, is_managed
 from ...core.refusal import Refused
 from ...engine.pools import Tx
@@ -14,7 +14,7 @@ from ..rows import ServiceRow
 from ..tables.service_dependencies import hold_graph
 from ..tables.services import lock_service, select_service
 
-EDIT: Final = Action(Need.EDITOR)
+EDIT: Final = Permission(Need.EDITOR)
 
 
 async def hold_home(tx: Tx, principal: Principal, project: UUID) -> tuple[ProjectRow, int]:

@@ -2,10 +2,10 @@
 
 from ...core.instant import DAY, HOUR, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...figures import tables as figures
-from ...figures.rows import DueRestatement
+from ...figures.rows import DueRepair
 from ...figures.transactions import _put_hours
 from ...monitors.tables import compositions
 from ..tables import service_revisions as declarations
@@ -13,7 +13,7 @@ from ..tables import services
 from .seal_services import restate_services
 
 
-async def restate(tx: Tx, item: DueRestatement) -> None:
+async def restate(tx: Tx, item: DueRepair) -> None:
     """Makes the figures of a range again, all levels in this transaction, with those of every
     composite and of every service that the monitor was part of in its hours.
 
@@ -24,7 +24,7 @@ async def restate(tx: Tx, item: DueRestatement) -> None:
     key = (item.org, item.monitor)
     start = Instant(item.from_at - item.from_at % HOUR)
     whole = Instant(item.to_at + (-item.to_at) % HOUR)
-    above = await compositions.select_above(tx, item.org, [item.monitor], Span(start, whole))
+    above = await compositions.select_above(tx, item.org, [item.monitor], TimeSpan(start, whole))
     part = [monitor for _, monitor in (key, *above)]
     told = await services.lock_services(tx, await declarations.select_declaring(tx, item.org, part))
     types = await figures.lock_types(tx, sorted([key, *above]))
@@ -36,7 +36,7 @@ async def restate(tx: Tx, item: DueRestatement) -> None:
         end = min(whole, figured)
         if start < end:
             await _restate(tx, group, start, end, figured)
-    await restate_services(tx, told, Span(start, whole))
+    await restate_services(tx, told, TimeSpan(start, whole))
     await figures.delete_restatement(tx, item.org, item.id)
 
 

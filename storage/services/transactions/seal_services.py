@@ -12,9 +12,9 @@ from typing import Final
 
 from ...core.instant import HOUR, MINUTE, Instant
 from ...core.key import Key
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..queries.service_time import Governed, minutes_of, select_governed, select_watermarks
+from ..queries.service_time import ServiceTimeline, minutes_of, select_governed, select_watermarks
 from ..rows import ServiceRow
 from ..rules.epoch import Epoch
 from ..tables import service_minutes as service_facts
@@ -26,14 +26,14 @@ STRETCH_MOST_US: Final = 2 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedService:
     """A service is sealed `to` there; its members are to their `mark`."""
 
     to: Instant
     mark: Instant
 
 
-async def seal_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, Sealed]:
+async def seal_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, SealedService]:
     """Seals each that nobody else holds as far as its members are, or so far as one pass may go."""
     rows = await services.lock_services(tx, keys, skip_locked=True)
     since = {key: row.sealed_through for key, row in rows.items() if row.sealed_through is not None}
@@ -47,11 +47,11 @@ async def seal_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, Sealed]:
         known = min(marks[key], tx.now)
         whole = Instant(known - known % MINUTE)
         if whole > start:
-            ranges[key] = Span(start, min(whole, Instant(start + STRETCH_MOST_US)))
+            ranges[key] = TimeSpan(start, min(whole, Instant(start + STRETCH_MOST_US)))
     to = {key: span.until for key, span in ranges.items()}
     await _write(tx, governed_by, ranges, to)
     await services.move_seals(tx, to)
-    return {key: Sealed(to.get(key, start), marks[key]) for key, start in since.items()}
+    return {key: SealedService(to.get(key, start), marks[key]) for key, start in since.items()}
 
 
 async def reconstruct(tx: Tx, key: Key) -> bool:
@@ -67,26 +67,26 @@ async def reconstruct(tx: Tx, key: Key) -> bool:
     # From a whole hour on: an hour that is made in two parts would be made of minutes that may be
     # forgotten by then.
     from_ = start - STRETCH_MOST_US
-    range_ = Span(max(first, Instant(from_ - from_ % HOUR)), start)
+    range_ = TimeSpan(max(first, Instant(from_ - from_ % HOUR)), start)
     governed_by = await select_governed(tx, [key], max(tx.now, sealed))
     await _write(tx, governed_by, {key: range_}, {key: sealed})
     await services.set_materialization_start(tx, key, range_.from_)
     return range_.from_ > first
 
 
-async def restate_services(tx: Tx, rows: Mapping[Key, ServiceRow], within: Span) -> None:
+async def restate_services(tx: Tx, rows: Mapping[Key, ServiceRow], within: TimeSpan) -> None:
     """Makes the minutes again that lie in a stretch and are sealed, and what is made of them. The
     services are held."""
-    whole = Span(
+    whole = TimeSpan(
         Instant(within.from_ - within.from_ % MINUTE),
         Instant(within.until + (-within.until) % MINUTE),
     )
-    ranges: dict[Key, Span] = {}
+    ranges: dict[Key, TimeSpan] = {}
     through: dict[Key, Instant] = {}
     for key, row in rows.items():
         if row.materialization_start is None or row.sealed_through is None:
             continue
-        span = Span(
+        span = TimeSpan(
             max(whole.from_, row.materialization_start), min(whole.until, row.sealed_through)
         )
         if span.from_ < span.until:
@@ -98,8 +98,8 @@ async def restate_services(tx: Tx, rows: Mapping[Key, ServiceRow], within: Span)
 
 async def _write(
     tx: Tx,
-    governed_by: Mapping[Key, Governed],
-    ranges: dict[Key, Span],
+    governed_by: Mapping[Key, ServiceTimeline],
+    ranges: dict[Key, TimeSpan],
     through: dict[Key, Instant],
 ) -> None:
     if not ranges:

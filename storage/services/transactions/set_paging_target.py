@@ -11,7 +11,7 @@ from ...engine.pools import Tx
 from ...oncall.rules.escalation import TargetKind
 from ...oncall.tables.escalation_policies import hold_policy
 from ...oncall.tables.oncall_schedules import hold_schedules
-from ...oncall.transactions.check_targets import Named
+from ...oncall.transactions.check_targets import RequestedTarget
 from ..rows import ServiceRow
 from ..tables.services import set_escalation_policy
 from .lock_service import expect_unmanaged, hold_service, target_of, written
@@ -23,7 +23,7 @@ async def hold_owning_policy(tx: Tx, org: int, project: int, text: str) -> int |
     """The key of a ladder, which stays until we are done; None for blank."""
     if not text:
         return None
-    uid = Named("escalation_policy_id", TargetKind.CHANNEL, text).uid
+    uid = RequestedTarget("escalation_policy_id", TargetKind.CHANNEL, text).uid
     key = None if uid is None else await hold_policy(tx, org, project, uid)
     if key is None:
         raise Refused(_FOREIGN)
@@ -34,7 +34,7 @@ async def hold_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int
     """The same of a schedule."""
     if not text:
         return None
-    uid = Named("oncall_schedule_id", TargetKind.SCHEDULE, text).uid
+    uid = RequestedTarget("oncall_schedule_id", TargetKind.SCHEDULE, text).uid
     held = {} if uid is None else await hold_schedules(tx, org, project, {uid})
     if uid is None or uid not in held:
         raise Refused(_FOREIGN)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
-from ...incidents.rules.incident import Source
+from ...incidents.rules.incident import IncidentSource
 
 # As `rules.page.may_show` has it, which judges what is found.
 _SHOWING: Final = """
@@ -27,7 +27,7 @@ async def select_pages_showing(tx: Tx, incident: IncidentRow, most: int) -> list
         project=incident.project,
         monitor=incident.monitor,
         service=incident.service,
-        is_loose=is_loose and incident.source != Source.AUTO,
+        is_loose=is_loose and incident.source != IncidentSource.AUTO,
         most=most,
     )
     return [uid for (uid,) in rows]

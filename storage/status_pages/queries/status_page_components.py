@@ -6,33 +6,33 @@ from uuid import UUID
 
 import msgspec
 
-from ...core.availability import Figure, figure
+from ...core.availability import Availability, figure
 from ...core.instant import DAY, Instant
 from ...core.sli import total
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...figures.queries.availability import Days, select_days
-from ...monitors.queries.monitors import Standing, held_until, select_standings, status_of
-from ...monitors.rules.monitor_state import Status as MonitorStatus
+from ...monitors.queries.monitors import MonitorStatusRow, held_until, select_standings, status_of
+from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.queries import shards
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ...services.queries.service_health import HealthNow, select_health_now
-from ...services.queries.service_reports import Sum, select_windows
+from ...services.queries.service_reports import EpochSum, select_windows
 from ...services.queries.service_reports import select_days as select_service_days
 from ...services.rows import ServiceRow
-from ...services.rules.service_health import State
-from ...services.rules.service_report import Window
+from ...services.rules.service_health import ServiceHealthState
+from ...services.rules.service_report import ReportWindow
 from ...services.tables.services import COLUMNS, FROM
 from ..rows import ComponentRow
 from ..rules.status_page import (
     DAYS,
+    ComponentDay,
     ComponentFacts,
-    Day,
-    Measured,
+    ComponentMeasurement,
+    ComponentSource,
+    ComponentStatus,
+    NoDataReason,
     Now,
-    Reason,
-    Source,
-    Status,
     of_health,
 )
 
@@ -44,7 +44,7 @@ where m.org = %(org)s and m.id = any(%(ids)s::int[])
 _SERVICES: Final = f"select {COLUMNS} {FROM} where s.org = %(org)s and s.id = any(%(ids)s::int[])"
 
 
-class Binding(msgspec.Struct, frozen=True, kw_only=True):
+class BoundComponent(msgspec.Struct, frozen=True, kw_only=True):
     """A component as it is, or as it might be. A source of which nothing is bound is gone."""
 
     uid: UUID
@@ -67,7 +67,7 @@ class _Monitor(msgspec.Struct, frozen=True):
 
 
 async def select_component_facts(
-    tx: Tx, org: int, bindings: Sequence[Binding]
+    tx: Tx, org: int, bindings: Sequence[BoundComponent]
 ) -> list[ComponentFacts]:
     """Of each, in the order given."""
     monitors = await _of_monitors(tx, org, {b.monitor for b in bindings if b.monitor is not None})
@@ -75,26 +75,26 @@ async def select_component_facts(
     return [_facts(binding, monitors, services) for binding in bindings]
 
 
-Found = tuple[UUID, Now, Measured]
+Found = tuple[UUID, Now, ComponentMeasurement]
 
 
 def _facts(
-    binding: Binding, monitors: Mapping[int, Found], services: Mapping[int, Found]
+    binding: BoundComponent, monitors: Mapping[int, Found], services: Mapping[int, Found]
 ) -> ComponentFacts:
     found: Found | None = None
     if binding.monitor is not None:
         found = monitors.get(binding.monitor)
     elif binding.service is not None:
         found = services.get(binding.service)
-    now = Now(Status.NO_DATA, Reason.NOT_BOUND) if found is None else found[1]
+    now = Now(ComponentStatus.NO_DATA, NoDataReason.NOT_BOUND) if found is None else found[1]
     if binding.manual_status is not None:
-        now = _by_hand(Status(binding.manual_status))
+        now = _by_hand(ComponentStatus(binding.manual_status))
     return ComponentFacts(
         uid=binding.uid,
         name=binding.name,
         description=binding.description,
         group=binding.group,
-        source=Source(binding.source),
+        source=ComponentSource(binding.source),
         anchor=None if found is None else found[0],
         now=now,
         measured=None if found is None else found[2],
@@ -102,8 +102,8 @@ def _facts(
     )
 
 
-def _by_hand(status: Status) -> Now:
-    return Now(status, Reason.SET_BY_HAND if status is Status.NO_DATA else None)
+def _by_hand(status: ComponentStatus) -> Now:
+    return Now(status, NoDataReason.SET_BY_HAND if status is ComponentStatus.NO_DATA else None)
 
 
 async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
@@ -129,36 +129,36 @@ async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
 
 
 def _monitor_now(
-    row: _Monitor, standing: Standing | None, maintenance: Sequence[Span], now: Instant
+    row: _Monitor, standing: MonitorStatusRow | None, maintenance: Sequence[TimeSpan], now: Instant
 ) -> Now:
     if is_in_maintenance(now, maintenance):
-        return Now(Status.MAINTENANCE)
+        return Now(ComponentStatus.MAINTENANCE)
     if not row.enabled:
-        return Now(Status.NO_DATA, Reason.PAUSED)
+        return Now(ComponentStatus.NO_DATA, NoDataReason.PAUSED)
     match status_of(standing, row.type, now, maintenance):
         case MonitorStatus.UP:
-            return Now(Status.OPERATIONAL)
+            return Now(ComponentStatus.OPERATIONAL)
         case MonitorStatus.DOWN:
-            return Now(Status.MAJOR_OUTAGE)
+            return Now(ComponentStatus.MAJOR_OUTAGE)
         case MonitorStatus.PENDING:
             if standing is None or standing.last_at is None:
-                return Now(Status.NO_DATA, Reason.NO_RESULT_YET)
+                return Now(ComponentStatus.NO_DATA, NoDataReason.NO_RESULT_YET)
             held = held_until(standing, row.type, now, maintenance)
             is_fresh = held is not None and held > now
-            why = Reason.NO_RESULT_YET if is_fresh else Reason.NO_FRESH_RESULT
-            return Now(Status.NO_DATA, why)
+            why = NoDataReason.NO_RESULT_YET if is_fresh else NoDataReason.NO_FRESH_RESULT
+            return Now(ComponentStatus.NO_DATA, why)
 
 
-def _monitor_measured(days: Days, now: Instant) -> Measured:
+def _monitor_measured(days: Days, now: Instant) -> ComponentMeasurement:
     whole = total(measured.split for _, measured in days.days)
     begun, mark = days.begun, days.watermark
     sealed = begun is not None and mark is not None and mark > begun
-    return Measured(
+    return ComponentMeasurement(
         figure=figure(whole, sealed=sealed),
         split=whole,
         sample=sum(measured.total for _, measured in days.days),
         since=_since(begun, now),
-        days=[Day(day, found.split, total=found.total) for day, found in days.days],
+        days=[ComponentDay(day, found.split, total=found.total) for day, found in days.days],
     )
 
 
@@ -182,25 +182,25 @@ async def _of_services(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
 
 def _service_now(health: HealthNow) -> Now:
     if health.state is None:
-        return Now(Status.NO_DATA, Reason.NOT_DECLARED)
+        return Now(ComponentStatus.NO_DATA, NoDataReason.NOT_DECLARED)
     return of_state(health.state)
 
 
-def of_state(state: State) -> Now:
+def of_state(state: ServiceHealthState) -> Now:
     return of_health(state.health)
 
 
 def _service_measured(
-    row: ServiceRow, window: Window, days: Mapping[Instant, Sum], now: Instant
-) -> Measured:
+    row: ServiceRow, window: ReportWindow, days: Mapping[Instant, EpochSum], now: Instant
+) -> ComponentMeasurement:
     split = window.durations.split
     percent = None if window.availability is None else figure(split).uptime_percent
     today = _today(now)
     found = [
         (day, days.get(day)) for day in (Instant(today - n * DAY) for n in reversed(range(DAYS)))
     ]
-    return Measured(
-        figure=Figure(percent, float(window.coverage), window.aggregate_withheld),
+    return ComponentMeasurement(
+        figure=Availability(percent, float(window.coverage), window.aggregate_withheld),
         split=split,
         sample=window.sealed_minutes,
         since=_since(row.materialization_start, now),
@@ -208,11 +208,11 @@ def _service_measured(
     )
 
 
-def _service_day(day: Instant, sealed: Sum | None) -> Day:
+def _service_day(day: Instant, sealed: EpochSum | None) -> ComponentDay:
     if sealed is None:
-        return Day(day, total([]))
+        return ComponentDay(day, total([]))
     split = sealed.durations.split
-    return Day(day, split, degraded_us=sealed.durations.degraded_us, total=sealed.minutes)
+    return ComponentDay(day, split, degraded_us=sealed.durations.degraded_us, total=sealed.minutes)
 
 
 def _today(now: Instant) -> Instant:

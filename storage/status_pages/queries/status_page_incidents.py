@@ -7,9 +7,9 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import LATEST, Instant
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ...incidents.rules.incident import Impact, Source, Status
+from ...incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from ..rules.status_page import RECENT_MOST, Audience, Incident, Postmortem, Update
 
 ACTIVE_MOST: Final = 50
@@ -72,7 +72,7 @@ from postmortems t where t.org = %(org)s and t.incident = any(%(ids)s::int[])
 _LAST: Final = 2**31 - 1
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class PageScope(msgspec.Struct, frozen=True, kw_only=True):
     """What the page's components are bound to; `project` is None for a page of the organization."""
 
     org: int
@@ -81,14 +81,14 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     services: Sequence[int]
 
 
-class Place(msgspec.Struct, frozen=True):
+class IncidentCursor(msgspec.Struct, frozen=True):
     """Where a list goes on: below this one."""
 
     started_at: Instant
     id: int
 
 
-FIRST: Final = Place(LATEST, _LAST)
+FIRST: Final = IncidentCursor(LATEST, _LAST)
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 async def select_present_incidents(
-    tx: Tx, about: About, audience: Audience, since: Instant
+    tx: Tx, about: PageScope, audience: Audience, since: Instant
 ) -> list[Incident]:
     """Those that are open, and of those that are over since then one more than a page shows; the
     newest of each first."""
@@ -124,7 +124,7 @@ async def select_present_incidents(
     return await _whole(tx, about, audience, [*active, *past])
 
 
-async def select_page_incident(tx: Tx, about: About, uid: UUID) -> Incident | None:
+async def select_page_incident(tx: Tx, about: PageScope, uid: UUID) -> Incident | None:
     """One of those that the public may be shown, with all that it may read of it."""
     rows = await _select(tx, _ONE, about, Audience.PUBLIC, 1, uid=uid)
     found = await _whole(tx, about, Audience.PUBLIC, rows)
@@ -132,8 +132,13 @@ async def select_page_incident(tx: Tx, about: About, uid: UUID) -> Incident | No
 
 
 async def select_incidents_within(
-    tx: Tx, about: About, audience: Audience, within: Span, before: Place, most: int
-) -> tuple[list[Incident], Place | None]:
+    tx: Tx,
+    about: PageScope,
+    audience: Audience,
+    within: TimeSpan,
+    before: IncidentCursor,
+    most: int,
+) -> tuple[list[Incident], IncidentCursor | None]:
     """Those that began in a stretch, newest first, and where the rest goes on, if there is any."""
     rows = await _select(
         tx,
@@ -147,12 +152,12 @@ async def select_incidents_within(
         before_id=before.id,
     )
     shown = rows[:most]
-    following = Place(shown[-1].started_at, shown[-1].id) if len(rows) > most else None
+    following = IncidentCursor(shown[-1].started_at, shown[-1].id) if len(rows) > most else None
     return await _whole(tx, about, audience, shown), following
 
 
 async def _select(
-    tx: Tx, query: str, about: About, audience: Audience, most: int, **given: int | UUID
+    tx: Tx, query: str, about: PageScope, audience: Audience, most: int, **given: int | UUID
 ) -> list[_Row]:
     return await tx.structs(
         _Row,
@@ -167,7 +172,9 @@ async def _select(
     )
 
 
-async def _whole(tx: Tx, about: About, audience: Audience, rows: Sequence[_Row]) -> list[Incident]:
+async def _whole(
+    tx: Tx, about: PageScope, audience: Audience, rows: Sequence[_Row]
+) -> list[Incident]:
     if not rows:
         return []
     ids = [row.id for row in rows]
@@ -180,7 +187,7 @@ async def _whole(tx: Tx, about: About, audience: Audience, rows: Sequence[_Row])
             Update(
                 uid=uid,
                 seq=seq,
-                status=None if status is None else Status(status),
+                status=None if status is None else IncidentStatus(status),
                 body=body,
                 public=is_public,
                 author=author,
@@ -214,9 +221,9 @@ def _incident(row: _Row, updates: Sequence[Update], postmortem: Postmortem | Non
         external_key=row.external_key,
         seq=row.seq,
         title=row.title,
-        status=Status(row.status),
-        impact=Impact(row.impact),
-        source=Source(row.source),
+        status=IncidentStatus(row.status),
+        impact=IncidentImpact(row.impact),
+        source=IncidentSource(row.source),
         started_at=row.started_at,
         resolved_at=row.resolved_at,
         acknowledged_at=row.acknowledged_at,

@@ -9,7 +9,7 @@ from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governing
 from ..rules.status_page import Maintenance
-from .status_page_components import Binding
+from .status_page_components import BoundComponent
 
 AHEAD_US: Final = 30 * DAY
 MAINTENANCE_MOST: Final = 50
@@ -33,7 +33,7 @@ select id, project from {table} where org = %(org)s and id = any(%(ids)s::int[])
 
 
 async def select_page_maintenance(
-    tx: Tx, org: int, bindings: Sequence[Binding]
+    tx: Tx, org: int, bindings: Sequence[BoundComponent]
 ) -> list[Maintenance]:
     """What is not over and begins within AHEAD_US, the first to begin first; each with the
     components that it is about."""
@@ -78,7 +78,7 @@ def _about(
     return tuple(uid for uid, found in members.items() if monitor in found)
 
 
-async def _members(tx: Tx, org: int, bindings: Sequence[Binding]) -> dict[UUID, set[int]]:
+async def _members(tx: Tx, org: int, bindings: Sequence[BoundComponent]) -> dict[UUID, set[int]]:
     """The monitors that each component is made of just now."""
     found = {b.uid: {b.monitor} for b in bindings if b.monitor is not None}
     services = {(org, b.service) for b in bindings if b.service is not None}
@@ -90,7 +90,7 @@ async def _members(tx: Tx, org: int, bindings: Sequence[Binding]) -> dict[UUID, 
     return found
 
 
-async def _projects(tx: Tx, org: int, bindings: Sequence[Binding]) -> dict[UUID, int]:
+async def _projects(tx: Tx, org: int, bindings: Sequence[BoundComponent]) -> dict[UUID, int]:
     """Where what each component is bound to stands."""
     monitors = await _projects_of(tx, "monitors", org, [b.monitor for b in bindings])
     services = await _projects_of(tx, "services", org, [b.service for b in bindings])

@@ -32,7 +32,7 @@ where c.org = %(org)s and c.page = %(page)s and (m.id is not null or s.id is not
 """
 
 
-class Found(msgspec.Struct, frozen=True):
+class BindableSource(msgspec.Struct, frozen=True):
     """`kind` is monitor or service; `is_shown` where the page has a component of it."""
 
     kind: str
@@ -44,10 +44,10 @@ class Found(msgspec.Struct, frozen=True):
 
 async def select_found(
     tx: Tx, org: int, page: int, project: int | None, q: str, most: int
-) -> list[Found]:
+) -> list[BindableSource]:
     """By a part of the name; where the page is a project's, in that project."""
     given = {"org": org, "page": page, "project": project, "q": q, "most": most}
-    return await tx.structs(Found, _FOUND, **given)
+    return await tx.structs(BindableSource, _FOUND, **given)
 
 
 async def select_bound_names(tx: Tx, org: int, page: int) -> dict[UUID, str]:

@@ -34,7 +34,7 @@ where org = %(org)s and page = %(page)s and confirmed_at is not null and suspend
 """
 
 
-class Subscriber(msgspec.Struct, frozen=True):
+class SubscriberItem(msgspec.Struct, frozen=True):
     """`bounces` are in a row; nothing is sent any more since `suspended_at`."""
 
     uid: UUID
@@ -59,14 +59,16 @@ class Subscription(msgspec.Struct, frozen=True):
     can_confirm: bool
 
 
-async def select_subscribers(tx: Tx, org: int, page: int) -> list[Subscriber]:
+async def select_subscribers(tx: Tx, org: int, page: int) -> list[SubscriberItem]:
     """The longest first."""
-    return await tx.structs(Subscriber, _OF_PAGE, org=org, page=page)
+    return await tx.structs(SubscriberItem, _OF_PAGE, org=org, page=page)
 
 
-async def find_subscribers(tx: Tx, org: int, page: int, part: str, most: int) -> list[Subscriber]:
+async def find_subscribers(
+    tx: Tx, org: int, page: int, part: str, most: int
+) -> list[SubscriberItem]:
     """Those with a part in their address, in any case; an empty one is in all."""
-    return await tx.structs(Subscriber, _FOUND, org=org, page=page, part=part, most=most)
+    return await tx.structs(SubscriberItem, _FOUND, org=org, page=page, part=part, most=most)
 
 
 async def select_subscription(tx: Tx, token: str) -> Subscription | None:

@@ -13,13 +13,13 @@ import msgspec
 from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rows import PageRow
-from ..rules.status_page import Audience, Facts, Frame, Named, Visibility
+from ..rules.status_page import Audience, Named, PageFacts, PageFrame, Visibility
 from ..rules.status_page_history import earliest_shown
 from ..tables.status_pages import _BY_UID as _BY_UID_STATUS_PAGES
 from ..tables.status_pages import _COLUMNS as _COLUMNS_STATUS_PAGES
 from ..tables.status_pages import _FROM as _FROM_STATUS_PAGES
-from .status_page_components import Binding, select_component_facts
-from .status_page_incidents import About, select_present_incidents
+from .status_page_components import BoundComponent, select_component_facts
+from .status_page_incidents import PageScope, select_present_incidents
 from .status_page_maintenance import select_page_maintenance
 
 _COLUMNS: Final = """
@@ -44,7 +44,7 @@ where c.org = %(org)s and c.page = %(page)s order by c.position, c.id
 """
 
 
-class ShownPage(msgspec.Struct, frozen=True):
+class StatusPageRow(msgspec.Struct, frozen=True):
     org: int
     id: int
     uid: UUID
@@ -59,23 +59,23 @@ class ShownPage(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
-async def select_page_by_slug(tx: Tx, slug: str) -> ShownPage | None:
-    return await tx.one(ShownPage, _BY_SLUG, slug=slug)
+async def select_page_by_slug(tx: Tx, slug: str) -> StatusPageRow | None:
+    return await tx.one(StatusPageRow, _BY_SLUG, slug=slug)
 
 
-async def select_page(tx: Tx, uid: UUID) -> ShownPage | None:
-    return await tx.one(ShownPage, _BY_UID, uid=uid)
+async def select_page(tx: Tx, uid: UUID) -> StatusPageRow | None:
+    return await tx.one(StatusPageRow, _BY_UID, uid=uid)
 
 
-async def select_bindings(tx: Tx, page: ShownPage) -> list[Binding]:
+async def select_bindings(tx: Tx, page: StatusPageRow) -> list[BoundComponent]:
     """The page's components in their order."""
     rows = await tx.rows(_BINDINGS, org=page.org, page=page.id)
-    names = Binding.__struct_fields__
-    return [Binding(**dict(zip(names, row, strict=True))) for row in rows]
+    names = BoundComponent.__struct_fields__
+    return [BoundComponent(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def about_of(page: ShownPage, bindings: Sequence[Binding]) -> About:
-    return About(
+def about_of(page: StatusPageRow, bindings: Sequence[BoundComponent]) -> PageScope:
+    return PageScope(
         org=page.org,
         project=page.project,
         monitors=[b.monitor for b in bindings if b.monitor is not None],
@@ -83,11 +83,11 @@ def about_of(page: ShownPage, bindings: Sequence[Binding]) -> About:
     )
 
 
-async def select_page_facts(tx: Tx, page: ShownPage, audience: Audience) -> Facts:
+async def select_page_facts(tx: Tx, page: StatusPageRow, audience: Audience) -> PageFacts:
     """What `rules.page.render` makes the page of."""
     bindings = await select_bindings(tx, page)
     about = about_of(page, bindings)
-    return Facts(
+    return PageFacts(
         slug=page.slug,
         title=page.title,
         visibility=Visibility(page.visibility),
@@ -99,10 +99,10 @@ async def select_page_facts(tx: Tx, page: ShownPage, audience: Audience) -> Fact
     )
 
 
-async def select_frame(tx: Tx, page: ShownPage) -> Frame:
+async def select_frame(tx: Tx, page: StatusPageRow) -> PageFrame:
     """What of the page decides on its incidents, where its components are not asked for."""
     rows = await tx.rows(_NAMED, org=page.org, page=page.id)
-    return Frame(page.project_uid, [Named(anchor, name) for anchor, name in rows])
+    return PageFrame(page.project_uid, [Named(anchor, name) for anchor, name in rows])
 
 
 _OF_ORG = (

@@ -14,12 +14,15 @@ from uuid import UUID
 import msgspec
 
 from ...alerting.rules.outage_text import DOWN_TAIL
-from ...core.availability import Figure, Withheld
+from ...core.availability import Availability, Withheld
 from ...core.instant import Instant
 from ...core.sli import NOTHING, Split
-from ...incidents.rules.incident import Impact, clipped_title
-from ...incidents.rules.incident import Source as IncidentSource
-from ...incidents.rules.incident import Status as IncidentStatus
+from ...incidents.rules.incident import (
+    IncidentImpact,
+    IncidentSource,
+    IncidentStatus,
+    clipped_title,
+)
 from ...services.rules.service_health import Health
 
 RECENT_MOST: Final = 10
@@ -29,7 +32,7 @@ DAYS: Final = 90
 TITLE_OF_ALERT: Final = "Incident"
 
 
-class Status(StrEnum):
+class ComponentStatus(StrEnum):
     """Of a component and of a page, from the best that was measured to the worst."""
 
     NO_DATA = "no_data"
@@ -40,7 +43,7 @@ class Status(StrEnum):
     MAJOR_OUTAGE = "major_outage"
 
 
-class SummaryState(StrEnum):
+class PageSummaryState(StrEnum):
     """Impaired is all that is not wholly operational, planned maintenance included."""
 
     OPERATIONAL = "operational"
@@ -55,7 +58,7 @@ class Visibility(StrEnum):
     INTERNAL = "internal"
 
 
-class Source(StrEnum):
+class ComponentSource(StrEnum):
     MONITOR = "monitor"
     SERVICE = "service"
     MANUAL = "manual"
@@ -68,7 +71,7 @@ class Audience(StrEnum):
     MEMBER = "member"
 
 
-class Reason(StrEnum):
+class NoDataReason(StrEnum):
     """Why a component has no data."""
 
     NOT_BOUND = "not_bound"
@@ -84,14 +87,14 @@ class Reason(StrEnum):
 class Now:
     """How a component stands; the reason is there exactly where there is no data."""
 
-    status: Status
-    reason: Reason | None = None
+    status: ComponentStatus
+    reason: NoDataReason | None = None
 
     def __post_init__(self) -> None:
-        assert (self.status is Status.NO_DATA) is (self.reason is not None), self
+        assert (self.status is ComponentStatus.NO_DATA) is (self.reason is not None), self
 
 
-class Day(msgspec.Struct, frozen=True, gc=False):
+class ComponentDay(msgspec.Struct, frozen=True, gc=False):
     """A day in UTC by its midnight, with its time by condition; `degraded_us` lies within the good
     time. `total` counts results, or sealed minutes of a service."""
 
@@ -102,15 +105,15 @@ class Day(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ComponentMeasurement:
     """What was measured of a component over DAYS. `since` is where its time begins, if that is
     later than the first of the days; `sample` is how many results the figure is made of."""
 
-    figure: Figure
+    figure: Availability
     split: Split = NOTHING
     sample: int = 0
     since: Instant | None = None
-    days: Sequence[Day] = ()
+    days: Sequence[ComponentDay] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +125,10 @@ class ComponentFacts:
     name: str
     description: str
     group: str
-    source: Source
+    source: ComponentSource
     anchor: UUID | None
     now: Now
-    measured: Measured | None
+    measured: ComponentMeasurement | None
     updated_at: Instant
 
 
@@ -166,7 +169,7 @@ class Incident:
     seq: int
     title: str
     status: IncidentStatus
-    impact: Impact
+    impact: IncidentImpact
     source: IncidentSource
     started_at: Instant
     resolved_at: Instant | None
@@ -197,7 +200,7 @@ class Maintenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class PageFacts:
     """One snapshot. `project` is None for a page of the whole organization; the incidents are those
     that `may_show` may be asked of, newest first."""
 
@@ -217,11 +220,11 @@ class Component:
     name: str
     description: str
     group: str
-    source: Source
-    status: Status
-    reason: Reason | None
+    source: ComponentSource
+    status: ComponentStatus
+    reason: NoDataReason | None
     unavailable: bool
-    measured: Measured | None
+    measured: ComponentMeasurement | None
 
     @property
     def withheld(self) -> Withheld | None:
@@ -230,8 +233,8 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    status: Status
-    state: SummaryState
+    status: ComponentStatus
+    state: PageSummaryState
     unmeasured: int
 
 
@@ -251,7 +254,7 @@ class Page:
     updated_at: Instant
 
 
-def render(facts: Facts, audience: Audience) -> Page:
+def render(facts: PageFacts, audience: Audience) -> Page:
     """The page for an audience."""
     incidents = shown_incidents(facts, facts.incidents, audience)
     past = [one for one in incidents if one.status is IncidentStatus.RESOLVED]
@@ -275,35 +278,35 @@ def render(facts: Facts, audience: Audience) -> Page:
 def summary_of(components: Iterable[Now]) -> Summary:
     """The worst of what is known, and how many are not known."""
     found = [one.status for one in components]
-    known = [status for status in found if status is not Status.NO_DATA]
-    worst = max(known, key=_ORDER.index, default=Status.NO_DATA)
+    known = [status for status in found if status is not ComponentStatus.NO_DATA]
+    worst = max(known, key=_ORDER.index, default=ComponentStatus.NO_DATA)
     if not found:
-        state = SummaryState.EMPTY
+        state = PageSummaryState.EMPTY
     elif not known:
-        state = SummaryState.NO_DATA
-    elif worst is Status.OPERATIONAL:
-        state = SummaryState.OPERATIONAL
+        state = PageSummaryState.NO_DATA
+    elif worst is ComponentStatus.OPERATIONAL:
+        state = PageSummaryState.OPERATIONAL
     else:
-        state = SummaryState.IMPAIRED
+        state = PageSummaryState.IMPAIRED
     return Summary(status=worst, state=state, unmeasured=len(found) - len(known))
 
 
-_ORDER: Final = list(Status)
+_ORDER: Final = list(ComponentStatus)
 
 
 def of_health(health: Health | None) -> Now:
     """How a service's component stands; None is all of it in maintenance."""
     match health:
         case Health.HEALTHY:
-            return Now(Status.OPERATIONAL)
+            return Now(ComponentStatus.OPERATIONAL)
         case Health.DEGRADED:
-            return Now(Status.DEGRADED)
+            return Now(ComponentStatus.DEGRADED)
         case Health.DOWN:
-            return Now(Status.MAJOR_OUTAGE)
+            return Now(ComponentStatus.MAJOR_OUTAGE)
         case Health.UNKNOWN:
-            return Now(Status.NO_DATA, Reason.MEMBERS_UNKNOWN)
+            return Now(ComponentStatus.NO_DATA, NoDataReason.MEMBERS_UNKNOWN)
         case None:
-            return Now(Status.MAINTENANCE)
+            return Now(ComponentStatus.MAINTENANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +318,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageFrame:
     """What of a page decides on its incidents."""
 
     project: UUID | None
@@ -323,7 +326,7 @@ class Frame:
 
 
 def shown_incidents(
-    facts: Facts | Frame, incidents: Iterable[Incident], audience: Audience
+    facts: PageFacts | PageFrame, incidents: Iterable[Incident], audience: Audience
 ) -> list[Incident]:
     """Those of the incidents that this audience may see, as it may see them, in the order given."""
     found = [one for one in incidents if may_show(facts, one)]
@@ -333,7 +336,7 @@ def shown_incidents(
     return [one for one in redacted if one is not None]
 
 
-def may_show(facts: Facts | Frame, incident: Incident) -> bool:
+def may_show(facts: PageFacts | PageFrame, incident: Incident) -> bool:
     """A component is bound to what it is about; or it is about nothing, and both stand in one
     project. One that Leadline opened was about something that may be gone."""
     anchors = {one.anchor for one in facts.components if one.anchor is not None}
@@ -343,7 +346,7 @@ def may_show(facts: Facts | Frame, incident: Incident) -> bool:
     return incident.monitor in anchors or incident.service in anchors
 
 
-def _public(facts: Facts | Frame, incident: Incident) -> Incident | None:
+def _public(facts: PageFacts | PageFrame, incident: Incident) -> Incident | None:
     """Without what the public must not see; None where nothing public was said."""
     updates = [_public_update(one) for one in incident.updates if _is_public(incident, one)]
     if not updates:
@@ -381,7 +384,7 @@ def _public_postmortem(postmortem: Postmortem | None) -> Postmortem | None:
     return None if postmortem is None else replace(postmortem, uid=None, author="")
 
 
-def _public_title(facts: Facts | Frame, incident: Incident) -> str:
+def _public_title(facts: PageFacts | PageFrame, incident: Incident) -> str:
     """What Leadline opened is called after what it is about; the page has a name of its own for
     that. What another system opened is called what that system says."""
     if incident.external_key is not None:
@@ -408,12 +411,12 @@ def _component(facts: ComponentFacts) -> Component:
         source=facts.source,
         status=facts.now.status,
         reason=facts.now.reason,
-        unavailable=facts.now.reason is Reason.NOT_BOUND,
+        unavailable=facts.now.reason is NoDataReason.NOT_BOUND,
         measured=facts.measured,
     )
 
 
-def _maintenance(facts: Facts, audience: Audience) -> list[Maintenance]:
+def _maintenance(facts: PageFacts, audience: Audience) -> list[Maintenance]:
     """What runs or is to come and is about a component, the first to begin first."""
     found = [one for one in facts.maintenance if one.over_at > facts.as_of and one.components]
     found.sort(key=lambda one: (one.starts_at, one.over_at, one.reason))

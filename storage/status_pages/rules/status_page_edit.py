@@ -11,7 +11,7 @@ from uuid import UUID
 
 from ...core.naming import slug_fault, text_rule_broken
 from ...incidents.rules.incident import title_fault
-from .status_page import Source, Status, Visibility
+from .status_page import ComponentSource, ComponentStatus, Visibility
 
 COMPONENT_NAME_LONGEST: Final = 100
 DESCRIPTION_LONGEST: Final = 500
@@ -36,19 +36,19 @@ class PageDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class BindingTarget:
     """What a body names as a source; None is what it leaves out."""
 
     monitor: UUID | None = None
     service: UUID | None = None
-    manual_status: Status | None = None
+    manual_status: ComponentStatus | None = None
 
-    def named(self) -> list[tuple[str, Source]]:
+    def named(self) -> list[tuple[str, ComponentSource]]:
         """Which of the fields are there, with what each stands for."""
         fields = (
-            ("monitor_id", Source.MONITOR, self.monitor),
-            ("service_id", Source.SERVICE, self.service),
-            ("manual_status", Source.MANUAL, self.manual_status),
+            ("monitor_id", ComponentSource.MONITOR, self.monitor),
+            ("service_id", ComponentSource.SERVICE, self.service),
+            ("manual_status", ComponentSource.MANUAL, self.manual_status),
         )
         return [(field, source) for field, source, value in fields if value is not None]
 
@@ -58,7 +58,7 @@ class ComponentDraft:
     """`position` None is behind the last."""
 
     name: str
-    target: Target
+    target: BindingTarget
     description: str = ""
     group: str = ""
     position: int | None = None
@@ -72,14 +72,14 @@ class ComponentEdit:
     description: str | None = None
     group: str | None = None
     position: int | None = None
-    manual_status: Status | None = None
+    manual_status: ComponentStatus | None = None
 
 
 _LABEL: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _FIELD_OF: Final = {
-    Source.MONITOR: "monitor_id",
-    Source.SERVICE: "service_id",
-    Source.MANUAL: "manual_status",
+    ComponentSource.MONITOR: "monitor_id",
+    ComponentSource.SERVICE: "service_id",
+    ComponentSource.MANUAL: "manual_status",
 }
 
 
@@ -134,7 +134,7 @@ def _text_fault(text: str, longest: int, *, multiline: bool = False) -> str | No
     return text_rule_broken(text, multiline=multiline)
 
 
-def source_of(target: Target) -> Source | Fault:
+def source_of(target: BindingTarget) -> ComponentSource | Fault:
     """The one source that is named."""
     named = target.named()
     if not named:
@@ -144,7 +144,7 @@ def source_of(target: Target) -> Source | Fault:
     return named[0][1]
 
 
-def conversion_fault(source: Source, target: Target) -> Fault | None:
+def conversion_fault(source: ComponentSource, target: BindingTarget) -> Fault | None:
     """Why this is not what a component of that source is bound to."""
     field = _FIELD_OF[source]
     named = [name for name, _ in target.named()]
@@ -170,17 +170,19 @@ def moved_positions(positions: Sequence[int], at: int, by: int) -> list[int]:
     return [places[order.index(one)] for one in range(len(positions))]
 
 
-def conversion_notes(before: Source, after: Source, *, is_bound: bool) -> list[str]:
+def conversion_notes(
+    before: ComponentSource, after: ComponentSource, *, is_bound: bool
+) -> list[str]:
     """What people should know before they bind a component to something else; `is_bound` is whether
     what it has been bound to is still there."""
     notes = []
-    if after is Source.MANUAL:
+    if after is ComponentSource.MANUAL:
         notes.append("Its status is what is set by hand, and it has no uptime.")
-    elif before is Source.MANUAL:
+    elif before is ComponentSource.MANUAL:
         notes.append("Its status and uptime are those that were measured, of the past too.")
     else:
         notes.append("Its status and uptime become those of what it is bound to, of the past too.")
-    if before is not Source.MANUAL and is_bound:
+    if before is not ComponentSource.MANUAL and is_bound:
         notes.append(
             "Incidents about what it was bound to are shown no more, "
             "unless another component is bound to it."

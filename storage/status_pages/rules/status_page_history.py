@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import DAY, Instant, from_datetime, to_datetime
-from ...core.time_span import Span
+from ...core.time_span import TimeSpan
 from .status_page import DAYS
 
 # Incidents that one request is answered with.
@@ -30,7 +30,7 @@ class Month:
     """`name` is YYYY-MM; `shown` is what of it may be shown, its end not within."""
 
     name: str
-    shown: Span
+    shown: TimeSpan
 
 
 def earliest_shown(now: Instant) -> Instant:
@@ -49,7 +49,7 @@ def month_of(name: str | None, now: Instant) -> Month | MonthRefusal:
         return MonthRefusal.MONTH_OUTSIDE_HISTORY
     place = names.index(name)
     ends = _begin(names[place - 1]) if place else Instant(now + 1)
-    return Month(name, Span(max(_begin(name), earliest_shown(now)), ends))
+    return Month(name, TimeSpan(max(_begin(name), earliest_shown(now)), ends))
 
 
 def months_shown(now: Instant) -> list[str]:

@@ -15,8 +15,8 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import HOUR, MINUTE, Instant
-from ...incidents.rules.incident import Impact, Status
-from .status_page import Audience, Frame, Incident, shown_incidents
+from ...incidents.rules.incident import IncidentImpact, IncidentStatus
+from .status_page import Audience, Incident, PageFrame, shown_incidents
 
 CONFIRM_US: Final = 24 * HOUR
 MAIL_PAUSE_US: Final = 10 * MINUTE
@@ -37,41 +37,41 @@ _LOCAL: Final = frozenset(
 _DOMAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
 
 
-class Kind(StrEnum):
+class SubscriberKind(StrEnum):
     MAIL = "mail"
     WEBHOOK = "webhook"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SubscriptionRequest:
     """`components` None is the whole page, with what it will have."""
 
-    kind: Kind
+    kind: SubscriberKind
     address: str
     components: frozenset[UUID] | None = None
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
     """One public update of an incident, as a page shows it; a note has no status. `components` are
     the page's names for what it is about, empty where it is about nothing in particular."""
 
     incident: UUID
     seq: int
     title: str
-    status: Status | None
-    impact: Impact
+    status: IncidentStatus | None
+    impact: IncidentImpact
     body: str
     at: Instant
     started_at: Instant
     components: tuple[str, ...]
 
 
-def asked_faults(asked: Asked) -> list[tuple[str, str]]:
+def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
     """The fields that are wrong, each with why."""
     faults = []
-    if asked.kind is Kind.MAIL and not is_mail_address(asked.address):
+    if asked.kind is SubscriberKind.MAIL and not is_mail_address(asked.address):
         faults.append(("email", "is not an e-mail address"))
-    if asked.kind is Kind.WEBHOOK and not is_public_url(asked.address):
+    if asked.kind is SubscriberKind.WEBHOOK and not is_public_url(asked.address):
         faults.append(("url", "must be an https URL, without user and password"))
     if asked.components is not None and not asked.components:
         faults.append(("components", "must name a component, or be left out"))
@@ -109,24 +109,24 @@ def is_public_url(text: str) -> bool:
     return parts.scheme == "https" and bool(parts.hostname) and not has_user and port != 0
 
 
-def address_key(kind: Kind, address: str) -> str:
+def address_key(kind: SubscriberKind, address: str) -> str:
     """Who spells an address otherwise is the same: no server that anybody uses tells them apart."""
-    return address.lower() if kind is Kind.MAIL else address
+    return address.lower() if kind is SubscriberKind.MAIL else address
 
 
-def address_hash(kind: Kind, address: str) -> bytes:
+def address_hash(kind: SubscriberKind, address: str) -> bytes:
     """By which an address is remembered that may be nobody's."""
     return sha256(f"{kind} {address_key(kind, address)}".encode()).digest()
 
 
-def notice_of(frame: Frame, incident: Incident, seq: int) -> Notice | None:
+def notice_of(frame: PageFrame, incident: Incident, seq: int) -> SubscriberNotice | None:
     """What the public reads of that update; None where it reads nothing of it."""
     shown = shown_incidents(frame, [incident], Audience.PUBLIC)
     updates = [one for one in shown[0].updates if one.seq == seq] if shown else []
     if not updates:
         return None
     about = _about(incident)
-    return Notice(
+    return SubscriberNotice(
         incident=incident.uid,
         seq=seq,
         title=shown[0].title,
@@ -139,7 +139,7 @@ def notice_of(frame: Frame, incident: Incident, seq: int) -> Notice | None:
     )
 
 
-def concerned(frame: Frame, uids: Sequence[UUID], incident: Incident) -> frozenset[UUID]:
+def concerned(frame: PageFrame, uids: Sequence[UUID], incident: Incident) -> frozenset[UUID]:
     """The page's components that the incident is about; `uids` are theirs, in the frame's order.
     All of them where it is about nothing in particular."""
     about = _about(incident)

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from ...engine.pools import Tx
-from ..rows import Bound, ComponentRow
+from ..rows import ComponentBinding, ComponentRow
 
 _INSERT = """
 insert into status_components (org, uid, page, name, description, group_name, position, source,
@@ -35,7 +35,7 @@ async def insert_component(
     org: int,
     page: int,
     uid: UUID,
-    bound: Bound,
+    bound: ComponentBinding,
     *,
     name: str,
     description: str,
@@ -82,7 +82,7 @@ async def update_component(
     assert count == 1, "the page is held, and so its components stay"
 
 
-async def bind_component(tx: Tx, row: ComponentRow, bound: Bound) -> None:
+async def bind_component(tx: Tx, row: ComponentRow, bound: ComponentBinding) -> None:
     """The page is held, and so is what it is bound to from now on."""
     values = msgspec.structs.asdict(bound)
     count = await tx.execute(_BIND, org=row.org, id=row.id, now=tx.now, **values)

@@ -16,20 +16,20 @@ from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import status_page_components
-from ..queries.status_page_components import Binding, select_component_facts
-from ..rows import Bound, ComponentRow, PageRow
+from ..queries.status_page_components import BoundComponent, select_component_facts
+from ..rows import ComponentBinding, ComponentRow, PageRow
 from ..rules.status_page import (
     Audience,
     Component,
     ComponentFacts,
-    Facts,
+    ComponentSource,
     Page,
-    Source,
+    PageFacts,
     Summary,
     Visibility,
     render,
 )
-from ..rules.status_page_edit import Target, conversion_fault, conversion_notes
+from ..rules.status_page_edit import BindingTarget, conversion_fault, conversion_notes
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
 from .edit_components import component_target, find_component, written
@@ -38,7 +38,7 @@ from .lock_bindings import find_bound, hold_bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class ConversionPreview:
     """How the component and the page's summary are, and how they would be; `reverts_to` is the
     source that it has, None where nothing would change."""
 
@@ -48,12 +48,12 @@ class Preview:
     proposed_summary: Summary
     revision: int
     generation: int
-    reverts_to: Source | None
+    reverts_to: ComponentSource | None
     notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ConversionBase:
     """What a conversion was decided on."""
 
     revision: int
@@ -61,8 +61,8 @@ class Seen:
 
 
 async def preview_conversion(
-    tx: Tx, principal: Principal, component: UUID, source: Source, target: Target
-) -> Preview:
+    tx: Tx, principal: Principal, component: UUID, source: ComponentSource, target: BindingTarget
+) -> ConversionPreview:
     """Writes nothing, and reads one snapshot where the transaction is one. Refused not_found,
     forbidden, invalid, binding not found."""
     row = await find_component(tx, component)
@@ -74,21 +74,21 @@ async def preview_conversion(
     after = _rendered(page, [proposed if f.uid == row.uid else f for f in facts], tx)
     is_noop = bound == row.bound
     is_bound = row.monitor is not None or row.service is not None
-    notes = conversion_notes(Source(row.source), source, is_bound=is_bound)
-    return Preview(
+    notes = conversion_notes(ComponentSource(row.source), source, is_bound=is_bound)
+    return ConversionPreview(
         component=_one(before, row.uid),
         proposed=_one(after, row.uid),
         summary=before.summary,
         proposed_summary=after.summary,
         revision=row.revision,
         generation=page.generation,
-        reverts_to=None if is_noop else Source(row.source),
+        reverts_to=None if is_noop else ComponentSource(row.source),
         notes=[] if is_noop else notes,
     )
 
 
 async def _facts_with(
-    tx: Tx, page: PageRow, row: ComponentRow, bound: Bound
+    tx: Tx, page: PageRow, row: ComponentRow, bound: ComponentBinding
 ) -> tuple[Sequence[ComponentFacts], ComponentFacts]:
     """Of the page's components as they are, and of the one as it would be, in one look."""
     rows = await status_page_components.select_components_of(tx, page.org, page.id)
@@ -97,8 +97,8 @@ async def _facts_with(
     return facts, proposed
 
 
-def _binding(row: ComponentRow, bound: Bound) -> Binding:
-    return Binding(
+def _binding(row: ComponentRow, bound: ComponentBinding) -> BoundComponent:
+    return BoundComponent(
         uid=row.uid,
         name=row.name,
         description=row.description,
@@ -110,7 +110,7 @@ def _binding(row: ComponentRow, bound: Bound) -> Binding:
 
 def _rendered(page: PageRow, components: Sequence[ComponentFacts], tx: Tx) -> Page:
     """By what makes the page itself, so that the preview says what the page will."""
-    facts = Facts(
+    facts = PageFacts(
         slug=page.slug,
         title=page.title,
         visibility=Visibility(page.visibility),
@@ -128,7 +128,12 @@ def _one(page: Page, uid: UUID) -> Component:
 
 
 async def convert_component(
-    tx: Tx, principal: Principal, component: UUID, source: Source, target: Target, seen: Seen
+    tx: Tx,
+    principal: Principal,
+    component: UUID,
+    source: ComponentSource,
+    target: BindingTarget,
+    seen: ConversionBase,
 ) -> ComponentRow:
     """What it is bound to already is not written again. Refused not_found, forbidden, invalid,
     binding not found, page_configuration_stale."""
@@ -150,7 +155,7 @@ async def convert_component(
     return row
 
 
-def _expect_target(source: Source, target: Target) -> None:
+def _expect_target(source: ComponentSource, target: BindingTarget) -> None:
     fault = conversion_fault(source, target)
     if fault is not None:
         raise Refused("invalid", *fault)

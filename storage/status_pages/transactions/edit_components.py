@@ -11,7 +11,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import status_page_components
 from ..rows import ComponentRow, PageRow
-from ..rules.status_page import COMPONENTS_MOST, Source
+from ..rules.status_page import COMPONENTS_MOST, ComponentSource
 from ..rules.status_page_edit import (
     ComponentDraft,
     ComponentEdit,
@@ -34,7 +34,7 @@ async def create_component(
     for field, fault in component_faults(draft):
         raise Refused("invalid", field, fault)
     source = source_of(draft.target)
-    if not isinstance(source, Source):
+    if not isinstance(source, ComponentSource):
         raise Refused("invalid", *source)
     bound = await hold_bound(tx, found, draft.target)
     home = await hold_page(tx, found)
@@ -69,7 +69,7 @@ async def update_component(
     home, before = await hold_component(tx, principal, component)
     for field, fault in component_faults(edit):
         raise Refused("invalid", field, fault)
-    if edit.manual_status is not None and before.source != Source.MANUAL:
+    if edit.manual_status is not None and before.source != ComponentSource.MANUAL:
         raise Refused("invalid", "manual_status", "is for a component that is set by hand")
     values = _after(before, edit)
     if all(value == getattr(before, name) for name, value in values.items()):

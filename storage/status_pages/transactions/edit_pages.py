@@ -10,13 +10,13 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.queries import projects as projects_queries
-from ...accounts.rules.access import Action, Need, Principal, Scope
+from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
 from ...accounts.transactions.authorize_tenant_write import expect, project_of
 from ...core.refusal import Refused
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
-from ...engine.keyring import CannotOpen, Keyring, Place
+from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ...incidents.rules.incident import title_fault
 from ..queries import status_pages as status_pages_queries
@@ -26,7 +26,7 @@ from ..rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST, PageDraft, page
 from ..tables import status_pages
 from ..tables.status_pages import Token
 
-EDIT = Action(Need.ORG_ADMIN)
+EDIT = Permission(Need.ORG_ADMIN)
 
 
 async def create_page(
@@ -152,5 +152,5 @@ def _new_token(page: UUID, keyring: Keyring) -> Token:
     return Token(digest(token), keyring.seal(token.encode(), page_place(page)))
 
 
-def page_place(page: UUID) -> Place:
-    return Place("status_pages", "token_sealed", page)
+def page_place(page: UUID) -> CipherContext:
+    return CipherContext("status_pages", "token_sealed", page)

@@ -16,7 +16,7 @@ from ...notifications.tables import outbox_deliveries as deliveries
 from ..queries.status_page_incidents import select_page_incident
 from ..queries.status_pages import about_of, select_bindings, select_frame, select_page
 from ..rules.status_page import Visibility
-from ..rules.subscription import TOLD_AT_ONCE, Notice, concerned, notice_of, wants
+from ..rules.subscription import TOLD_AT_ONCE, SubscriberNotice, concerned, notice_of, wants
 from ..tables import status_pages
 
 
@@ -54,7 +54,7 @@ async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
     return through if len(found) == TOLD_AT_ONCE else None
 
 
-async def _write(tx: Tx, event: Leased, notice: Notice, destinations: list[int]) -> None:
+async def _write(tx: Tx, event: Leased, notice: SubscriberNotice, destinations: list[int]) -> None:
     await outbox.insert_events(
         tx,
         event.org,

@@ -14,26 +14,26 @@ from ...monitors.rows import MonitorRow
 from ...monitors.tables import monitors
 from ...services.rows import ServiceRow
 from ...services.tables import services
-from ..rows import Bound, PageRow
-from ..rules.status_page import Source
-from ..rules.status_page_edit import Target
+from ..rows import ComponentBinding, PageRow
+from ..rules.status_page import ComponentSource
+from ..rules.status_page_edit import BindingTarget
 
 BINDING_NOT_FOUND: Final = "binding not found"
 
 
-async def find_bound(tx: Tx, page: PageRow, target: Target) -> Bound:
+async def find_bound(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentBinding:
     """It may be going. Refused binding not found."""
     if target.monitor is not None:
         monitor = await _monitor_of(tx, page, target.monitor)
-        return Bound(source=Source.MONITOR, monitor=monitor.id)
+        return ComponentBinding(source=ComponentSource.MONITOR, monitor=monitor.id)
     if target.service is not None:
         service = await _service_of(tx, page, target.service)
-        return Bound(source=Source.SERVICE, service=service.id)
+        return ComponentBinding(source=ComponentSource.SERVICE, service=service.id)
     assert target.manual_status is not None, "one source is named"
-    return Bound(source=Source.MANUAL, manual_status=target.manual_status)
+    return ComponentBinding(source=ComponentSource.MANUAL, manual_status=target.manual_status)
 
 
-async def hold_bound(tx: Tx, page: PageRow, target: Target) -> Bound:
+async def hold_bound(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentBinding:
     """It stays until we are done. Refused binding not found."""
     bound = await find_bound(tx, page, target)
     if target.service is not None and await services.keep_service(tx, target.service) is None:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from ...accounts.rows import INSTANCE
-from ...accounts.rules.access import Action, Need, Principal
+from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables.instance_settings import put_setting
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
@@ -13,7 +13,7 @@ from ...engine.pools import Tx
 from ..queries.branding import NAME
 from ..rules.branding import Branding, branding_fault
 
-_EDIT: Final = Action(Need.GLOBAL_ADMIN)
+_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_branding(tx: Tx, principal: Principal, branding: Branding) -> None:

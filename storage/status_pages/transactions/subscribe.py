@@ -16,12 +16,12 @@ from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...notifications.rules.notification import Topic
 from ...notifications.tables import outbox
-from ..queries.status_pages import ShownPage, select_bindings
+from ..queries.status_pages import StatusPageRow, select_bindings
 from ..rules.status_page import Visibility
 from ..rules.subscription import (
     CONFIRM_EVENT,
     SUBSCRIBERS_OF_PAGE_MOST,
-    Asked,
+    SubscriptionRequest,
     address_hash,
     address_key,
     asked_faults,
@@ -30,7 +30,9 @@ from ..tables import status_pages, subscribers
 from .subscription_tokens import token_place
 
 
-async def subscribe(tx: Tx, page: ShownPage, asked: Asked, keyring: Keyring) -> None:
+async def subscribe(
+    tx: Tx, page: StatusPageRow, asked: SubscriptionRequest, keyring: Keyring
+) -> None:
     """Refused not_found where the page went or is internal; invalid, with the field;
     subscriber_quota; encryption_key_missing."""
     for field, fault in asked_faults(asked):

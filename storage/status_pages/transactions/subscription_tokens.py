@@ -2,13 +2,13 @@
 
 from uuid import UUID
 
-from ...engine.keyring import Keyring, Place
+from ...engine.keyring import CipherContext, Keyring
 from ...notifications.queries.delivery_addresses import SubscriberRow
 from .edit_pages import page_place
 
 
-def token_place(subscriber: UUID) -> Place:
-    return Place("subscribers", "token_sealed", subscriber)
+def token_place(subscriber: UUID) -> CipherContext:
+    return CipherContext("subscribers", "token_sealed", subscriber)
 
 
 def opened_token(row: SubscriberRow, keyring: Keyring) -> str:

@@ -12,7 +12,7 @@ import trio
 import trustme
 
 from leadline.probes.check.canary_stages import Stage, StageEnd
-from leadline.probes.check.result import Outcome, Result, UnknownReason
+from leadline.probes.check.result import Result, RunOutcome, UnknownReason
 from leadline.probes.kinds.canary import await_result
 from leadline.probes.kinds.canary.canary_requests import RESPONSE_BYTES_MOST
 from leadline.probes.kinds.canary.workflow import CORRELATION
@@ -56,12 +56,12 @@ async def asker(
         yield asker
 
 
-def told(result: Result) -> tuple[Outcome, str, int | None]:
+def told(result: Result) -> tuple[RunOutcome, str, int | None]:
     return result.outcome, result.msg, result.code
 
 
-def fails(message: str, code: int | None = None) -> tuple[Outcome, str, int | None]:
-    return Outcome.DOWN, f"{message} {HOST}", code
+def fails(message: str, code: int | None = None) -> tuple[RunOutcome, str, int | None]:
+    return RunOutcome.DOWN, f"{message} {HOST}", code
 
 
 # The whole way.
@@ -72,7 +72,7 @@ async def test_a_transaction_is_submitted_known_again_awaited_by_polling_and_ver
 ) -> None:
     asker.queue.states = ["queued", "done"]
     result = await asker.run(polled())
-    assert told(result) == (Outcome.UP, "", 200)
+    assert told(result) == (RunOutcome.UP, "", 200)
     assert asker.counted.stages == ALL_PASSED
     submitted, first, second = asker.queue.asked
     assert (submitted.method, submitted.path) == ("POST", "/v1/jobs")
@@ -95,7 +95,7 @@ async def test_a_transaction_is_awaited_by_its_events(asker: Asker) -> None:
         stays=True,
     )
     result = await asker.run(streamed())
-    assert told(result) == (Outcome.UP, "", 200)
+    assert told(result) == (RunOutcome.UP, "", 200)
     assert asker.counted.stages == ALL_PASSED
     heard = asker.queue.asked[1]
     assert heard.headers["accept"] == "text/event-stream"
@@ -113,7 +113,7 @@ async def test_an_id_in_a_header_goes_into_a_query(asker: Asker) -> None:
         )
         | {"result": {}}
     )
-    assert told(result) == (Outcome.UP, "", 200)
+    assert told(result) == (RunOutcome.UP, "", 200)
     assert asker.queue.asked[1].path == "/look/state?job=in-the-head&full=1"
 
 
@@ -126,7 +126,7 @@ async def test_a_file_is_posted_as_a_form(asker: Asker) -> None:
         "fixture_ref": "png",
         "multipart": {"field": "file", "filename": "a.png", "fields": {"purpose": "canary\r\n--"}},
     }
-    assert told(await asker.run(polled(submit=submit))) == (Outcome.UP, "", 200)
+    assert told(await asker.run(polled(submit=submit))) == (RunOutcome.UP, "", 200)
     posted = asker.queue.asked[0]
     assert posted.headers["content-type"].startswith("multipart/form-data; boundary=")
     assert b"\x89PNG" in posted.body
@@ -135,7 +135,7 @@ async def test_a_file_is_posted_as_a_form(asker: Asker) -> None:
 async def test_an_address_of_the_new_family_is_reached_too(asker: Asker) -> None:
     del asker.names.records[HOST, "A"]
     asker.names.records[HOST, "AAAA"] = [[HERE_V6]]
-    assert (await asker.run(polled())).outcome is Outcome.UP
+    assert (await asker.run(polled())).outcome is RunOutcome.UP
     assert asker.queue.asked[0].address == HERE_V6
 
 
@@ -154,14 +154,14 @@ async def test_every_run_of_a_window_has_its_key_and_no_other_run_has(asker: Ask
 async def test_a_retried_run_submits_under_the_same_key(asker: Asker) -> None:
     asker.queue.states = ["failed", "done"]
     result = await asker.run(polled(), retries=1)
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     assert len(asker.queue.keys) == 2
     assert len(set(asker.queue.keys)) == 1
 
 
-@pytest.mark.parametrize(("hung_up", "end"), [(2, Outcome.UP), (3, Outcome.DOWN)])
+@pytest.mark.parametrize(("hung_up", "end"), [(2, RunOutcome.UP), (3, RunOutcome.DOWN)])
 async def test_a_submission_that_nobody_answers_a_byte_is_made_three_times_and_no_more(
-    asker: Asker, hung_up: int, end: Outcome
+    asker: Asker, hung_up: int, end: RunOutcome
 ) -> None:
     keys: list[str] = []
 
@@ -200,7 +200,7 @@ async def test_a_submission_that_was_answered_by_a_redirect_is_not_made_again(
 async def test_what_a_moment_would_not_mend_is_not_tried_again(asker: Asker) -> None:
     asker.names.records["stranger.test", "A"] = [[HERE]]
     result = await asker.run(polled(submit={"url": "https://stranger.test/v1/jobs"}))
-    assert told(result) == (Outcome.DOWN, "tls_error stranger.test", None)
+    assert told(result) == (RunOutcome.DOWN, "tls_error stranger.test", None)
     assert asker.queue.greeted == 1
 
 
@@ -275,7 +275,7 @@ async def test_a_state_that_is_none_or_not_the_wanted_one_fails(
 async def test_a_long_state_is_read_as_well(asker: Asker) -> None:
     said = {"beside": ["x"] * 20_000, "state": "done", "result": RESULT}
     asker.queue.on["/v1/jobs/"] = saying(answer(json.dumps(said).encode()))
-    assert (await asker.run(polled())).outcome is Outcome.UP
+    assert (await asker.run(polled())).outcome is RunOutcome.UP
 
 
 async def test_a_state_without_a_word_is_too_early_and_patience_has_its_bound(
@@ -425,7 +425,7 @@ async def test_a_stream_that_ends_early_is_opened_again_where_it_ended(
     # How soon is the stream's to say.
     monkeypatch.setattr(await_result, "RETRY_SECONDS", 10 * PATIENCE_SECONDS)
     result = await asker.run(streamed())
-    assert result.outcome is Outcome.UP, result.msg
+    assert result.outcome is RunOutcome.UP, result.msg
     assert heard == ["", "17", "17"]
 
 
@@ -450,7 +450,7 @@ async def test_a_missing_or_unusable_secret_is_our_trouble_and_nothing_is_sent(
         ({"canary_secret_key": "a\r\nb"}, UnknownReason.BAD_SECRET),
     ):
         result = await asker.run(polled(), secrets=secrets)
-        assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+        assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)
     assert asker.queue.greeted == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.kinds.canary.sse import EVENT_BYTES_MOST, Event, Events, EventTooLarge
+from leadline.probes.kinds.canary.sse import EVENT_BYTES_MOST, Event, EventReader, EventTooLarge
 
 LINES = [
     b"", b"data", b"data:", b"data: a", b"data:  b", b"data:\xc3\xa9", b"data: \xff\xc3",
@@ -52,7 +52,7 @@ def told_at_once(stream: bytes) -> tuple[list[Event], str, int | None]:
 
 @given(streams, st.data())
 def test_it_says_the_same_in_whatever_pieces_it_comes(stream: bytes, data: st.DataObject) -> None:
-    events = Events()
+    events = EventReader()
     found: list[Event] = []
     left = stream
     while left:
@@ -64,27 +64,27 @@ def test_it_says_the_same_in_whatever_pieces_it_comes(stream: bytes, data: st.Da
 
 @given(streams)
 def test_it_says_the_same_byte_by_byte(stream: bytes) -> None:
-    events = Events()
+    events = EventReader()
     found = [event for byte in stream for event in events.feed(bytes([byte]))]
     assert (found, events.last_id, events.retry_ms) == told_at_once(stream)
 
 
 def test_an_event_is_told_with_the_last_byte_of_its_blank_line() -> None:
     for end in (b"\n", b"\r", b"\r\n"):
-        events = Events()
+        events = EventReader()
         assert events.feed(b"data: 1" + end) == []
         assert events.feed(end[:1]) == [Event("message", "1")]
         assert events.feed(end[1:] + b"data: 2" + end + end) == [Event("message", "2")]
 
 
 def test_an_event_without_data_is_none_and_one_of_empty_data_is_one() -> None:
-    assert Events().feed(b"event: done\n\n") == []
-    assert Events().feed(b"event: done\ndata\n\n") == [Event("done", "")]
-    assert Events().feed(b"event: done\n\ndata: 1\n\n") == [Event("message", "1")]
+    assert EventReader().feed(b"event: done\n\n") == []
+    assert EventReader().feed(b"event: done\ndata\n\n") == [Event("done", "")]
+    assert EventReader().feed(b"event: done\n\ndata: 1\n\n") == [Event("message", "1")]
 
 
 def test_the_last_id_is_of_what_is_whole_and_is_kept_over_connections() -> None:
-    events = Events("5")
+    events = EventReader("5")
     events.feed(b"id: 6\ndata: torn")
     assert events.last_id == "5"
     events.feed(b"\n\n")
@@ -98,14 +98,14 @@ def test_the_last_id_is_of_what_is_whole_and_is_kept_over_connections() -> None:
 @pytest.mark.parametrize("line", [b"x", b"data: x", b"event: x", b"id: x", b"data:"])
 def test_no_event_is_longer_than_its_bound_however_it_grows(line: bytes) -> None:
     with pytest.raises(EventTooLarge):
-        Events().feed(line + b"x" * EVENT_BYTES_MOST)
+        EventReader().feed(line + b"x" * EVENT_BYTES_MOST)
     with pytest.raises(EventTooLarge):
-        Events().feed((line + b"\n") * EVENT_BYTES_MOST)
+        EventReader().feed((line + b"\n") * EVENT_BYTES_MOST)
 
 
 def test_an_event_as_long_as_may_be_is_told_and_many_are_and_so_is_one_after_long_silence() -> None:
     longest = b"data:" + b"x" * (EVENT_BYTES_MOST - 6)
-    events = Events()
+    events = EventReader()
     assert len(events.feed((longest + b"\n\n") * 3)) == 3
     for _ in range(10_000):
         events.feed(b": still here\n")

@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from leadline.probes.check.canary_stages import Stage, StageEnd
-from leadline.probes.check.result import Outcome
+from leadline.probes.check.result import RunOutcome
 from leadline.probes.kinds.canary.workflow import CORRELATION
 from leadline.probes.net.egress_policy import probe_policy
 from tests.support.peers.canary_network import asking, canary_network
@@ -78,7 +78,7 @@ async def test_what_is_not_globally_routable_is_not_reached_by_address_or_by_nam
         asker.counted.stages.clear()
         url = {"url": f"https://{host}/v1/jobs"}
         result = await asker.run(polled(submit=url), retries=3)
-        assert result.outcome is Outcome.DOWN
+        assert result.outcome is RunOutcome.DOWN
         assert result.msg == f"target_blocked {host.strip('[]')}"
         assert asker.counted.stages == [(Stage.SUBMIT, StageEnd.FAILED)]
     assert asker.queue.greeted == 0
@@ -94,7 +94,7 @@ async def test_neither_does_a_redirect_lead_there_nor_the_address_where_the_end_
         for path in ("/v1/jobs", "/v1/jobs/"):
             asker.queue.on = {path: moved(f"https://{host}/v1/jobs")}
             result = await asker.run(workflow)
-            assert (result.outcome, result.msg) == (Outcome.DOWN, f"target_blocked {HOST}")
+            assert (result.outcome, result.msg) == (RunOutcome.DOWN, f"target_blocked {HOST}")
         asker.queue.on.clear()
         url = f"https://{host}/{CORRELATION}/state"
         elsewhere = {**workflow, "completion": {**workflow["completion"], "url": url}}
@@ -105,7 +105,7 @@ async def test_neither_does_a_redirect_lead_there_nor_the_address_where_the_end_
 
 async def test_of_several_addresses_only_those_that_may_be_reached_are(asker: Asker) -> None:
     leads(asker.names, HOST, "10.0.0.1", "fd00::7", HERE, "64:ff9b::a00:1")
-    assert (await asker.run(polled())).outcome is Outcome.UP
+    assert (await asker.run(polled())).outcome is RunOutcome.UP
     assert {asked.address for asked in asker.queue.asked} == {HERE}
 
 
@@ -134,14 +134,14 @@ async def test_a_redirect_out_of_https_is_refused(
 ) -> None:
     asker.queue.on[path] = moved(f"http://{HOST}/v1/jobs")
     result = await asker.run(workflow)
-    assert (result.outcome, result.msg) == (Outcome.DOWN, f"target_blocked {HOST}")
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, f"target_blocked {HOST}")
     assert asker.queue.plain == 0
 
 
-@pytest.mark.parametrize(("hops", "end"), [(3, Outcome.UP), (4, Outcome.DOWN)])
+@pytest.mark.parametrize(("hops", "end"), [(3, RunOutcome.UP), (4, RunOutcome.DOWN)])
 @pytest.mark.parametrize("stage", ["submit", "polling", "listening"])
 async def test_three_redirects_are_followed_and_no_fourth(
-    asker: Asker, hops: int, end: Outcome, stage: str
+    asker: Asker, hops: int, end: RunOutcome, stage: str
 ) -> None:
     last = {"submit": "/v1/jobs", "polling": "/x/state", "listening": "/x/events"}[stage]
     first = {"submit": "/hop0", "polling": "/v1/jobs/", "listening": "/v1/jobs/"}[stage]
@@ -156,9 +156,9 @@ async def test_three_redirects_are_followed_and_no_fourth(
     else:
         workflow = polled() if stage == "polling" else streamed()
         result = await asker.run({**workflow, "result": {**workflow["result"]}})
-    if end is Outcome.DOWN:
+    if end is RunOutcome.DOWN:
         assert (result.msg, result.code) == (f"http_status {HOST}", 307)
-    assert asker.queue.to(last)[-1:] == (asker.queue.asked[-1:] if end is Outcome.UP else [])
+    assert asker.queue.to(last)[-1:] == (asker.queue.asked[-1:] if end is RunOutcome.UP else [])
 
 
 @pytest.mark.parametrize("away", [f"https://{OTHER}", f"https://{HOST}:8443"])
@@ -167,7 +167,7 @@ async def test_another_origin_gets_the_submission_without_its_secrets(
 ) -> None:
     asker.queue.on["/begin"] = moved(f"{away}/v1/jobs")
     result = await asker.run(polled(submit={"url": f"https://{HOST}/begin"}))
-    assert result.outcome is Outcome.UP, result.msg
+    assert result.outcome is RunOutcome.UP, result.msg
     begun, submitted, _ = asker.queue.asked
     assert begun.headers["authorization"] == KEY
     assert "authorization" not in submitted.headers
@@ -224,12 +224,12 @@ async def test_another_origin_is_asked_for_the_end_without_the_secrets(
 
 async def test_two_stages_may_be_of_two_origins_and_each_gets_its_own(asker: Asker) -> None:
     url = f"https://{OTHER}/v1/jobs/{CORRELATION}/state"
-    assert (await asker.run(polled(completion={"url": url}))).outcome is Outcome.UP
+    assert (await asker.run(polled(completion={"url": url}))).outcome is RunOutcome.UP
     assert [asked.address for asked in asker.queue.asked] == [HERE, THERE]
     assert asker.queue.asked[1].headers["x-api-key"] == KEY
 
 
 async def test_only_what_is_declared_is_said(asker: Asker) -> None:
     secrets = {"canary_secret_key": KEY, "canary_secret_other": "0ther", "password": "0ther"}
-    assert (await asker.run(polled(), secrets=secrets)).outcome is Outcome.UP
+    assert (await asker.run(polled(), secrets=secrets)).outcome is RunOutcome.UP
     assert "0ther" not in str(asker.queue.asked)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from leadline.probes.check.check import validate
 from leadline.probes.check.target import read_url
 from leadline.probes.kinds.canary.canary_probe import SPEC
-from leadline.probes.kinds.canary.canary_requests import Bound
+from leadline.probes.kinds.canary.canary_requests import BoundSecrets
 from leadline.probes.kinds.canary.correlate import completion_url, is_usable, spelt
 from leadline.probes.kinds.canary.fixtures import FIXTURES
 from leadline.probes.kinds.canary.json_answer import is_same
@@ -133,7 +133,7 @@ def test_no_value_of_a_run_spells_what_is_secret() -> None:
     workflow = polled(submit={"body": {"a": "tr0ub4dor"}})
     read = read_workflow(workflow, FIXTURES)
     check = canary_check(workflow, secrets={"canary_secret_key": "tr0ub4dor"}, run_key="tr0ub4dor")
-    for value in (read, read.submit, read.completion, Bound({"key": "tr0ub4dor"}), check):
+    for value in (read, read.submit, read.completion, BoundSecrets({"key": "tr0ub4dor"}), check):
         assert "tr0ub4dor" not in repr(value)
     assert "jobs.example" not in repr(read)
 

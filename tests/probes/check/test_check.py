@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check.check import make_check, target_host, validate
-from leadline.probes.check.monitor_spec import Fault, MonitorType
+from leadline.probes.check.monitor_spec import MonitorType, SpecFault
 from leadline.probes.check.registry import FILES, spec_of
 from leadline.probes.check.target import BadTarget, read_url, redirected
 
@@ -166,8 +166,8 @@ def test_authentication_wants_what_it_needs() -> None:
 def test_conditions_are_numbered_and_held_against_the_kind() -> None:
     faults = validate("tcp", "a:1", None, {}, ["[CONNECTED] == true", "[STATUS] == 200", "x"])
     assert faults == [
-        Fault("conditions", "condition 2: [STATUS] is never known for tcp"),
-        Fault("conditions", "condition 3, at 1: begins with a placeholder, such as [STATUS]"),
+        SpecFault("conditions", "condition 2: [STATUS] is never known for tcp"),
+        SpecFault("conditions", "condition 3, at 1: begins with a placeholder, such as [STATUS]"),
     ]
     assert fields("http", URL, *["[STATUS] == 200"] * 21) == ["conditions"]
     assert fields("http", URL, *["[BODY] matches \\pL+ \\pL+"] * 3) == ["conditions"]

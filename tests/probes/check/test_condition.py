@@ -12,8 +12,8 @@ from leadline.probes.check.condition import (
     BadCondition,
     Condition,
     Literal,
+    Operand,
     Operator,
-    Place,
     compiled_pattern,
     parse,
     unparse,
@@ -21,8 +21,8 @@ from leadline.probes.check.condition import (
 from leadline.probes.check.condition_evaluation import (
     MISSING,
     SEARCH_WORK_MOST,
-    Every,
-    Facts,
+    AllOf,
+    ProbeValues,
     evaluate,
 )
 from leadline.probes.check.durations import read_duration
@@ -31,7 +31,7 @@ SECOND, HOUR, DAY = 1_000_000, 3_600_000_000, 86_400_000_000
 
 
 def holds(text: str, **facts: Any) -> bool:
-    return evaluate(parse(text), Facts(**facts))
+    return evaluate(parse(text), ProbeValues(**facts))
 
 
 BODY = json.dumps(
@@ -214,9 +214,9 @@ _KEYS = st.text(
 )
 _PATHS = st.lists(_KEYS | st.integers(0, 999_999), max_size=4).map(tuple)
 _PLACES = st.one_of(
-    st.sampled_from(["STATUS", "RESULT", "IP"]).map(Place),
-    _PATHS.map(lambda path: Place("BODY", path)),
-    st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True).map(lambda name: Place("HEADER", (name,))),
+    st.sampled_from(["STATUS", "RESULT", "IP"]).map(Operand),
+    _PATHS.map(lambda path: Operand("BODY", path)),
+    st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True).map(lambda name: Operand("HEADER", (name,))),
 )
 _QUOTED = st.text(
     st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from('\n\r\t"\\'), max_size=20
@@ -279,7 +279,7 @@ _JSON = st.recursive(
 
 @given(_CONDITIONS, _JSON)
 def test_evaluating_never_raises(condition: Condition, document: object) -> None:
-    facts = Facts(status=200, body=json.dumps(document), result=document, ip="::1")
+    facts = ProbeValues(status=200, body=json.dumps(document), result=document, ip="::1")
     assert evaluate(condition, facts) in (True, False)
 
 
@@ -294,12 +294,12 @@ def test_ordering_agrees_with_the_numbers(left: int, right: int) -> None:
 
 @given(_CONDITIONS, st.lists(_JSON | st.just(MISSING), max_size=4))
 def test_of_several_results_each_must_hold(condition: Condition, values: list[object]) -> None:
-    each = [evaluate(condition, Facts(result=value, status=200)) for value in values]
-    together = evaluate(condition, Facts(result=Every(values), status=200))
+    each = [evaluate(condition, ProbeValues(result=value, status=200)) for value in values]
+    together = evaluate(condition, ProbeValues(result=AllOf(values), status=200))
     if condition.place.name == "RESULT":
         assert together == (bool(values) and all(each))
     else:
-        assert together == evaluate(condition, Facts(status=200))
+        assert together == evaluate(condition, ProbeValues(status=200))
 
 
 @settings(deadline=None, max_examples=20)
@@ -307,7 +307,7 @@ def test_of_several_results_each_must_hold(condition: Condition, values: list[ob
 def test_a_hostile_pattern_is_searched_in_linear_time(pattern: str) -> None:
     """RE2 has no other way to search, and what it may cost is counted before."""
     assert isinstance(compiled_pattern(pattern), type(re2.compile("a")))
-    facts = Facts(body="a" * 100_000)
+    facts = ProbeValues(body="a" * 100_000)
     evaluate(parse(f"[BODY] matches {pattern}"), facts)
     assert not facts.exhausted
     work = SEARCH_WORK_MOST - facts.search_work_left
@@ -317,7 +317,7 @@ def test_a_hostile_pattern_is_searched_in_linear_time(pattern: str) -> None:
 def test_a_search_that_would_hold_the_loop_is_not_begun() -> None:
     """2 000 states over a megabyte took seconds; the answer is then known to be missing."""
     condition = parse("[BODY] matches [a-q][^u-z]{200}x")
-    facts = Facts(body="ab" * 500_000)
+    facts = ProbeValues(body="ab" * 500_000)
     assert evaluate(condition, facts) is False
     assert facts.exhausted
 

@@ -3,8 +3,13 @@
 import pytest
 
 from leadline.probes.check.check import Check, make_check, validate
-from leadline.probes.check.credentials import Carrier, basic_authorization, demanded_secret, secret
-from leadline.probes.check.failure import Unobtainable
+from leadline.probes.check.credentials import (
+    CredentialEncoding,
+    basic_authorization,
+    demanded_secret,
+    secret,
+)
+from leadline.probes.check.failure import LocalFailure
 from leadline.probes.check.result import UnknownReason
 
 URL = "https://shop.example/"
@@ -16,40 +21,47 @@ def check(config: dict[str, object], secrets: dict[str, str] | None = None) -> C
 
 def test_the_value_behind_a_reference_is_taken_and_else_the_one_in_the_config() -> None:
     config: dict[str, object] = {"password": "mine"}
-    assert secret(check(config), "password", Carrier.COUNTED) == "mine"
-    assert secret(check({}), "password", Carrier.COUNTED) == ""
+    assert secret(check(config), "password", CredentialEncoding.COUNTED) == "mine"
+    assert secret(check({}), "password", CredentialEncoding.COUNTED) == ""
     referring = check({"password_ref": "db"}, {"password": "project's"})
-    assert secret(referring, "password", Carrier.COUNTED) == "project's"
-    assert secret(check({"token_ref": "t"}, {"token": "T"}), "token", Carrier.HEADER) == "T"
+    assert secret(referring, "password", CredentialEncoding.COUNTED) == "project's"
+    assert (
+        secret(check({"token_ref": "t"}, {"token": "T"}), "token", CredentialEncoding.HEADER) == "T"
+    )
 
 
 def test_a_reference_without_its_value_never_falls_back_to_another_password() -> None:
     for config in ({"password_ref": "db"}, {"password_ref": "db", "password": "old"}):
-        with pytest.raises(Unobtainable) as raised:
-            secret(check(dict(config)), "password", Carrier.COUNTED)
+        with pytest.raises(LocalFailure) as raised:
+            secret(check(dict(config)), "password", CredentialEncoding.COUNTED)
         assert raised.value.reason is UnknownReason.MISSING_REFERENCE
-    with pytest.raises(Unobtainable):
-        demanded_secret(check({}), "password", Carrier.COUNTED)
+    with pytest.raises(LocalFailure):
+        demanded_secret(check({}), "password", CredentialEncoding.COUNTED)
 
 
 @pytest.mark.parametrize(
     ("value", "carried"),
     [
-        ("plain é 漢", {*Carrier}),
-        (" at its ends ", {Carrier.COUNTED, Carrier.TERMINATED, Carrier.BASIC}),
-        ("two\nlines", {Carrier.COUNTED, Carrier.TERMINATED}),
-        ("a\x7fb", {Carrier.COUNTED, Carrier.TERMINATED}),
-        ("a\x00b", {Carrier.COUNTED}),
+        ("plain é 漢", {*CredentialEncoding}),
+        (
+            " at its ends ",
+            {CredentialEncoding.COUNTED, CredentialEncoding.TERMINATED, CredentialEncoding.BASIC},
+        ),
+        ("two\nlines", {CredentialEncoding.COUNTED, CredentialEncoding.TERMINATED}),
+        ("a\x7fb", {CredentialEncoding.COUNTED, CredentialEncoding.TERMINATED}),
+        ("a\x00b", {CredentialEncoding.COUNTED}),
         ("half \ud800", set()),
     ],
 )
-def test_what_a_protocol_cannot_carry_is_not_sent(value: str, carried: set[Carrier]) -> None:
+def test_what_a_protocol_cannot_carry_is_not_sent(
+    value: str, carried: set[CredentialEncoding]
+) -> None:
     checked = check({"password_ref": "db"}, {"password": value})
-    for carrier in Carrier:
+    for carrier in CredentialEncoding:
         if carrier in carried:
             assert secret(checked, "password", carrier) == value
             continue
-        with pytest.raises(Unobtainable) as raised:
+        with pytest.raises(LocalFailure) as raised:
             secret(checked, "password", carrier)
         assert raised.value.reason is UnknownReason.BAD_SECRET
         assert value not in str(raised.value)

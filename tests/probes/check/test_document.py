@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check.condition import parse
-from leadline.probes.check.condition_evaluation import Facts, evaluate
+from leadline.probes.check.condition_evaluation import ProbeValues, evaluate
 from leadline.probes.check.json_document import (
     INDEX_MOST,
     MISSING,
@@ -92,7 +92,7 @@ def test_more_parts_than_are_made_are_too_large(path: tuple[str | int, ...]) -> 
 
 def test_a_condition_on_too_many_parts_is_not_answered_and_beside_them_it_is() -> None:
     body = f'{{"many": {MANY}, "status": "UP"}}'
-    beside, of_them = Facts(body=body), Facts(body=body)
+    beside, of_them = ProbeValues(body=body), ProbeValues(body=body)
     assert evaluate(parse("[BODY].status == UP"), beside)
     assert not beside.exhausted
     assert not evaluate(parse("[BODY].many contains 1"), of_them)

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check.loop_lag import LATENESS_US, TICK_SECONDS, Lag
+from leadline.probes.check.loop_lag import LATENESS_US, TICK_SECONDS, LoopLag
 
 
 @given(st.lists(st.integers(-1_000, 1_000_000), max_size=30))
 def test_every_wake_is_counted_by_how_late_it_was(late: list[int]) -> None:
-    lag = Lag()
+    lag = LoopLag()
     lag._slept_at_us = 0
     for each in late:
         lag._note(int(TICK_SECONDS * 1e6) + each)

@@ -21,7 +21,7 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check.result import Outcome
+from leadline.probes.check.result import RunOutcome
 from tests.support.peers.real_servers import HOST, listens, running
 from tests.support.peers.servers import (
     Handler,
@@ -266,8 +266,8 @@ async def judged(prober: Prober, exporter: Exporter, case: Case) -> tuple[bool, 
     result = await prober.check(
         case.kind, case.target, timeout_seconds=TIMEOUT_SECONDS, **case.settings
     )
-    assert result.outcome is not Outcome.UNKNOWN, result
-    return result.outcome is Outcome.UP, theirs
+    assert result.outcome is not RunOutcome.UNKNOWN, result
+    return result.outcome is RunOutcome.UP, theirs
 
 
 async def test_both_say_the_same_but_where_we_say_why_not(

@@ -11,7 +11,7 @@ import trio
 import trustme
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.net.egress_policy import canary_policy
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Handler, Names, Prober, Secure, serving
@@ -93,7 +93,7 @@ async def test_a_record_is_a_value_without_its_final_dot(
     config = {"record_type": kind, "resolver": resolver}
     good = await prober.check("dns", "x.example", f'[RESULT] == "{quoted}"', **config)
     bad = await prober.check("dns", "x.example", "[RESULT] == else", **config)
-    assert (good.outcome, good.code) == (Outcome.UP, 0)
+    assert (good.outcome, good.code) == (RunOutcome.UP, 0)
     assert bad.msg == "condition_failed x.example"
 
 
@@ -121,7 +121,7 @@ async def test_aliases_are_followed_to_the_records(
     ]
     good = await prober.check("dns", "alias.example", "[RESULT] == 192.0.2.7", resolver=resolver)
     loose = await prober.check("dns", "loose.example", resolver=resolver)
-    assert good.outcome is Outcome.UP
+    assert good.outcome is RunOutcome.UP
     assert loose.msg == "dns_error loose.example"
 
 
@@ -135,7 +135,7 @@ async def test_no_such_name_and_no_data_are_down_unless_the_rcode_is_asked_about
     there = await prober.check("dns", NAME, "[STATUS] == 3", resolver=resolver)
     assert (gone.msg, gone.code) == ("dns_error gone.example", 3)
     assert (valued.msg, valued.code) == ("dns_error gone.example", 3)
-    assert (wanted.outcome, wanted.code) == (Outcome.UP, 3)
+    assert (wanted.outcome, wanted.code) == (RunOutcome.UP, 3)
     assert (empty.msg, empty.code) == (down(FailureClass.DNS_ERROR), 0)
     assert there.msg == down(FailureClass.CONDITION_FAILED)
 
@@ -153,7 +153,7 @@ async def test_the_resolver_that_a_monitor_names_is_what_is_watched(
     broken = await prober.check("dns", "broken.example", resolver=resolver)
     refused = await prober.check("dns", NAME, resolver="127.0.0.1:1")
     by_tcp = await prober.check("dns", NAME, resolver="127.0.0.1:1", transport="tcp")
-    assert (silent.outcome, silent.msg) == (Outcome.DOWN, "timeout mute.example")
+    assert (silent.outcome, silent.msg) == (RunOutcome.DOWN, "timeout mute.example")
     assert (broken.msg, broken.code) == ("dns_error broken.example", 2)
     assert refused.msg == by_tcp.msg == down(FailureClass.CONNECT_REFUSED)
 
@@ -171,8 +171,8 @@ async def test_this_host_s_own_resolver_is_at_fault_unless_it_answers_for_the_ro
     well = await prober.check("dns", NAME, transport=transport, timeout_seconds=2)
     gone = await prober.check("dns", "gone.example", transport=transport, timeout_seconds=2)
     assert alive.msg == down(FailureClass.DNS_ERROR)
-    assert (dead.outcome, dead.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.RESOLVER_DEAD)
-    assert well.outcome is Outcome.UP
+    assert (dead.outcome, dead.unknown_reason) == (RunOutcome.UNKNOWN, UnknownReason.RESOLVER_DEAD)
+    assert well.outcome is RunOutcome.UP
     assert gone.msg == "dns_error gone.example"
 
 
@@ -200,12 +200,12 @@ async def test_an_answer_that_was_cut_short_is_asked_for_by_tcp(
     names.truncate = True
     named = await prober.check("dns", NAME, "[RESULT] == 192.0.2.7", resolver=resolver)
     ours = await prober.check("dns", NAME, "[RESULT] == 192.0.2.7")
-    assert named.outcome is ours.outcome is Outcome.UP
+    assert named.outcome is ours.outcome is RunOutcome.UP
 
 
 async def test_a_lost_datagram_is_sent_again(prober: Prober, names: Names, resolver: str) -> None:
     names.records[(NAME, "A")] = [None, ["192.0.2.7"]]
-    assert (await prober.check("dns", NAME, resolver=resolver)).outcome is Outcome.UP
+    assert (await prober.check("dns", NAME, resolver=resolver)).outcome is RunOutcome.UP
     assert names.asked == [(NAME, "A")] * 2
 
 

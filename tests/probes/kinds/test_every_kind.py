@@ -15,7 +15,7 @@ import trustme
 
 from leadline.probes.check.check import validate
 from leadline.probes.check.registry import FILES, spec_of
-from leadline.probes.check.result import FailureClass, Outcome
+from leadline.probes.check.result import FailureClass, RunOutcome
 from tests.support.peers.kind_forms import (
     BODY,
     CONDITION,
@@ -258,12 +258,12 @@ async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
     async def judge(form: Form, closed: int, hole: int) -> None:
         for port in (closed, hole):
             result = await run_form(prober, form, port)
-            if result.outcome is not Outcome.UP:
+            if result.outcome is not RunOutcome.UP:
                 wrong.append(f"{form}: {result.outcome} {result.msg}")
         # Whoever answers, and be it with a reset, is connected.
         async with playing(form, resetting, authority) as port:
             result = await run_form(prober, form, port)
-            if result.outcome is not Outcome.DOWN:
+            if result.outcome is not RunOutcome.DOWN:
                 wrong.append(f"{form}: {result.outcome} though there was one")
 
     with refusing_port(HOST) as closed, full_port(HOST) as hole:

@@ -15,7 +15,7 @@ import trustme
 from leadline.probes.check.check import validate
 from leadline.probes.check.monitor_spec import FieldType
 from leadline.probes.check.registry import FILES, spec_of
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason
 from leadline.probes.net import asyncio_thread
 from tests.support.peers.kind_forms import FORMS, HOST, leaving, playing, run_form
 from tests.support.peers.servers import Names, Prober
@@ -61,7 +61,7 @@ async def test_a_secret_that_is_not_there_is_missed_before_anybody_is_asked(
     assert validate(kind, target, None, config, []) == []
     result = await prober.check(kind, target, retries=retries, timeout_seconds=2, **config)
     assert result.unknown_reason is UnknownReason.MISSING_REFERENCE
-    assert result.outcome is Outcome.UNKNOWN
+    assert result.outcome is RunOutcome.UNKNOWN
 
 
 @contextmanager

@@ -26,9 +26,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check.check import make_check, validate
-from leadline.probes.check.failure import Failed
+from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.kinds.grpc import decoded, encoded, probe
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Handler, Prober, answering, serving
@@ -152,8 +152,8 @@ async def test_by_tls_the_certificate_is_verified(
     without = await prober.check("grpc", health.tls, timeout_seconds=2)
     reverse = await prober.check("grpc", health.plain, tls=True)
     named = await prober.check("grpc", health.tls, tls=True, authority="other.example")
-    assert good.outcome is Outcome.UP, good
-    assert without.outcome is Outcome.DOWN
+    assert good.outcome is RunOutcome.UP, good
+    assert without.outcome is RunOutcome.DOWN
     assert reverse.msg == named.msg == down(FailureClass.TLS_ERROR)
     ended = datetime.now(UTC) - timedelta(minutes=5)
     bad = {
@@ -170,8 +170,8 @@ async def test_by_tls_the_certificate_is_verified(
                 "grpc", server.tls, tls=True, authority="other.example:50051"
             )
         assert strict.msg == down(FailureClass.TLS_ERROR), name
-        assert lax.outcome is Outcome.UP, name
-        assert (other.outcome is Outcome.UP) == (name == "misnamed")
+        assert lax.outcome is RunOutcome.UP, name
+        assert (other.outcome is RunOutcome.UP) == (name == "misnamed")
 
 
 async def test_a_server_that_asks_who_we_are_is_told(
@@ -200,7 +200,7 @@ async def test_a_server_that_asks_who_we_are_is_told(
     ):
         secrets = {"client_key": value} if value else {}
         result = await prober.check("grpc", health.mutual, secrets=secrets, **mine)
-        assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+        assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)
 
 
 async def test_a_server_that_says_why_it_does_not_want_us_is_a_tls_error(
@@ -395,7 +395,7 @@ def test_a_request_holds_its_service_and_reads_as_a_message(service: str) -> Non
 def test_a_message_has_a_status_or_is_none(data: bytes) -> None:
     try:
         status = decoded(data)
-    except Failed as failed:
+    except TargetFailure as failed:
         assert failed.failure is FailureClass.PROTOCOL_ERROR  # noqa: PT017
     else:
         assert 0 <= status < 1 << 70

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trustme
 
-from leadline.probes.check.result import FailureClass, Outcome, Phase, Result
+from leadline.probes.check.result import FailureClass, ProbePhase, Result, RunOutcome
 from leadline.probes.net.egress_policy import canary_policy
 from tests.support.peers.real_servers import listens, running
 from tests.support.peers.servers import (
@@ -29,7 +29,7 @@ from tests.support.processes.ports import free_port, full_port, refusing_port
 
 
 def down(result: Result, failure: FailureClass, host: str = "127.0.0.1") -> bool:
-    assert (result.outcome, result.msg) == (Outcome.DOWN, f"{failure} {host}"), result
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, f"{failure} {host}"), result
     return True
 
 
@@ -50,7 +50,7 @@ async def serving_tls(handler: Handler, certificate: trustme.LeafCert) -> AsyncI
 async def test_a_2xx_answer_is_up_with_its_code_and_phases(prober: Prober) -> None:
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/x?y=1")
-    assert (result.outcome, result.code, result.msg) == (Outcome.UP, 200, "")
+    assert (result.outcome, result.code, result.msg) == (RunOutcome.UP, 200, "")
     phases = result.phases
     assert phases.unfinished is None
     assert phases.tls_us is None
@@ -80,7 +80,7 @@ async def test_conditions_alone_decide_where_there_are_some(prober: Prober) -> N
             "http", url, *good, "[HEADER].X-Build == 42", "[RESPONSE_TIME] < 1m"
         )
         bad = await prober.check("http", url, *good, "[BODY].status == DOWN")
-    assert up.outcome is Outcome.UP
+    assert up.outcome is RunOutcome.UP
     assert down(bad, FailureClass.CONDITION_FAILED)
     assert bad.code == 503
 
@@ -103,7 +103,7 @@ async def test_the_request_says_what_was_configured(prober: Prober) -> None:
             username="joe",
             password="pass:word",
         )
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     head = heads[0].decode()
     assert head.startswith("POST /a%20b HTTP/1.1\r\n")
     assert head.endswith("\r\n\r\nhello")
@@ -132,10 +132,10 @@ async def test_a_bearer_token_comes_from_the_reference_and_its_absence_is_ours(
         up = await prober.check("http", url, secrets={"token": "t0ken"}, **settings)
         missing = await prober.check("http", url, **settings)
         broken = await prober.check("http", url, secrets={"token": "a\nb: c"}, **settings)
-    assert up.outcome is Outcome.UP
+    assert up.outcome is RunOutcome.UP
     assert b"authorization: Bearer t0ken\r\n" in heads[0]
-    assert (missing.outcome, missing.unknown_reason) == (Outcome.UNKNOWN, "missing_reference")
-    assert (broken.outcome, broken.unknown_reason) == (Outcome.UNKNOWN, "bad_secret")
+    assert (missing.outcome, missing.unknown_reason) == (RunOutcome.UNKNOWN, "missing_reference")
+    assert (broken.outcome, broken.unknown_reason) == (RunOutcome.UNKNOWN, "bad_secret")
     assert len(heads) == 1
 
 
@@ -151,7 +151,7 @@ async def test_a_certificate_of_a_believed_authority_is_up_and_its_expiry_is_kno
         url = f"https://127.0.0.1:{port}/"
         result = await prober.check("http", url, "[CERT_EXPIRY] > 29d", "[CERT_EXPIRY] < 721h")
         late = await prober.check("http", url, "[CERT_EXPIRY] > 31d")
-    assert result.outcome is Outcome.UP, result
+    assert result.outcome is RunOutcome.UP, result
     assert result.phases.tls_us is not None
     assert down(late, FailureClass.CONDITION_FAILED)
 
@@ -173,9 +173,9 @@ async def test_each_bad_certificate_is_a_tls_error_unless_it_need_not_be_good(
             lax = await prober.check("http", url, tls_skip_verify=True)
             expiry = await prober.check("http", url, "[CERT_EXPIRY] < 1h", tls_skip_verify=True)
         assert down(strict, FailureClass.TLS_ERROR), what
-        assert strict.phases.unfinished is Phase.TLS
-        assert lax.outcome is Outcome.UP, what
-        assert (expiry.outcome is Outcome.UP) is (what == "expired")
+        assert strict.phases.unfinished is ProbePhase.TLS
+        assert lax.outcome is RunOutcome.UP, what
+        assert (expiry.outcome is RunOutcome.UP) is (what == "expired")
 
 
 async def test_plain_text_where_tls_is_expected_is_a_tls_error(prober: Prober) -> None:
@@ -294,13 +294,13 @@ async def test_a_closed_port_is_refused_and_wanting_that_is_up(prober: Prober) -
         wanted = await prober.check("http", url, "[CONNECTED] == false")
     assert down(found, FailureClass.CONNECT_REFUSED)
     assert down(other, FailureClass.CONNECT_REFUSED)
-    assert wanted.outcome is Outcome.UP
+    assert wanted.outcome is RunOutcome.UP
 
 
 async def test_a_large_body_that_nobody_asked_for_is_no_failure(prober: Prober) -> None:
     async with serving(endless_body) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/", "[STATUS] == 200")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 async def test_bodies_are_unpacked_before_they_are_judged(prober: Prober) -> None:
@@ -314,7 +314,7 @@ async def test_bodies_are_unpacked_before_they_are_judged(prober: Prober) -> Non
     for encoding, body in packed.items():
         async with serving(encoded(body, encoding)) as port:
             result = await prober.check("http", f"http://127.0.0.1:{port}/", "[BODY] == pong")
-        assert result.outcome is Outcome.UP, encoding
+        assert result.outcome is RunOutcome.UP, encoding
 
 
 async def test_an_early_answer_to_a_large_body_is_heard(prober: Prober) -> None:
@@ -329,7 +329,7 @@ async def test_an_early_answer_to_a_large_body_is_heard(prober: Prober) -> None:
         result = await prober.check(
             "http", f"http://127.0.0.1:{port}/", method="POST", body="x" * 65_536
         )
-    assert (result.outcome, result.code) == (Outcome.DOWN, 413)
+    assert (result.outcome, result.code) == (RunOutcome.DOWN, 413)
 
 
 # Redirects.
@@ -346,10 +346,10 @@ async def test_a_redirect_is_followed_and_can_be_left_alone(prober: Prober) -> N
             followed = await prober.check("http", url)
             left = await prober.check("http", url, follow_redirects="false")
             wanted = await prober.check("http", url, "[STATUS] == 302", follow_redirects=False)
-    assert followed.outcome is Outcome.UP
+    assert followed.outcome is RunOutcome.UP
     assert down(left, FailureClass.HTTP_STATUS)
     assert left.code == 302
-    assert wanted.outcome is Outcome.UP
+    assert wanted.outcome is RunOutcome.UP
 
 
 @pytest.mark.parametrize("hops", [5, 6])
@@ -364,7 +364,7 @@ async def test_five_redirects_are_followed_and_no_more(prober: Prober, hops: int
     async with serving(handle) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/0")
     if hops == 5:
-        assert result.outcome is Outcome.UP
+        assert result.outcome is RunOutcome.UP
     else:
         assert down(result, FailureClass.HTTP_STATUS)
         assert result.code == 301
@@ -402,7 +402,7 @@ async def test_only_the_same_origin_gets_the_credentials_again(
                 username="joe",
                 password="hunter2",
             )
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     head = heads[0].lower()
     assert b"x-plain: yes" in head
     for secret in (b"k3y", b"a=b", b"authorization", b"hunter2"):
@@ -462,7 +462,7 @@ async def test_proxy_variables_have_no_effect(
 
     async with serving(handle) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     assert b"authorization" not in heads[0].lower()
 
 
@@ -495,7 +495,7 @@ async def test_a_real_nginx_is_up_and_down_when_it_is_stopped(
             "http", f"{url}/old", "[BODY].status == UP", "[HEADER].content-type contains json"
         )
         missing = await prober.check("http", f"{url}/nothing")
-    assert healthy.outcome is Outcome.UP, healthy
-    assert (moved.outcome, moved.code) == (Outcome.UP, 200)
-    assert (missing.outcome, missing.code) == (Outcome.DOWN, 404)
+    assert healthy.outcome is RunOutcome.UP, healthy
+    assert (moved.outcome, moved.code) == (RunOutcome.UP, 200)
+    assert (missing.outcome, missing.code) == (RunOutcome.DOWN, 404)
     assert down(await prober.check("http", f"{url}/health"), FailureClass.CONNECT_REFUSED)

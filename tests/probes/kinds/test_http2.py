@@ -13,8 +13,8 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check.result import FailureClass, Outcome, Result, message
-from leadline.probes.net.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, Farewells
+from leadline.probes.check.result import FailureClass, Result, RunOutcome, message
+from leadline.probes.net.http2 import CHUNK_LEAST, CHUNK_MOST, PIECES_MOST, GoAwayFilter
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, listens, running
 from tests.support.peers.servers import Handler, Prober, gzip_bomb, serving
@@ -77,7 +77,7 @@ async def check(prober: Prober, url: str, *conditions: str, **settings: object) 
 
 
 def is_down(result: Result, failure: FailureClass) -> bool:
-    return result.outcome is Outcome.DOWN and result.msg == message(failure, HOST)
+    return result.outcome is RunOutcome.DOWN and result.msg == message(failure, HOST)
 
 
 @pytest.mark.needs("nginx")
@@ -86,7 +86,7 @@ async def test_it_is_spoken_over_tls_and_without(prober: Prober, nginx: Nginx) -
         result = await check(
             prober, url, "[BODY].status == UP", "[BODY].v == HTTP/2.0", "[STATUS] == 200"
         )
-        assert (result.outcome, result.code) == (Outcome.UP, 200), url
+        assert (result.outcome, result.code) == (RunOutcome.UP, 200), url
         assert result.phases.first_byte_us is not None
 
 
@@ -94,7 +94,7 @@ async def test_it_is_spoken_over_tls_and_without(prober: Prober, nginx: Nginx) -
 async def test_without_it_the_same_server_is_asked_in_http_1(prober: Prober, nginx: Nginx) -> None:
     url = f"https://{HOST}:{nginx.tls}/health"
     result = await prober.check("http", url, "[BODY].v == HTTP/1.1")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 @pytest.mark.needs("nginx")
@@ -103,7 +103,7 @@ async def test_a_redirect_is_followed_and_the_certificate_is_read(
 ) -> None:
     url = f"https://{HOST}:{nginx.tls}/old"
     result = await check(prober, url, "[STATUS] == 200", "[CERT_EXPIRY] > 1h")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     assert (await check(prober, url, follow_redirects=False)).code == 301
 
 
@@ -112,7 +112,7 @@ async def test_a_redirect_is_followed_and_the_certificate_is_read(
 async def test_a_body_is_sent_as_the_window_allows(prober: Prober, nginx: Nginx, size: int) -> None:
     url = f"https://{HOST}:{nginx.tls}/echo"
     result = await check(prober, url, f"[BODY] contains {size}", method="POST", body="x" * size)
-    assert result.outcome is Outcome.UP, result
+    assert result.outcome is RunOutcome.UP, result
 
 
 @pytest.mark.needs("nginx")
@@ -121,7 +121,7 @@ async def test_a_body_over_the_bound_is_too_large_only_where_it_is_wanted(
 ) -> None:
     url = f"https://{HOST}:{nginx.tls}/large"
     assert is_down(await check(prober, url, "[BODY] contains x"), FailureClass.RESPONSE_TOO_LARGE)
-    assert (await check(prober, url)).outcome is Outcome.UP
+    assert (await check(prober, url)).outcome is RunOutcome.UP
 
 
 @pytest.mark.needs("nginx")
@@ -305,7 +305,7 @@ async def test_a_server_that_says_goodbye_before_its_answer_is_up(
     prober: Prober, nginx: Nginx
 ) -> None:
     result = await check(prober, f"http://{HOST}:{nginx.last}/", "[BODY] == the last")
-    assert result.outcome is Outcome.UP, result
+    assert result.outcome is RunOutcome.UP, result
 
 
 FRAMES = st.builds(frame, st.integers(0, 6), st.binary(max_size=40), st.integers(0, 1))
@@ -331,7 +331,7 @@ def test_only_a_goodbye_that_answers_still_is_left_out_however_it_comes(
         and one[9:17] >= goaway(1)[9:]
         and one[13:17] == bytes(4)
     ]
-    farewells, heard = Farewells(), b""
+    farewells, heard = GoAwayFilter(), b""
     while wire:
         size = data.draw(st.integers(1, len(wire)))
         heard += farewells.without(wire[:size])

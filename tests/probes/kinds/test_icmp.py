@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, Phase, UnknownReason, message
+from leadline.probes.check.result import (
+    FailureClass,
+    ProbePhase,
+    RunOutcome,
+    UnknownReason,
+    message,
+)
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import canary_policy, probe_policy
 from leadline.probes.net.icmp_echo import TOKEN_BYTES, answered, checksum, request
@@ -118,7 +124,7 @@ async def test_the_latency_is_the_mean_round_trip_and_not_the_time_that_the_pace
     monkeypatch.setattr("leadline.probes.kinds.icmp.perf_counter_ns", lambda: echo.now_ns)
     monkeypatch.setattr("leadline.probes.net.egress.Reach.dial_echo", dial_echo)
     result = await prober.check("icmp", V4, "[RESPONSE_TIME] == 150", count=3)
-    assert (result.outcome, result.latency_ms) == (Outcome.UP, 150)
+    assert (result.outcome, result.latency_ms) == (RunOutcome.UP, 150)
 
 
 # This host itself.
@@ -134,7 +140,7 @@ async def test_this_host_answers(prober: Prober, host: str) -> None:
         *("[RESULT] == 0", "[CONNECTED] == true", "[RESPONSE_TIME] < 1m", f"[IP] == {host}"),
         count=5,
     )
-    assert plain.outcome is read.outcome is Outcome.UP, (plain, read)
+    assert plain.outcome is read.outcome is RunOutcome.UP, (plain, read)
     assert plain.phases.first_byte_us is not None
 
 
@@ -162,7 +168,10 @@ async def test_a_process_that_may_send_none_calls_nobody_down(
 
     monkeypatch.setattr("leadline.probes.net.sockets.socket.socket", Refusing)
     result = await prober.check("icmp", "127.0.0.1")
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.ICMP_DENIED)
+    assert (result.outcome, result.unknown_reason) == (
+        RunOutcome.UNKNOWN,
+        UnknownReason.ICMP_DENIED,
+    )
 
 
 # A far host.
@@ -172,7 +181,7 @@ async def test_a_process_that_may_send_none_calls_nobody_down(
 @pytest.mark.parametrize("host", [V4, V6])
 async def test_a_far_host_that_answers_is_up(net: Net, host: str) -> None:
     result = await net.prober.check("icmp", host, "[RESULT] == 0", count=3)
-    assert result.outcome is Outcome.UP, result
+    assert result.outcome is RunOutcome.UP, result
     assert [ping.number for ping in net.far.heard] == [0, 1, 2]
     assert {len(ping.icmp) for ping in net.far.heard} == {64}
 
@@ -181,7 +190,7 @@ async def test_a_far_host_that_answers_is_up(net: Net, host: str) -> None:
 @pytest.mark.parametrize("host", [V4, V6])
 async def test_silence_is_a_time_out_before_the_deadline(net: Net, host: str) -> None:
     net.far.script = lambda ping: None
-    silence, unfinished = FailureClass.TIMEOUT, Phase.FIRST_BYTE
+    silence, unfinished = FailureClass.TIMEOUT, ProbePhase.FIRST_BYTE
 
     async def one(failure: FailureClass | None, *conditions: str, **config: object) -> None:
         result = await net.prober.check("icmp", host, *conditions, timeout_seconds=1, **config)
@@ -252,7 +261,7 @@ async def test_foreign_late_and_doubled_replies_do_not_count(net: Net, host: str
 
     net.far.script = forged
     result = await net.prober.check("icmp", host, "[RESULT] == 50", count=2, timeout_seconds=2)
-    assert result.outcome is Outcome.UP, result
+    assert result.outcome is RunOutcome.UP, result
 
 
 @root
@@ -285,7 +294,7 @@ async def test_what_the_network_cannot_deliver_is_told_at_once(net: Net, host: s
             result = await net.prober.check("icmp", host, count=3, timeout_seconds=FOR_EVER_SECONDS)
         assert result.msg == down(FailureClass.CONNECT_ERROR, host), code
     # A condition that wants it unreachable holds.
-    assert (await net.prober.check("icmp", host, "[CONNECTED] == false")).outcome is Outcome.UP
+    assert (await net.prober.check("icmp", host, "[CONNECTED] == false")).outcome is RunOutcome.UP
 
 
 @root
@@ -294,7 +303,7 @@ async def test_one_echo_that_was_refused_is_only_lost(net: Net) -> None:
     result = await net.prober.check("icmp", V4, "[RESULT] == 25", count=4)
     strict = await net.prober.check("icmp", V4, count=4)
     lax = await net.prober.check("icmp", V4, count=4, max_loss=25)
-    assert result.outcome is lax.outcome is Outcome.UP, result
+    assert result.outcome is lax.outcome is RunOutcome.UP, result
     assert strict.msg == down(FailureClass.CONNECT_ERROR)
 
 
@@ -312,7 +321,7 @@ async def test_a_flood_is_a_time_out_within_the_deadline(net: Net) -> None:
 @root
 async def test_a_network_without_a_route_is_our_trouble(net: Net) -> None:
     result = await net.prober.check("icmp", "203.0.113.9")
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.NO_ROUTE)
+    assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, UnknownReason.NO_ROUTE)
 
 
 def test_a_definition_is_refused_where_it_could_not_run() -> None:

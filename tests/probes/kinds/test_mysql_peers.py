@@ -13,11 +13,11 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check.failure import Failed
+from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.net.bounded_reader import Reader
-from leadline.probes.net.mysql_session import CONNECT_WITH_DB, PLUGIN_AUTH, SSL, Session
+from leadline.probes.net.mysql_session import CONNECT_WITH_DB, PLUGIN_AUTH, SSL, MysqlSession
 from tests.support.peers.real_servers import HOST
 from tests.support.peers.servers import Prober, serving
 
@@ -306,7 +306,7 @@ async def test_a_server_without_a_bound_on_time_is_asked_all_the_same(prober: Pr
 
 @given(st.binary(max_size=200), st.binary(max_size=60))
 def test_any_bytes_are_understood_or_refused(first: bytes, second: bytes) -> None:
-    async def converse(session: Session) -> None:
+    async def converse(session: MysqlSession) -> None:
         said = await session.greeting()
         await session.log_in(said, "watcher", "shop", PASSWORD)
         await session.first_value("SELECT 1")
@@ -317,8 +317,8 @@ def test_any_bytes_are_understood_or_refused(first: bytes, second: bytes) -> Non
         for number, packet in ((0, first), (2, second), (1, second), (2, second)):
             await theirs.send_all(framed(number, packet))
         await theirs.send_eof()
-        session = Session(Reader(ours, Stopwatch(), 10_000))  # type: ignore[arg-type]
-        with pytest.raises(Failed):
+        session = MysqlSession(Reader(ours, Stopwatch(), 10_000))  # type: ignore[arg-type]
+        with pytest.raises(TargetFailure):
             await converse(session)
 
     trio.run(play)
@@ -363,4 +363,4 @@ async def test_a_secret_that_cannot_be_sent_is_our_trouble(
 ) -> None:
     config = {"username": "x", "password_ref": "db"}
     result = await prober.check("mysql", f"{HOST}:1", secrets=secret, **config)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+    assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)

@@ -20,7 +20,7 @@ import trio
 import trustme
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, listens, open_folder, running, write_certificate
 from tests.support.peers.servers import HANGS_SECONDS, Prober
@@ -318,7 +318,7 @@ async def test_its_certificate_is_seen_by_the_checks_of_tls_too(
     other = await prober.check(
         "tls", server.target, starttls="postgres", server_name="other.example"
     )
-    assert (good.outcome, other.msg) == (Outcome.UP, down(FailureClass.TLS_ERROR))
+    assert (good.outcome, other.msg) == (RunOutcome.UP, down(FailureClass.TLS_ERROR))
 
 
 @pytest.mark.needs("pg_createcluster")
@@ -398,7 +398,7 @@ async def test_a_pooler_in_between_keeps_its_connection(
             ):
                 assert (await check(query=query)).msg == (down(failure) if failure else "")
             wrong = await check(password="wrong")
-            assert wrong.outcome is Outcome.DOWN
+            assert wrong.outcome is RunOutcome.DOWN
         assert "while server was not ready" not in log.read_text()
         assert log.read_text().count("new connection to server") == 1
 
@@ -410,15 +410,15 @@ async def test_a_long_hash_is_worked_out_beside_the_loop_where_there_is_a_place(
     threads = trio.CapacityLimiter(1)
     bounded = prober.with_(threads=threads)
     slow = partial(bounded.check, "postgres", server.target, username="slow", database="shop")
-    assert (await slow(password="slow")).outcome is Outcome.UP
+    assert (await slow(password="slow")).outcome is RunOutcome.UP
     async with threads:
         result = await slow(password="slow2")
         assert (result.outcome, result.unknown_reason) == (
-            Outcome.UNKNOWN,
+            RunOutcome.UNKNOWN,
             UnknownReason.LOCAL_RESOURCES,
         )
         quick = await bounded.check("postgres", server.target, **WATCHER)
-        assert quick.outcome is Outcome.UP
+        assert quick.outcome is RunOutcome.UP
 
 
 @pytest.mark.needs("pg_createcluster")

@@ -9,13 +9,13 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check.failure import Failed
+from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.net.bounded_reader import Reader
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
-from leadline.probes.net.postgres_session import Session
+from leadline.probes.net.postgres_session import PostgresSession
 from tests.support.peers.real_servers import HOST
 from tests.support.peers.servers import Prober, serving
 
@@ -165,7 +165,7 @@ async def test_without_the_tls_that_was_asked_for_nothing_is_said(
     )
 )
 def test_any_bytes_are_understood_or_refused(messages: list[bytes]) -> None:
-    async def converse(session: Session) -> None:
+    async def converse(session: PostgresSession) -> None:
         await session.log_in("watcher", "shop", PASSWORD)
         await session.begin("BEGIN READ ONLY")
         await session.first_row("SELECT 1")
@@ -176,8 +176,8 @@ def test_any_bytes_are_understood_or_refused(messages: list[bytes]) -> None:
         await theirs.send_all(b"".join(messages))
         await theirs.send_eof()
         reader = Reader(ours, Stopwatch(), 10_000, greedy=True)  # type: ignore[arg-type]
-        session = Session(reader, make_reach(probe_policy()), encrypted=False)
-        with suppress(Failed):
+        session = PostgresSession(reader, make_reach(probe_policy()), encrypted=False)
+        with suppress(TargetFailure):
             await converse(session)
 
     trio.run(play)
@@ -220,4 +220,4 @@ async def test_a_secret_that_cannot_be_sent_is_our_trouble(
 ) -> None:
     config = {"username": "x", "password_ref": "db"}
     result = await prober.check("postgres", f"{HOST}:1", secrets=secret, **config)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+    assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)

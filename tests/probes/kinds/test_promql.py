@@ -13,7 +13,7 @@ import trio
 import trustme
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.kinds.promql import VALUES_MOST
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, running, write_certificate
@@ -155,7 +155,7 @@ async def test_a_password_is_wanted_and_a_wrong_one_is_auth_failed(
         assert result.msg == (down(failure) if failure else ""), config
         assert PASSWORD not in repr(result)
     left = await prober.check("promql", base, "[CERT_EXPIRY] > 1h", query="vector(1)", **BASIC)
-    assert left.outcome is Outcome.UP
+    assert left.outcome is RunOutcome.UP
 
 
 @pytest.mark.needs("prometheus")
@@ -238,7 +238,7 @@ async def test_a_histogram_is_something_and_no_number(prober: Prober) -> None:
     body = told("vector", [{"metric": {}, "histogram": [1, {"count": "5", "sum": "1"}]}])
     async with serving(answering(answer(body))) as port:
         base = f"http://{HOST}:{port}"
-        assert (await prober.check("promql", base, query="up")).outcome is Outcome.UP
+        assert (await prober.check("promql", base, query="up")).outcome is RunOutcome.UP
         result = await prober.check("promql", base, "[RESULT] != 7", query="up")
     assert result.msg == down(FailureClass.CONDITION_FAILED)
 
@@ -280,7 +280,7 @@ async def test_the_credential_is_sent_to_the_origin_alone_and_the_query_is_kept(
         async with serving(leading) as port:
             base = f"http://{HOST}:{port}/mine/"
             result = await prober.check("promql", base, query='sum by(a) ({b=~"ü&+%"})', **BASIC)
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     first, second = heads
     line = (
         b"GET /mine/api/v1/query?query=sum+by%28a%29+%28%7Bb%3D~%22%C3%BC%26%2B%25%22%7D%29"
@@ -314,7 +314,7 @@ async def test_a_secret_that_is_not_there_is_our_trouble(prober: Prober) -> None
     config = {"auth_mode": "basic", "username": USER, "password_ref": "metrics"}
     result = await prober.check("promql", f"http://{HOST}:1", query="up", **config)
     assert (result.outcome, result.unknown_reason) == (
-        Outcome.UNKNOWN,
+        RunOutcome.UNKNOWN,
         UnknownReason.MISSING_REFERENCE,
     )
 

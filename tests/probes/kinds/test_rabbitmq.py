@@ -21,7 +21,7 @@ import trustme
 
 from leadline.probes.check.check import validate
 from leadline.probes.check.result import FailureClass, message
-from leadline.probes.net.tls_contexts import Contexts
+from leadline.probes.net.tls_contexts import TlsContexts
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, open_folder, running, write_certificate
 from tests.support.peers.servers import Names, Prober
@@ -248,7 +248,7 @@ async def test_tls_is_verified_unless_it_need_not_be(
     prober: Prober, broker: Rabbit, names: Names
 ) -> None:
     names.records["mq.example", "A"] = [["127.0.0.1"]]
-    doubting = prober.with_(contexts=Contexts())
+    doubting = prober.with_(contexts=TlsContexts())
     refused = FailureClass.TLS_ERROR
     for mode in ("amqp", "management"):
         target = broker.target(mode, tls=True)

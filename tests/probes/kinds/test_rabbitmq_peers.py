@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import commands, frame
 
-from leadline.probes.check.failure import Failed
+from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
-from leadline.probes.net.amqp_session import HEADER, Session
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
+from leadline.probes.net.amqp_session import HEADER, AmqpSession
 from leadline.probes.net.bounded_reader import Reader
 from tests.probes.kinds.test_http import serving_tls
 from tests.support.peers.real_servers import HOST
@@ -156,7 +156,7 @@ async def test_an_odd_answer_gets_its_class(
 
 @given(st.lists(st.binary(min_size=4, max_size=60), max_size=6))
 def test_any_bytes_are_understood_or_refused(payloads: list[bytes]) -> None:
-    async def converse(session: Session) -> None:
+    async def converse(session: AmqpSession) -> None:
         await session.log_in("watcher", PASSWORD, "/")
         await session.messages("jobs")
 
@@ -166,8 +166,8 @@ def test_any_bytes_are_understood_or_refused(payloads: list[bytes]) -> None:
         for payload in [*known, *payloads] if len(payloads) % 2 else payloads:
             await theirs.send_all(raw(0, payload))
         await theirs.send_eof()
-        session = Session(Reader(ours, Stopwatch(), 10_000))  # type: ignore[arg-type]
-        with pytest.raises(Failed):
+        session = AmqpSession(Reader(ours, Stopwatch(), 10_000))  # type: ignore[arg-type]
+        with pytest.raises(TargetFailure):
             await converse(session)
 
     trio.run(play)
@@ -274,4 +274,4 @@ async def test_a_secret_that_cannot_be_sent_is_our_trouble(
 ) -> None:
     config = {"username": "x", "password_ref": "mq", "mode": mode}
     result = await prober.check("rabbitmq", f"{HOST}:1", secrets=secret, **config)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+    assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)

@@ -14,7 +14,7 @@ import trio
 import trustme
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Prober, serving
 from tests.support.processes.ports import free_port
@@ -113,7 +113,7 @@ async def test_a_ping_that_is_answered_is_up_and_a_key_has_a_value(
     prober: Prober, open_redis: Redis
 ) -> None:
     target = open_redis.target
-    assert (await prober.check("redis", target)).outcome is Outcome.UP
+    assert (await prober.check("redis", target)).outcome is RunOutcome.UP
     for conditions, config, failure in (
         (["[RESULT] == PONG"], {}, None),
         (["[RESULT] == open"], {"database": 2, "key": "shop"}, None),
@@ -166,8 +166,8 @@ async def test_tls_is_verified_unless_it_need_not_be(
         strict = await prober.check("redis", foreign.tls_target, tls=True)
         lax = await prober.check("redis", foreign.tls_target, tls=True, tls_skip_verify=True)
     stopped = await prober.check("redis", foreign.target)
-    assert good.outcome is lax.outcome is Outcome.UP
-    assert plain.outcome is Outcome.DOWN
+    assert good.outcome is lax.outcome is RunOutcome.UP
+    assert plain.outcome is RunOutcome.DOWN
     assert strict.msg == down(FailureClass.TLS_ERROR)
     assert stopped.msg == down(FailureClass.CONNECT_REFUSED)
 
@@ -202,7 +202,7 @@ async def test_cancelled_runs_leave_nothing_open(
 async def test_a_secret_that_is_not_there_is_our_trouble(prober: Prober) -> None:
     result = await prober.check("redis", f"{HOST}:1", password_ref="redis")
     assert (result.outcome, result.unknown_reason) == (
-        Outcome.UNKNOWN,
+        RunOutcome.UNKNOWN,
         UnknownReason.MISSING_REFERENCE,
     )
 

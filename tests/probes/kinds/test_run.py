@@ -13,15 +13,15 @@ from trio.testing import MockClock
 
 from leadline.probes import runner
 from leadline.probes.check.check import Check, make_check
-from leadline.probes.check.condition_evaluation import Facts
-from leadline.probes.check.failure import Failed, Unobtainable
-from leadline.probes.check.loop_lag import Lag
+from leadline.probes.check.condition_evaluation import ProbeValues
+from leadline.probes.check.failure import LocalFailure, TargetFailure
+from leadline.probes.check.loop_lag import LoopLag
 from leadline.probes.check.monitor_spec import Spec
-from leadline.probes.check.observation import Seen
+from leadline.probes.check.observation import Observation
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, Phase, UnknownReason
+from leadline.probes.check.result import FailureClass, ProbePhase, RunOutcome, UnknownReason
 from leadline.probes.net.connectivity import Connectivity
-from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.runner import run
 from tests.support.peers.leaks import cancelled_often, nothing_left_behind
@@ -54,7 +54,7 @@ class Scripted:
         self.steps = list(steps)
         self.attempts = 0
 
-    async def probe(self, check: Check, reach: Reach, watch: Stopwatch) -> Seen:
+    async def probe(self, check: Check, reach: Egress, watch: Stopwatch) -> Observation:
         self.attempts += 1
         step = self.steps.pop(0)
         await trio.lowlevel.checkpoint()
@@ -63,10 +63,10 @@ class Scripted:
             step = step.then
         if isinstance(step, Exception):
             raise step
-        if isinstance(step, Phase):
+        if isinstance(step, ProbePhase):
             watch.begin(step)
             await trio.sleep_forever()
-        return Seen(Facts(connected=True), code=7)
+        return Observation(ProbeValues(connected=True), code=7)
 
 
 @pytest.fixture
@@ -90,23 +90,25 @@ async def test_a_run_says_when_it_began_by_the_clock_that_it_was_given(
     scripted(None)
     clock = iter([1_000_000, 2_000_000])
     result = await run(CHECK, prober.reach, lambda: next(clock))
-    assert (result.started_at, result.outcome, result.code) == (1_000_000, Outcome.UP, 7)
+    assert (result.started_at, result.outcome, result.code) == (1_000_000, RunOutcome.UP, 7)
 
 
 async def test_the_last_attempt_counts(prober: Prober, scripted: type[Scripted]) -> None:
-    refused = Failed(FailureClass.CONNECT_REFUSED)
+    refused = TargetFailure(FailureClass.CONNECT_REFUSED)
     recovering = scripted(refused, refused, None)
     check = replace(CHECK, retries=2)
-    assert (await run(check, prober.reach, now)).outcome is Outcome.UP
+    assert (await run(check, prober.reach, now)).outcome is RunOutcome.UP
     assert recovering.attempts == 3
-    scripted(refused, Failed(FailureClass.HTTP_STATUS, 500), Failed(FailureClass.DNS_ERROR))
+    scripted(
+        refused, TargetFailure(FailureClass.HTTP_STATUS, 500), TargetFailure(FailureClass.DNS_ERROR)
+    )
     assert (await run(check, prober.reach, now)).msg == "dns_error app.example"
 
 
 async def test_a_blocked_target_is_not_tried_again(
     prober: Prober, scripted: type[Scripted]
 ) -> None:
-    blocked = scripted(Failed(FailureClass.TARGET_BLOCKED))
+    blocked = scripted(TargetFailure(FailureClass.TARGET_BLOCKED))
     result = await run(replace(CHECK, retries=3), prober.reach, now)
     assert result.msg == "target_blocked app.example"
     assert blocked.attempts == 1
@@ -115,21 +117,21 @@ async def test_a_blocked_target_is_not_tried_again(
 @pytest.mark.parametrize(
     ("phase", "outcome", "failure"),
     [
-        (Phase.DNS, Outcome.UNKNOWN, FailureClass.PROBE_ERROR),
-        (Phase.CONNECT, Outcome.DOWN, FailureClass.CONNECT_TIMEOUT),
-        (Phase.TLS, Outcome.DOWN, FailureClass.TIMEOUT),
-        (Phase.FIRST_BYTE, Outcome.DOWN, FailureClass.TIMEOUT),
+        (ProbePhase.DNS, RunOutcome.UNKNOWN, FailureClass.PROBE_ERROR),
+        (ProbePhase.CONNECT, RunOutcome.DOWN, FailureClass.CONNECT_TIMEOUT),
+        (ProbePhase.TLS, RunOutcome.DOWN, FailureClass.TIMEOUT),
+        (ProbePhase.FIRST_BYTE, RunOutcome.DOWN, FailureClass.TIMEOUT),
     ],
 )
 async def test_a_deadline_is_named_by_the_phase_that_did_not_finish(
     autojump_clock: MockClock,
     prober: Prober,
     scripted: type[Scripted],
-    phase: Phase,
-    outcome: Outcome,
+    phase: ProbePhase,
+    outcome: RunOutcome,
     failure: str,
 ) -> None:
-    scripted(Failed(FailureClass.CONNECT_REFUSED), phase)
+    scripted(TargetFailure(FailureClass.CONNECT_REFUSED), phase)
     began = trio.current_time()
     with trio.fail_after(HANGS_SECONDS):
         result = await run(replace(CHECK, retries=1), prober.reach, now)
@@ -144,7 +146,7 @@ async def test_a_bug_of_ours_is_unknown_and_tells_its_place_but_not_its_text(
 ) -> None:
     scripted(KeyError("hunter2"))
     result = await run(CHECK, prober.reach, now)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.PROBE_BUG)
+    assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, UnknownReason.PROBE_BUG)
     assert result.msg == "probe_error app.example"
     assert result.bug is not None
     assert result.bug.startswith("KeyError at ")
@@ -156,26 +158,32 @@ async def test_what_we_could_not_obtain_is_unknown(
     prober: Prober, scripted: type[Scripted]
 ) -> None:
     for reason in UnknownReason:
-        scripted(Unobtainable(reason))
+        scripted(LocalFailure(reason))
         result = await run(CHECK, prober.reach, now)
-        assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+        assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)
 
 
 async def test_a_type_without_a_probe_is_unknown(prober: Prober) -> None:
     result = await run(replace(CHECK, type="push"), prober.reach, now)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.UNKNOWN_KIND)
+    assert (result.outcome, result.unknown_reason) == (
+        RunOutcome.UNKNOWN,
+        UnknownReason.UNKNOWN_KIND,
+    )
 
 
 # Our own loop.
 
 
-@pytest.mark.parametrize("then", [None, Failed(FailureClass.HTTP_STATUS, 500)])
+@pytest.mark.parametrize("then", [None, TargetFailure(FailureClass.HTTP_STATUS, 500)])
 async def test_a_run_in_which_our_loop_stood_still_is_discarded_whatever_it_found(
     prober: Prober, scripted: type[Scripted], then: Exception | None
 ) -> None:
     scripted(Stall(1.15, then))
     result = await run(replace(CHECK, timeout_seconds=5), prober.reach, now)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.LOOP_STALLED)
+    assert (result.outcome, result.unknown_reason) == (
+        RunOutcome.UNKNOWN,
+        UnknownReason.LOOP_STALLED,
+    )
 
 
 async def test_a_stall_that_ends_the_deadline_is_not_the_target_s_time_out(
@@ -188,7 +196,10 @@ async def test_a_stall_that_ends_the_deadline_is_not_the_target_s_time_out(
 
     async with serving(late) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/", timeout_seconds=1)
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, UnknownReason.LOOP_STALLED)
+    assert (result.outcome, result.unknown_reason) == (
+        RunOutcome.UNKNOWN,
+        UnknownReason.LOOP_STALLED,
+    )
 
 
 async def test_a_shorter_stall_marks_the_result(
@@ -208,16 +219,16 @@ async def test_a_shorter_stall_marks_the_result(
         return int((trio.current_time() + stood_still_seconds) * 1_000_000)
 
     # By a clock on which nothing is late but what is told to be.
-    monkeypatch.setattr(Lag, "now_us", staticmethod(now_us))
-    lag = Lag()
+    monkeypatch.setattr(LoopLag, "now_us", staticmethod(now_us))
+    lag = LoopLag()
     await nursery.start(lag.watch)
     reach = replace(prober.reach, lag=lag)
     scripted(Stall(0.3, stand_still=stand_still), None)
     lagged = await run(CHECK, reach, now)
     await trio.sleep(0.12)
     punctual = await run(CHECK, reach, now)
-    assert (lagged.outcome, lagged.lagged) == (Outcome.UP, True)
-    assert (punctual.outcome, punctual.lagged) == (Outcome.UP, False)
+    assert (lagged.outcome, lagged.lagged) == (RunOutcome.UP, True)
+    assert (punctual.outcome, punctual.lagged) == (RunOutcome.UP, False)
 
 
 async def test_a_lag_that_nobody_watches_refuses_to_vouch(scripted: type[Scripted]) -> None:
@@ -229,8 +240,8 @@ async def test_a_lag_that_nobody_watches_refuses_to_vouch(scripted: type[Scripte
 def test_the_worst_stall_of_a_span_is_the_one_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the plain maximum over all stalls, of each the part inside the span."""
     rng = random.Random(7)
-    lag, at, noted = Lag(), 0, []
-    monkeypatch.setattr(Lag, "now_us", staticmethod(lambda: at))
+    lag, at, noted = LoopLag(), 0, []
+    monkeypatch.setattr(LoopLag, "now_us", staticmethod(lambda: at))
     for _ in range(500):
         lag._slept_at_us = at
         stall = rng.choice([0, 30_000, 200_000, 700_000, 1_500_000])
@@ -255,10 +266,10 @@ async def test_while_we_are_offline_a_network_failure_is_unknown(prober: Prober)
         status = await online.check("http", f"http://127.0.0.1:{port}/", "[STATUS] == 500")
     offline = prober.with_(connectivity=Connectivity("nowhere.example", 1, resolver, policy))
     unknown = await offline.check("tcp", "127.0.0.1:1")
-    assert (down.outcome, down.msg) == (Outcome.DOWN, "connect_refused 127.0.0.1")
-    assert (status.outcome, status.msg) == (Outcome.DOWN, "condition_failed 127.0.0.1")
+    assert (down.outcome, down.msg) == (RunOutcome.DOWN, "connect_refused 127.0.0.1")
+    assert (status.outcome, status.msg) == (RunOutcome.DOWN, "condition_failed 127.0.0.1")
     assert (unknown.outcome, unknown.unknown_reason) == (
-        Outcome.UNKNOWN,
+        RunOutcome.UNKNOWN,
         UnknownReason.PROBER_OFFLINE,
     )
 

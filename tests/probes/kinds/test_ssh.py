@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.failure import Failed
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.failure import TargetFailure
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.kinds.ssh import offered_host_keys
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
@@ -138,7 +138,7 @@ async def test_a_server_that_says_its_version_is_up(prober: Prober, sshd: Sshd) 
     read = await prober.check(
         "ssh", sshd.target, "[RESULT] matches ^SSH-2.0-OpenSSH", f"[IP] == {HOST}"
     )
-    assert plain.outcome is read.outcome is Outcome.UP, (plain, read)
+    assert plain.outcome is read.outcome is RunOutcome.UP, (plain, read)
     assert plain.phases.first_byte_us is not None
 
 
@@ -151,7 +151,7 @@ async def test_the_pinned_key_is_any_of_the_server_and_another_is_auth_failed(
     good = await prober.check("ssh", sshd.target, "[RESULT] contains OpenSSH", host_key_sha256=pin)
     other = pin[:-1] + ("A" if pin[-1] != "A" else "Q")
     bad = await prober.check("ssh", sshd.target, host_key_sha256=other)
-    assert good.outcome is Outcome.UP, good
+    assert good.outcome is RunOutcome.UP, good
     assert bad.msg == down(FailureClass.AUTH_FAILED)
 
 
@@ -183,7 +183,7 @@ async def test_a_login_by_password_or_key_and_what_a_wrong_one_is(
         ({"private_key": sshd.locked_key}, UnknownReason.BAD_SECRET),
     ):
         result = await prober.check("ssh", sshd.target, secrets=secret, **by_key)
-        assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+        assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)
 
 
 @real
@@ -361,7 +361,7 @@ def test_no_packets_whatever_they_hold_are_a_bug_of_ours(payloads: list[bytes]) 
                 for config in ({"host_key_sha256": "SHA256:" + "A" * 43}, login):
                     target = f"{HOST}:{port}"
                     result = await Prober(reach).check("ssh", target, timeout_seconds=1, **config)
-                    assert result.outcome is Outcome.DOWN, result.bug
+                    assert result.outcome is RunOutcome.DOWN, result.bug
             nursery.cancel_scope.cancel()
 
     trio.run(main)
@@ -406,9 +406,9 @@ async def test_numbers_that_make_no_key_are_the_servers_fault(
 def test_an_offer_is_read_or_is_no_offer(packet: bytes) -> None:
     good = bytes([4]) + OFFER + bytes(4)
     assert offered_host_keys(good) == {"ssh-ed25519"}
-    with suppress(Failed):
+    with suppress(TargetFailure):
         offered_host_keys(packet)
-    with pytest.raises(Failed):
+    with pytest.raises(TargetFailure):
         offered_host_keys(good[:30])
 
 

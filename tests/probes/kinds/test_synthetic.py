@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trio
 
-from leadline.probes.check.result import Outcome, Result, UnknownReason
+from leadline.probes.check.result import Result, RunOutcome, UnknownReason
 from leadline.probes.kinds.synthetic.synthetic_probe import VARIABLE_LONGEST
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Prober, answer, serving
@@ -125,7 +125,7 @@ async def test_what_a_step_learns_goes_into_the_next_and_the_session_with_it(
         ],
     }
     result = await played(prober, login(shop), orders)
-    assert (result.outcome, result.code, result.msg) == (Outcome.UP, 200, "")
+    assert (result.outcome, result.code, result.msg) == (RunOutcome.UP, 200, "")
     assert result.phases.first_byte_us is not None
     first, second = shop.asked
     assert json.loads(first.body) == {"user": "mara", "password": PASSWORD}
@@ -147,7 +147,7 @@ async def test_only_a_body_of_json_whose_type_is_not_named_gets_one(
 
 async def test_each_run_begins_without_cookies_or_variables(prober: Prober, shop: Shop) -> None:
     for _ in range(2):
-        assert (await played(prober, login(shop))).outcome is Outcome.UP
+        assert (await played(prober, login(shop))).outcome is RunOutcome.UP
     assert all("cookie" not in asked.headers for asked in shop.asked)
 
 
@@ -156,7 +156,7 @@ async def test_a_cookie_of_a_redirect_goes_with_the_next_hop(prober: Prober, sho
         "url": f"{shop.url}/moved",
         "assert": [{"kind": "body_contains", "op": "contains", "value": "tea"}],
     }
-    assert (await played(prober, login(shop), moved)).outcome is Outcome.UP
+    assert (await played(prober, login(shop), moved)).outcome is RunOutcome.UP
 
 
 async def test_a_redirect_that_is_asserted_is_not_followed(prober: Prober, shop: Shop) -> None:
@@ -165,7 +165,7 @@ async def test_a_redirect_that_is_asserted_is_not_followed(prober: Prober, shop:
         "assert": [{"kind": "status", "op": "eq", "value": 302}],
     }
     result = await played(prober, moved)
-    assert (result.outcome, result.code) == (Outcome.UP, 302)
+    assert (result.outcome, result.code) == (RunOutcome.UP, 302)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ async def test_a_failed_assertion_is_told_by_step_and_kind_and_nothing_that_was_
 ) -> None:
     second = login(shop, name="the secret name", **{"assert": [asserted]})
     result = await played(prober, login(shop), second)
-    assert result.outcome is Outcome.DOWN
+    assert result.outcome is RunOutcome.DOWN
     assert result.msg == f"condition_failed step 2 {place} {HOST}"
     assert result.code == 200
 
@@ -207,7 +207,7 @@ async def test_a_failed_assertion_is_told_by_step_and_kind_and_nothing_that_was_
 )
 async def test_a_held_assertion_is_up(prober: Prober, shop: Shop, asserted: dict[str, Any]) -> None:
     second = login(shop, **{"assert": [asserted]})
-    assert (await played(prober, login(shop), second)).outcome is Outcome.UP
+    assert (await played(prober, login(shop), second)).outcome is RunOutcome.UP
 
 
 async def test_without_a_status_asserted_an_answer_outside_2xx_is_a_failure(
@@ -292,7 +292,7 @@ async def test_another_origin_gets_no_secret_no_variable_and_no_cookie(
             "assert": [{"kind": "status", "op": "eq", "value": 404}],
         }
         result = await played(prober.with_(), login(shop), away)
-    assert result.outcome is Outcome.UP, result.msg
+    assert result.outcome is RunOutcome.UP, result.msg
     (seen,) = other.asked
     assert seen.headers["x-plain"] == "kept"
     assert not {"x-api-key", "x-mine", "x-session", "cookie"} & set(seen.headers)

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from leadline.probes.check.result import Outcome
+from leadline.probes.check.result import RunOutcome
 from tests.support.peers.servers import Prober, serving
 from tests.support.processes.ports import refusing_port
 
@@ -31,15 +31,15 @@ async def endless(stream: trio.SocketStream) -> None:
 async def test_a_connection_is_enough(prober: Prober) -> None:
     async with serving(silent) as port:
         target = f"127.0.0.1:{port}"
-        assert (await prober.check("tcp", target)).outcome is Outcome.UP
+        assert (await prober.check("tcp", target)).outcome is RunOutcome.UP
         both = await prober.check("tcp", target, "[CONNECTED] == true", "[IP] == 127.0.0.1")
         closed_wanted = await prober.check("tcp", target, "[CONNECTED] == false")
-    assert both.outcome is Outcome.UP
+    assert both.outcome is RunOutcome.UP
     assert closed_wanted.msg == "condition_failed 127.0.0.1"
     with refusing_port() as port:
         target = f"127.0.0.1:{port}"
         assert (await prober.check("tcp", target)).msg == "connect_refused 127.0.0.1"
-        assert (await prober.check("tcp", target, "[CONNECTED] == false")).outcome is Outcome.UP
+        assert (await prober.check("tcp", target, "[CONNECTED] == false")).outcome is RunOutcome.UP
 
 
 async def test_a_banner_is_awaited_until_the_conditions_hold(
@@ -52,7 +52,7 @@ async def test_a_banner_is_awaited_until_the_conditions_hold(
             patient.setattr("leadline.probes.kinds.tcp.QUIET_SECONDS", 3_600)
             good = await prober.check("tcp", target, "[BODY] matches ^220 .*ESMTP")
         bad = await prober.check("tcp", target, "[BODY] contains POP3", timeout_seconds=3)
-    assert good.outcome is Outcome.UP
+    assert good.outcome is RunOutcome.UP
     assert bad.msg == "condition_failed 127.0.0.1"
 
 
@@ -61,14 +61,14 @@ async def test_what_is_sent_is_answered(prober: Prober) -> None:
         target = f"127.0.0.1:{port}"
         good = await prober.check("tcp", target, "[BODY] == you said PING", send="PING\r\n")
         bad = await prober.check("tcp", target, "[BODY] == PONG", send="PING\r\n")
-    assert good.outcome is Outcome.UP
+    assert good.outcome is RunOutcome.UP
     assert bad.msg == "condition_failed 127.0.0.1"
 
 
 async def test_silence_where_an_answer_is_wanted_is_a_time_out(prober: Prober) -> None:
     async with serving(silent) as port:
         result = await prober.check("tcp", f"127.0.0.1:{port}", "[BODY] exists", timeout_seconds=1)
-    assert (result.outcome, result.msg) == (Outcome.DOWN, "timeout 127.0.0.1")
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, "timeout 127.0.0.1")
 
 
 async def test_an_endless_answer_is_too_large(prober: Prober) -> None:

@@ -10,7 +10,7 @@ import trio
 import trustme
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, Phase, message
+from leadline.probes.check.result import FailureClass, ProbePhase, RunOutcome, message
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Prober, serving
 
@@ -93,9 +93,9 @@ async def test_a_certificate_that_lasts_is_up_and_its_end_can_be_read(
         plain = await prober.check("tls", target)
         read = await prober.check("tls", target, "[CERT_EXPIRY] > 30d", "[CERT_EXPIRY] < 31d")
         short = await prober.check("tls", target, "[CERT_EXPIRY] > 31d")
-    assert plain.outcome is Outcome.UP
+    assert plain.outcome is RunOutcome.UP
     assert plain.phases.tls_us is not None
-    assert read.outcome is Outcome.UP
+    assert read.outcome is RunOutcome.UP
     assert short.msg == down(FailureClass.CONDITION_FAILED)
 
 
@@ -129,7 +129,7 @@ async def test_conditions_replace_the_bound_and_not_the_need_of_a_valid_certific
         soon = await prober.check("tls", target, "[CERT_EXPIRY] > 48h")
     async with secured(lasting(authority, days=-1)) as target:
         ended = await prober.check("tls", target, "[CONNECTED] == true")
-    assert soon.outcome is Outcome.UP
+    assert soon.outcome is RunOutcome.UP
     assert ended.msg == down(FailureClass.TLS_ERROR)
 
 
@@ -142,11 +142,11 @@ async def test_a_certificate_of_another_host_or_authority_is_a_tls_error(
         async with secured(certificate) as target:
             result = await prober.check("tls", target)
         assert result.msg == down(FailureClass.TLS_ERROR)
-        assert result.phases.unfinished is Phase.TLS
+        assert result.phases.unfinished is ProbePhase.TLS
     async with secured(elsewhere) as target:
         named = await prober.check("tls", target, server_name="app.example")
         other = await prober.check("tls", target, server_name="other.example")
-    assert named.outcome is Outcome.UP
+    assert named.outcome is RunOutcome.UP
     assert other.msg == down(FailureClass.TLS_ERROR)
 
 
@@ -183,7 +183,7 @@ async def test_a_certificate_behind_starttls_is_seen(
         soon = await prober.check("tls", target, starttls=protocol)
     async with secured(trustme.CA().issue_cert(HOST), STARTTLS[protocol]) as target:
         foreign = await prober.check("tls", target, starttls=protocol)
-    assert good.outcome is Outcome.UP, good
+    assert good.outcome is RunOutcome.UP, good
     assert soon.msg == down(FailureClass.TLS_EXPIRING)
     assert foreign.msg == down(FailureClass.TLS_ERROR)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, serve_websocket
 
 from leadline.probes.check.check import validate
-from leadline.probes.check.result import FailureClass, Outcome, message
+from leadline.probes.check.result import FailureClass, RunOutcome, message
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Handler, Prober, answering, read_head, serving
 from tests.support.processes.ports import refusing_port
@@ -92,7 +92,7 @@ async def test_an_opened_handshake_is_up_and_is_closed_properly(prober: Prober) 
         )
         with trio.fail_after(30):
             codes = [await echo.ended.receive() for _ in range(2)]
-    assert plain.outcome is read.outcome is Outcome.UP, (plain, read)
+    assert plain.outcome is read.outcome is RunOutcome.UP, (plain, read)
     assert plain.code == 101
     assert codes == [1000, 1000]
     assert [path for path, _ in echo.greeted] == ["/", "/a?b=c"]
@@ -152,7 +152,7 @@ async def test_by_tls_the_certificate_is_verified_and_its_end_known(
         misnamed = await prober.check("websocket", url)
     async with echo_server() as (_, url):
         plain = await prober.check("websocket", url.replace("ws:", "wss:"))
-    assert good.outcome is Outcome.UP, good
+    assert good.outcome is RunOutcome.UP, good
     assert foreign.msg == misnamed.msg == plain.msg == down(FailureClass.TLS_ERROR)
 
 
@@ -295,7 +295,7 @@ async def test_what_comes_before_the_close_counts_and_a_missing_close_is_no_fail
         mute = await prober.check(
             "websocket", f"ws://{HOST}:{port}", "[RESULT] == no", timeout_seconds=1
         )
-    assert closed.outcome is pieces.outcome is mute.outcome is Outcome.UP, (closed, pieces, mute)
+    assert closed.outcome is pieces.outcome is mute.outcome is RunOutcome.UP, (closed, pieces, mute)
     until_goodbye_us = (goodbyes_ns[0] - began_ns) // 1_000
     assert mute.phases.total_us <= until_goodbye_us, "the goodbye is no part of the latency"
 
@@ -305,7 +305,7 @@ async def test_a_ping_that_crosses_our_goodbye_is_no_failure(prober: Prober) -> 
     async with serving(handle) as port:
         for _ in range(20):
             result = await prober.check("websocket", f"ws://{HOST}:{port}", timeout_seconds=2)
-            assert result.outcome is Outcome.UP, result.bug
+            assert result.outcome is RunOutcome.UP, result.bug
 
 
 async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober) -> None:
@@ -342,7 +342,7 @@ def test_no_frames_whatever_they_hold_are_a_bug_of_ours(said: bytes) -> None:
                     "websocket", f"ws://{HOST}:{port}", "[RESULT] exists", timeout_seconds=1
                 )
             nursery.cancel_scope.cancel()
-        assert result.outcome is not Outcome.UNKNOWN, result.bug
+        assert result.outcome is not RunOutcome.UNKNOWN, result.bug
 
     trio.run(main)
 

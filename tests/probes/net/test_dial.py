@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from leadline.probes.check.failure import Failed, Unobtainable
+from leadline.probes.check.failure import LocalFailure, TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason
 from leadline.probes.net import sockets
 from leadline.probes.net.dial import dial
 from leadline.probes.net.egress_policy import probe_policy
@@ -50,7 +50,7 @@ async def test_what_never_left_this_host_is_ours(
 ) -> None:
     at_once["127.0.0.1"] = number
     result = await prober.check("tcp", "127.0.0.1:1")
-    assert (result.outcome, result.unknown_reason) == (Outcome.UNKNOWN, reason)
+    assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_what_the_network_says_is_the_target_s(
     prober: Prober, at_once: dict[str, int], number: int, failure: FailureClass
 ) -> None:
     at_once["127.0.0.1"] = number
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(TargetFailure) as caught:
         await prober.reach.dial("127.0.0.1", 1, Stopwatch())
     assert caught.value.failure is failure
 
@@ -85,7 +85,7 @@ async def test_a_host_without_ipv6_reaches_what_has_both_and_judges_by_what_it_c
         six = await prober.check("tcp", f"six.example:{port}")
     with refusing_port() as port:
         closed = await prober.check("tcp", f"both.example:{port}")
-    assert both.outcome is Outcome.UP
+    assert both.outcome is RunOutcome.UP
     assert six.unknown_reason is UnknownReason.NO_ROUTE
     assert closed.msg == "connect_refused both.example"
 
@@ -114,7 +114,7 @@ async def test_a_slow_address_does_not_keep_the_next_from_being_tried(
     names.records[("slow.example", "A")] = [["127.0.0.9", "127.0.0.1"]]
     async with serving(answering(answer())) as port:
         result = await prober.check("tcp", f"slow.example:{port}", "[IP] == 127.0.0.1")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 async def test_an_address_has_a_head_start_of_a_quarter_of_a_second(
@@ -146,6 +146,6 @@ async def test_what_is_ours_is_told_as_ours_by_dialling_too(
     prober: Prober, at_once: dict[str, int]
 ) -> None:
     at_once["::1"] = errno.EADDRNOTAVAIL
-    with pytest.raises(Unobtainable) as caught:
+    with pytest.raises(LocalFailure) as caught:
         await prober.reach.dial("::1", 1, Stopwatch())
     assert caught.value.reason is UnknownReason.NO_ROUTE

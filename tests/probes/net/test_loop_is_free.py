@@ -12,13 +12,13 @@ import dns.message
 import pytest
 import trio
 
-from leadline.probes.check.failure import Failed
+from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, Outcome, UnknownReason, message
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.check.target import read_url
 from leadline.probes.net import http1
 from leadline.probes.net.dns_client import RECORDS_ON_LOOP_MOST, read_first
-from leadline.probes.net.http_exchange import RawResponse, Request, Response
+from leadline.probes.net.http_exchange import HttpRequest, HttpResponse, RawResponse
 from tests.support.peers.servers import Names, Prober, answer, answering, serving
 
 HOST = "127.0.0.1"
@@ -53,7 +53,7 @@ async def test_what_is_long_to_judge_is_judged_in_a_thread(
         url = f"http://{HOST}:{port}/"
         result = await threadless.check("http", url, condition)
         free = await prober.check("http", url, condition)
-    assert free.outcome is not Outcome.UNKNOWN
+    assert free.outcome is not RunOutcome.UNKNOWN
     reason = UnknownReason.LOCAL_RESOURCES if long else None
     assert result.unknown_reason is reason, result
 
@@ -68,7 +68,7 @@ async def test_a_banner_is_judged_in_a_thread_where_that_is_long(
         condition = f"[BODY] matches {SLOW}"
         result = await threadless.check("tcp", f"{HOST}:{port}", condition)
         free = await prober.check("tcp", f"{HOST}:{port}", condition)
-    assert free.outcome is Outcome.UP
+    assert free.outcome is RunOutcome.UP
     assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES
 
 
@@ -97,7 +97,7 @@ class Answering(trio.abc.Stream):
 
 
 async def exchange(stream: Answering) -> RawResponse:
-    request = Request(method="GET", url=read_url(f"http://{HOST}/"))
+    request = HttpRequest(method="GET", url=read_url(f"http://{HOST}/"))
     return await http1.exchange(stream, request, Stopwatch(), "us")  # type: ignore[arg-type]
 
 
@@ -110,7 +110,7 @@ async def test_a_body_in_tiny_chunks_is_taken_in_small_pieces() -> None:
 
 
 async def test_a_head_of_too_many_lines_is_not_read_line_by_line(prober: Prober) -> None:
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(TargetFailure) as failed:
         await exchange(Answering(b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * 12_000 + b"\r\n"))
     assert failed.value.failure is FailureClass.RESPONSE_TOO_LARGE
     whole = await exchange(Answering(answer(b"ok", "200 OK", *["a: b"] * 1_000)))
@@ -134,7 +134,7 @@ async def test_an_answer_of_many_records_is_read_in_a_thread(
     few = await threadless.check("dns", "one.test", "[RESULT] == 10.0.0.0", **at)
     many = await threadless.check("dns", "many.test", "[RESULT] contains 10.0.6.9", **at)
     free = await prober.check("dns", "many.test", "[RESULT] contains 10.0.6.9", **at)
-    assert few.outcome is free.outcome is Outcome.UP, (few, free)
+    assert few.outcome is free.outcome is RunOutcome.UP, (few, free)
     assert many.unknown_reason is UnknownReason.LOCAL_RESOURCES
 
 
@@ -158,12 +158,12 @@ async def test_of_many_addresses_of_a_host_only_the_first_are_read(
     assert sum(len(records) for records in message.answer) == RECORDS_ON_LOOP_MOST
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://many.test:{port}/")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
     body = bytes(range(256))
-    response = Response(
+    response = HttpResponse(
         status=200,
         headers={"content-type": "text/plain; charset=ISO-8859-1"},
         body=body,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.probes.net.egress import Reach, make_reach
+from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.oidc import oidc_client as openid
 from leadline.probes.oidc.oidc_client import (
@@ -26,7 +26,7 @@ from tests.support.peers.servers import answer, read_head, serving
 
 
 @pytest.fixture
-async def reach() -> AsyncIterator[Reach]:
+async def reach() -> AsyncIterator[Egress]:
     made = make_reach(probe_policy(), nameservers=())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.lag.watch)
@@ -60,7 +60,7 @@ def document(port: int, **changed: Any) -> bytes:
     return json.dumps({k: v for k, v in whole.items() if v is not None}).encode()
 
 
-async def found(reach: Reach, **changed: Any) -> Metadata | str:
+async def found(reach: Egress, **changed: Any) -> Metadata | str:
     """What was read, or the word for why nothing was."""
     says = Says(b"")
     async with serving(says) as port:
@@ -84,12 +84,12 @@ async def found(reach: Reach, **changed: Any) -> Metadata | str:
     ],
 )
 async def test_what_cannot_be_is_not_taken(
-    reach: Reach, changed: dict[str, Any], reason: str
+    reach: Egress, changed: dict[str, Any], reason: str
 ) -> None:
     assert await found(reach, **changed) == reason
 
 
-async def test_what_it_says_of_itself_is_read(reach: Reach) -> None:
+async def test_what_it_says_of_itself_is_read(reach: Egress) -> None:
     metadata = await found(reach, token_endpoint_auth_methods_supported=["client_secret_post", 7])
     assert isinstance(metadata, Metadata)
     assert metadata.token_methods == ("client_secret_post",)
@@ -112,7 +112,7 @@ async def test_what_it_says_of_itself_is_read(reach: Reach) -> None:
     ],
 )
 async def test_an_answer_that_is_none_has_a_word(
-    reach: Reach, body: bytes, status: str, reason: str
+    reach: Egress, body: bytes, status: str, reason: str
 ) -> None:
     async with serving(Says(body, status)) as port:
         with pytest.raises(ProviderFault) as caught:
@@ -121,7 +121,7 @@ async def test_an_answer_that_is_none_has_a_word(
 
 
 async def test_one_that_is_away_or_silent_has_a_word(
-    reach: Reach, monkeypatch: pytest.MonkeyPatch
+    reach: Egress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ProviderFault, match="connect_refused"):
         await discover(reach, "http://127.0.0.1:1")
@@ -148,7 +148,7 @@ def metadata_at(port: int, **given: Any) -> Metadata:
 
 
 @pytest.mark.parametrize("keys", [b'{"keys": 7}', b'{"keys": [7]}', b"{}"])
-async def test_keys_are_a_list_of_objects(reach: Reach, keys: bytes) -> None:
+async def test_keys_are_a_list_of_objects(reach: Egress, keys: bytes) -> None:
     async with serving(Says(keys)) as port:
         with pytest.raises(ProviderFault, match="bad_keys"):
             await fetch_keys(reach, metadata_at(port))
@@ -157,7 +157,7 @@ async def test_keys_are_a_list_of_objects(reach: Reach, keys: bytes) -> None:
 CLIENT = Client(id="a client", secret="s:%+", redirect_url="https://up.test/auth/callback")
 
 
-async def test_who_we_are_is_said_as_the_provider_wants_it(reach: Reach) -> None:
+async def test_who_we_are_is_said_as_the_provider_wants_it(reach: Egress) -> None:
     says = Says(b'{"id_token": "a.b.c", "access_token": "t"}')
     async with serving(says) as port:
         basic = await redeem(reach, metadata_at(port), CLIENT, "c", "v")
@@ -176,13 +176,13 @@ async def test_who_we_are_is_said_as_the_provider_wants_it(reach: Reach) -> None
     assert all("code_verifier=v" in heard for heard in says.heard)
 
 
-async def test_without_an_id_token_nobody_came(reach: Reach) -> None:
+async def test_without_an_id_token_nobody_came(reach: Egress) -> None:
     async with serving(Says(b'{"access_token": "t"}')) as port:
         with pytest.raises(ProviderFault, match="no_id_token"):
             await redeem(reach, metadata_at(port), CLIENT, "c", "v")
 
 
-async def test_nothing_is_asked_where_there_is_nobody_to_ask(reach: Reach) -> None:
+async def test_nothing_is_asked_where_there_is_nobody_to_ask(reach: Egress) -> None:
     nowhere = metadata_at(1)
     assert await ask_about(reach, nowhere, Tokens("a", "t")) == {}
     told = metadata_at(1, userinfo_endpoint="http://127.0.0.1:1/")

@@ -12,7 +12,7 @@ import dns.rcode
 import pytest
 import trustme
 
-from leadline.probes.check.result import FailureClass, Outcome, Result, message
+from leadline.probes.check.result import FailureClass, Result, RunOutcome, message
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, listens, open_folder, running, write_certificate
 from tests.support.peers.servers import Prober
@@ -116,7 +116,7 @@ def _write(folder: Path) -> None:
 
 
 def is_down(result: Result, failure: FailureClass, name: str) -> bool:
-    return result.outcome is Outcome.DOWN and result.msg == message(failure, name)
+    return result.outcome is RunOutcome.DOWN and result.msg == message(failure, name)
 
 
 RECORDS = [
@@ -139,7 +139,7 @@ async def held(
     settings = {"resolver": server.at, "record_type": kind, **more}
     spelt = wanted.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     result = await prober.check("dns", name, f'[RESULT] == "{spelt}"', "[STATUS] == 0", **settings)
-    assert (result.outcome, result.code) == (Outcome.UP, 0), (name, kind, more, result)
+    assert (result.outcome, result.code) == (RunOutcome.UP, 0), (name, kind, more, result)
 
 
 @pytest.mark.needs("named")
@@ -183,7 +183,7 @@ async def test_an_answer_that_does_not_fit_a_datagram_is_fetched_by_tcp(
         result = await prober.check(
             "dns", "large.shop.test", "[RESULT] contains xxx", resolver=server.at, record_type="TXT"
         )
-        assert result.outcome is Outcome.UP, result
+        assert result.outcome is RunOutcome.UP, result
 
 
 @pytest.mark.needs("named")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from leadline.probes.check.result import FailureClass, Outcome, message
+from leadline.probes.check.result import FailureClass, RunOutcome, message
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.real_servers import HOST, listens, open_folder, running, write_certificate
 from tests.support.peers.servers import Prober
@@ -105,9 +105,9 @@ async def test_a_mail_server_s_certificate_is_seen_behind_starttls(
     prober: Prober, mail: Mail, expired: Mail, plain: Mail, protocol: str
 ) -> None:
     good = await prober.check("tls", mail.target(protocol), starttls=protocol)
-    assert good.outcome is Outcome.UP, good
+    assert good.outcome is RunOutcome.UP, good
     named = {"starttls": protocol, "server_name": "mail.example"}
-    assert (await prober.check("tls", mail.target(protocol), **named)).outcome is Outcome.UP
+    assert (await prober.check("tls", mail.target(protocol), **named)).outcome is RunOutcome.UP
     other = {"starttls": protocol, "server_name": "other.example"}
     for server, settings in ((mail, other), (expired, {"starttls": protocol})):
         result = await prober.check("tls", server.target(protocol), **settings)

@@ -6,7 +6,7 @@ import dns.rcode
 import pytest
 import trio
 
-from leadline.probes.check.result import Outcome, Phase, UnknownReason
+from leadline.probes.check.result import ProbePhase, RunOutcome, UnknownReason
 from leadline.probes.net import resolver as resolve
 from leadline.probes.net import resolver_files as host_files
 from leadline.probes.net.egress_policy import canary_policy
@@ -21,7 +21,7 @@ async def test_a_name_is_resolved_and_its_address_is_told(prober: Prober, names:
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://APP.example.:{port}/", "[IP] == 127.0.0.1")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
     assert result.phases.dns_us is not None
     assert sorted(names.asked) == [("app.example", "A"), ("app.example", "AAAA")]
 
@@ -37,8 +37,8 @@ async def test_the_address_connected_to_is_the_one_that_was_checked(
         first = await prober.check("http", url, "[IP] == 127.0.0.1", ip_family="ipv4")
         assert names.asked == [("rebind.example", "A")]
         second = await prober.check("http", url, ip_family="ipv4")
-    assert first.outcome is Outcome.UP
-    assert (second.outcome, second.msg) == (Outcome.DOWN, "target_blocked rebind.example")
+    assert first.outcome is RunOutcome.UP
+    assert (second.outcome, second.msg) == (RunOutcome.DOWN, "target_blocked rebind.example")
 
 
 async def test_a_refused_address_beside_an_allowed_one_is_passed_over(
@@ -47,7 +47,7 @@ async def test_a_refused_address_beside_an_allowed_one_is_passed_over(
     names.records[("mixed.example", "A")] = [["169.254.169.254", "127.0.0.1"]]
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://mixed.example:{port}/", "[IP] == 127.0.0.1")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 async def test_a_name_of_a_private_address_is_blocked_for_a_canary(
@@ -56,19 +56,19 @@ async def test_a_name_of_a_private_address_is_blocked_for_a_canary(
     names.records[("inner.example", "A")] = [["10.0.0.1"]]
     names.records[("inner.example", "AAAA")] = [["64:ff9b::a00:1"]]
     result = await prober.with_(policy=canary_policy()).check("http", "https://inner.example/")
-    assert (result.outcome, result.msg) == (Outcome.DOWN, "target_blocked inner.example")
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, "target_blocked inner.example")
 
 
 async def test_a_name_that_does_not_exist_is_down(prober: Prober, names: Names) -> None:
     result = await prober.check("http", "http://nowhere.example/")
-    assert (result.outcome, result.msg) == (Outcome.DOWN, "dns_error nowhere.example")
-    assert result.phases.unfinished is Phase.DNS
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, "dns_error nowhere.example")
+    assert result.phases.unfinished is ProbePhase.DNS
 
 
 async def test_a_name_without_addresses_is_down(prober: Prober, names: Names) -> None:
     names.records[("mail.example", "MX")] = [[]]
     result = await prober.check("tcp", "mail.example:25")
-    assert (result.outcome, result.msg) == (Outcome.DOWN, "dns_error mail.example")
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, "dns_error mail.example")
 
 
 async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root(
@@ -81,8 +81,8 @@ async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root
     broken_name = await prober.check("http", "http://silent.example/", timeout_seconds=1)
     names.root = None
     dead_resolver = await prober.check("http", "http://silent.example/", timeout_seconds=1)
-    assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error silent.example")
-    assert dead_resolver.outcome is Outcome.UNKNOWN
+    assert (broken_name.outcome, broken_name.msg) == (RunOutcome.DOWN, "dns_error silent.example")
+    assert dead_resolver.outcome is RunOutcome.UNKNOWN
     assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
 
 
@@ -94,7 +94,7 @@ async def test_a_server_failure_is_down_only_while_the_root_is_answered(
     broken_name = await prober.check("http", "http://broken.example/")
     names.root = dns.rcode.SERVFAIL
     dead_resolver = await prober.check("http", "http://broken.example/")
-    assert (broken_name.outcome, broken_name.msg) == (Outcome.DOWN, "dns_error broken.example")
+    assert (broken_name.outcome, broken_name.msg) == (RunOutcome.DOWN, "dns_error broken.example")
     assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
 
 
@@ -120,7 +120,7 @@ async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> 
     resolver = Resolver(HostFiles(hosts=Path("/nonexistent"), nameservers=servers))
     async with serving(answering(answer())) as port:
         result = await prober.with_(resolver=resolver).check("http", f"http://app.example:{port}/")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 async def test_a_silent_first_nameserver_costs_its_time_once(
@@ -138,7 +138,7 @@ async def test_a_silent_first_nameserver_costs_its_time_once(
             # Waiting for this nameserver again would take the whole time of the run.
             monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
             second = await patient.check("tcp", f"b.example:{port}")
-    assert first.outcome is second.outcome is Outcome.UP
+    assert first.outcome is second.outcome is RunOutcome.UP
 
 
 async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
@@ -150,7 +150,7 @@ async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
     names.records[("app.example", "AAAA")] = [None]
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://app.example:{port}/")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names: Names) -> None:
@@ -160,8 +160,8 @@ async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names:
         url = f"http://app.example:{port}/"
         any_family = await prober.check("http", url, "[IP] == 127.0.0.1")
         only_v6 = await prober.check("http", url, ip_family="ipv6")
-    assert any_family.outcome is Outcome.UP
-    assert (only_v6.outcome, only_v6.msg) == (Outcome.DOWN, "connect_refused app.example")
+    assert any_family.outcome is RunOutcome.UP
+    assert (only_v6.outcome, only_v6.msg) == (RunOutcome.DOWN, "connect_refused app.example")
 
 
 async def test_an_answer_cut_short_is_fetched_by_tcp(prober: Prober, names: Names) -> None:
@@ -169,7 +169,7 @@ async def test_an_answer_cut_short_is_fetched_by_tcp(prober: Prober, names: Name
     names.records[("big.example", "A")] = [["127.0.0.1"]]
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://big.example:{port}/", ip_family="ipv4")
-    assert result.outcome is Outcome.UP
+    assert result.outcome is RunOutcome.UP
 
 
 async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
@@ -179,7 +179,7 @@ async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
     async with serving(answering(answer())) as port:
         url = f"http://late.example:{port}/"
         outcomes = [(await prober.check("http", url, ip_family="ipv4")).outcome for _ in range(3)]
-    assert outcomes == [Outcome.DOWN, Outcome.UP, Outcome.UP]
+    assert outcomes == [RunOutcome.DOWN, RunOutcome.UP, RunOutcome.UP]
     assert len(names.asked) == 2
 
 
@@ -189,9 +189,9 @@ async def test_the_hosts_file_comes_first(prober: Prober, names: Names, tmp_path
     resolver = Resolver(HostFiles(hosts=hosts, nameservers=(names.server,)))
     at_home = prober.with_(resolver=resolver)
     async with serving(answering(answer())) as port:
-        assert (await at_home.check("tcp", f"app.example:{port}")).outcome is Outcome.UP
-        assert (await at_home.check("tcp", f"other:{port}")).outcome is Outcome.UP
-        assert (await at_home.check("tcp", f"localhost:{port}")).outcome is Outcome.UP
+        assert (await at_home.check("tcp", f"app.example:{port}")).outcome is RunOutcome.UP
+        assert (await at_home.check("tcp", f"other:{port}")).outcome is RunOutcome.UP
+        assert (await at_home.check("tcp", f"localhost:{port}")).outcome is RunOutcome.UP
     assert names.asked == []
     assert (await at_home.check("tcp", "nothing.example:1")).msg == "dns_error nothing.example"
     v6 = await at_home.check("tcp", f"app.example:{port}", ip_family="ipv6")

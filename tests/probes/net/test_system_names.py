@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.abc
 
-from leadline.probes.check.failure import Failed, Unobtainable
+from leadline.probes.check.failure import LocalFailure, TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.net.resolver import Family
@@ -32,7 +32,7 @@ async def test_an_address_of_one_link_keeps_its_zone() -> None:
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..b", "\udc80"])
 async def test_what_is_no_name_has_no_address(host: str) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(TargetFailure) as caught:
         await look_up(host)
     assert caught.value.failure is FailureClass.DNS_ERROR
 
@@ -50,7 +50,7 @@ async def test_no_such_name_and_no_name_server_are_told_apart(
     number: int, expected: object
 ) -> None:
     trio.socket.set_custom_hostname_resolver(Host(number))
-    with pytest.raises((Failed, Unobtainable)) as caught:
+    with pytest.raises((TargetFailure, LocalFailure)) as caught:
         await look_up("leadline.example")
     assert expected in caught.value.args
 

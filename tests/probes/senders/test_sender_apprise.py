@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import trio
 
-from leadline.probes.check.failure import Failed
+from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.result import FailureClass
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.net.http_client import Response
+from leadline.probes.net.http_client import HttpResponse
 from leadline.probes.senders import apprise, deliver
-from leadline.probes.senders.send_result import NotDelivered, Verdict
+from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import CANARY, means_of, told
 from tests.support.peers.servers import HANGS_SECONDS, Names, Prober
 
@@ -47,9 +47,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the library asks for, answered with a plain yes by nobody on the network."""
     got: list[Any] = []
 
-    async def fetch(reach: Any, request: Any, watch: Any) -> Response:
+    async def fetch(reach: Any, request: Any, watch: Any) -> HttpResponse:
         got.append(request)
-        return Response(
+        return HttpResponse(
             status=200,
             headers={"location": "http://169.254.169.254/"},
             body=b'{"status":1,"success":true,"messages":[{"status":"0"}]}',
@@ -92,7 +92,7 @@ async def test_a_host_that_is_not_the_services_is_not_asked(
     monkeypatch.setitem(apprise.SERVICES, "pover", frozenset({"other.example.com"}))
     with pytest.raises(NotDelivered) as caught:
         await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
-    assert (caught.value.verdict, asked) == (Verdict.BLOCKED, [])
+    assert (caught.value.verdict, asked) == (SendFailure.BLOCKED, [])
 
 
 async def test_an_address_within_is_refused_though_the_name_is_the_services(
@@ -102,15 +102,15 @@ async def test_an_address_within_is_refused_though_the_name_is_the_services(
     reach = replace(prober.reach, policy=notify_policy())
     with pytest.raises(NotDelivered) as caught:
         await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(reach))
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.BLOCKED, "target_blocked")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.BLOCKED, "target_blocked")
 
 
 @pytest.mark.parametrize(
     ("ends", "verdict", "reason"),
     [
-        (401, Verdict.REFUSED, "http_status 401"),
-        (500, Verdict.RETRY, "http_status 500"),
-        (FailureClass.CONNECT_REFUSED, Verdict.RETRY, "connect_refused"),
+        (401, SendFailure.REFUSED, "http_status 401"),
+        (500, SendFailure.RETRY, "http_status 500"),
+        (FailureClass.CONNECT_REFUSED, SendFailure.RETRY, "connect_refused"),
     ],
 )
 async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
@@ -118,13 +118,13 @@ async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     ends: int | FailureClass,
-    verdict: Verdict,
+    verdict: SendFailure,
     reason: str,
 ) -> None:
-    async def fetch(reach: Any, request: Any, watch: Any) -> Response:
+    async def fetch(reach: Any, request: Any, watch: Any) -> HttpResponse:
         if isinstance(ends, FailureClass):
-            raise Failed(ends)
-        return Response(
+            raise TargetFailure(ends)
+        return HttpResponse(
             status=ends, headers={}, body=CANARY.encode(), whole=True, address="", url=request.url
         )
 
@@ -141,13 +141,13 @@ async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
 async def test_a_url_that_the_library_cannot_read_is_a_no(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
         await deliver("apprise", told(), {"url": "pover://only"}, means_of(prober.reach))
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.REFUSED, "bad_definition")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.REFUSED, "bad_definition")
 
 
 async def test_a_service_that_never_answers_ends_with_the_delivery(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fetch(*_: Any) -> Response:
+    async def fetch(*_: Any) -> HttpResponse:
         await trio.sleep_forever()
         raise AssertionError
 

@@ -15,11 +15,11 @@ import trio
 import trustme
 
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.net.tls_contexts import Contexts
+from leadline.probes.net.tls_contexts import TlsContexts
 from leadline.probes.senders import deliver
 from leadline.probes.senders.email import letter
-from leadline.probes.senders.message import Status
-from leadline.probes.senders.send_result import NotDelivered, Verdict
+from leadline.probes.senders.message import NotificationStatus
+from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import CANARY, KEY, NOW_US, means_of, told
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.mail_server import FROM, Box, Server, mail_of, serving_mail
@@ -88,7 +88,7 @@ async def test_a_recovery_is_in_the_thread_of_its_outage(
 ) -> None:
     server = start(tls=False)
     first = await mail_it(prober, server.port)
-    recovered = told(Status.RECOVERED, thread=first.thread)
+    recovered = told(NotificationStatus.RECOVERED, thread=first.thread)
     second = await mail_it(prober, server.port, message=recovered)
     down, up = server.box.letters
     root = f"<{KEY}@leadline.example.com>"
@@ -110,7 +110,7 @@ async def test_tls_is_taken_where_it_is_offered_and_needed_for_a_password(
     assert bare.box.encrypted == [False]
     with pytest.raises(NotDelivered) as caught:
         await mail_it(prober, bare.port, **LOGIN)
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.REFUSED, "starttls_missing")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.REFUSED, "starttls_missing")
     assert (len(bare.box.letters), bare.box.logins) == (1, [])
 
 
@@ -120,10 +120,10 @@ async def test_a_password_is_not_sent_to_whom_nobody_vouches_for(
     server = start(auth=True)
     stranger = tmp_path / "other.pem"
     trustme.CA().cert_pem.write_to_path(str(stranger))
-    reach = replace(prober.reach, contexts=Contexts(stranger))
+    reach = replace(prober.reach, contexts=TlsContexts(stranger))
     with pytest.raises(NotDelivered) as caught:
         await mail_it(Prober(reach), server.port, **LOGIN)
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.RETRY, "tls_error")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.RETRY, "tls_error")
     assert server.box.logins == []
 
 
@@ -131,7 +131,7 @@ async def test_a_wrong_password_is_a_no(prober: Prober, start: Callable[..., Ser
     server = start(auth=True)
     with pytest.raises(NotDelivered) as caught:
         await mail_it(prober, server.port, username=USER, password="wrong")
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.REFUSED, "auth_failed 535")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.REFUSED, "auth_failed 535")
 
 
 async def test_recipients_that_are_refused_are_counted_and_never_named(
@@ -141,8 +141,8 @@ async def test_recipients_that_are_refused_are_counted_and_never_named(
     done = await mail_it(prober, server.port, "no@x.test, yes@x.test")
     assert done.note == "recipient_refused 1 of 2"
     for to, verdict, code in (
-        ("no@x.test", Verdict.REFUSED, 550),
-        ("no@x.test, later@x.test", Verdict.RETRY, 451),
+        ("no@x.test", SendFailure.REFUSED, 550),
+        ("no@x.test, later@x.test", SendFailure.RETRY, 451),
     ):
         with pytest.raises(NotDelivered) as caught:
             await mail_it(prober, server.port, to)
@@ -158,7 +158,7 @@ async def test_the_password_is_no_part_of_what_describes_the_server(prober: Prob
 async def test_without_a_mail_server_nothing_is_lost(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
         await deliver("email", told(), {"to": "a@x.test"}, means_of(prober.reach))
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.RETRY, "mail_unavailable")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.RETRY, "mail_unavailable")
 
 
 async def test_nothing_that_is_told_adds_a_header_or_markup(prober: Prober) -> None:
@@ -199,18 +199,18 @@ async def no_service(stream: trio.SocketStream) -> None:
 @pytest.mark.parametrize(
     ("handler", "verdict", "reason"),
     [
-        (silent, Verdict.RETRY, "timeout"),
-        (dripping, Verdict.RETRY, "timeout"),
-        (endless, Verdict.RETRY, "connect_error"),
-        (garbage, Verdict.RETRY, "smtp_status"),
-        (no_service, Verdict.REFUSED, "smtp_status 554"),
+        (silent, SendFailure.RETRY, "timeout"),
+        (dripping, SendFailure.RETRY, "timeout"),
+        (endless, SendFailure.RETRY, "connect_error"),
+        (garbage, SendFailure.RETRY, "smtp_status"),
+        (no_service, SendFailure.REFUSED, "smtp_status 554"),
     ],
 )
 async def test_a_hostile_server_ends_within_the_bound_and_its_thread_too(
     prober: Prober,
     monkeypatch: pytest.MonkeyPatch,
     handler: Callable[[trio.SocketStream], Any],
-    verdict: Verdict,
+    verdict: SendFailure,
     reason: str,
 ) -> None:
     monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)

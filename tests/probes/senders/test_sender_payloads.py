@@ -23,8 +23,8 @@ from leadline.probes.senders.message import (
     LINE_LONGEST,
     LINES_MOST,
     Message,
-    Severity,
-    Status,
+    MessageSeverity,
+    NotificationStatus,
     body_lines,
     plain_text,
     title_line,
@@ -176,8 +176,8 @@ messages = st.builds(
     id=st.just("id"),
     key=st.just(KEY),
     event=st.just("channel.down"),
-    status=st.sampled_from(Status),
-    severity=st.sampled_from(Severity),
+    status=st.sampled_from(NotificationStatus),
+    severity=st.sampled_from(MessageSeverity),
     title=st.text(max_size=400),
     lines=st.lists(st.text(max_size=700), max_size=30).map(tuple),
     link=st.sampled_from(["", "https://leadline.example.com/x?a=1&b=2"]),
@@ -253,7 +253,7 @@ def test_no_text_calls_anybody_or_is_read_as_markup() -> None:
 
 
 def test_a_recovery_refers_to_its_outage_where_the_service_has_a_way() -> None:
-    recovery = told(Status.RECOVERED, thread="77")
+    recovery = told(NotificationStatus.RECOVERED, thread="77")
     assert telegram.document(recovery, "1")["reply_parameters"]["message_id"] == 77
     assert (
         pagerduty.resolve(recovery, "k")["dedup_key"] == pagerduty.trigger(told(), "k")["dedup_key"]

@@ -15,8 +15,8 @@ from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders import deliver, telegram
 from leadline.probes.senders import send_result as delivery
 from leadline.probes.senders import webhook as webhook_sender
-from leadline.probes.senders.message import Status
-from leadline.probes.senders.send_result import NotDelivered, Verdict
+from leadline.probes.senders.message import NotificationStatus
+from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import CANARY, KEY, NOW_US, Service, means_of, service, told
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import HANGS_SECONDS, Prober, answer, serving
@@ -86,7 +86,7 @@ async def test_a_recovery_closes_what_its_outage_opened(
         at(peer.url)
         means = means_of(prober.reach)
         opened = await deliver("telegram", told(), config_of("telegram", ""), means)
-        recovery = told(Status.RECOVERED, thread=opened.thread)
+        recovery = told(NotificationStatus.RECOVERED, thread=opened.thread)
         for kind in ("telegram", "pagerduty", "opsgenie"):
             await deliver(kind, recovery, config_of(kind, peer.url), means)
     _, reply, resolved, closed = peer.got
@@ -99,7 +99,7 @@ async def test_a_recovery_closes_what_its_outage_opened(
 async def test_a_test_ends_where_it_began(prober: Prober, kind: str) -> None:
     async with service(answer(b"{}", "202 Accepted")) as peer:
         means = means_of(prober.reach)
-        await deliver(kind, told(Status.TEST), config_of(kind, peer.url), means)
+        await deliver(kind, told(NotificationStatus.TEST), config_of(kind, peer.url), means)
     opened, closed = peer.got
     assert "trigger" in str(opened.json) or opened.path == "/v2/alerts"
     assert "resolve" in str(closed.json) or closed.path.endswith("/close?identifierType=alias")
@@ -150,7 +150,7 @@ def test_a_secret_is_the_base64_of_enough_bytes() -> None:
     assert webhook_sender.secret_fault("whsec_***") is not None
 
 
-REFUSED, RETRY = Verdict.REFUSED, Verdict.RETRY
+REFUSED, RETRY = SendFailure.REFUSED, SendFailure.RETRY
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ REFUSED, RETRY = Verdict.REFUSED, Verdict.RETRY
     ],
 )
 async def test_an_answer_says_whether_another_try_is_worth_it(
-    prober: Prober, status: str, headers: tuple[str, ...], verdict: Verdict, after: int | None
+    prober: Prober, status: str, headers: tuple[str, ...], verdict: SendFailure, after: int | None
 ) -> None:
     async with service(answer(CANARY.encode(), status, *headers)) as peer:
         with pytest.raises(NotDelivered) as caught:
@@ -234,7 +234,7 @@ async def test_a_hostile_receiver_ends_within_the_bound(
         config = config_of("webhook", f"http://127.0.0.1:{port}")
         with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:
             await deliver("webhook", told(), config, means_of(prober.reach))
-    assert caught.value.verdict is Verdict.RETRY
+    assert caught.value.verdict is SendFailure.RETRY
     assert caught.value.reason in (reason, "connect_error", "response_too_large")
 
 
@@ -256,7 +256,7 @@ async def test_what_is_no_answer_of_telegrams_is_tried_again(
         at(peer.url)
         with pytest.raises(NotDelivered) as caught:
             await deliver("telegram", told(), config_of("telegram", ""), means_of(prober.reach))
-    assert caught.value.verdict is Verdict.RETRY
+    assert caught.value.verdict is SendFailure.RETRY
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "[::1]", "169.254.169.254"])
@@ -264,14 +264,14 @@ async def test_private_addresses_are_refused_before_a_connection(prober: Prober,
     reach = replace(prober.reach, policy=notify_policy())
     with pytest.raises(NotDelivered) as caught:
         await deliver("webhook", told(), {"url": f"http://{host}:1/"}, means_of(reach))
-    assert (caught.value.verdict, caught.value.reason) == (Verdict.BLOCKED, "target_blocked")
+    assert (caught.value.verdict, caught.value.reason) == (SendFailure.BLOCKED, "target_blocked")
 
 
 async def test_metadata_is_refused_even_where_private_addresses_are_not(prober: Prober) -> None:
     reach = replace(prober.reach, policy=notify_policy(allow_private=True))
     with pytest.raises(NotDelivered) as caught:
         await deliver("webhook", told(), {"url": "http://169.254.169.254/"}, means_of(reach))
-    assert caught.value.verdict is Verdict.BLOCKED
+    assert caught.value.verdict is SendFailure.BLOCKED
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,24 +17,23 @@ from quart import Response
 from quart.typing import TestClientProtocol
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.composite_evaluator import Evaluator
+from leadline.daemon.loops.composite_evaluator import CompositeEvaluator
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
 from leadline.http.wire.agent_credential import configured_agents
-from leadline.http.wire.app_context import Context
-from leadline.http.wire.options import Options
+from leadline.http.wire.app_context import AppContext
+from leadline.http.wire.options import HttpOptions
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import notify_policy, probe_policy
-from leadline.probes.senders import Means
+from leadline.probes.senders import SendContext
 from leadline.probes.senders.webhook import secret_from
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import api_tokens as tokens
 from leadline.storage.accounts.tables import projects, sessions, users
 from leadline.storage.agents.tables.agent_tokens import insert_agent_token
-from leadline.storage.changes.rules.change import Kind as ChangeKind
-from leadline.storage.changes.rules.change import Phase, Record
+from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
 from leadline.storage.changes.transactions import record_change
 from leadline.storage.core.instant import DAY, HOUR, Instant
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
@@ -42,14 +41,14 @@ from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Pool, Tx, open_pool
 from leadline.storage.gate.queries.gate_policies import select_governing
-from leadline.storage.gate.rules.gate import Assignment, Clause, UnknownBehavior
+from leadline.storage.gate.rules.gate import GateClause, GateClauseAssignment, UnknownBehavior
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
 from leadline.storage.gate.transactions.edit_gate_overrides import (
     create_override as create_gate_override,
 )
 from leadline.storage.gate.transactions.edit_policy import put_policy
 from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
-from leadline.storage.incidents.rules.incident import Status
+from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     create_incident,
@@ -63,10 +62,10 @@ from leadline.storage.monitors.transactions.attach_channel import attach_channel
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
-from leadline.storage.notifications.rules.notification import Page, Topic
+from leadline.storage.notifications.rules.notification import Notification, Topic
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
-from leadline.storage.notifications.transactions.enqueue_notifications import page_channels
+from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
 from leadline.storage.objectives.transactions.set_monitor_objective import aim_for_project
 from leadline.storage.objectives.transactions.set_service_objective import put_target
 from leadline.storage.oncall.rules.escalation import TargetKind
@@ -82,10 +81,13 @@ from leadline.storage.services.tables.services import select_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.status_pages.queries.status_page_subscribers import select_subscribers
 from leadline.storage.status_pages.queries.status_pages import select_page
-from leadline.storage.status_pages.rules.status_page import Status as PageStatus
-from leadline.storage.status_pages.rules.status_page_edit import ComponentDraft, PageDraft, Target
-from leadline.storage.status_pages.rules.subscription import Asked
-from leadline.storage.status_pages.rules.subscription import Kind as SubscriberKind
+from leadline.storage.status_pages.rules.status_page import ComponentStatus as PageStatus
+from leadline.storage.status_pages.rules.status_page_edit import (
+    BindingTarget,
+    ComponentDraft,
+    PageDraft,
+)
+from leadline.storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
 from leadline.storage.status_pages.transactions.edit_components import create_component
 from leadline.storage.status_pages.transactions.edit_pages import create_page
 from leadline.storage.status_pages.transactions.subscribe import subscribe
@@ -139,7 +141,7 @@ _DECISION_DAYS = 8
 @dataclass
 class Api:
     pool: Pool
-    context: Context
+    context: AppContext
     client: TestClientProtocol
     # Tenants by slug, projects as "acme/shop".
     orgs: dict[str, tuple[int, UUID]]
@@ -218,7 +220,9 @@ class Api:
         """Of the shop, by its name."""
         name = name or f"secret-{next(self.numbers)}"
         org = self.orgs["acme"][0]
-        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        editor = Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
+        )
         async with self.pool.transaction("new_secret") as tx:
             await create_secret(tx, editor, self.project, name, value, self.context.keyring)
         return name
@@ -230,7 +234,7 @@ class Api:
             key = await tx.value(
                 "select id from notification_channels where uid = %(c)s", c=channel
             )
-            page = Page(
+            page = Notification(
                 event="incident.opened",
                 status="down",
                 severity="major",
@@ -241,7 +245,7 @@ class Api:
                 path="/incidents/1",
             )
             project = self.projects["acme/shop"][0]
-            await page_channels(tx, org, project, uid, uid, Topic.INCIDENT, [key], page)
+            await enqueue_pages(tx, org, project, uid, uid, Topic.INCIDENT, [key], page)
             found: UUID = await tx.value(
                 "update outbox set status = 'dead', attempts = 24, last_error = 'http_status 503' "
                 "where stream = %(stream)s returning uid",
@@ -259,7 +263,9 @@ class Api:
             **given,
         }
         org = self.orgs["acme"][0]
-        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        editor = Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
+        )
         async with self.pool.transaction("new_channel") as tx:
             row = await create_channel(
                 tx, editor, self.project, keyring=self.context.keyring, **values
@@ -305,7 +311,7 @@ class Api:
             schema_version=1,
             window_mode=WindowMode.ONE,
             window="30d",
-            clauses=dict.fromkeys(Clause, Assignment.BLOCK),
+            clauses=dict.fromkeys(GateClause, GateClauseAssignment.BLOCK),
             budget_consumed_percent=80,
             max_seal_lag_seconds=3_600,
             unknown_behavior=UnknownBehavior.BLOCK,
@@ -317,7 +323,9 @@ class Api:
     async def new_gate_override(self, service: UUID) -> UUID:
         """For an hour, of a service whose policy, or the shop's, is there."""
         org = self.orgs["acme"][0]
-        admin = Principal(Kind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin")
+        admin = Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin"
+        )
         async with self.pool.transaction("new_gate_override") as tx:
             row = await select_service(tx, service)
             assert row is not None
@@ -337,7 +345,10 @@ class Api:
     async def new_change(self, service: UUID, external_id: str = "1") -> UUID:
         """One that is over, told by ci; the id of its only phase."""
         told = Record(
-            kind=ChangeKind.DEPLOY, phase=Phase.SUCCEEDED, source="ci", external_id=external_id
+            kind=ChangeKind.DEPLOY,
+            phase=ChangePhaseName.SUCCEEDED,
+            source="ci",
+            external_id=external_id,
         )
         async with self.pool.transaction("new_change") as tx:
             made = await record_change(tx, self.editor, self.project, service, told)
@@ -375,12 +386,16 @@ class Api:
     @property
     def editor(self) -> Principal:
         org = self.orgs["acme"][0]
-        return Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        return Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
+        )
 
     @property
     def admin(self) -> Principal:
         org = self.orgs["acme"][0]
-        return Principal(Kind.SESSION, (Membership(org, None, Role.ORG_ADMIN),), label="admin")
+        return Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.ORG_ADMIN),), label="admin"
+        )
 
     async def new_status_page(self, **given: Any) -> UUID:
         """Of the shop, listed, without components."""
@@ -397,7 +412,7 @@ class Api:
         async with self.pool.transaction("new_subscriber") as tx:
             shown = await select_page(tx, page)
             assert shown is not None
-            asked = Asked(kind=SubscriberKind.MAIL, address=address)
+            asked = SubscriptionRequest(kind=SubscriberKind.MAIL, address=address)
             await subscribe(tx, shown, asked, self.context.keyring)
             rows = await select_subscribers(tx, shown.org, shown.id)
         return next(row.uid for row in rows if row.address == address)
@@ -407,7 +422,7 @@ class Api:
     ) -> UUID:
         """Of a page, or of a new one of the shop's; set by hand where nothing else is named."""
         page = page or await self.new_status_page()
-        target = Target(**(bound or {"manual_status": PageStatus.OPERATIONAL}))
+        target = BindingTarget(**(bound or {"manual_status": PageStatus.OPERATIONAL}))
         name = name or f"component {next(self.numbers)}"
         draft = ComponentDraft(name=name, target=target, group=group)
         async with self.pool.transaction("new_component") as tx:
@@ -432,9 +447,11 @@ class Api:
     async def new_incident(self, *, explained: bool = False, **given: Any) -> UUID:
         """Of the shop. One that is explained is resolved and has a postmortem."""
         org = self.orgs["acme"][0]
-        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        editor = Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
+        )
         if explained:
-            given["status"] = Status.RESOLVED
+            given["status"] = IncidentStatus.RESOLVED
         draft = IncidentDraft(**{"title": f"i{next(self.numbers)}", **given})
         async with self.pool.transaction("new_incident") as tx:
             row = await create_incident(tx, editor, self.project, draft)
@@ -445,13 +462,17 @@ class Api:
 
     async def attach(self, monitor: UUID, channel: UUID) -> None:
         org = self.orgs["acme"][0]
-        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        editor = Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
+        )
         async with self.pool.transaction("attach") as tx:
             await attach_channel(tx, editor, monitor, channel)
 
     async def new_monitor(self, project: str = "acme/shop", **given: Any) -> MonitorRow:
         org = self.orgs[project.partition("/")[0]][0]
-        editor = Principal(Kind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor")
+        editor = Principal(
+            CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
+        )
         values = {
             "name": f"m{next(self.numbers)}",
             "type": "http",
@@ -481,9 +502,9 @@ async def open_api(
     reach = make_reach(probe_policy(), nameservers=())
 
     async def evaluate_composite(key: tuple[int, int]) -> None:
-        await Evaluator(pool, bus).evaluate(clock(), (), [key])
+        await CompositeEvaluator(pool, bus).evaluate(clock(), (), [key])
 
-    usual = Context(
+    usual = AppContext(
         pool=pool,
         clock=clock,
         recorder=recorder,
@@ -491,9 +512,9 @@ async def open_api(
         bus=bus,
         keyring=Keyring(b"k" * 32),
         reach=reach,
-        means=Means(reach=replace(reach, policy=notify_policy()), now=lambda: now),
+        means=SendContext(reach=replace(reach, policy=notify_policy()), now=lambda: now),
         passwords=passwords,
-        options=Options(
+        options=HttpOptions(
             version="0.3.8",
             regions=frozenset({"core", "eu"}),
             agents=configured_agents(AGENT_TOKEN),

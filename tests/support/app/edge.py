@@ -10,7 +10,7 @@ from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.http.auth.passwords import Passwords
 from leadline.http.wire.agent_credential import configured_agents
-from leadline.http.wire.options import Options
+from leadline.http.wire.options import HttpOptions
 from leadline.probes.jobs.agent_protocol import Generation, window_job_id
 from leadline.storage.core.instant import SECOND, Instant, from_text, to_text
 from leadline.storage.engine.pools import open_pool
@@ -126,7 +126,7 @@ def instant_of(text: str) -> Instant:
 async def open_edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
     clock = Clock()
     named = {"frankfurt": (EU_TOKEN, "eu"), "home": (CORE_TOKEN, "core")}
-    options = Options(
+    options = HttpOptions(
         regions=frozenset({"core", "eu", "us"}),
         agents=configured_agents(ANY_TOKEN, named),
         has_agents=True,

@@ -11,10 +11,10 @@ from uuid import UUID
 import msgspec
 
 from leadline.http.auth.passwords import Passwords
-from leadline.http.wire.admission_control import Admission, Bounds
+from leadline.http.wire.admission_control import AdmissionControl, RateLimits
 from leadline.storage.core.instant import SECOND, Instant, to_text
 from leadline.storage.engine.pools import open_pool
-from leadline.storage.gate.rules.gate_evidence import Evidence, answer
+from leadline.storage.gate.rules.gate_evidence import Evidence, evaluate_policy
 from leadline.storage.services.rules.service_health import Durations
 from tests.conftest import FROZEN_NOW
 from tests.incidents.test_service_incidents_api import govern
@@ -29,7 +29,7 @@ CLAUSES = (
     "service_incident_open",
 )
 # By the text: so many at once and a minute that no test of anything else meets a bound.
-PLENTY = Bounds(inflight_process=100)
+PLENTY = RateLimits(inflight_process=100)
 
 _LEDGER = """
 select state, action, unoverridden_action, reasons::text, policy_revision, override_uid, uid,
@@ -131,11 +131,11 @@ def policy(expected: int | None = None, **of: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_gated(dsn: str, passwords: Passwords, bounds: Bounds) -> AsyncIterator[Gated]:
+async def open_gated(dsn: str, passwords: Passwords, bounds: RateLimits) -> AsyncIterator[Gated]:
     clock = Clock()
     async with (
         open_pool(dsn, name="test", size=12, clock=clock) as pool,
-        open_api(pool, FROZEN_NOW, passwords, clock=clock, gate=Admission(bounds)) as api,
+        open_api(pool, FROZEN_NOW, passwords, clock=clock, gate=AdmissionControl(bounds)) as api,
     ):
         yield Gated(api, clock)
         await _read_again(api)
@@ -146,7 +146,7 @@ async def _read_again(api: Api) -> None:
     for row in await api.rows(_LEDGER):
         state, action, unoverridden, reasons, revision, override, uid, at, text = row
         evidence = msgspec.json.decode(text, type=Evidence)
-        again = answer(evidence)
+        again = evaluate_policy(evidence)
         assert (again.state, again.action, again.unoverridden_action) == (
             state,
             action,

@@ -6,9 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from leadline.storage.core.instant import DAY, MINUTE, Instant
-from leadline.storage.core.time_span import Span
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.services.rules.service_health import Durations
-from leadline.storage.services.rules.service_minute import Run
+from leadline.storage.services.rules.service_minute import MinuteSpan
 from leadline.storage.services.tables import service_minutes as service_facts
 from leadline.storage.services.tables import services
 from tests.conftest import FROZEN_NOW
@@ -80,7 +80,7 @@ async def sealed(api: Api, path: str, *lengths: tuple[int, Durations]) -> Instan
         end = Instant(at + count * MINUTE)
         while at < end:
             cut = Instant(min(end, at - at % DAY + DAY))
-            runs.append(Run(at, cut, 1, each))
+            runs.append(MinuteSpan(at, cut, 1, each))
             at = cut
     async with api.pool.transaction("seal") as tx:
         row = await services.lock_service(tx, UUID(uid_of(path)))
@@ -91,7 +91,7 @@ async def sealed(api: Api, path: str, *lengths: tuple[int, Durations]) -> Instan
             start=start,
             id=row.id,
         )
-        span = {row.key: Span(start, FROZEN_NOW)}
+        span = {row.key: TimeSpan(start, FROZEN_NOW)}
         await service_facts.replace_minutes(tx, span, {row.key: runs})
         await service_facts.put_sums(tx, span, {row.key: FROZEN_NOW})
         await services.move_seals(tx, {row.key: FROZEN_NOW})

@@ -8,9 +8,9 @@ from typing import Any
 
 import trio
 
-from leadline.probes.net.egress import Reach
-from leadline.probes.senders.message import Message, Severity, Status
-from leadline.probes.senders.send_result import Means
+from leadline.probes.net.egress import Egress
+from leadline.probes.senders.message import Message, MessageSeverity, NotificationStatus
+from leadline.probes.senders.send_result import SendContext
 from tests.support.peers.servers import answer, read_head, serving
 
 CANARY = "canary-5d21e8"
@@ -18,13 +18,13 @@ NOW_US = 1_767_571_200_000_000
 KEY = "0195e3a0-0000-7000-8000-000000000001"
 
 
-def told(status: Status = Status.DOWN, **given: Any) -> Message:
+def told(status: NotificationStatus = NotificationStatus.DOWN, **given: Any) -> Message:
     values: dict[str, Any] = {
         "id": f"0195e3a0-0000-7000-8000-0000000000{len(status):02}",
         "key": KEY,
         "event": f"channel.{status}",
         "status": status,
-        "severity": Severity.CRITICAL,
+        "severity": MessageSeverity.CRITICAL,
         "title": "Checkout is down",
         "lines": ("http_status shop.example.com",),
         "link": "https://leadline.example.com/monitors/1",
@@ -83,5 +83,5 @@ async def service(*says: bytes) -> AsyncIterator[Service]:
         yield made
 
 
-def means_of(reach: Reach, **given: Any) -> Means:
-    return Means(reach=reach, now=lambda: NOW_US, **given)
+def means_of(reach: Egress, **given: Any) -> SendContext:
+    return SendContext(reach=reach, now=lambda: NOW_US, **given)

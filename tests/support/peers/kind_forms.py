@@ -9,7 +9,7 @@ from typing import Any, Union
 import trio
 import trustme
 
-from leadline.probes.check.result import FailureClass, Outcome, Result
+from leadline.probes.check.result import FailureClass, Result, RunOutcome
 from tests.support.peers.servers import Prober, serving
 
 HOST, V6, IDN, A_LABELS = "127.0.0.1", "::1", "bücher.example", "xn--bcher-kva.example"
@@ -184,7 +184,7 @@ async def judged(
     result = await run_form(prober, form, port, host)
     wrong = []
     said = result.msg.partition(" ")[0]
-    if result.outcome is not Outcome.DOWN or said not in expected:
+    if result.outcome is not RunOutcome.DOWN or said not in expected:
         reason = f"{result.unknown_reason or ''} {result.bug or ''}"
         wrong.append(f"{form}: {result.outcome} {said} {reason}".strip())
     return wrong

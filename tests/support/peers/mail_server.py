@@ -11,8 +11,8 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from leadline.probes.net.egress import Reach
-from leadline.probes.senders.send_result import Mail
+from leadline.probes.net.egress import Egress
+from leadline.probes.senders.send_result import OutgoingMail
 from tests.support.peers.fake_services import CANARY
 from tests.support.peers.real_servers import HOST
 from tests.support.processes.ports import free_port
@@ -72,5 +72,5 @@ def serving_mail(box: Box, **options: Any) -> Iterator[Server]:
         controller.stop()
 
 
-def mail_of(reach: Reach, port: int, **given: Any) -> Mail:
-    return Mail(host=HOST, port=port, sender=FROM, reach=reach, **given)
+def mail_of(reach: Egress, port: int, **given: Any) -> OutgoingMail:
+    return OutgoingMail(host=HOST, port=port, sender=FROM, reach=reach, **given)

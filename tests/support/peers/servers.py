@@ -16,7 +16,7 @@ import trio
 
 from leadline.probes.check.check import make_check
 from leadline.probes.check.result import Result
-from leadline.probes.net.egress import Reach
+from leadline.probes.net.egress import Egress
 from leadline.probes.net.resolver_files import Nameserver
 from leadline.probes.runner import run
 
@@ -163,7 +163,7 @@ class Prober:
     """Runs checks for a test. `check` is one run of one definition; it raises `TooSlowError` if the
     deadline of the definition does not end it."""
 
-    reach: Reach
+    reach: Egress
 
     async def check(self, kind: str, target: str, *conditions: str, **settings: object) -> Result:
         known = ("retries", "timeout_seconds", "secrets", "method")

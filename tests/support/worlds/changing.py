@@ -5,8 +5,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.changes.rules.change import Kind, Phase, Record
-from leadline.storage.changes.transactions import Recorded, record_change
+from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
+from leadline.storage.changes.transactions import RecordedChange, record_change
 from leadline.storage.core.instant import DAY, MILLISECOND, Instant
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Pool
@@ -35,11 +35,11 @@ async def make_service(world: World, slug: str, *upstreams: UUID) -> ServiceRow:
 
 
 def record(phase: str = "started", external_id: str = "1", **given: Any) -> Record:
-    values = {"kind": Kind.DEPLOY, "source": "ci", **given}
-    return Record(phase=Phase(phase), external_id=external_id, **values)
+    values = {"kind": ChangeKind.DEPLOY, "source": "ci", **given}
+    return Record(phase=ChangePhaseName(phase), external_id=external_id, **values)
 
 
-async def say(world: World, service: ServiceRow, *args: str, **given: Any) -> Recorded:
+async def say(world: World, service: ServiceRow, *args: str, **given: Any) -> RecordedChange:
     """One record, in a transaction of its own."""
     async with world.pool.transaction("record_change") as tx:
         one = record(*args, **given)

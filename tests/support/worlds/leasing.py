@@ -10,11 +10,11 @@ from typing import Any, cast
 import msgspec
 import trio
 
-from leadline.daemon.loops.outbox_leaser import Leaser
-from leadline.daemon.process.loop_runner import keep_going
+from leadline.daemon.loops.outbox_leaser import OutboxLeaser
+from leadline.daemon.process.loop_runner import run_loop
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
-from leadline.probes.senders import Means
+from leadline.probes.senders import SendContext
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool
 from tests.support.peers.servers import answer, read_head, serving
@@ -25,8 +25,8 @@ OK = answer(b"ok")
 REFUSED = answer(b"no", "503 Service Unavailable")
 
 
-def means() -> Means:
-    return Means(
+def means() -> SendContext:
+    return SendContext(
         reach=make_reach(probe_policy(), nameservers=()), now=lambda: time.time_ns() // 1_000
     )
 
@@ -108,20 +108,20 @@ async def receiving() -> AsyncIterator[Receiver]:
         yield receiver
 
 
-def leaser_of(pool: Pool, keyring: Keyring, max_attempts: int = 24, **given: Any) -> Leaser:
+def leaser_of(pool: Pool, keyring: Keyring, max_attempts: int = 24, **given: Any) -> OutboxLeaser:
     values: dict[str, Any] = {"base_url": "https://up.example.com", "random": Random(7).random}
-    return Leaser(pool, keyring, means(), max_attempts=max_attempts, **{**values, **given})
+    return OutboxLeaser(pool, keyring, means(), max_attempts=max_attempts, **{**values, **given})
 
 
-async def lease_on(leaser: Leaser) -> None:
+async def lease_on(leaser: OutboxLeaser) -> None:
     """As the daemon does, in shorter pauses, until it is cancelled."""
     async with trio.open_nursery() as nursery:
         await nursery.start(leaser.run)
-        await keep_going("leaser", leaser.pass_once, PASS_SECONDS, lambda _: None, leaser.wake)
+        await run_loop("leaser", leaser.pass_once, PASS_SECONDS, lambda _: None, leaser.wake)
 
 
 @asynccontextmanager
-async def leasing(tell: Telling, **given: Any) -> AsyncIterator[Leaser]:
+async def leasing(tell: Telling, **given: Any) -> AsyncIterator[OutboxLeaser]:
     leaser = leaser_of(tell.world.pool, tell.world.keyring, **given)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lease_on, leaser)

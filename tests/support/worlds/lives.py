@@ -14,15 +14,15 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.composite_evaluator import Composer, Evaluator
+from leadline.daemon.loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
 from leadline.daemon.loops.figure_repairer import Repairer
-from leadline.daemon.loops.monitor_sealer import Sealer
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.event_bus import Bus
-from leadline.storage.results.rules.incoming_result import Fate
+from leadline.storage.results.rules.incoming_result import StoreOutcome
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.support.worlds.world import REGIONS, START, World
@@ -163,8 +163,8 @@ class Life:
         self.composites: list[UUID] = []
         self.gone: set[UUID] = set()
         self.ticker = Ticker(world.pool, lambda: world.now)
-        self.sealer = Sealer(world.pool, lambda: world.now)
-        self.composer = Composer(Evaluator(world.pool, Bus()), lambda: world.now)
+        self.sealer = MonitorSealer(world.pool, lambda: world.now)
+        self.composer = CompositeScheduler(CompositeEvaluator(world.pool, Bus()), lambda: world.now)
 
     async def begin(self) -> None:
         for n in range(4):
@@ -219,12 +219,12 @@ class Life:
             if self.chance.random() < 0.3:
                 await self.sealer.pass_once()
 
-    async def _record(self, uid: UUID, instant: Instant) -> Fate:
+    async def _record(self, uid: UUID, instant: Instant) -> StoreOutcome:
         up = self.chance.random() < 0.75
         arrival = self.world.result(self.known[uid].row, instant, up)
         async with self.world.pool.transaction("record") as tx:
             (answer,), _ = await record_results(tx, [arrival], patient=False)
-        if answer.fate in (Fate.LIVE, Fate.HISTORY):
+        if answer.fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY):
             assert answer.ts not in self.known[uid].results
             self.known[uid].results[answer.ts] = up
         return answer.fate

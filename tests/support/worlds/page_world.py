@@ -9,21 +9,19 @@ from hypothesis import strategies as st
 from leadline.storage.core.availability import figure
 from leadline.storage.core.instant import DAY, MINUTE, Instant
 from leadline.storage.core.sli import Split
-from leadline.storage.incidents.rules.incident import Impact
-from leadline.storage.incidents.rules.incident import Source as IncidentSource
-from leadline.storage.incidents.rules.incident import Status as IncidentStatus
+from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from leadline.storage.status_pages.rules.status_page import (
+    ComponentDay,
     ComponentFacts,
-    Day,
-    Facts,
+    ComponentMeasurement,
+    ComponentSource,
+    ComponentStatus,
     Incident,
     Maintenance,
-    Measured,
+    NoDataReason,
     Now,
+    PageFacts,
     Postmortem,
-    Reason,
-    Source,
-    Status,
     Update,
     Visibility,
 )
@@ -69,34 +67,34 @@ def uids() -> st.SearchStrategy[UUID]:
 @st.composite
 def nows(draw: st.DrawFn) -> Now:
     """Of what is bound."""
-    status = draw(st.sampled_from(Status))
-    reasons = st.sampled_from([one for one in Reason if one is not Reason.NOT_BOUND])
-    return Now(status, draw(reasons) if status is Status.NO_DATA else None)
+    status = draw(st.sampled_from(ComponentStatus))
+    reasons = st.sampled_from([one for one in NoDataReason if one is not NoDataReason.NOT_BOUND])
+    return Now(status, draw(reasons) if status is ComponentStatus.NO_DATA else None)
 
 
 @st.composite
-def measures(draw: st.DrawFn) -> Measured:
+def measures(draw: st.DrawFn) -> ComponentMeasurement:
     parts = st.integers(0, 24 * 60).map(lambda minutes: minutes * MINUTE)
     split = Split(*(draw(parts) for _ in range(4)))
-    return Measured(
+    return ComponentMeasurement(
         figure=figure(split, sealed=draw(st.booleans())),
         split=split,
         sample=draw(st.integers(0, 10_000)),
         since=draw(st.none() | instants),
-        days=[Day(Instant(NOW - NOW % DAY), split)],
+        days=[ComponentDay(Instant(NOW - NOW % DAY), split)],
     )
 
 
 @st.composite
 def components(draw: st.DrawFn, number: int) -> ComponentFacts:
-    source = draw(st.sampled_from(Source))
-    anchors: dict[Source, st.SearchStrategy[UUID | None]] = {
-        Source.MONITOR: st.sampled_from([*MONITORS, *MONITORS, None]),
-        Source.SERVICE: st.sampled_from([*SERVICES, *SERVICES, None]),
-        Source.MANUAL: st.none(),
+    source = draw(st.sampled_from(ComponentSource))
+    anchors: dict[ComponentSource, st.SearchStrategy[UUID | None]] = {
+        ComponentSource.MONITOR: st.sampled_from([*MONITORS, *MONITORS, None]),
+        ComponentSource.SERVICE: st.sampled_from([*SERVICES, *SERVICES, None]),
+        ComponentSource.MANUAL: st.none(),
     }
     anchor = draw(anchors[source])
-    gone = source is not Source.MANUAL and anchor is None
+    gone = source is not ComponentSource.MANUAL and anchor is None
     return ComponentFacts(
         uid=UUID(int=0xD0000 + number),
         name=draw(texts),
@@ -104,7 +102,7 @@ def components(draw: st.DrawFn, number: int) -> ComponentFacts:
         group=draw(st.sampled_from(["", "Shop"])),
         source=source,
         anchor=anchor,
-        now=Now(Status.NO_DATA, Reason.NOT_BOUND) if gone else draw(nows()),
+        now=Now(ComponentStatus.NO_DATA, NoDataReason.NOT_BOUND) if gone else draw(nows()),
         measured=None if anchor is None else draw(measures()),
         updated_at=draw(instants),
     )
@@ -159,7 +157,7 @@ def incidents(draw: st.DrawFn, number: int, bound: list[UUID]) -> Incident:
         seq=len(seqs),
         title=title_of(draw, source, key),
         status=status,
-        impact=draw(st.sampled_from(Impact)),
+        impact=draw(st.sampled_from(IncidentImpact)),
         source=source,
         started_at=started_at,
         resolved_at=Instant(started_at + MINUTE) if status is IncidentStatus.RESOLVED else None,
@@ -202,12 +200,12 @@ def maintenances(draw: st.DrawFn, about: list[UUID]) -> Maintenance:
 
 
 @st.composite
-def facts(draw: st.DrawFn) -> Facts:
+def facts(draw: st.DrawFn) -> PageFacts:
     many = draw(st.integers(0, 3))
     parts = [draw(components(number)) for number in range(many)]
     bound = [one.anchor for one in parts if one.anchor is not None]
     planned = maintenances([one.uid for one in parts])
-    return Facts(
+    return PageFacts(
         slug="shop",
         title=draw(texts),
         visibility=draw(st.sampled_from(Visibility)),

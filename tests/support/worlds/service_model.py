@@ -1,21 +1,21 @@
 """What a service is, tried member by member, from the words of the text."""
 
-from leadline.storage.services.rules.service_health import Policies, Seen
+from leadline.storage.services.rules.service_health import MemberState, Policies
 
 _RANK = {"down": 0, "degraded": 1, "healthy": 2}
 
 
-def by_hand(policies: Policies, members: list[tuple[str, Seen]]) -> tuple[str, str | None]:
+def by_hand(policies: Policies, members: list[tuple[str, MemberState]]) -> tuple[str, str | None]:
     """(condition, health) as the words of the specification say, one member after the other."""
     present = [(region, seen) for region, seen in members if seen != "maintenance"]
     if policies.missing_data == "bad":
-        present = [(r, Seen.DOWN if s == "missing" else s) for r, s in present]
+        present = [(r, MemberState.DOWN if s == "missing" else s) for r, s in present]
     if policies.missing_data == "ignore" and any(s in ("up", "down") for _, s in present):
         present = [(r, s) for r, s in present if s != "missing"]
     if not present:
         return "excluded", None
     answers = []
-    for guess in (Seen.UP, Seen.DOWN):
+    for guess in (MemberState.UP, MemberState.DOWN):
         guessed = [(r, guess if s in ("missing", "paused") else s) for r, s in present]
         answers.append(_answer(policies, guessed))
     if answers[0] == answers[1]:
@@ -25,7 +25,7 @@ def by_hand(policies: Policies, members: list[tuple[str, Seen]]) -> tuple[str, s
     return "good", "unknown"
 
 
-def _answer(policies: Policies, members: list[tuple[str, Seen]]) -> str:
+def _answer(policies: Policies, members: list[tuple[str, MemberState]]) -> str:
     of_region = []
     for region in {region for region, _ in members}:
         ups = [seen == "up" for where, seen in members if where == region]

@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops.alert_processor import Watcher
-from leadline.daemon.loops.service_evaluator import Evaluator
+from leadline.daemon.loops.alert_processor import AlertProcessor
+from leadline.daemon.loops.service_evaluator import ServiceEvaluator
 from leadline.storage.alerting.tables import service_alertings
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
@@ -69,10 +69,10 @@ class Speaking(Story):
         super().__init__(world)
         self.dead = False
         self.steady = True
-        self.watcher = Watcher(
+        self.watcher = AlertProcessor(
             world.pool, lambda: world.now, self._on_told, self._on_asked, lambda: self.steady
         )
-        self.evaluator = Evaluator(world.pool, lambda: world.now, self._on_told)
+        self.evaluator = ServiceEvaluator(world.pool, lambda: world.now, self._on_told)
 
     async def look(self) -> None:
         await self._set_clock()

@@ -10,16 +10,16 @@ from uuid import UUID
 
 import trio
 
-from leadline.daemon.loops.outbox_leaser import Leaser
-from leadline.daemon.process.loop_runner import keep_going
-from leadline.probes.senders.send_result import Means
-from leadline.storage.accounts.rules.access import Kind as PrincipalKind
+from leadline.daemon.loops.outbox_leaser import OutboxLeaser
+from leadline.daemon.process.loop_runner import run_loop
+from leadline.probes.senders.send_result import SendContext
+from leadline.storage.accounts.rules.access import CredentialKind as PrincipalKind
 from leadline.storage.accounts.rules.access import Membership, Principal, Role
 from leadline.storage.incidents.rows import IncidentRow
-from leadline.storage.incidents.rules.incident import Impact, Source, Status
+from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from leadline.storage.incidents.tables.incidents import lock_incident
 from leadline.storage.incidents.transactions.write_incident import (
-    Entry,
+    IncidentEntry,
     Opening,
     open_incident,
     write_entry,
@@ -27,8 +27,12 @@ from leadline.storage.incidents.transactions.write_incident import (
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.status_pages.queries.status_pages import select_page
 from leadline.storage.status_pages.rules.status_page import Visibility
-from leadline.storage.status_pages.rules.status_page_edit import ComponentDraft, PageDraft, Target
-from leadline.storage.status_pages.rules.subscription import Asked, Kind
+from leadline.storage.status_pages.rules.status_page_edit import (
+    BindingTarget,
+    ComponentDraft,
+    PageDraft,
+)
+from leadline.storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
 from leadline.storage.status_pages.transactions.confirm_subscription import confirm
 from leadline.storage.status_pages.transactions.edit_components import create_component
 from leadline.storage.status_pages.transactions.edit_pages import create_page
@@ -66,12 +70,16 @@ class Readers:
 
     async def component(self, monitor: MonitorRow, name: str) -> UUID:
         async with self.world.pool.transaction("create_component") as tx:
-            draft = ComponentDraft(name=name, target=Target(monitor=monitor.uid))
+            draft = ComponentDraft(name=name, target=BindingTarget(monitor=monitor.uid))
             row = await create_component(tx, self.owner, self.page, draft)
         return row.uid
 
-    async def ask(self, address: str, kind: Kind = Kind.MAIL, *components: UUID) -> None:
-        asked = Asked(kind=kind, address=address, components=frozenset(components) or None)
+    async def ask(
+        self, address: str, kind: SubscriberKind = SubscriberKind.MAIL, *components: UUID
+    ) -> None:
+        asked = SubscriptionRequest(
+            kind=kind, address=address, components=frozenset(components) or None
+        )
         async with self.world.pool.transaction("subscribe") as tx:
             page = await select_page(tx, self.page)
             assert page is not None
@@ -98,9 +106,9 @@ class Readers:
             "project": self.world.project,
             "monitor": None if monitor is None else monitor.id,
             "title": "Payments fail",
-            "status": Status.INVESTIGATING,
-            "impact": Impact.MAJOR,
-            "source": Source.MANUAL,
+            "status": IncidentStatus.INVESTIGATING,
+            "impact": IncidentImpact.MAJOR,
+            "source": IncidentSource.MANUAL,
             "body": "We look into it.",
             "started_at": self.world.now,
             "author": self.owner,
@@ -109,8 +117,12 @@ class Readers:
         async with self.world.pool.transaction("open") as tx:
             return await open_incident(tx, Opening(**values))
 
-    async def say(self, incident: UUID, status: Status | None, body: str, **given: Any) -> None:
-        entry = Entry(status=status, body=body, author=self.owner, **{"public": True, **given})
+    async def say(
+        self, incident: UUID, status: IncidentStatus | None, body: str, **given: Any
+    ) -> None:
+        entry = IncidentEntry(
+            status=status, body=body, author=self.owner, **{"public": True, **given}
+        )
         async with self.world.pool.transaction("say") as tx:
             row = await lock_incident(tx, incident)
             assert row is not None
@@ -137,15 +149,15 @@ class Readers:
             while await self.rows(_PENDING):  # noqa: ASYNC110
                 await trio.sleep(0.01)
 
-    def means(self, **given: Any) -> Means:
+    def means(self, **given: Any) -> SendContext:
         ours = means()
         mail = None if self.server is None else mail_of(ours.reach, self.server.port)
         return replace(ours, mail=mail, **given)
 
     @asynccontextmanager
-    async def delivering(self, **given: Any) -> AsyncIterator[Leaser]:
+    async def delivering(self, **given: Any) -> AsyncIterator[OutboxLeaser]:
         """As the daemon does."""
-        leaser = Leaser(
+        leaser = OutboxLeaser(
             self.world.pool,
             self.world.keyring,
             self.means(**given),
@@ -156,7 +168,7 @@ class Readers:
         async with trio.open_nursery() as nursery:
             await nursery.start(leaser.run)
             nursery.start_soon(
-                keep_going, "leaser", leaser.pass_once, PASS_SECONDS, lambda _: None, leaser.wake
+                run_loop, "leaser", leaser.pass_once, PASS_SECONDS, lambda _: None, leaser.wake
             )
             yield leaser
             nursery.cancel_scope.cancel()

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.engine.pools import Tx
 from leadline.storage.notifications.rows import ChannelRow, WebhookRow
-from leadline.storage.notifications.rules.notification import Page, Topic
+from leadline.storage.notifications.rules.notification import Notification, Topic
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
 from leadline.storage.notifications.transactions.enqueue_notifications import (
-    page_channels,
-    tell_webhooks,
+    enqueue_pages,
+    enqueue_webhooks,
 )
 from tests.support.worlds.world import World
 
@@ -53,7 +53,7 @@ class Telling:
     @property
     def admin(self) -> Principal:
         return Principal(
-            Kind.SESSION,
+            CredentialKind.SESSION,
             (Membership(self.world.org, None, Role.ORG_ADMIN),),
             user=uuid7(),
             label="admin@acme",
@@ -90,7 +90,7 @@ class Telling:
 
     async def tell(self, tx: Tx, stream: UUID, seq: int, event: str = "incident.updated") -> int:
         world = self.world
-        return await tell_webhooks(tx, world.org, world.project, stream, event, {"seq": seq})
+        return await enqueue_webhooks(tx, world.org, world.project, stream, event, {"seq": seq})
 
     async def told(self, stream: UUID, seq: int, event: str = "incident.updated") -> int:
         async with self.world.pool.transaction("tell") as tx:
@@ -98,7 +98,7 @@ class Telling:
 
     async def page(self, tx: Tx, stream: UUID, title: str, *channels: int) -> list[int]:
         world = self.world
-        return await page_channels(
+        return await enqueue_pages(
             tx, world.org, world.project, stream, stream, Topic.INCIDENT, channels, a_page(title)
         )
 
@@ -110,7 +110,7 @@ class Telling:
         return [Event(*row) for row in await self.world.rows(_ROWS)]
 
 
-def a_page(title: str = "Shop is down", **given: Any) -> Page:
+def a_page(title: str = "Shop is down", **given: Any) -> Notification:
     values: dict[str, Any] = {
         "event": "incident.opened",
         "status": "down",
@@ -122,4 +122,4 @@ def a_page(title: str = "Shop is down", **given: Any) -> Page:
         "path": "/incidents/1",
         **given,
     }
-    return Page(**values)
+    return Notification(**values)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from leadline.storage.accounts.rules.access import Kind, Membership, Principal, Role
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import projects
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.keyring import Keyring
@@ -16,7 +16,7 @@ from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
-from leadline.storage.results.rules.incoming_result import Arrival, Source
+from leadline.storage.results.rules.incoming_result import IncomingResult, ResultSource
 from leadline.storage.scheduling.tables import presences
 
 START = Instant(1_767_571_200_000_000)
@@ -55,12 +55,14 @@ class World:
         self.made.append(row)
         return row
 
-    def result(self, row: MonitorRow, ts: Instant, up: bool, **given: Any) -> Arrival:
-        values: dict[str, Any] = {"source": Source.PUSH if row.type == "push" else Source.RUN}
+    def result(self, row: MonitorRow, ts: Instant, up: bool, **given: Any) -> IncomingResult:
+        values: dict[str, Any] = {
+            "source": ResultSource.PUSH if row.type == "push" else ResultSource.RUN
+        }
         if row.type != "push":
             values["reach_us"] = (row.timeout_seconds + 120) * SECOND
         values |= given
-        return Arrival(org=row.org, monitor=row.id, shard=row.shard, ts=ts, up=up, **values)
+        return IncomingResult(org=row.org, monitor=row.id, shard=row.shard, ts=ts, up=up, **values)
 
     async def listen(self, from_: Instant, through: Instant) -> None:
         """One process listened all this while."""
@@ -118,7 +120,7 @@ async def small_world(dsn: str) -> AsyncIterator[World]:
             found = [await _found(pool)]
         ((org, project, uid),) = found
         member = Membership(org, None, Role.EDITOR)
-        editor = Principal(Kind.SESSION, (member,), user=uuid7(), label="editor@acme")
+        editor = Principal(CredentialKind.SESSION, (member,), user=uuid7(), label="editor@acme")
         world = World(pool, org, project, uid, editor, Keyring(b"k" * 32))
         current.append(world)
         yield world
