@@ -185,7 +185,7 @@ def build(
 
 
 def _composite_scheduler(
-    role: Role, pool: Pool, bus: Bus, clock: ProductClock
+    role: ProcessRole, pool: Pool, bus: Bus, clock: ProductClock
 ) -> CompositeScheduler | None:
     if DaemonPart.TICKER not in PARTS[role]:
         return None

@@ -122,7 +122,7 @@ async def test_the_latency_is_the_mean_round_trip_and_not_the_time_that_the_pace
         return echo
 
     monkeypatch.setattr("leadline.probes.kinds.icmp.perf_counter_ns", lambda: echo.now_ns)
-    monkeypatch.setattr("leadline.probes.net.egress.Reach.dial_echo", dial_echo)
+    monkeypatch.setattr("leadline.probes.net.egress.Egress.dial_echo", dial_echo)
     result = await prober.check("icmp", V4, "[RESPONSE_TIME] == 150", count=3)
     assert (result.outcome, result.latency_ms) == (RunOutcome.UP, 150)
 
