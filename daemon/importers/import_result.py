@@ -15,9 +15,9 @@ from ...storage.bundles.rules.bundle import MonitorEntry, read_bundle
 from ...storage.bundles.rules.bundle_default import brief_monitor
 from ...storage.core.refusal import Refused
 from ...storage.core.slug import free_slug, slug_of
-from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ...storage.monitors.rules.monitor_defaults import BUILT_IN, completed
-from ...storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ...storage.monitors.transactions.monitor_draft import check_draft
 
 _REGIONS: Final = frozenset({"core"})
 _CONDITION: Final = re.compile(r"condition (\d+), (.*)")

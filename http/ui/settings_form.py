@@ -1,14 +1,18 @@
-"""A form over a setting of the whole installation that the API has: its rows are declared, and what
-was typed stands in it again where it is refused."""
+"""A form of a setting of the whole installation, made from the bodies of its API.
+
+The rows name the fields; a new field needs a row. What the API refuses is shown with the input.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 
 from ...storage.core.refusal import Refused
+from ...storage.incidents.rules.incident import normal_lines
 from ..wire.route import Request, Response, Route
 from .form_routes import admin_route
 from .render import page, redirect
@@ -22,38 +26,75 @@ class Of(StrEnum):
     NUMBER = "number"
     TEXT = "text"
     LINES = "lines"
+    # One word a line, or several with commas.
+    WORDS = "words"
     CHECK = "check"
     CHOICE = "choice"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
-    """`name` is that of the API's field, with its dots as lines; `choices` are of a choice."""
+    """A field of the API's body. `path` leads to a field of an inner object (`announcement.text`);
+    `choices` are those of a choice."""
 
     name: str
     label: str
     of: Of
     hint: str = ""
     choices: Sequence[tuple[str, str]] = ()
+    path: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        return (self.path or self.name).split(".")
+
+    def typed_of(self, found: Any) -> str:
+        """Returns the value of a body as a person would type it."""
+        value = attrgetter(".".join(self.keys))(found)
+        match self.of:
+            case Of.CHECK:
+                return "on" if value else ""
+            case Of.WORDS:
+                return "\n".join(value)
+            case _:
+                return str(value)
+
+    def value_of(self, text: str) -> object:
+        """Returns what the API takes for the input. Refused invalid, with the field."""
+        match self.of:
+            case Of.NUMBER:
+                if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MOST):
+                    raise Refused("invalid", self.name, "must be a whole number")
+                return int(text)
+            case Of.CHECK:
+                return text == "on"
+            case Of.CHOICE:
+                if text not in (value for value, _ in self.choices):
+                    raise Refused("invalid", self.name, "must be one of those named")
+                return text
+            case Of.WORDS:
+                return text.replace(",", " ").split()
+            case Of.LINES:
+                return normal_lines(text)
+            case Of.TEXT:
+                return text
 
 
 Typed = Mapping[str, str]
-Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingForm:
-    """`read` and `put` are the API's; `typed_of` spells what was read as it would be typed, `given`
-    reads what was typed, and `says` tells in a sentence how it is. `otherwise` tells of codes other
-    than invalid the row and what is said."""
+    """`read` and `put` are the handlers of the API, `body` is what `put` takes. `says` returns a
+    sentence about the present setting. `otherwise` gives, for codes other than invalid, the row and
+    the message."""
 
     path: str
     title: str
     rows: Sequence[SettingField]
     read: Callable[[Request], Awaitable[Any]]
     put: Callable[[Request], Awaitable[Any]]
-    typed_of: Callable[[Any], Typed]
-    given: Callable[[Typed], Any]
+    body: type
     says: Callable[[Any], str]
     otherwise: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -65,14 +106,26 @@ class SettingForm:
             admin_route("POST", self.path, self._act, f"{self.title}: sets it."),
         )
 
+    def _typed_of(self, found: Any) -> Typed:
+        return {row.name: row.typed_of(found) for row in self.rows}
+
+    def _body_of(self, typed: Typed) -> Any:
+        given: dict[str, Any] = {}
+        for row in self.rows:
+            inner = given
+            for key in row.keys[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[row.keys[-1]] = row.value_of(typed[row.name])
+        return msgspec.convert(given, self.body)
+
     async def _show(self, ask: Request) -> Response:
         found = await self.read(ask)
-        return self._page(found, self.typed_of(found), saved=bool(ask.query.saved))
+        return self._page(found, self._typed_of(found), saved=bool(ask.query.saved))
 
     async def _act(self, ask: Request) -> Response:
         typed = {row.name: ask.form.get(row.name, [""])[0].strip() for row in self.rows}
         try:
-            await self.put(replace(ask, body=self.given(typed)))
+            await self.put(replace(ask, body=self._body_of(typed)))
         except Refused as refused:
             wrong = self._wrong(refused)
             if wrong is None:
@@ -114,19 +167,3 @@ class _SettingQuery(msgspec.Struct, frozen=True):
     """`saved` is there after it was."""
 
     saved: str = ""
-
-
-def whole_number(typed: Typed, name: str) -> int:
-    """Refused where it is none."""
-    text = typed[name]
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MOST):
-        raise Refused("invalid", name, "must be a whole number")
-    return int(text)
-
-
-def one_of(typed: Typed, name: str, words: type[Word]) -> Word:
-    """Refused where it is none of them."""
-    try:
-        return words(typed[name])
-    except ValueError:
-        raise Refused("invalid", name, "must be one of those named") from None

@@ -6,10 +6,11 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
+from .rules.fields import StoredFields
 
 
-class MonitorRow(msgspec.Struct, frozen=True):
-    """A monitor with the names of where it stands. `config` is JSON text without its secrets."""
+class MonitorRow(StoredFields, frozen=True):
+    """A monitor with the names of its place. `config` is JSON text without its secrets."""
 
     org: int
     id: int
@@ -17,33 +18,17 @@ class MonitorRow(msgspec.Struct, frozen=True):
     project_uid: UUID
     project: int
     shard: int
-    region: str
     slug: str
-    name: str
-    description: str
     type: str
-    target: str
-    method: str
-    interval_seconds: int
-    timeout_seconds: int
-    retries: int
-    failure_threshold: int
-    confirm_interval_seconds: int
-    renotify_seconds: int
-    grace_seconds: int
-    conditions: list[str]
-    tags: list[str]
     depends_on: list[int]
     config: str
     config_sealed: bytes | None
-    enabled: bool
-    auto_incident: bool
     push_token_hash: bytes | None
     push_token_sealed: bytes | None
     revision: int
     created_at: Instant
     updated_at: Instant
-    # The ladder that an incident of it climbs, by its key.
+    # The key of the escalation policy of its incidents.
     escalation_policy: int | None = None
     # The provider whose files it comes from, what they call it and the file's path; empty where
     # people edit it. `orphaned_at` is since when the files no longer name it.

@@ -21,8 +21,7 @@ from leadline.probes.kinds.synthetic.template import Values
 from leadline.probes.net.http_exchange import HttpRequest, HttpResponse, RawResponse
 from leadline.probes.net.ssh_session import Login
 from leadline.probes.net.tls_contexts import ClientCertificate, TlsContexts
-from leadline.storage.monitors.rules.monitor import MonitorType
-from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
+from leadline.storage.monitors.rules.monitor import MonitorDraft, MonitorType
 
 SECRET = "tr0ub4dor"
 BYTES = SECRET.encode()

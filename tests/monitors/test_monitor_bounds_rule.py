@@ -1,27 +1,28 @@
 """Bounds of a monitor's fields: each is let through at its ends and named beyond them."""
 
-from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from leadline.storage.core.naming import text_rule_broken
 from leadline.storage.monitors.rules.monitor import (
-    MonitorDraftFields,
+    MonitorDraft,
     MonitorType,
     faults,
     manner_of,
 )
 from leadline.storage.scheduling.rules.run_schedule import ResultMode
 
-GOOD = MonitorDraftFields(name="API", type=MonitorType.HTTP, target="https://api.example.com/")
+GOOD = MonitorDraft(name="API", type=MonitorType.HTTP, target="https://api.example.com/")
 
 
-def changed(**changes: Any) -> MonitorDraftFields:
+def changed(**changes: Any) -> MonitorDraft:
     return replace(GOOD, **changes)
 
 
-def fields(draft: MonitorDraftFields) -> list[str]:
+def fields(draft: MonitorDraft) -> list[str]:
     return [fault.field for fault in faults(draft)]
 
 
@@ -96,7 +97,8 @@ def test_lists_are_bounded_in_count_and_in_length(field: str) -> None:
 
 
 def test_every_fault_is_told_at_once() -> None:
-    bad = replace(GOOD, name="", slug="No", method="PATCH", retries=99, depends_on=[1, 1])
+    twice = [UUID(int=1), UUID(int=1)]
+    bad = changed(name="", slug="No", method="PATCH", retries=99, depends_on=twice)
     assert sorted(fields(bad)) == ["depends_on", "method", "name", "retries", "slug"]
 
 

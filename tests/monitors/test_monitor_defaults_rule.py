@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.storage.monitors.rules.monitor import MonitorDraftFields, MonitorType, faults
+from leadline.storage.monitors.rules.monitor import MonitorDraft, MonitorType, faults
 from leadline.storage.monitors.rules.monitor_defaults import (
     BUILT_IN,
     MonitorDefaults,
@@ -36,9 +36,9 @@ some = st.fixed_dictionaries(
 )
 
 
-def draft(kind: MonitorType, values: dict[str, Any]) -> MonitorDraftFields:
+def draft(kind: MonitorType, values: dict[str, Any]) -> MonitorDraft:
     common = {name: value for name, value in values.items() if name != "auto_incident"}
-    return MonitorDraftFields(name="x", type=kind, target="http://x.test/", **common)
+    return MonitorDraft(name="x", type=kind, target="http://x.test/", **common)
 
 
 @given(anything, some, st.sampled_from(MonitorType))

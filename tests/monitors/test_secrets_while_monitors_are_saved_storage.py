@@ -9,6 +9,7 @@ import trio
 
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.rules.monitor import MonitorDraft
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.edit_secrets import (
@@ -16,7 +17,6 @@ from leadline.storage.monitors.transactions.edit_secrets import (
     delete_secret,
     edit_secret,
 )
-from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import REGIONS, World
 

@@ -10,7 +10,7 @@ from ....storage.accounts.rules.auth_policy import (
     RequireTotp,
 )
 from ...ui.formatting import setting
-from ...ui.settings_form import Of, SettingField, SettingForm, Typed, one_of, whole_number
+from ...ui.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Route
 from ..routes import auth_policy as api
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
@@ -44,28 +44,10 @@ _ROWS: Final = (
     SettingField(
         "allowed_email_domains",
         "Domains",
-        Of.LINES,
+        Of.WORDS,
         "Of the addresses that new accounts may have, one a line; none: any.",
     ),
 )
-
-
-def _typed_of(found: AuthPolicy) -> Typed:
-    return {
-        "min_password_len": str(found.min_password_len),
-        "session_ttl_seconds": str(found.session_ttl_seconds),
-        "require_totp": found.require_totp,
-        "allowed_email_domains": "\n".join(found.allowed_email_domains),
-    }
-
-
-def _parse_form(typed: Typed) -> PutAuthPolicy:
-    return PutAuthPolicy(
-        min_password_len=whole_number(typed, "min_password_len"),
-        session_ttl_seconds=whole_number(typed, "session_ttl_seconds"),
-        require_totp=one_of(typed, "require_totp", RequireTotp),
-        allowed_email_domains=typed["allowed_email_domains"].replace(",", " ").split(),
-    )
 
 
 def _says(found: AuthPolicy) -> str:
@@ -79,8 +61,7 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     rows=_ROWS,
     read=api.read,
     put=api.put,
-    typed_of=_typed_of,
-    given=_parse_form,
+    body=PutAuthPolicy,
     says=_says,
     otherwise={
         "encryption_key_missing": (

@@ -8,11 +8,22 @@ import msgspec
 from ....probes.check.monitor_spec import FieldType, is_credential_header
 from ....probes.check.registry import spec_of
 from ....storage.monitors.rows import MonitorRow
+from ....storage.monitors.rules.fields import CONFIRMED, DEFAULTS, FIELDS, FLAGS, NUMBERS, TEXTS
 from ....storage.monitors.rules.monitor import MonitorType
 from ...ui.formatting import count, label, setting
 
 Line = tuple[str, str, bool]
-_UNCONFIRMED = (MonitorType.PUSH, MonitorType.COMPOSITE, MonitorType.ASYNC_CANARY)
+# Fields that have a sentence of their own, here or beside the status.
+_SHOWN = {
+    "interval_seconds",
+    "grace_seconds",
+    "timeout_seconds",
+    "failure_threshold",
+    "confirm_interval_seconds",
+    "retries",
+    "auto_incident",
+    "renotify_seconds",
+}
 
 
 def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
@@ -39,6 +50,7 @@ def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
                 found += [(label(field.name), text, True) for text in shown]
         for name in spec.bindings_of(config).values():
             found.append((label(name), str(config[name]), True))
+    found += _others(row)
     found.append(("Region", row.region, False))
     if row.tags:
         found.append(("Tags", ", ".join(row.tags), False))
@@ -58,10 +70,22 @@ def _schedule(row: MonitorRow) -> list[Line]:
     down = count(row.failure_threshold, "failure")
     in_a_row = " in a row" if row.failure_threshold > 1 else ""
     found.append(("Down after", f"{down}{in_a_row}", False))
-    is_confirmed = row.type not in _UNCONFIRMED
+    is_confirmed = row.type in CONFIRMED
     if row.failure_threshold > 1 and row.confirm_interval_seconds and is_confirmed:
         found.append(("Confirmed after", setting(row.confirm_interval_seconds), False))
     return found
+
+
+def _others(row: MonitorRow) -> list[Line]:
+    """Returns the fields that no line above names, if they are not as usual."""
+    return [
+        (FIELDS[name].label, _text(getattr(row, name)), False)
+        for name in (*NUMBERS, *FLAGS, *TEXTS)
+        if name not in _SHOWN
+        and FIELDS[name].label
+        and row.type in FIELDS[name].types
+        and getattr(row, name) != DEFAULTS[name]
+    ]
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ....probes.check.monitor_spec import MonitorType
-from ....storage.monitors.rules.monitor import DEFAULT_TIMEOUT_SECONDS
+from ....storage.monitors.rules.fields import DEFAULTS
 
 _WORKFLOW: Final = {
     "kind": "async_transaction_v1",
@@ -57,7 +57,7 @@ def with_examples(kind: str, typed: Mapping[str, list[str]]) -> dict[str, list[s
         if of == kind and not "".join(filled.get(key, [])).strip():
             filled[key] = [text]
             interval = "".join(filled.get("interval_seconds", []))
-            untouched = filled.get("timeout_seconds") == [str(DEFAULT_TIMEOUT_SECONDS)]
+            untouched = filled.get("timeout_seconds") == [str(DEFAULTS["timeout_seconds"])]
             if untouched and interval.isdecimal() and int(interval) >= _TIMEOUT_SECONDS:
                 filled["timeout_seconds"] = [str(_TIMEOUT_SECONDS)]
     return filled

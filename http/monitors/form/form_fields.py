@@ -16,16 +16,9 @@ from ....probes.check.monitor_spec import (
     Spec,
     TargetForm,
 )
-from ....storage.monitors.rules.monitor import (
-    CANARY_TIMEOUT,
-    NUMBERS,
-    TAG,
-    TAGS,
-    TEXTS,
-    FieldBounds,
-)
+from ....storage.monitors.rules.fields import BOUNDS, FIELDS, FLAGS, NUMBERS, FieldBounds, Group
+from ....storage.monitors.rules.monitor import MonitorDraft, bounds_of
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ...ui.formatting import label, number
 from .examples import EXAMPLES
 
@@ -63,25 +56,8 @@ class FormSection:
     folded: bool = False
 
 
-_UNITS = {"interval_seconds": "s", "timeout_seconds": "s", "grace_seconds": "s"}
-_UNITS["confirm_interval_seconds"] = "s"
-_LABELS = {
-    "interval_seconds": "Every",
-    "timeout_seconds": "Time-out",
-    "grace_seconds": "Grace",
-    "failure_threshold": "Down after",
-    "confirm_interval_seconds": "Confirm after",
-    "retries": "Retries",
-}
-_NOTES = {
-    "timeout_seconds": "never above the interval",
-    "grace_seconds": "how much later than its interval a report may come",
-    "failure_threshold": "failures in a row",
-    "confirm_interval_seconds": "how soon a failure below that is looked at again; 0 is off",
-    "retries": "further attempts inside one check; the last counts",
-}
-# A run of a canary is a transaction: it takes long, and costs somebody something.
-_CANARY_NOTES = {
+# Each run of a canary is a transaction: it takes long and has a cost.
+_CANARY_HINTS = {
     "interval_seconds": "each run is a transaction at the service, and one at a time: "
     "what is due while one is under way is refused, and counts as a failure",
     "timeout_seconds": "for all of it, from the submission to the verified end; "
@@ -131,7 +107,7 @@ def sections(
     about = [
         *_target(spec, typed, errors),
         _name(typed, errors),
-        *_schedule(spec, typed, errors, defaults),
+        *_group("schedule", spec, typed, errors, defaults),
     ]
     own = [
         _choosing(item, typed, errors, others, secrets) or _own(spec, item, typed, errors, stored)
@@ -148,12 +124,14 @@ def sections(
         section = FormSection(title=title, rows=own, folded=not (touched or needed))
         # What a kind cannot do without comes before what may be left out.
         found.insert(1 if needed else len(found), section)
-    alerts = _alerts(typed, errors, ladders, channels)
+    alerts = _group("alerts", spec, typed, errors, defaults)
+    alerts += _paged(typed, errors, ladders, channels)
     told = any(row.value not in ("", "0") or row.error for row in alerts)
     told = told or any(chosen for row in alerts for value, _, chosen in row.choices if value)
     told = told or not alerts[0].checked
     found.append(FormSection(title="When it is down", rows=alerts, folded=not told))
-    more = _more(typed, errors, regions, others)
+    more = _group("more", spec, typed, errors, defaults)
+    more += _more(typed, errors, regions, others)
     set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
     chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
     found.append(FormSection(title="More", rows=more, folded=not (set_ or chosen)))
@@ -187,44 +165,50 @@ def _name(typed: Typed, errors: Mapping[str, str]) -> FormField:
         name="name",
         label="Name",
         value=first(typed, "name"),
-        hint=f"at most {TEXTS['name'].most} characters",
+        hint=f"at most {BOUNDS['name'].most} characters",
         error=errors.get("name", ""),
         required=True,
     )
 
 
-def _schedule(
-    spec: Spec, typed: Typed, errors: Mapping[str, str], defaults: MonitorDefaults
+def _group(
+    group: Group, spec: Spec, typed: Typed, errors: Mapping[str, str], defaults: MonitorDefaults
 ) -> list[FormField]:
-    values_of = {"name": "", "type": str(spec.type)}
-    usual = MonitorDraft(**completed(values_of, spec.type, defaults))
-    push = spec.type == MonitorType.PUSH
-    names = ["interval_seconds", *(["grace_seconds"] if push else [])]
-    names += ["timeout_seconds"] if spec.probed else []
-    names.append("failure_threshold")
-    canary = spec.type == MonitorType.ASYNC_CANARY
-    # Nothing is run to confirm a canary's failure, whatever is stored of it.
-    names += ["confirm_interval_seconds"] if spec.probed and not canary else []
-    names += ["retries"] if spec.probed else []
-    notes = _NOTES | _CANARY_NOTES if canary else _NOTES
-    rows = []
-    for name in names:
-        bound = CANARY_TIMEOUT if canary and name == "timeout_seconds" else NUMBERS[name]
-        default = getattr(usual, name)
-        told = f"{_bounds(bound)}, default {default}"
-        hint = f"{notes[name]}; {told}" if name in notes else told
-        rows.append(
-            FormField(
-                name=name,
-                label="Expected every" if push and name == "interval_seconds" else _LABELS[name],
-                control="number",
-                value=first(typed, name),
-                hint=hint,
-                unit=_UNITS.get(name, ""),
-                error=errors.get(name, ""),
-            )
+    """Returns the rows of the common fields that the type uses, in the order of their list."""
+    kind = MonitorType(str(spec.type))
+    usual = MonitorDraft(**completed({"name": "", "type": kind}, kind, defaults))
+    return [
+        _common(name, kind, typed, errors, getattr(usual, name))
+        for name, known in FIELDS.items()
+        if known.group == group and known.label and kind in known.types
+    ]
+
+
+def _common(
+    name: str, kind: MonitorType, typed: Typed, errors: Mapping[str, str], default: object
+) -> FormField:
+    known = FIELDS[name]
+    if name in FLAGS:
+        return FormField(
+            name=name,
+            label=known.label,
+            control="check",
+            checked=first(typed, name) == "true",
+            hint=known.hint,
+            error=errors.get(name, ""),
         )
-    return rows
+    bounds = bounds_of(name, kind)
+    hint = _CANARY_HINTS.get(name, known.hint) if kind is MonitorType.ASYNC_CANARY else known.hint
+    expected = kind is MonitorType.PUSH and name == "interval_seconds"
+    return FormField(
+        name=name,
+        label="Expected every" if expected else known.label,
+        control="number" if name in NUMBERS else "input",
+        value=first(typed, name),
+        hint="; ".join(filter(None, (hint, f"{_bounds(bounds)}, default {default}"))),
+        unit="s" if bounds.unit == "seconds" else "",
+        error=errors.get(name, ""),
+    )
 
 
 def _bounds(bound: FieldBounds) -> str:
@@ -352,33 +336,13 @@ def _select(
     )
 
 
-def _alerts(
+def _paged(
     typed: Typed,
     errors: Mapping[str, str],
     ladders: Sequence[tuple[UUID, str]],
     channels: Sequence[tuple[UUID, str]],
 ) -> list[FormField]:
-    """Who is told, and how often."""
-    rows = [
-        FormField(
-            name="auto_incident",
-            label="Opens an incident",
-            control="check",
-            checked=first(typed, "auto_incident") == "true",
-            hint="and resolves it when it is up again",
-            error=errors.get("auto_incident", ""),
-        ),
-        FormField(
-            name="renotify_seconds",
-            label="Remind every",
-            control="number",
-            value=first(typed, "renotify_seconds"),
-            hint=f"while it is down and nobody has acknowledged; "
-            f"{_bounds(NUMBERS['renotify_seconds'])}, 0 is off",
-            unit="s",
-            error=errors.get("renotify_seconds", ""),
-        ),
-    ]
+    rows = []
     if ladders:
         chosen = first(typed, "escalation_policy_id")
         offered = [("", "none", not chosen)]
@@ -408,6 +372,12 @@ def _alerts(
     return rows
 
 
+def _most_tags() -> int:
+    entries = FIELDS["tags"].entries
+    assert entries is not None
+    return entries.most
+
+
 def _more(
     typed: Typed,
     errors: Mapping[str, str],
@@ -419,8 +389,8 @@ def _more(
             name="tags",
             label="Tags",
             value=first(typed, "tags"),
-            hint=f"comma-separated; the first one groups the overview; at most {TAGS.most} "
-            f"of {TAG.most} characters",
+            hint=f"comma-separated; the first one groups the overview; at most {_most_tags()} "
+            f"of {BOUNDS['tags'].most} characters",
             error=errors.get("tags", ""),
         ),
         FormField(
@@ -428,7 +398,7 @@ def _more(
             label="Description",
             control="lines",
             value=first(typed, "description"),
-            hint=f"at most {TEXTS['description'].most} characters",
+            hint=f"at most {BOUNDS['description'].most} characters",
             error=errors.get("description", ""),
         ),
     ]

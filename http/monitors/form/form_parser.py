@@ -16,14 +16,15 @@ from ....probes.check.check import validate
 from ....probes.check.monitor_spec import Field, FieldType, Spec
 from ....probes.check.registry import FILES, spec_of
 from ....storage.monitors.rows import MonitorRow
-from ....storage.monitors.rules import monitor as monitor_rule
-from ....storage.monitors.rules.monitor import NUMBERS, MonitorType
+from ....storage.monitors.rules.fields import FIELDS, FLAGS, NUMBERS, TEXTS, MonitorFields
+from ....storage.monitors.rules.monitor import MonitorDraft, faults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from .form_fields import CONFIG, Typed, first, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
-_TEXTS = ("name", "target", "description")
+_TEXTS = tuple(name for name in TEXTS if name != "region")
+# A box of the form. A monitor is paused and resumed elsewhere.
+_BOXES = tuple(name for name in FLAGS if FIELDS[name].label)
 
 
 @dataclass(slots=True)
@@ -48,13 +49,13 @@ def fresh(
     values = {name: [str(getattr(draft, name))] for name in NUMBERS}
     values["method"] = [draft.method]
     values["region"] = [draft.region]
-    values["auto_incident"] = ["true"] if draft.auto_incident else []
+    values |= _boxes(draft)
     for item in spec.fields:
         values[CONFIG + item.name] = [_spelt(item, item.default)]
     kept = {k: v for k, v in (typed or {}).items() if not k.startswith(CONFIG)}
     if typed is not None and "fields" in typed:
         # A box that was left open is not sent, and was open all the same.
-        values["auto_incident"] = []
+        values |= {name: [] for name in _BOXES}
     return {**values, **kept}
 
 
@@ -66,7 +67,7 @@ def of_row(
     values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
     values["conditions"] = ["\n".join(row.conditions)]
     values["tags"] = [", ".join(row.tags)]
-    values["auto_incident"] = ["true"] if row.auto_incident else []
+    values |= _boxes(row)
     values["depends_on"] = [str(uid) for uid in waits_for]
     for item in spec.fields:
         value = config.get(item.name, item.default)
@@ -76,6 +77,10 @@ def of_row(
     for name in spec.bindings_of(config).values():
         values[CONFIG + name] = [str(config[name])]
     return values
+
+
+def _boxes(monitor: MonitorFields) -> dict[str, list[str]]:
+    return {name: ["true"] if getattr(monitor, name) else [] for name in _BOXES}
 
 
 def id_list(value: object) -> list[str]:
@@ -108,7 +113,7 @@ def read(
     _read_numbers(typed, found, defaults)
     values["conditions"] = [line.strip() for line in _lines(first(typed, "conditions"))]
     values["tags"] = [tag.strip() for tag in first(typed, "tags").split(",") if tag.strip()]
-    values["auto_incident"] = first(typed, "auto_incident") == "true"
+    values |= {name: first(typed, name) == "true" for name in _BOXES}
     if "escalation_policy_id" in typed:
         values["escalation_policy_id"] = first(typed, "escalation_policy_id") or None
     if first(typed, "region"):
@@ -184,15 +189,11 @@ def _lines(text: str) -> list[str]:
 
 def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> list[tuple[str, str]]:
     """Of the rules that concern the form's fields; the transaction asks them all again."""
-    apart = ("config", "auto_incident", "escalation_policy_id")
-    given = {k: v for k, v in values.items() if k not in apart}
+    given = {k: v for k, v in values.items() if k not in ("config", "escalation_policy_id")}
     # A stored secret is there, though the form does not hold it.
     config = {k: v or ("stored" if k in stored else v) for k, v in values["config"].items()}
     found = [
-        (fault.field, fault.rule)
-        for fault in monitor_rule.faults(
-            monitor_rule.MonitorDraftFields(type=MonitorType(str(spec.type)), **given)
-        )
+        (fault.field, fault.rule) for fault in faults(MonitorDraft(type=str(spec.type), **given))
     ]
     found += [
         (fault.field, fault.message)

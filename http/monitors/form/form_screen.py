@@ -19,10 +19,9 @@ from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_fo
 from ....storage.monitors.queries.monitors import select_uids
 from ....storage.monitors.queries.secret_list import select_secrets
 from ....storage.monitors.rows import MonitorRow
-from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
 from ....storage.monitors.transactions.edit_monitor import with_stored_secrets
-from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ....storage.notifications.queries.channels import (
     select_channels_of,
     select_channels_of_monitor,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ....probes.check.monitor_spec import Spec
 from ....probes.check.result import Result, RunOutcome
 from ....storage.core.instant import Instant
-from ....storage.monitors.transactions.monitor_draft import MonitorDraft
+from ....storage.monitors.rules.monitor import MonitorDraft
 from ....storage.results.queries.results import HeartbeatRow
 from ...ui.failure_help import explain_trouble
 from ...ui.formatting import milliseconds

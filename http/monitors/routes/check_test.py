@@ -18,10 +18,11 @@ from ....probes.runner import run
 from ....storage.accounts.rules.access import Scope
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused, Unavailable
+from ....storage.monitors.rules.monitor import MonitorDraft
 from ....storage.monitors.transactions import run_check_test
 from ....storage.monitors.transactions.check_test_document import close_document, document_of
 from ....storage.monitors.transactions.lock_references import open_references
-from ....storage.monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ....storage.monitors.transactions.monitor_draft import check_draft
 from ....storage.scheduling.queries.region_list import select_usable_regions
 from ....storage.scheduling.queries.region_workers import has_worker
 from ...wire.app_context import AppContext

@@ -30,12 +30,12 @@ from ....storage.monitors.queries.monitors import (
 )
 from ....storage.monitors.queries.probe_errors import select_troubles
 from ....storage.monitors.rows import MonitorRow, ProbeErrorReason, ProbeErrorRow
-from ....storage.monitors.rules.monitor import MonitorType
+from ....storage.monitors.rules.fields import FIELDS
+from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
 from ....storage.monitors.transactions.config_secrets import decrypt, readable
 from ....storage.monitors.transactions.create_monitor import create_monitor, push_token_place
 from ....storage.monitors.transactions.edit_monitor import edit_monitor
-from ....storage.monitors.transactions.monitor_draft import MonitorDraft
 from ....storage.monitors.transactions.run_now import renew_push_token, run_now
 from ....storage.oncall.queries.escalation_policies import select_policy_uids
 from ....storage.retirement.transactions.delete_monitor import delete_monitor
@@ -221,29 +221,14 @@ def _shape(
     token = push_token_of(ask, row) if may_write else None
     trouble = still_troubled(trouble, standing)
     return Monitor(
+        **{name: getattr(row, name) for name in FIELDS},
         id=row.uid,
         project_id=row.project_uid,
-        name=row.name,
-        description=row.description,
         slug=row.slug,
         type=MonitorType(row.type),
-        target=row.target,
-        method=row.method,  # type: ignore[arg-type]
-        interval_seconds=row.interval_seconds,
-        timeout_seconds=row.timeout_seconds,
-        retries=row.retries,
-        failure_threshold=row.failure_threshold,
-        confirm_interval_seconds=row.confirm_interval_seconds,
         depends_on=[uids[key] for key in row.depends_on if key in uids],
         consecutive_failures=standing.failures_in_row if standing else 0,
-        renotify_seconds=row.renotify_seconds,
-        grace_seconds=row.grace_seconds,
-        conditions=row.conditions,
-        tags=row.tags,
-        region=row.region,
         config=visible_config(row, ask.context.keyring, may_write=may_write),
-        enabled=row.enabled,
-        auto_incident=row.auto_incident,
         escalation_policy_id=known(policy),
         status=status_of(standing, row.type, now).value,
         push_token=known(token),

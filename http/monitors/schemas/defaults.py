@@ -1,30 +1,31 @@
-"""JSON bodies of monitors: defaults."""
+"""JSON bodies of the defaults of new monitors."""
+
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from ....storage.monitors.rules.monitor_defaults import BUILT_IN
+from ....storage.monitors.rules.fields import OF_INSTALLATION, default_fields, required_fields
 from ...wire.schema import RequestSchema, Schema
 
+if TYPE_CHECKING:
+    from ....storage.monitors.rules.fields import OptionalFields
 
-class MonitorDefaults(Schema, frozen=True, kw_only=True):
-    """`configured` says that somebody has set them."""
+    class _SetFields(Schema, OptionalFields, frozen=True, kw_only=True): ...
+
+    class _PutFields(RequestSchema, OptionalFields, frozen=True, kw_only=True): ...
+
+else:
+    _SetFields = required_fields(Schema, OF_INSTALLATION)
+    _PutFields = default_fields(RequestSchema)
+
+
+class MonitorDefaults(_SetFields, frozen=True, kw_only=True):
+    """`configured` is true if an administrator has set them."""
 
     configured: bool
-    interval_seconds: int
-    timeout_seconds: int
-    retries: int
-    failure_threshold: int
-    renotify_seconds: int
-    auto_incident: bool
 
 
-class PutMonitorDefaults(RequestSchema, frozen=True, kw_only=True):
-    """All of them: what is left out is as Leadline has it. `configured` is passed over."""
+class PutMonitorDefaults(_PutFields, frozen=True, kw_only=True):
+    """A field that is left out gets the default of Leadline. `configured` is ignored."""
 
     configured: bool | UnsetType = UNSET
-    interval_seconds: int = BUILT_IN.interval_seconds
-    timeout_seconds: int = BUILT_IN.timeout_seconds
-    retries: int = BUILT_IN.retries
-    failure_threshold: int = BUILT_IN.failure_threshold
-    renotify_seconds: int = BUILT_IN.renotify_seconds
-    auto_incident: bool = BUILT_IN.auto_incident

@@ -1,67 +1,60 @@
 """Bodies of monitors, their results and their ledger."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.monitors.rows import ProbeErrorReason
+from ....storage.monitors.rules.fields import (
+    MonitorFields,
+    changed_fields,
+    new_fields,
+    required_fields,
+)
 from ....storage.monitors.rules.monitor import MonitorType
 from ...wire.schema import InstantText, RequestSchema, Schema
 
-Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
 Status = Literal["pending", "up", "down"]
 VerdictWord = Literal["reserved", "covered", "covered_late", "missed", "withheld"]
 
 
-class CreateMonitor(RequestSchema, frozen=True, kw_only=True):
-    """Bounds stand in the documentation of the fields; a value outside names its field."""
+if TYPE_CHECKING:
+    from ....storage.monitors.rules.fields import OptionalFields
 
-    name: str
+    class _NewFields(RequestSchema, MonitorFields, frozen=True, kw_only=True): ...
+
+    class _ChangedFields(RequestSchema, OptionalFields, frozen=True, kw_only=True): ...
+
+    class _ShownFields(Schema, MonitorFields, frozen=True, kw_only=True): ...
+
+else:
+    _NewFields = new_fields(RequestSchema)
+    _ChangedFields = changed_fields(RequestSchema)
+
+    class _Identity(Schema, frozen=True, kw_only=True):
+        id: UUID
+        project_id: UUID
+
+    _ShownFields = required_fields(_Identity)
+
+
+class CreateMonitor(_NewFields, frozen=True, kw_only=True):
+    """The documentation of the fields has their bounds; a value outside names its field."""
+
     type: MonitorType
-    description: str = ""
     slug: str | UnsetType = UNSET
-    target: str = ""
-    method: Method = "GET"
-    interval_seconds: int | UnsetType = UNSET
-    timeout_seconds: int | UnsetType = UNSET
-    retries: int | UnsetType = UNSET
-    failure_threshold: int | UnsetType = UNSET
-    confirm_interval_seconds: int = 10
     depends_on: list[UUID] = []
-    renotify_seconds: int | UnsetType = UNSET
-    grace_seconds: int = 60
-    conditions: list[str] = []
-    tags: list[str] = []
-    region: str = "core"
     config: dict[str, Any] = {}
-    enabled: bool = True
-    auto_incident: bool | UnsetType = UNSET
     escalation_policy_id: str | UnsetType | None = UNSET
 
 
-class UpdateMonitor(RequestSchema, frozen=True, kw_only=True):
+class UpdateMonitor(_ChangedFields, frozen=True, kw_only=True):
     """What is left out stays as it is."""
 
-    name: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    target: str | UnsetType = UNSET
-    method: Method | UnsetType = UNSET
-    interval_seconds: int | UnsetType = UNSET
-    timeout_seconds: int | UnsetType = UNSET
-    retries: int | UnsetType = UNSET
-    failure_threshold: int | UnsetType = UNSET
-    confirm_interval_seconds: int | UnsetType = UNSET
     depends_on: list[UUID] | UnsetType = UNSET
-    renotify_seconds: int | UnsetType = UNSET
-    grace_seconds: int | UnsetType = UNSET
-    conditions: list[str] | UnsetType = UNSET
-    tags: list[str] | UnsetType = UNSET
-    region: str | UnsetType = UNSET
     config: dict[str, Any] | UnsetType = UNSET
-    enabled: bool | UnsetType = UNSET
-    auto_incident: bool | UnsetType = UNSET
     escalation_policy_id: str | UnsetType | None = UNSET
 
 
@@ -95,38 +88,22 @@ class MonitorDelegation(Schema, frozen=True, kw_only=True):
     burn: MonitorSignalDelegation
 
 
-class Monitor(Schema, frozen=True, kw_only=True):
+class Monitor(_ShownFields, frozen=True, kw_only=True):
     """`push_token` and `push_url` are for those who may write the monitor.
 
-    `last_probe_error_reason` is there while no result is newer: why the monitor could not even be
-    made ready to run.
+    `last_probe_error_reason` is given while no result is newer: why no check could be made of the
+    monitor.
     """
 
     id: UUID
     project_id: UUID
-    name: str
-    description: str
     slug: str
     type: MonitorType
-    target: str
-    method: Method
-    interval_seconds: int
-    timeout_seconds: int
-    retries: int
-    failure_threshold: int
-    confirm_interval_seconds: int
     depends_on: list[UUID]
-    consecutive_failures: int
-    renotify_seconds: int
-    grace_seconds: int
-    conditions: list[str]
-    tags: list[str]
-    region: str
     config: dict[str, Any]
-    enabled: bool
-    auto_incident: bool
     escalation_policy_id: UUID | UnsetType = UNSET
     status: Status
+    consecutive_failures: int
     push_token: str | UnsetType = UNSET
     push_url: str | UnsetType = UNSET
     last_probe_error_reason: ProbeErrorReason | UnsetType = UNSET

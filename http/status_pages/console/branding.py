@@ -2,21 +2,17 @@
 
 from typing import Final
 
-from msgspec import UNSET
-
-from ....storage.incidents.rules.incident import normal_lines
 from ....storage.status_pages.rules.branding import (
     ANNOUNCEMENT_LONGEST,
     FOOTER_LONGEST,
     NAME_LONGEST,
     Level,
 )
-from ...ui.settings_form import Of, SettingField, SettingForm, Typed, one_of
+from ...ui.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Route
 from ..routes import branding as api
-from ..schemas.branding import AnnouncementRequest, Branding, PutBranding
+from ..schemas.branding import Branding, PutBranding
 
-_TEXTS: Final = ("product_name", "accent_color", "logo_url", "footer_text", "support_url")
 _ROWS: Final = (
     SettingField(
         "product_name",
@@ -33,46 +29,23 @@ _ROWS: Final = (
         "Announce",
         Of.CHECK,
         "What is announced stands on every public page.",
+        path="announcement.enabled",
     ),
     SettingField(
         "announcement_text",
         "Announcement",
         Of.LINES,
         f"At most {ANNOUNCEMENT_LONGEST} characters.",
+        path="announcement.text",
     ),
     SettingField(
         "announcement_level",
         "Its weight",
         Of.CHOICE,
         choices=tuple((level.value, level.value) for level in Level),
+        path="announcement.level",
     ),
 )
-
-
-def _typed_of(found: Branding) -> Typed:
-    told = found.announcement
-    assert told is not UNSET, "whoever sets it is told all of it"
-    return {
-        **{name: getattr(found, name) for name in _TEXTS},
-        "announcement_enabled": "on" if told.enabled else "",
-        "announcement_text": told.text,
-        "announcement_level": told.level.value,
-    }
-
-
-def _parse_form(typed: Typed) -> PutBranding:
-    return PutBranding(
-        product_name=typed["product_name"],
-        accent_color=typed["accent_color"],
-        logo_url=typed["logo_url"],
-        footer_text=normal_lines(typed["footer_text"]),
-        support_url=typed["support_url"],
-        announcement=AnnouncementRequest(
-            enabled=typed["announcement_enabled"] == "on",
-            text=normal_lines(typed["announcement_text"]),
-            level=one_of(typed, "announcement_level", Level),
-        ),
-    )
 
 
 def _says(found: Branding) -> str:
@@ -86,7 +59,6 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     rows=_ROWS,
     read=api.read,
     put=api.put,
-    typed_of=_typed_of,
-    given=_parse_form,
+    body=PutBranding,
     says=_says,
 ).routes()

@@ -5,7 +5,7 @@ entry is told from what is left out. What an entry means beside the others is fo
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,6 +17,7 @@ from ...core.decode_error import field_fault
 from ...core.instant import SECOND
 from ...core.refusal import Refused
 from ...core.slug import is_slug
+from ...monitors.rules.fields import MonitorFields, new_fields
 from ...monitors.rules.monitor import MonitorType
 from ...objectives.rules import RULES_MOST
 from ...services.rules.service_policy import ServicePolicies
@@ -29,7 +30,6 @@ BYTES_MOST: Final = 3 << 19
 REFERENCES_MOST: Final = 200
 
 T = TypeVar("T")
-Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
 _UID_RULE: Final = "must match ^[a-z][a-z0-9-]{0,62}$"
 
 
@@ -38,30 +38,22 @@ class BundleEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return f"{type(self).__name__}(…)"
 
 
-class MonitorEntry(BundleEntry, frozen=True, kw_only=True):
+if TYPE_CHECKING:
+
+    class _NewFields(BundleEntry, MonitorFields, frozen=True, kw_only=True): ...
+
+else:
+    _NewFields = new_fields(BundleEntry)
+
+
+class MonitorEntry(_NewFields, frozen=True, kw_only=True):
     """As a monitor is created; what it refers to is named by its uid in the bundle, or by the slug
     or id of a monitor of the project. `escalation_policy` is a name or an id."""
 
-    name: str
     type: MonitorType
     slug: str | UnsetType = UNSET
-    description: str = ""
-    target: str = ""
-    method: Method = "GET"
-    interval_seconds: int | UnsetType = UNSET
-    timeout_seconds: int | UnsetType = UNSET
-    retries: int | UnsetType = UNSET
-    failure_threshold: int | UnsetType = UNSET
-    confirm_interval_seconds: int = 10
-    renotify_seconds: int | UnsetType = UNSET
-    grace_seconds: int = 60
-    conditions: list[str] = []
-    tags: list[str] = []
     depends_on: list[str] = []
-    region: str = "core"
     config: dict[str, Any] = {}
-    enabled: bool = True
-    auto_incident: bool | UnsetType = UNSET
     escalation_policy: str = ""
 
 

@@ -7,7 +7,8 @@ import msgspec
 
 from ....probes.check.monitor_spec import Field, FieldType, Spec
 from ....probes.check.registry import spec_of
-from ...monitors.rules.monitor import NUMBERS, MonitorType
+from ...monitors.rules.fields import BOUNDS
+from ...monitors.rules.monitor import MonitorType
 from ...services.rules.service_report import WINDOWS
 from .bundle import MONITORS_MOST, SERVICES_MOST, MonitorEntry, ServiceEntry
 
@@ -68,7 +69,7 @@ def _allow_durations(definition: dict[str, Any]) -> None:
         if not name.endswith("_seconds"):
             continue
         number = {key: value for key, value in given.items() if key != "default"}
-        bound = NUMBERS.get(name)
+        bound = BOUNDS.get(name)
         if bound is not None:
             number |= {"minimum": 0 if bound.or_zero else bound.least, "maximum": bound.most}
         default = {"default": given["default"]} if "default" in given else {}

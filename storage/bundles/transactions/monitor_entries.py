@@ -14,35 +14,17 @@ from ....probes.check.registry import spec_of
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
 from ...monitors.rows import MonitorRow
-from ...monitors.rules.monitor import MonitorType
+from ...monitors.rules.fields import FIELDS
+from ...monitors.rules.monitor import MonitorDraft, MonitorType
 from ...monitors.rules.monitor_defaults import completed
 from ...monitors.transactions.composite_children import with_natural_children
 from ...monitors.transactions.config_secrets import decrypt, readable, split
-from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ...monitors.transactions.monitor_draft import check_draft
 from ..rules.bundle import MonitorEntry
 from .bundle_context import BundleContext, EntryContext, resolve, resolve_named, under, word_for
 
 # As the wire and the bundle call them, in the order of an entry.
-SETTINGS: Final = (
-    "name",
-    "description",
-    "target",
-    "method",
-    "interval_seconds",
-    "timeout_seconds",
-    "retries",
-    "failure_threshold",
-    "confirm_interval_seconds",
-    "renotify_seconds",
-    "grace_seconds",
-    "conditions",
-    "tags",
-    "depends_on",
-    "region",
-    "config",
-    "enabled",
-    "auto_incident",
-)
+SETTINGS: Final = (*FIELDS, "depends_on", "config")
 POLICY: Final = "escalation_policy"
 
 

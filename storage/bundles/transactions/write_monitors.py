@@ -14,10 +14,11 @@ import trio
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.rows import MonitorRow
+from ...monitors.rules.monitor import MonitorDraft
 from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
 from ...monitors.transactions.create_monitor import MONITORS_OF_PROJECT_MOST, create_held
 from ...monitors.transactions.edit_monitor import edit_held
-from ...monitors.transactions.monitor_draft import MonitorDraft, check_draft
+from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ..rules.bundle import Bundle
 from ..rules.bundle_default import brief_monitor

@@ -1,16 +1,27 @@
-"""What a monitor may be: its types, and one table with the bounds of its fields.
+"""A monitor as it would be after a write, and the rules that its common fields keep.
 
-Forms, routes and bundles all ask `faults`, which says every fault at once and names the field.
+Forms, routes and bundles all call `faults`, which returns every fault and names the field.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final, get_args
+from uuid import UUID
 
-from ....probes.check.check import CONDITIONS_MOST
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from ...core.naming import text_rule_broken
 from ...core.slug import is_slug
 from ...scheduling.rules.run_schedule import ResultMode
+from .fields import (
+    BOUNDS,
+    FIELDS,
+    LISTS,
+    NUMBERS,
+    TEXTS,
+    FieldBounds,
+    Method,
+    MonitorFields,
+)
 
 
 def manner_of(kind: MonitorType) -> ResultMode:
@@ -24,47 +35,9 @@ def manner_of(kind: MonitorType) -> ResultMode:
             return ResultMode.PROBE
 
 
-@dataclass(frozen=True, slots=True)
-class FieldBounds:
-    """From `least` to `most`, both allowed; `unit` is what a form writes beside it."""
-
-    least: int
-    most: int
-    unit: str = ""
-    or_zero: bool = False
-
-    def fault(self, value: int) -> str | None:
-        if self.least <= value <= self.most or (self.or_zero and value == 0):
-            return None
-        zero = "0 or " if self.or_zero else ""
-        unit = f" {self.unit}" if self.unit else ""
-        return f"must be {zero}{self.least} to {self.most}{unit}"
-
-
-NUMBERS = {
-    "interval_seconds": FieldBounds(5, 86_400, "seconds"),
-    "timeout_seconds": FieldBounds(1, 300, "seconds"),
-    "retries": FieldBounds(0, 10),
-    "failure_threshold": FieldBounds(1, 100),
-    # Clamped to 5 … interval when it acts, so any other length is taken.
-    "confirm_interval_seconds": FieldBounds(0, 86_400, "seconds"),
-    "renotify_seconds": FieldBounds(60, 86_400, "seconds", or_zero=True),
-    "grace_seconds": FieldBounds(0, 86_400, "seconds"),
-}
 CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
-# Lengths in Unicode code points.
-TEXTS = {
-    "name": FieldBounds(1, 200, "characters"),
-    "description": FieldBounds(0, 200, "characters"),
-    "target": FieldBounds(0, 2_048, "characters"),
-    "region": FieldBounds(1, 63, "characters"),
-}
-TAGS = FieldBounds(0, 32)
-TAG = FieldBounds(1, 64, "characters")
-CONDITIONS = FieldBounds(0, CONDITIONS_MOST)
-CONDITION = FieldBounds(1, 1_024, "characters")
 DEPENDS_ON = FieldBounds(0, 50)
-METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE")
+METHODS: Final = get_args(Method)
 # These have no target: they are told, made of their children, or name their own in a document.
 TARGETLESS = frozenset(
     {
@@ -74,30 +47,23 @@ TARGETLESS = frozenset(
         MonitorType.ASYNC_CANARY,
     }
 )
-DEFAULT_TIMEOUT_SECONDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorDraftFields:
-    """The fields of a monitor that every type has, as it would be after a write."""
+class MonitorDraft(MonitorFields, frozen=True, kw_only=True):
+    """A monitor as it would be after a write.
 
-    name: str
-    type: MonitorType
-    target: str = ""
+    `slug` None derives it from the name. `escalation_policy_id` names a policy of the project; None
+    or blank for none. Texts are as they were given.
+    """
+
+    type: str
     slug: str | None = None
-    description: str = ""
-    method: str = "GET"
-    interval_seconds: int = 60
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
-    retries: int = 0
-    failure_threshold: int = 1
-    confirm_interval_seconds: int = 10
-    renotify_seconds: int = 0
-    grace_seconds: int = 60
-    conditions: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    depends_on: Sequence[object] = ()
-    region: str = "core"
+    depends_on: list[UUID] = []
+    config: dict[str, Any] = {}
+    escalation_policy_id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"MonitorDraft(type={self.type!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,38 +77,42 @@ class MonitorFault:
         return f"{self.field}: {self.rule}"
 
 
-def faults(draft: MonitorDraftFields) -> list[MonitorFault]:
-    """Everything that is wrong with a monitor's common fields; empty when it may be stored."""
+def bounds_of(field: str, kind: str) -> FieldBounds:
+    """Returns the bounds of a field of a monitor of this type."""
+    is_of_canary = field == "timeout_seconds" and kind == MonitorType.ASYNC_CANARY
+    return CANARY_TIMEOUT if is_of_canary else BOUNDS[field]
+
+
+def faults(draft: MonitorDraft) -> list[MonitorFault]:
+    """Returns everything that is wrong with the common fields; empty if it may be stored."""
     return [
         *_slug_faults(draft),
         *_number_faults(draft),
         *_text_faults(draft),
-        *_list_faults("tags", draft.tags, TAGS, TAG),
-        *_list_faults("conditions", draft.conditions, CONDITIONS, CONDITION),
+        *(fault for name in LISTS for fault in _list_faults(name, getattr(draft, name))),
         *_depends_faults(draft),
     ]
 
 
-def _slug_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
+def _slug_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
     if draft.slug is not None and not is_slug(draft.slug):
         yield MonitorFault("slug", "must match ^[a-z][a-z0-9-]{0,62}$")
     if draft.method not in METHODS:
         yield MonitorFault("method", f"must be one of {', '.join(METHODS)}")
 
 
-def _number_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
-    for field, bound in NUMBERS.items():
-        if field == "timeout_seconds" and draft.type is MonitorType.ASYNC_CANARY:
-            bound = CANARY_TIMEOUT  # noqa: PLW2901 - the one type with a bound of its own
-        broken = bound.fault(getattr(draft, field))
+def _number_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
+    for field in NUMBERS:
+        broken = bounds_of(field, draft.type).fault(getattr(draft, field))
         if broken:
             yield MonitorFault(field, broken)
     if draft.timeout_seconds > draft.interval_seconds:
         yield MonitorFault("timeout_seconds", "must not be above interval_seconds")
 
 
-def _text_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
-    for field, bound in TEXTS.items():
+def _text_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
+    for field in TEXTS:
+        bound = BOUNDS[field]
         text: str = getattr(draft, field)
         long = bound.fault(len(text))
         broken = text_rule_broken(text, multiline=field == "description")
@@ -154,9 +124,9 @@ def _text_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
         yield MonitorFault("target", "is required")
 
 
-def _list_faults(
-    field: str, items: Sequence[str], how_many: FieldBounds, how_long: FieldBounds
-) -> Iterator[MonitorFault]:
+def _list_faults(field: str, items: Sequence[str]) -> Iterator[MonitorFault]:
+    how_many, how_long = FIELDS[field].entries, BOUNDS[field]
+    assert how_many is not None, "a list has a bounded number of entries"
     many = how_many.fault(len(items))
     if many:
         yield MonitorFault(field, f"{many} entries".replace("must be", "must have"))
@@ -169,7 +139,7 @@ def _list_faults(
         yield MonitorFault(field, "must not name anything twice")
 
 
-def _depends_faults(draft: MonitorDraftFields) -> Iterator[MonitorFault]:
+def _depends_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
     if DEPENDS_ON.fault(len(draft.depends_on)):
         yield MonitorFault("depends_on", f"must have at most {DEPENDS_ON.most} entries")
     if len(set(draft.depends_on)) != len(draft.depends_on):

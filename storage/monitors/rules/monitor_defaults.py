@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from .monitor import DEFAULT_TIMEOUT_SECONDS, NUMBERS, MonitorType
+from .fields import BOUNDS, DefaultFields
+from .monitor import MonitorType
 
 # These are not run by us again within one check.
 _WITHOUT_RETRIES: Final = frozenset(
@@ -17,13 +18,8 @@ _WITHOUT_RETRIES: Final = frozenset(
 )
 
 
-class MonitorDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    interval_seconds: int = 60
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
-    retries: int = 0
-    failure_threshold: int = 1
-    renotify_seconds: int = 0
-    auto_incident: bool = True
+class MonitorDefaults(DefaultFields, frozen=True, kw_only=True):
+    """The fields of a new monitor that an administrator can set."""
 
 
 BUILT_IN: Final = MonitorDefaults()
@@ -32,7 +28,7 @@ BUILT_IN: Final = MonitorDefaults()
 def defaults_fault(defaults: MonitorDefaults) -> tuple[str, str] | None:
     """The first field that no monitor may have, and why."""
     for name, value in msgspec.structs.asdict(defaults).items():
-        broken = NUMBERS[name].fault(value) if name in NUMBERS else None
+        broken = BOUNDS[name].fault(value) if name in BOUNDS else None
         if broken is not None:
             return name, broken
     if defaults.timeout_seconds > defaults.interval_seconds:

@@ -1,22 +1,31 @@
 """Monitors as they are configured. What of a config is secret is sealed before it comes here."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
 from ..rows import MonitorRef, MonitorRow
+from ..rules.fields import FIELDS, LISTS
 
-COLUMNS = """
-m.org, m.id, m.uid, p.uid, m.project, m.shard, s.region, m.slug, m.name, m.description, m.type,
-m.target, m.method, m.interval_seconds, m.timeout_seconds, m.retries, m.failure_threshold,
-m.confirm_interval_seconds, m.renotify_seconds, m.grace_seconds, m.conditions, m.tags,
-m.depends_on, m.config::text, m.config_sealed, m.enabled, m.auto_incident, m.push_token_hash,
-m.push_token_sealed, m.revision, m.created_at, m.updated_at, m.escalation_policy, m.managed_by,
-m.bundle_uid, m.bundle_path, m.orphaned_at, m.superseded_by,
-(select v.uid from services v where v.org = m.org and v.id = m.superseded_by), m.retired_at
-"""
+# Where a field of MonitorRow has no column of its name in monitors.
+_EXPRESSIONS: Final = {
+    "project_uid": "p.uid",
+    "region": "s.region",
+    "config": "m.config::text",
+    "superseded_by_uid": (
+        "(select v.uid from services v where v.org = m.org and v.id = m.superseded_by)"
+    ),
+}
+COLUMNS: Final = ", ".join(
+    _EXPRESSIONS.get(name, f"m.{name}") for name in MonitorRow.__struct_fields__
+)
+# A monitor's region is that of its shard.
+WRITTEN: Final = tuple(name for name in FIELDS if name != "region")
+_PARAMETERS: Final = {
+    name: f"%({name})s::text[]" if name in LISTS else f"%({name})s" for name in WRITTEN
+}
 
 FROM = """
 from monitors m join projects p on p.org = m.org and p.id = m.project
@@ -41,17 +50,13 @@ _LOCK_SHARDS = """
 select id from shards where id = any(%(ids)s) order by id for no key update
 """
 
-_INSERT = """
-insert into monitors (org, uid, project, shard, slug, name, description, type, target, method,
-  interval_seconds, timeout_seconds, retries, failure_threshold, confirm_interval_seconds,
-  renotify_seconds, grace_seconds, conditions, tags, depends_on, config, config_sealed, enabled,
-  auto_incident, escalation_policy, push_token_hash, push_token_sealed, created_at, updated_at)
-values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(name)s, %(description)s, %(type)s,
-  %(target)s, %(method)s, %(interval_seconds)s, %(timeout_seconds)s, %(retries)s,
-  %(failure_threshold)s, %(confirm_interval_seconds)s, %(renotify_seconds)s, %(grace_seconds)s,
-  %(conditions)s::text[], %(tags)s::text[], %(depends_on)s::int[], %(config)s::jsonb,
-  %(config_sealed)s, %(enabled)s, %(auto_incident)s, %(escalation_policy)s, %(push_token_hash)s,
-  %(push_token_sealed)s, at(%(now)s), at(%(now)s))
+_INSERT = f"""
+insert into monitors (org, uid, project, shard, slug, type, {", ".join(WRITTEN)}, depends_on,
+  config, config_sealed, escalation_policy, push_token_hash, push_token_sealed, created_at,
+  updated_at)
+values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(type)s,
+  {", ".join(_PARAMETERS.values())}, %(depends_on)s::int[], %(config)s::jsonb, %(config_sealed)s,
+  %(escalation_policy)s, %(push_token_hash)s, %(push_token_sealed)s, at(%(now)s), at(%(now)s))
 on conflict (org, project, slug) do nothing
 returning id
 """
@@ -62,16 +67,9 @@ select k.org, k.monitor, at(%(now)s)
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 """
 
-_UPDATE = """
-update monitors set name = %(name)s, description = %(description)s, target = %(target)s,
-  method = %(method)s, interval_seconds = %(interval_seconds)s,
-  timeout_seconds = %(timeout_seconds)s, retries = %(retries)s,
-  failure_threshold = %(failure_threshold)s,
-  confirm_interval_seconds = %(confirm_interval_seconds)s,
-  renotify_seconds = %(renotify_seconds)s, grace_seconds = %(grace_seconds)s,
-  conditions = %(conditions)s::text[], tags = %(tags)s::text[],
-  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb,
-  config_sealed = %(config_sealed)s, enabled = %(enabled)s, auto_incident = %(auto_incident)s,
+_UPDATE = f"""
+update monitors set {", ".join(f"{name} = {value}" for name, value in _PARAMETERS.items())},
+  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb, config_sealed = %(config_sealed)s,
   escalation_policy = %(escalation_policy)s, shard = %(shard)s, revision = revision + 1,
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s

@@ -7,9 +7,9 @@ import msgspec
 
 from ...engine.keyring import Keyring
 from ..rows import CheckTest
+from ..rules.monitor import MonitorDraft
 from ..tables.check_tests import place_of
 from .config_secrets import split
-from .monitor_draft import MonitorDraft
 
 
 class CheckTestDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,8 @@ from ...core.key import Key
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rules.composite import DEPTH_MOST, CompositeMode, depth_through, leads_back
-from ..rules.monitor import MonitorType
+from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
-from .monitor_draft import MonitorDraft
 
 FIELD = "config.children"
 

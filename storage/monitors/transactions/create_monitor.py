@@ -18,13 +18,13 @@ from ...oncall.transactions.check_targets import hold_policy_named
 from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
-from ..rules.monitor import MonitorType
+from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .lock_references import hold_references
 from .monitor_audit import audited
-from .monitor_draft import MonitorDraft, check_draft, resolve_dependencies, term_of
+from .monitor_draft import check_draft, resolve_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
 MONITORS_OF_PROJECT_MOST = 20_000
@@ -128,12 +128,7 @@ async def _values(
 
 def common_values(draft: MonitorDraft) -> dict[str, object]:
     """The columns that an insert and an update give alike, straight from the draft."""
-    names = (
-        "name description target method interval_seconds timeout_seconds retries "
-        "failure_threshold confirm_interval_seconds renotify_seconds grace_seconds conditions "
-        "tags enabled auto_incident"
-    )
-    return {name: getattr(draft, name) for name in names.split()}
+    return {name: getattr(draft, name) for name in monitors.WRITTEN}
 
 
 async def _derived_slug(tx: Tx, home: ProjectRow, name: str) -> str:

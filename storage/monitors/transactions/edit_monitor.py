@@ -19,7 +19,8 @@ from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
-from ..rules.monitor import MonitorType
+from ..rules.fields import FIELDS
+from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
@@ -27,14 +28,7 @@ from .create_monitor import common_values
 from .lock_monitor import demand_monitor, expect_unmanaged_monitor
 from .lock_references import hold_references
 from .monitor_audit import audited
-from .monitor_draft import (
-    MonitorDraft,
-    check_draft,
-    expect_no_circle,
-    has_moved,
-    resolve_dependencies,
-    term_of,
-)
+from .monitor_draft import check_draft, expect_no_circle, has_moved, resolve_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
 _EDIT = Permission(Need.EDITOR)
@@ -166,12 +160,7 @@ def _keeping_anchor(term: ScheduleTerm, last: ScheduleTerm) -> ScheduleTerm:
 
 
 def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
-    names = (
-        "name description target method interval_seconds timeout_seconds retries "
-        "failure_threshold confirm_interval_seconds renotify_seconds grace_seconds conditions "
-        "tags region enabled auto_incident"
-    )
-    values: dict[str, Any] = {name: getattr(before, name) for name in names.split()}
+    values: dict[str, Any] = {name: getattr(before, name) for name in FIELDS}
     values["config"] = msgspec.json.decode(before.config)
     values.update(given)
     return MonitorDraft(type=before.type, slug=None, **values)

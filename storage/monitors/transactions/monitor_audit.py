@@ -7,8 +7,7 @@ from ....probes.check.registry import spec_of
 from ....probes.kinds.canary.fixtures import FIXTURES
 from ....probes.kinds.canary.workflow import BadWorkflow, NoCleanup, read_workflow
 from ..rows import MonitorRow
-from ..rules.monitor import MonitorType
-from .monitor_draft import MonitorDraft
+from ..rules.monitor import MonitorDraft, MonitorType
 
 NO_CLEANUP = "cleanup=none acknowledged"
 

@@ -1,10 +1,7 @@
 """A monitor as it would be after a write, held against every rule before anything is written."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
-
-import msgspec
 
 from ....probes.check.check import validate
 from ....probes.check.target import BadTarget, read_host_port, read_url
@@ -13,50 +10,15 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import ScheduleTerm, anchor_for
 from ..rows import MonitorRow
-from ..rules import monitor as monitor_rule
-from ..rules.monitor import MonitorType
+from ..rules.monitor import MonitorDraft, MonitorType, faults
 from ..tables import monitors
-
-
-class MonitorDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller gives; `slug` None derives it from the name. Texts are as they were given."""
-
-    name: str
-    type: str
-    target: str = ""
-    slug: str | None = None
-    description: str = ""
-    method: str = "GET"
-    interval_seconds: int = 60
-    timeout_seconds: int = 10
-    retries: int = 0
-    failure_threshold: int = 1
-    confirm_interval_seconds: int = 10
-    renotify_seconds: int = 0
-    grace_seconds: int = 60
-    conditions: list[str] = []
-    tags: list[str] = []
-    depends_on: list[UUID] = []
-    region: str = "core"
-    config: dict[str, Any] = {}
-    enabled: bool = True
-    auto_incident: bool = True
-    # Of a ladder of the project; None or blank for none.
-    escalation_policy_id: str | None = None
-
-    def __repr__(self) -> str:
-        return f"MonitorDraft(type={self.type!r})"
 
 
 def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
     """Refused with the first fault, which names its field; nothing is written."""
-    common = msgspec.structs.asdict(draft)
-    for name in ("config", "enabled", "auto_incident", "escalation_policy_id"):
-        del common[name]
     if draft.type not in MonitorType.__members__.values():
         raise Refused("invalid", "type", "is no known type")
-    common["type"] = MonitorType(draft.type)
-    for fault in monitor_rule.faults(monitor_rule.MonitorDraftFields(**common)):
+    for fault in faults(draft):
         raise Refused("invalid", fault.field, fault.rule)
     if draft.region not in regions:
         raise Refused("invalid", "region", "is not a region of this installation")

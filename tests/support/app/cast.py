@@ -58,10 +58,10 @@ from leadline.storage.maintenance.rules import Recurrence
 from leadline.storage.maintenance.transactions.extend_series import SeriesPlan, begin_series
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.rules.monitor import MonitorDraft
 from leadline.storage.monitors.transactions.attach_channel import attach_channel
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
-from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 from leadline.storage.notifications.rules.notification import Notification, Topic
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook

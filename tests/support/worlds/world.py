@@ -14,8 +14,8 @@ from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.rules.monitor import MonitorDraft
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
-from leadline.storage.monitors.transactions.monitor_draft import MonitorDraft
 from leadline.storage.results.rules.incoming_result import IncomingResult, ResultSource
 from leadline.storage.scheduling.tables import presences
 

@@ -1,0 +1,279 @@
+"""The settings that monitors of every type have: type, default, bounds, and words for people.
+
+This is the only list of them. Derived from it are the bodies of the API, the entry of a bundle and
+its JSON Schema, the row of a monitor with its SQL, the form of the console, the table of settings
+and the reference in docs/checks.md. A new setting needs a line here, a column in a migration, and
+the rule that uses it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, UNSET, Struct, UnsetType, defstruct, structs
+
+from ....probes.check.check import CONDITIONS_MOST
+from ....probes.check.monitor_spec import MonitorType
+
+Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
+Group = Literal["about", "schedule", "alerts", "more"]
+
+EVERY_TYPE: Final = frozenset(MonitorType)
+PROBED: Final = EVERY_TYPE - {MonitorType.PUSH, MonitorType.COMPOSITE}
+# A failure of a canary is not confirmed: each run of it is a transaction at the service.
+CONFIRMED: Final = PROBED - {MonitorType.ASYNC_CANARY}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldBounds:
+    """From `least` to `most`, both allowed; `unit` is part of the messages."""
+
+    least: int
+    most: int
+    unit: str = ""
+    or_zero: bool = False
+
+    def fault(self, value: int) -> str | None:
+        if self.least <= value <= self.most or (self.or_zero and value == 0):
+            return None
+        zero = "0 or " if self.or_zero else ""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"must be {zero}{self.least} to {self.most}{unit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorField:
+    """What else is known of a field.
+
+    `bounds` are those of a number, of the length of a text, or of each text of a list, whose number
+    `entries` bounds. `is_default_of_installation` says that an administrator can set the default of
+    new monitors. The console shows the field as `label`, in the part `group` of the form.
+    """
+
+    bounds: FieldBounds | None = None
+    entries: FieldBounds | None = None
+    types: frozenset[MonitorType] = EVERY_TYPE
+    is_default_of_installation: bool = False
+    label: str = ""
+    hint: str = ""
+    group: Group = "about"
+    # The sentence of the reference.
+    meaning: str = ""
+
+
+class MonitorFields(Struct, frozen=True, kw_only=True):
+    name: Annotated[
+        str, MonitorField(bounds=FieldBounds(1, 200, "characters"), meaning="what people call it")
+    ]
+    description: Annotated[
+        str,
+        MonitorField(bounds=FieldBounds(0, 200, "characters"), meaning="a remark, for the console"),
+    ] = ""
+    target: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(0, 2_048, "characters"),
+            meaning="what is checked; its form depends on the type",
+        ),
+    ] = ""
+    method: Annotated[Method, MonitorField(meaning="HTTP method")] = "GET"
+    interval_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(5, 86_400, "seconds"),
+            is_default_of_installation=True,
+            label="Every",
+            group="schedule",
+            meaning="how often a run is due",
+        ),
+    ] = 60
+    grace_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(0, 86_400, "seconds"),
+            types=frozenset({MonitorType.PUSH}),
+            label="Grace",
+            hint="how much later than its interval a report may come",
+            group="schedule",
+            meaning="push: how late a heartbeat may be",
+        ),
+    ] = 60
+    timeout_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 300, "seconds"),
+            types=PROBED,
+            is_default_of_installation=True,
+            label="Time-out",
+            hint="never above the interval",
+            group="schedule",
+            meaning="how long a run may take, retries included; not above the interval "
+            "(async_canary: up to 3 600)",
+        ),
+    ] = 10
+    failure_threshold: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 100),
+            is_default_of_installation=True,
+            label="Down after",
+            hint="failures in a row",
+            group="schedule",
+            meaning="consecutive failures that make it DOWN; one success makes it UP",
+        ),
+    ] = 1
+    # Clamped to 5 s … interval when it acts, so any other length is accepted.
+    confirm_interval_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(0, 86_400, "seconds"),
+            types=CONFIRMED,
+            label="Confirm after",
+            hint="how soon a failure below that is looked at again; 0 is off",
+            group="schedule",
+            meaning="the next run after a failure below the threshold comes this soon, at least "
+            "5 s and at most the interval; 0 is off",
+        ),
+    ] = 10
+    retries: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(0, 10),
+            types=PROBED,
+            is_default_of_installation=True,
+            label="Retries",
+            hint="further attempts inside one check; the last counts",
+            group="schedule",
+            meaning="further attempts inside one run; the last one counts",
+        ),
+    ] = 0
+    auto_incident: Annotated[
+        bool,
+        MonitorField(
+            is_default_of_installation=True,
+            label="Opens an incident",
+            hint="and resolves it when it is up again",
+            group="alerts",
+            meaning="whether an outage opens an incident",
+        ),
+    ] = True
+    renotify_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(60, 86_400, "seconds", or_zero=True),
+            is_default_of_installation=True,
+            label="Remind every",
+            hint="while it is down and nobody has acknowledged",
+            group="alerts",
+            meaning="how often an outage that nobody acknowledges is notified again; 0 is off",
+        ),
+    ] = 0
+    conditions: Annotated[
+        list[str],
+        MonitorField(
+            bounds=FieldBounds(1, 1_024, "characters"),
+            entries=FieldBounds(0, CONDITIONS_MOST),
+            types=PROBED,
+            meaning="expressions that must all hold; without them the type's own",
+        ),
+    ] = []
+    tags: Annotated[
+        list[str],
+        MonitorField(
+            bounds=FieldBounds(1, 64, "characters"),
+            entries=FieldBounds(0, 32),
+            group="more",
+            meaning="words to select by; the first one groups the overview",
+        ),
+    ] = []
+    region: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(1, 63, "characters"),
+            group="more",
+            meaning="where it runs; one that the configuration knows",
+        ),
+    ] = "core"
+    enabled: Annotated[bool, MonitorField(meaning="whether it runs")] = True
+
+
+_TYPES: Final[dict[str, Any]] = get_type_hints(MonitorFields, include_extras=True)
+FIELDS: Final[dict[str, MonitorField]] = {
+    name: next(each for each in hint.__metadata__ if isinstance(each, MonitorField))
+    for name, hint in _TYPES.items()
+}
+BOUNDS: Final[dict[str, FieldBounds]] = {
+    name: field.bounds for name, field in FIELDS.items() if field.bounds is not None
+}
+DEFAULTS: Final[dict[str, Any]] = {
+    each.name: each.default_factory() if each.default is NODEFAULT else each.default
+    for each in structs.fields(MonitorFields)
+    if not each.required
+}
+OF_INSTALLATION: Final = tuple(
+    name for name, field in FIELDS.items() if field.is_default_of_installation
+)
+
+
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, hint in _TYPES.items()
+        if kind in (hint.__origin__, get_origin(hint.__origin__))
+    )
+
+
+NUMBERS: Final = _names_of(int)
+TEXTS: Final = _names_of(str)
+FLAGS: Final = _names_of(bool)
+LISTS: Final = _names_of(list)
+
+
+def required_fields(
+    base: type | None = None, names: Iterable[str] = FIELDS, *, kw_only: bool = True
+) -> Any:
+    """Returns a struct, below `base`, in which each of the fields must be given."""
+    return _struct(base, ((name, _TYPES[name]) for name in names), kw_only=kw_only)
+
+
+def default_fields(base: type | None = None, names: Iterable[str] = OF_INSTALLATION) -> Any:
+    """Returns a struct of fields with the defaults of Leadline."""
+    return _struct(base, ((name, _TYPES[name], DEFAULTS[name]) for name in names))
+
+
+def new_fields(base: type) -> Any:
+    """Returns a struct in which what the installation has a default for may be left out (UNSET)."""
+    return _struct(
+        base,
+        (
+            (name, _TYPES[name] | UnsetType, UNSET)
+            if name in OF_INSTALLATION
+            else (name, _TYPES[name], DEFAULTS.get(name, NODEFAULT))
+            for name in FIELDS
+        ),
+    )
+
+
+def changed_fields(base: type) -> Any:
+    """Returns a struct in which each field may be left out (UNSET)."""
+    return _struct(base, ((name, hint | UnsetType, UNSET) for name, hint in _TYPES.items()))
+
+
+def _struct(base: type | None, fields: Iterable[tuple[Any, ...]], *, kw_only: bool = True) -> Any:
+    bases = None if base is None else (base,)
+    return defstruct("Fields", fields, bases=bases, frozen=True, kw_only=kw_only)
+
+
+# A type checker cannot follow the derivation. It sees the declared fields, whose types are the same
+# except for UNSET.
+if TYPE_CHECKING:
+
+    class OptionalFields(MonitorFields, frozen=True, kw_only=True):
+        name: str = ""
+
+    StoredFields = MonitorFields
+    DefaultFields = OptionalFields
+else:
+    # Positional, as the columns of a row are.
+    StoredFields = required_fields(kw_only=False)
+    DefaultFields = default_fields()
