@@ -9,6 +9,7 @@ from ...storage.core.instant import SECOND
 from ...storage.objectives.queries.burn_rules import select_rules_of_services
 from ...storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity, threshold_of
 from ...storage.objectives.transactions.set_service_objective import put_burn_alerting
+from ...storage.services.transactions.lock_service import EDIT
 from ..services.routes.service_json import alerting_json, service_named, state_json
 from ..services.schemas.services import (
     BurnRuleDeclaration,
@@ -96,7 +97,6 @@ def rule_json(rule: BurnRule) -> BurnRuleDeclaration:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _SERVICE: Final = ("service", "serviceID")
 
 ROUTES: Final = (
@@ -123,7 +123,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=f"{_ONE}/alerting",
-        action=_EDIT,
+        action=EDIT,
         scope=_SERVICE,
         handler=edit,
         summary="Change how the service speaks for its members.",
@@ -135,7 +135,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=f"{_ONE}/sla-target/burn-alerting",
-        action=_EDIT,
+        action=EDIT,
         scope=_SERVICE,
         handler=write_burn_alerting,
         summary="Whether and by which rules somebody is told that the budget burns too fast.",

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from ...storage.accounts.rules.access import Need, Permission, Rank, rank_in
+from ...storage.accounts.rules.access import Rank, rank_in
 from ...storage.bundles.queries import select_files
 from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle, read_bundle
 from ...storage.bundles.rules.bundle_diff import BundleAction, Change, FieldChange
 from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
-from ...storage.bundles.transactions.export_bundle import export_bundle
+from ...storage.bundles.transactions.apply_bundle import APPLY
+from ...storage.bundles.transactions.export_bundle import EXPORT, export_bundle
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Refused
 from ..ui.formatting import Moment, count, moment
@@ -184,7 +185,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_PATH,
-        action=Permission(Need.EDITOR),
+        action=EXPORT,
         scope=_PROJECT,
         handler=render_bundle,
         summary="A project as a bundle.",
@@ -194,7 +195,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_PATH,
-        action=Permission(Need.PROJECT_ADMIN),
+        action=APPLY,
         scope=_PROJECT,
         handler=submit_bundle,
         summary="Plans or applies a bundle.",

@@ -2,11 +2,10 @@
 
 from typing import Final
 
-from ...storage.accounts.rules.access import Need, Permission
 from ...storage.engine.pools import Tx
 from ...storage.monitors.rows import MonitorRow
 from ...storage.retirement.transactions.convert_composite import Converted, convert_composite
-from ...storage.retirement.transactions.set_successor import reactivate, retire, set_successor
+from ...storage.retirement.transactions.set_successor import EDIT, reactivate, retire, set_successor
 from ..monitors.routes.monitors import shapes_of_monitors, usable_regions
 from ..monitors.schemas.monitors import Monitor
 from ..services.routes.service_json import service_json
@@ -71,14 +70,13 @@ async def _shape(ask: Request, tx: Tx, done: Converted) -> CompositeConversion:
     )
 
 
-_EDIT: Final = Permission(Need.EDITOR)
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (
     Route(
         method="PUT",
         path=f"{ONE}/successor",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=write_successor,
         summary="Which service stands in its place.",
@@ -90,7 +88,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{ONE}/retire",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=retire_monitor,
         summary="It runs no more, as a service stands in its place; what was recorded stays.",
@@ -101,7 +99,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{ONE}/reactivate",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=reactivate_monitor,
         summary="One that was retired runs again.",
@@ -112,7 +110,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{ONE}/convert-to-service",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=convert,
         summary="Makes a service of a composite, which says the same of the same members.",

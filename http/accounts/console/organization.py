@@ -12,7 +12,9 @@ import msgspec
 
 from ....storage.accounts.queries.projects import select_organization
 from ....storage.accounts.queries.visible_projects import select_visible_projects
-from ....storage.accounts.rules.access import Grant, Need, Permission, Role
+from ....storage.accounts.rules.access import Grant, Role
+from ....storage.accounts.transactions.edit_members import EDIT
+from ....storage.accounts.transactions.edit_tokens import CREATE
 from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
 from ...ui.formatting import Moment, count, moment
@@ -225,7 +227,6 @@ def _when(text: str | msgspec.UnsetType, now: Instant) -> Moment | None:
     return moment(from_text(text), now) if isinstance(text, str) else None
 
 
-_ADMIN: Final = Permission(Need.ORG_ADMIN)
 _IN_ORG: Final = ("organization", "orgID")
 PATH: Final = "/organizations/{orgID}/people"
 
@@ -233,7 +234,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="GET",
         path=PATH,
-        action=_ADMIN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=render_organization,
         summary="An organization's members and tokens.",
@@ -243,7 +244,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="POST",
         path=PATH,
-        action=Permission(Need.ORG_ADMIN, tokenless=True),
+        action=CREATE,
         scope=_IN_ORG,
         handler=submit_organization,
         summary="Adds, changes or removes members and tokens.",

@@ -18,8 +18,8 @@ from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
 from ....storage.accounts.queries.own_account import select_own_sessions, select_own_user
 from ....storage.accounts.queries.totp_factors import is_enabled
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
+from ....storage.accounts.transactions.edit_totp import OWN
 from ....storage.core.refusal import Refused
 from ...ui.formatting import exactly
 from ...ui.render import page, redirect
@@ -217,13 +217,11 @@ def qr_code(text: str) -> Markup:
     return Markup(written.getvalue().decode())  # noqa: S704 - made of modules, not of text
 
 
-_OWN: Final = Permission(Need.SESSION, enrolling=True)
-
 ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="GET",
         path=PATH,
-        action=_OWN,
+        action=OWN,
         handler=render_profile,
         summary="One's own account.",
         query=ProfileQuery,
@@ -233,7 +231,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         method="POST",
         path=PATH,
-        action=_OWN,
+        action=OWN,
         handler=submit_profile,
         summary="Changes one's own account.",
         form=True,

@@ -5,10 +5,9 @@ from typing import Final
 from msgspec import UNSET
 
 from ....storage.accounts.queries.auth_policy import select_auth_policy
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.auth_policy import AuthPolicy as Policy
 from ....storage.accounts.rules.auth_policy import plain_domains
-from ....storage.accounts.transactions.put_auth_policy import put_auth_policy
+from ....storage.accounts.transactions.put_auth_policy import EDIT, put_auth_policy
 from ...wire.options import HttpOptions
 from ...wire.route import Request, Route
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
@@ -59,13 +58,11 @@ def _shape(found: Policy, *, configured: bool) -> AuthPolicy:
     )
 
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
     Route(
         method="GET",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=read,
         summary="How people sign in, and whether anybody has set it.",
         tag="auth_policy",
@@ -74,7 +71,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=put,
         summary="Set how people sign in, the whole of it.",
         tag="auth_policy",

@@ -15,8 +15,8 @@ from ....storage.accounts.rows import SessionRow, UserRow
 from ....storage.accounts.rules.access import Need, Permission, Role
 from ....storage.accounts.rules.totp import enrolment_uri, spelt_secret
 from ....storage.accounts.transactions import edit_totp as second_factor
-from ....storage.accounts.transactions.change_password import change_password
-from ....storage.accounts.transactions.sign_in import end_session
+from ....storage.accounts.transactions.change_password import CHANGE_PASSWORD, change_password
+from ....storage.accounts.transactions.sign_in import END_SESSION, end_session
 from ....storage.core.instant import to_text
 from ....storage.status_pages.queries.branding import shown_branding
 from ...auth.passwords import rule_broken
@@ -152,8 +152,6 @@ async def delete_session(ask: Request) -> None:
         await end_session(tx, ask.who, ask.ids["sessionID"])
 
 
-_ENROLLING: Final = Permission(Need.SESSION, enrolling=True)
-
 ROUTES: Final = (
     Route(
         method="GET",
@@ -167,7 +165,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ME}/password",
-        action=Permission(Need.SESSION),
+        action=CHANGE_PASSWORD,
         handler=write_password,
         summary="Change one's password; ends every other session.",
         tag="me",
@@ -178,7 +176,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ME}/totp/enroll",
-        action=_ENROLLING,
+        action=second_factor.OWN,
         handler=enrol_factor,
         summary="A new secret of a second factor, which a first code enables.",
         tag="me",
@@ -188,7 +186,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ME}/totp/enable",
-        action=_ENROLLING,
+        action=second_factor.OWN,
         handler=enable_factor,
         summary="Enables the second factor; tells its recovery codes, once.",
         tag="me",
@@ -199,7 +197,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ME}/totp/disable",
-        action=_ENROLLING,
+        action=second_factor.OWN,
         handler=disable_factor,
         summary="Gives the second factor up, by the password.",
         tag="me",
@@ -219,7 +217,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{_ME}/sessions/{{sessionID}}",
-        action=Permission(Need.SESSION),
+        action=END_SESSION,
         handler=delete_session,
         summary="End one of one's sessions.",
         tag="me",

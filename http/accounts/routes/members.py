@@ -6,8 +6,13 @@ import msgspec
 
 from ....storage.accounts.queries.users import select_members
 from ....storage.accounts.rows import MembershipRow
-from ....storage.accounts.rules.access import Need, Permission, Role
-from ....storage.accounts.transactions.edit_members import add_member, remove_member, update_member
+from ....storage.accounts.rules.access import Role
+from ....storage.accounts.transactions.edit_members import (
+    EDIT,
+    add_member,
+    remove_member,
+    update_member,
+)
 from ....storage.core.instant import to_text
 from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
@@ -17,7 +22,6 @@ from ..schemas.organizations import AddMember, Member, Membership, UpdateMember
 _ALL: Final = "/api/v1/organizations/{orgID}/members"
 _ONE: Final = f"{_ALL}/{{membershipID}}"
 _IN_ORG: Final = ("organization", "orgID")
-_ADMIN: Final = Permission(Need.ORG_ADMIN)
 
 
 def _membership(row: MembershipRow) -> Membership:
@@ -76,7 +80,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=_ADMIN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=list_members,
         summary="The members of an organization.",
@@ -86,7 +90,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_ADMIN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=add,
         summary="Make somebody who has an account a member.",
@@ -99,7 +103,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=_ADMIN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=update,
         summary="Change a member's role.",
@@ -110,7 +114,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_ADMIN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=remove,
         summary="End a membership; the last org_admin's stays.",

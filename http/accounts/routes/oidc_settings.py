@@ -8,8 +8,7 @@ from msgspec import UNSET
 from ....probes.oidc.oidc_client import ProviderFault
 from ....probes.oidc.oidc_settings import USUAL_SCOPES, OidcSettings
 from ....storage.accounts.queries.oidc_settings import select_sign_on_shown
-from ....storage.accounts.rules.access import Need, Permission
-from ....storage.accounts.transactions.put_oidc import merged_sign_on, put_sign_on
+from ....storage.accounts.transactions.put_oidc import EDIT, merged_sign_on, put_sign_on
 from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_now
@@ -98,13 +97,11 @@ async def _view(context: AppContext) -> OIDCSettingsView:
     )
 
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
     Route(
         method="GET",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=read,
         summary="How people sign in elsewhere, and whether the provider answers.",
         tag="sign_on_settings",
@@ -113,7 +110,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=put,
         summary="Set how people sign in elsewhere; the provider is asked before anything is kept.",
         tag="sign_on_settings",

@@ -7,6 +7,9 @@ from ....storage.accounts.queries.visible_projects import select_visible_organiz
 from ....storage.accounts.rows import OrganizationRow
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.edit_organization import (
+    CREATE,
+    DELETE,
+    RENAME,
     create_organization,
     delete_organization,
     rename_organization,
@@ -74,7 +77,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Permission(Need.GLOBAL_ADMIN),
+        action=CREATE,
         handler=create,
         summary="Make an organization; its maker is its first org_admin.",
         tag="organizations",
@@ -96,7 +99,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=Permission(Need.ORG_ADMIN),
+        action=RENAME,
         scope=_IN_IT,
         handler=rename,
         summary="Rename an organization; its slug stays.",
@@ -107,7 +110,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=Permission(Need.GLOBAL_ADMIN),
+        action=DELETE,
         scope=_IN_IT,
         handler=delete,
         summary="Remove an organization that has no projects.",

@@ -7,6 +7,7 @@ from ....storage.accounts.queries.visible_projects import select_visible_project
 from ....storage.accounts.rows import ProjectRow
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.edit_project import (
+    EDIT,
     create_project,
     delete_project,
     rename_project,
@@ -79,7 +80,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Permission(Need.ORG_ADMIN),
+        action=EDIT,
         scope=_IN_ORG,
         handler=create,
         summary="Make a project.",
@@ -102,7 +103,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=Permission(Need.ORG_ADMIN),
+        action=EDIT,
         scope=_IN_IT,
         handler=rename,
         summary="Rename a project; its slug stays.",
@@ -113,7 +114,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=Permission(Need.ORG_ADMIN),
+        action=EDIT,
         scope=_IN_IT,
         handler=delete,
         summary="Remove a project that has no monitors.",

@@ -5,8 +5,8 @@ from typing import Final
 
 from ....storage.accounts.queries.api_tokens import select_tokens_of
 from ....storage.accounts.rows import TokenRow
-from ....storage.accounts.rules.access import Need, Permission, Role
-from ....storage.accounts.transactions.edit_tokens import create_token, delete_token
+from ....storage.accounts.rules.access import Role
+from ....storage.accounts.transactions.edit_tokens import CREATE, DELETE, create_token, delete_token
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...wire.route import Request, Route
@@ -64,7 +64,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Permission(Need.ORG_ADMIN),
+        action=DELETE,
         scope=_IN_ORG,
         handler=list_tokens,
         summary="The API tokens of an organization, without their secrets.",
@@ -74,7 +74,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Permission(Need.ORG_ADMIN, tokenless=True),
+        action=CREATE,
         scope=_IN_ORG,
         handler=create,
         summary="Make an API token; its secret is shown this once. Tokens cannot make tokens.",
@@ -86,7 +86,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path="/api/v1/tokens/{tokenID}",
-        action=Permission(Need.ORG_ADMIN),
+        action=DELETE,
         scope=("token", "tokenID"),
         handler=delete,
         summary="Revoke an API token at once.",

@@ -8,9 +8,14 @@ from msgspec import Meta
 
 from ....storage.accounts.queries.auth_policy import auth_policy_in_force
 from ....storage.accounts.queries.users import NamedMembership, UserWithRoles, search_people
-from ....storage.accounts.rules.access import Need, Permission, Role
+from ....storage.accounts.rules.access import Role
 from ....storage.accounts.rules.auth_policy import is_allowed
-from ....storage.accounts.transactions.edit_users import create_user, delete_user, set_global_admin
+from ....storage.accounts.transactions.edit_users import (
+    EDIT,
+    create_user,
+    delete_user,
+    set_global_admin,
+)
 from ....storage.core.naming import words_fault
 from ...auth.passwords import rule_broken
 from ...wire.errors import Problem
@@ -22,7 +27,6 @@ from .me import user_shape
 
 _ALL: Final = "/api/v1/admin/users"
 _ONE: Final = f"{_ALL}/{{userID}}"
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 class UsersQuery(msgspec.Struct, frozen=True):
@@ -103,7 +107,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=_ADMIN,
+        action=EDIT,
         handler=list_people,
         summary="Everybody who has an account, with their memberships.",
         tag="people",
@@ -113,7 +117,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_ADMIN,
+        action=EDIT,
         handler=create,
         summary="Make an account; without a password it cannot sign in by one.",
         tag="people",
@@ -125,7 +129,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=_ADMIN,
+        action=EDIT,
         handler=update,
         summary="Make somebody else a global admin, or no longer one.",
         tag="people",
@@ -135,7 +139,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_ADMIN,
+        action=EDIT,
         handler=delete,
         summary="Remove somebody else's account.",
         tag="people",

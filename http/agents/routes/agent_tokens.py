@@ -3,10 +3,14 @@
 import os
 from typing import Final
 
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.agents.queries.agent_tokens import select_agent_tokens
 from ....storage.agents.rows import AgentTokenRow
-from ....storage.agents.transactions.edit_agent_tokens import create_agent_token, revoke_agent_token
+from ....storage.agents.transactions.edit_agent_tokens import (
+    CREATE,
+    REVOKE,
+    create_agent_token,
+    revoke_agent_token,
+)
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...wire.route import Request, Route
@@ -53,7 +57,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=Permission(Need.GLOBAL_ADMIN),
+        action=REVOKE,
         handler=list_agent_tokens,
         summary="The agents' tokens without their secrets, and those revoked last.",
         tag="agent_tokens",
@@ -62,7 +66,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Permission(Need.GLOBAL_ADMIN, tokenless=True),
+        action=CREATE,
         handler=create,
         summary="Make an agent's token; its secret is shown this once.",
         tag="agent_tokens",
@@ -74,7 +78,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{_ALL}/{{tokenID}}",
-        action=Permission(Need.GLOBAL_ADMIN),
+        action=REVOKE,
         handler=revoke,
         summary="Revoke an agent's token at once.",
         tag="agent_tokens",

@@ -9,13 +9,12 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.bundles.rules.bundle import BYTES_MOST, read_bundle
 from ....storage.bundles.rules.bundle import Bundle as Wanted
 from ....storage.bundles.rules.bundle_diff import API
-from ....storage.bundles.transactions.apply_bundle import apply_bundle, plan_bundle
+from ....storage.bundles.transactions.apply_bundle import APPLY, apply_bundle, plan_bundle
 from ....storage.bundles.transactions.bundle_context import ApplySource, EntryContext
-from ....storage.bundles.transactions.export_bundle import export_bundle
+from ....storage.bundles.transactions.export_bundle import EXPORT, export_bundle
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...monitors.routes.monitors import usable_regions
@@ -90,14 +89,13 @@ async def _terms(ask: Request, tx: Tx) -> EntryContext:
     )
 
 
-_ADMIN: Final = Permission(Need.PROJECT_ADMIN)
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/plan",
-        action=_ADMIN,
+        action=APPLY,
         scope=_PROJECT,
         handler=plan,
         summary="What applying a bundle would change; nothing is written.",
@@ -111,7 +109,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/apply",
-        action=_ADMIN,
+        action=APPLY,
         scope=_PROJECT,
         handler=apply,
         summary="Makes the project's monitors and services what a bundle says, all or nothing.",
@@ -125,7 +123,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ONE,
-        action=Permission(Need.EDITOR),
+        action=EXPORT,
         scope=_PROJECT,
         handler=export,
         summary="The project's monitors and services as a bundle, but for those of files.",

@@ -20,6 +20,7 @@ from ....storage.gate.rules.gate import GateState
 from ....storage.gate.rules.gate_override import REASON_MOST, OverrideStatus
 from ....storage.gate.rules.gate_policy import PolicySource
 from ....storage.gate.transactions.edit_gate_overrides import (
+    ADMIN,
     create_override,
     revoke_override,
     status_of,
@@ -248,7 +249,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_GATE,
-        action=Permission(Need.PROJECT_ADMIN),
+        action=ADMIN,
         scope=_SERVICE,
         handler=submit_gate,
         summary="Overrides what the gate blocks, or ends an override.",

@@ -17,6 +17,7 @@ from ....storage.gate.queries.gate_policies import select_governing, select_poli
 from ....storage.gate.rows import GatePolicyRow
 from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
 from ....storage.gate.transactions.evaluate_gate import EVALUATE, EvaluatedDecision, evaluate_gate
+from ....storage.services.transactions.lock_service import EDIT
 from ...services.routes.service_json import service_named
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
@@ -131,7 +132,6 @@ def _expected_revision(text: str | None) -> int:
 
 # Whoever may ask the gate may read by what it answers.
 READ: Final = Permission(Need.VIEWER, grant=Grant.GATE_EVALUATE)
-_EDIT: Final = Permission(Need.EDITOR)
 SERVICE: Final = ("service", "serviceID")
 PROJECT: Final = ("project", "projectID")
 OF_PROJECT: Final = "/api/v1/projects/{projectID}/gate"
@@ -164,7 +164,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=f"{OF_SERVICE}/policy",
-        action=_EDIT,
+        action=EDIT,
         scope=SERVICE,
         handler=write_policy,
         summary="Put the service's own policy, as a whole.",
@@ -176,7 +176,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{OF_SERVICE}/policy",
-        action=_EDIT,
+        action=EDIT,
         scope=SERVICE,
         handler=remove_policy,
         summary="Remove the service's own policy; the project's governs it then.",
@@ -198,7 +198,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=f"{OF_PROJECT}/policy",
-        action=_EDIT,
+        action=EDIT,
         scope=PROJECT,
         handler=write_policy,
         summary="Put the project's policy, as a whole.",
@@ -210,7 +210,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{OF_PROJECT}/policy",
-        action=_EDIT,
+        action=EDIT,
         scope=PROJECT,
         handler=remove_policy,
         summary="Remove the project's policy.",

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.gate.queries.gate_overrides import (
     select_override,
     select_overrides,
@@ -10,6 +9,7 @@ from ....storage.gate.queries.gate_overrides import (
 )
 from ....storage.gate.queries.gate_policies import select_governing
 from ....storage.gate.transactions.edit_gate_overrides import (
+    ADMIN,
     create_override,
     revoke_override,
     status_of,
@@ -78,8 +78,6 @@ async def revoke(ask: Request) -> None:
         )
 
 
-_ADMIN: Final = Permission(Need.PROJECT_ADMIN)
-
 ROUTES: Final = (
     Route(
         method="GET",
@@ -94,7 +92,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{OF_SERVICE}/override",
-        action=_ADMIN,
+        action=ADMIN,
         scope=SERVICE,
         handler=create,
         summary="Let through what the gate blocks, for at most 7 days.",
@@ -127,7 +125,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{OF_SERVICE}/overrides/{{overrideID}}",
-        action=_ADMIN,
+        action=ADMIN,
         scope=SERVICE,
         handler=revoke,
         summary="End an override that is active, or that waits for its policy to govern again.",

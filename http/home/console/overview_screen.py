@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.monitors.transactions.create_monitor import CREATE
 from ...ui.monitor_status import MonitorStatusText
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page
@@ -138,7 +139,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}",
-        action=Permission(Need.EDITOR),
+        action=CREATE,
         scope=_PROJECT,
         handler=create_first,
         summary="Watches a first address.",

@@ -34,6 +34,7 @@ from ....storage.incidents.rules.incident import (
     IncidentStatus,
     statuses_from,
 )
+from ....storage.incidents.transactions.edit_incidents import EDIT
 from ...ui.formatting import ago, clock, count, duration, moment, number
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
@@ -302,7 +303,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/incidents/{incidentID}",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_INCIDENT,
         handler=submit_incident,
         summary="Acknowledges, updates or explains an incident.",

@@ -26,6 +26,7 @@ from ....storage.incidents.rules.incident import (
     IncidentImpact,
     IncidentStatus,
 )
+from ....storage.incidents.transactions.edit_incidents import EDIT
 from ....storage.monitors.queries.console_monitors import select_names
 from ...ui.formatting import Moment, ago, count, moment, number
 from ...ui.page_layout import frame_of
@@ -216,7 +217,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}/incidents",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_PROJECT,
         handler=open_one,
         summary="Opens an incident.",

@@ -8,7 +8,6 @@ import logging
 from collections import Counter
 from typing import Final
 
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant, from_text
 from ....storage.incidents.queries.incidents import select_open_of_alerts
 from ....storage.incidents.rules.alertmanager_alert import (
@@ -18,7 +17,7 @@ from ....storage.incidents.rules.alertmanager_alert import (
     read_alert,
     verdict,
 )
-from ....storage.incidents.transactions.ingest_alert import take_alert
+from ....storage.incidents.transactions.ingest_alert import EDIT, take_alert
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
@@ -101,7 +100,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/api/v1/projects/{projectID}/alerts/alertmanager",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=("project", "projectID"),
         handler=take_alertmanager,
         summary="Take a notification of Alertmanager: firing opens incidents, resolved ends them.",

@@ -14,6 +14,7 @@ from ....storage.incidents.queries.incidents import select_incident, select_inci
 from ....storage.incidents.queries.postmortems import select_postmortem
 from ....storage.incidents.rows import IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.transactions.edit_incidents import (
+    EDIT,
     IncidentDraft,
     acknowledge,
     add_update,
@@ -183,7 +184,6 @@ async def acknowledge_incident(ask: Request) -> Incident:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _INCIDENT: Final = ("incident", "incidentID")
 
@@ -202,7 +202,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=create,
         summary="Open an incident; about a monitor with an escalation policy, it pages.",
@@ -234,7 +234,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/updates",
-        action=_EDIT,
+        action=EDIT,
         scope=_INCIDENT,
         handler=write_update,
         summary="Move an incident forward, or write a note of it.",
@@ -257,7 +257,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=f"{_ONE}/postmortem",
-        action=_EDIT,
+        action=EDIT,
         scope=_INCIDENT,
         handler=write_postmortem,
         summary="Publish or edit what was learned of a resolved incident.",
@@ -269,7 +269,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/acknowledge",
-        action=_EDIT,
+        action=EDIT,
         scope=_INCIDENT,
         handler=acknowledge_incident,
         summary="Say that somebody looks after it: the escalation stops. Again changes nothing.",

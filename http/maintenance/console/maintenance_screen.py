@@ -18,6 +18,7 @@ from ....storage.maintenance.queries.maintenances import select_maintenance, sel
 from ....storage.maintenance.rows import MaintenanceRow
 from ....storage.maintenance.transactions.extend_series import begin_series, end_series
 from ....storage.maintenance.transactions.plan_maintenance import (
+    EDIT,
     TO_COME_MOST,
     MaintenancePreview,
     Plan,
@@ -296,7 +297,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_PATH,
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_PROJECT,
         handler=submit_maintenance,
         summary="Plans, ends or annuls maintenance.",

@@ -9,6 +9,7 @@ from ....storage.core.instant import to_text
 from ....storage.maintenance.queries.maintenances import select_maintenances_of
 from ....storage.maintenance.rows import MaintenanceRow
 from ....storage.maintenance.transactions.plan_maintenance import (
+    EDIT,
     MaintenancePreview,
     Plan,
     announce,
@@ -138,7 +139,6 @@ def _split(durations: Durations) -> ReliabilitySplit:
 
 
 _READ: Final = Permission(Need.VIEWER)
-_WRITE: Final = Permission(Need.EDITOR)
 _IN_PROJECT: Final = ("project", "projectID")
 _MAINTENANCE: Final = ("maintenance", "maintenanceID")
 
@@ -156,7 +156,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_WRITE,
+        action=EDIT,
         scope=_IN_PROJECT,
         handler=create,
         summary="Announce maintenance; what begins before now needs a preview.",
@@ -169,7 +169,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ALL}/preview",
-        action=_WRITE,
+        action=EDIT,
         scope=_IN_PROJECT,
         handler=preview,
         summary="What announcing or annulling would change of the past; good for ten minutes.",
@@ -181,7 +181,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_WRITE,
+        action=EDIT,
         scope=_MAINTENANCE,
         handler=delete,
         summary="Take back maintenance that is to come; end now what is on.",
@@ -192,7 +192,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/annul",
-        action=_WRITE,
+        action=EDIT,
         scope=_MAINTENANCE,
         handler=annul_one,
         summary="As if it had never been announced; what has begun needs a preview.",

@@ -7,7 +7,12 @@ from ....storage.core.instant import SECOND, to_text
 from ....storage.maintenance.queries.maintenance_series import select_series_of
 from ....storage.maintenance.rows import SeriesRow
 from ....storage.maintenance.rules import Recurrence
-from ....storage.maintenance.transactions.extend_series import SeriesPlan, begin_series, end_series
+from ....storage.maintenance.transactions.extend_series import (
+    EDIT,
+    SeriesPlan,
+    begin_series,
+    end_series,
+)
 from ...wire.route import Request, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
@@ -73,7 +78,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_PROJECT,
         handler=create,
         summary="Announce maintenance that comes again; its windows stand five weeks ahead.",
@@ -86,7 +91,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path="/api/v1/maintenance-series/{seriesID}",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=("series", "seriesID"),
         handler=delete,
         summary="End it: what is to come is taken back, what has begun stays.",

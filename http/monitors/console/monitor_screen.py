@@ -10,6 +10,7 @@ from ....storage.core.instant import Instant
 from ....storage.monitors.queries.console_monitors import select_names
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import MonitorStatus
+from ....storage.monitors.transactions.edit_monitor import EDIT
 from ...ui.bundle_notice import managed
 from ...ui.failure_help import explain_failure, explain_trouble, is_refusal
 from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment
@@ -175,7 +176,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/monitors/{monitorID}",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_MONITOR,
         handler=acts.submit_monitor,
         summary="Pauses, resumes or checks a monitor.",
@@ -186,7 +187,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/monitors/{monitorID}/delete",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_MONITOR,
         handler=acts.ask_to_delete,
         summary="Asks whether to delete a monitor.",
@@ -196,7 +197,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/monitors/{monitorID}/delete",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_MONITOR,
         handler=acts.delete,
         summary="Deletes a monitor.",

@@ -12,6 +12,7 @@ from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.monitors.rules.secret import SECRETS_OF_PROJECT_MOST, VALUE_BYTES_MOST
+from ....storage.monitors.transactions.edit_secrets import EDIT
 from ...ui.formatting import Moment, count, moment
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
@@ -126,7 +127,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}/secrets",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_PROJECT,
         handler=submit_secrets,
         summary="Adds, replaces or deletes a secret.",

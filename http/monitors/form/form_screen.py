@@ -11,7 +11,6 @@ import msgspec
 
 from ....probes.check.monitor_spec import Spec
 from ....probes.check.registry import spec_of
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.console_monitors import select_names, select_shown_monitor
@@ -21,7 +20,7 @@ from ....storage.monitors.queries.secret_list import select_secrets
 from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
-from ....storage.monitors.transactions.edit_monitor import with_stored_secrets
+from ....storage.monitors.transactions.edit_monitor import EDIT, with_stored_secrets
 from ....storage.notifications.queries.channels import (
     select_channels_of,
     select_channels_of_monitor,
@@ -260,13 +259,11 @@ def _form(
     return page("monitors/form/form_screen.html", status=400 if errors else 200, **values)
 
 
-_EDIT: Final = Permission(Need.EDITOR)
-
 ROUTES: Final = (
     Route(
         method="GET",
         path="/projects/{projectID}/monitors/new",
-        action=_EDIT,
+        action=EDIT,
         scope=("project", "projectID"),
         handler=show_new,
         summary="The form of a new monitor.",
@@ -277,7 +274,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}/monitors/new",
-        action=_EDIT,
+        action=EDIT,
         scope=("project", "projectID"),
         handler=send_new,
         summary="Adds or tests a monitor.",
@@ -288,7 +285,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path="/monitors/{monitorID}/edit",
-        action=_EDIT,
+        action=EDIT,
         scope=("monitor", "monitorID"),
         handler=show_edit,
         summary="The form of a monitor.",
@@ -298,7 +295,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/monitors/{monitorID}/edit",
-        action=_EDIT,
+        action=EDIT,
         scope=("monitor", "monitorID"),
         handler=send_edit,
         summary="Changes or tests a monitor.",

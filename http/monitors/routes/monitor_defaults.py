@@ -9,7 +9,7 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.monitors.queries.monitor_defaults import select_monitor_defaults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults as Defaults
-from ....storage.monitors.transactions.put_monitor_defaults import put_monitor_defaults
+from ....storage.monitors.transactions.put_monitor_defaults import EDIT, put_monitor_defaults
 from ...wire.route import Request, Route
 from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
 
@@ -35,8 +35,6 @@ def _shape(found: Defaults, *, configured: bool) -> MonitorDefaults:
     return MonitorDefaults(configured=configured, **msgspec.structs.asdict(found))
 
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
     Route(
         method="GET",
@@ -50,7 +48,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=read,
         summary="The defaults of new monitors, and whether anybody has set them.",
         tag="monitor_defaults",
@@ -59,7 +57,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=put,
         summary="Set the defaults of new monitors, all of them.",
         tag="monitor_defaults",

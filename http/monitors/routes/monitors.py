@@ -35,7 +35,7 @@ from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults, completed
 from ....storage.monitors.transactions.config_secrets import decrypt, readable
 from ....storage.monitors.transactions.create_monitor import create_monitor, push_token_place
-from ....storage.monitors.transactions.edit_monitor import edit_monitor
+from ....storage.monitors.transactions.edit_monitor import EDIT, edit_monitor
 from ....storage.monitors.transactions.run_now import renew_push_token, run_now
 from ....storage.oncall.queries.escalation_policies import select_policy_uids
 from ....storage.retirement.transactions.delete_monitor import delete_monitor
@@ -304,7 +304,6 @@ def push_token_of(ask: Request, row: MonitorRow) -> str | None:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _MONITOR: Final = ("monitor", "monitorID")
 
@@ -322,7 +321,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/api/v1/projects/{projectID}/monitors",
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=create,
         summary="Creates a monitor.",
@@ -335,7 +334,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/api/v1/projects/{projectID}/monitors/test",
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=test,
         summary="Runs a check once, without storing anything.",
@@ -356,7 +355,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path="/api/v1/monitors/{monitorID}",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=update,
         summary="Changes what is given of a monitor.",
@@ -368,7 +367,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path="/api/v1/monitors/{monitorID}",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=delete,
         summary="Deletes a monitor.",
@@ -379,7 +378,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/api/v1/monitors/{monitorID}/check",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=check_now,
         summary="Asks for an extra run now.",
@@ -391,7 +390,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/api/v1/monitors/{monitorID}/push-token",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=new_push_token,
         summary="Gives a push monitor a new token; the old one ends.",

@@ -5,7 +5,12 @@ from typing import Final
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
-from ....storage.monitors.transactions.edit_secrets import create_secret, delete_secret, edit_secret
+from ....storage.monitors.transactions.edit_secrets import (
+    EDIT,
+    create_secret,
+    delete_secret,
+    edit_secret,
+)
 from ...wire.route import Request, Route
 from ...wire.schema import given
 from ...wire.scope_keys import org_of, project_of
@@ -68,8 +73,6 @@ async def delete(ask: Request) -> None:
         await delete_secret(tx, ask.who, ask.ids["projectID"], ask.words["name"])
 
 
-_EDIT: Final = Permission(Need.EDITOR)
-
 ROUTES: Final = (
     Route(
         method="GET",
@@ -84,7 +87,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_EDIT,
+        action=EDIT,
         scope=_IN_PROJECT,
         handler=create,
         summary="Stores a secret; its value is never returned.",
@@ -97,7 +100,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_IN_PROJECT,
         handler=update,
         summary="Replaces a secret's value, or renames one that no monitor refers to.",
@@ -109,7 +112,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_IN_PROJECT,
         handler=delete,
         summary="Deletes a secret that no monitor refers to.",

@@ -17,7 +17,7 @@ from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channels import select_channel, select_channels_of
 from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import shown
-from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST
+from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST, EDIT
 from ...ui.formatting import count
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
@@ -199,7 +199,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/projects/{projectID}/channels",
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_PROJECT,
         handler=submit_channels,
         summary="Adds, changes, tests or deletes a channel.",

@@ -20,6 +20,7 @@ from ....storage.notifications.queries.channels import (
 from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import opened, shown
 from ....storage.notifications.transactions.edit_channels import (
+    EDIT,
     create_channel,
     delete_channel,
     edit_channel,
@@ -151,7 +152,6 @@ async def detach(ask: Request) -> None:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _CHANNEL: Final = ("channel", "channelID")
 _MONITOR: Final = ("monitor", "monitorID")
@@ -170,7 +170,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=create,
         summary="Make a notification channel.",
@@ -183,7 +183,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_CHANNEL,
         handler=update,
         summary="Change a channel; a secret that is blank or the mask keeps its stored value.",
@@ -194,7 +194,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_CHANNEL,
         handler=delete,
         summary="Remove a channel that no ladder or schedule names; monitors tell it no more.",
@@ -205,7 +205,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/test",
-        action=_EDIT,
+        action=EDIT,
         scope=_CHANNEL,
         handler=test,
         summary="Send a test message to a channel, once.",
@@ -225,7 +225,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_OF_MONITOR,
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=attach,
         summary="Have a monitor tell a channel of its project.",
@@ -236,7 +236,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=f"{_OF_MONITOR}/{{channelID}}",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=detach,
         summary="Have a monitor tell a channel no longer.",

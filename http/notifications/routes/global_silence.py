@@ -4,12 +4,11 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.notifications.queries.global_silence import select_global_silence
 from ....storage.notifications.rules.global_silence import NO_SILENCE
 from ....storage.notifications.rules.global_silence import GlobalSilence as Silence
-from ....storage.notifications.transactions.put_global_silence import put_global_silence
+from ....storage.notifications.transactions.put_global_silence import EDIT, put_global_silence
 from ...wire.route import Request, Route
 from ...wire.schema import instant_text
 from ...wire.time_params import instant_given
@@ -52,13 +51,11 @@ def _shape(found: Silence | None, now: Instant) -> Alerting:
     )
 
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
     Route(
         method="GET",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=read,
         summary="Whether all alerts are silenced, and until when.",
         tag="alerting",
@@ -67,7 +64,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=put,
         summary="Silence all alerts, or lift that.",
         tag="alerting",

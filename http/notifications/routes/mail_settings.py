@@ -6,9 +6,8 @@ from typing import Final
 from msgspec import UNSET
 
 from ....probes.senders.mail_settings import MailSettings
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.notifications.queries.mail_settings import select_mail_shown
-from ....storage.notifications.transactions.put_mail import put_mail
+from ....storage.notifications.transactions.put_mail import EDIT, put_mail
 from ...wire.app_context import AppContext
 from ...wire.mail_config import mailing_in
 from ...wire.route import Request, Route
@@ -63,13 +62,11 @@ async def _view(context: AppContext) -> MailSettingsView:
     )
 
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
-
 ROUTES: Final = (
     Route(
         method="GET",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=read,
         summary="By which server letters go, and where their links lead.",
         tag="mail_settings",
@@ -78,7 +75,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=put,
         summary="Set by which server letters go; it holds from the next letter on.",
         tag="mail_settings",

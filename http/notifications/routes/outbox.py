@@ -4,18 +4,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.dead_letter_list import DeadEvent, select_dead_events
 from ....storage.notifications.rules.notification import Topic
-from ....storage.notifications.transactions.replay_dead import replay_batch, replay_dead
+from ....storage.notifications.transactions.replay_dead import REPLAY, replay_batch, replay_dead
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ..schemas.outbox import OutboxEvent, Replayed
 
 _DEAD: Final = "/api/v1/admin/outbox/dead"
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 class DeadQuery(msgspec.Struct, frozen=True):
@@ -82,7 +80,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_DEAD,
-        action=_ADMIN,
+        action=REPLAY,
         handler=list_dead,
         summary="Deliveries that were given up, the latest first.",
         tag="outbox",
@@ -92,7 +90,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_DEAD}/replay-all",
-        action=_ADMIN,
+        action=REPLAY,
         handler=replay_all,
         summary="Try everything again that was given up.",
         tag="outbox",
@@ -101,7 +99,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_DEAD}/{{eventID}}/replay",
-        action=_ADMIN,
+        action=REPLAY,
         handler=replay,
         summary="Try one delivery again that was given up.",
         tag="outbox",

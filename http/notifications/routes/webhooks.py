@@ -8,12 +8,12 @@ from uuid_utils.compat import uuid7
 
 from ....probes.senders import NotDelivered, deliver_signed
 from ....probes.senders.webhook import secret_from
-from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
 from ....storage.notifications.queries.webhooks import select_webhook, select_webhooks_of
 from ....storage.notifications.rows import WebhookRow
 from ....storage.notifications.transactions.edit_webhooks import (
+    EDIT,
     create_webhook,
     delete_webhook,
     enable_webhook,
@@ -102,7 +102,6 @@ async def test(ask: Request) -> Tested:
     return Tested(ok=True)
 
 
-_OWN: Final = Permission(Need.ORG_ADMIN)
 _IN_ORG: Final = ("organization", "orgID")
 _WEBHOOK: Final = ("webhook", "webhookID")
 
@@ -110,7 +109,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_ALL,
-        action=_OWN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=list_webhooks,
         summary="The organization's webhooks, without their secrets.",
@@ -120,7 +119,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_OWN,
+        action=EDIT,
         scope=_IN_ORG,
         handler=create,
         summary="Make a webhook; the secret that signs its deliveries is shown this once.",
@@ -133,7 +132,7 @@ ROUTES: Final = (
     Route(
         method="PATCH",
         path=_ONE,
-        action=_OWN,
+        action=EDIT,
         scope=_WEBHOOK,
         handler=update,
         summary="Turn a webhook on or off.",
@@ -144,7 +143,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_OWN,
+        action=EDIT,
         scope=_WEBHOOK,
         handler=delete,
         summary="Remove a webhook.",
@@ -154,7 +153,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/test",
-        action=_OWN,
+        action=EDIT,
         scope=_WEBHOOK,
         handler=test,
         summary="Send a signed test event to a webhook, once.",

@@ -16,6 +16,7 @@ from ....storage.objectives.queries import project_targets as project_targets_qu
 from ....storage.objectives.rows import ProjectTarget
 from ....storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity
 from ....storage.objectives.transactions.set_monitor_objective import (
+    EDIT,
     aim_for_project,
     delete_project_objective,
     report_weekly,
@@ -137,7 +138,6 @@ def _project_target(ask: Request, target: ProjectTarget) -> SLATarget:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _MONITOR: Final = ("monitor", "monitorID")
 _PROJECT: Final = ("project", "projectID")
 _TARGET: Final = "/api/v1/projects/{projectID}/sla-target"
@@ -146,7 +146,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path="/api/v1/monitors/{monitorID}/sla-target",
-        action=_EDIT,
+        action=EDIT,
         scope=_MONITOR,
         handler=put_monitor_target,
         summary="Aim at an availability over a window, and say who is told when it burns too fast.",
@@ -168,7 +168,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_TARGET,
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=put_project_target,
         summary="Aim at an availability of the project over a window.",
@@ -180,7 +180,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_TARGET,
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=delete_project_target,
         summary="Aim at nothing over a window.",
@@ -191,7 +191,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path="/api/v1/projects/{projectID}/sla-report",
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=put_report,
         summary="Whether the weekly report of the project is sent.",

@@ -22,6 +22,7 @@ from ....storage.oncall.queries.oncall_schedules import (
 from ....storage.oncall.rows import EscalationPolicyRow, EscalationTargetRow, ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
+from ....storage.oncall.transactions.edit_schedules import EDIT
 from ...ui.formatting import NOTHING, setting
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
@@ -288,7 +289,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_PATH,
-        action=Permission(Need.EDITOR),
+        action=EDIT,
         scope=_PROJECT,
         handler=submit_oncall,
         summary="Adds or takes back an override, or renews a calendar's address.",

@@ -10,6 +10,7 @@ from ....storage.oncall.queries.escalation_policies import select_policies_of, s
 from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.transactions.edit_escalation_policies import (
+    EDIT,
     PolicyDraft,
     StepDraft,
     create_policy,
@@ -84,7 +85,6 @@ async def delete(ask: Request) -> None:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _POLICY: Final = ("policy", "policyID")
 
@@ -102,7 +102,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=create,
         summary="Make an escalation policy.",
@@ -115,7 +115,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_POLICY,
         handler=replace,
         summary="Replace an escalation policy; open incidents go on by the new one.",
@@ -126,7 +126,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_POLICY,
         handler=delete,
         summary="Remove an escalation policy that no monitor names.",

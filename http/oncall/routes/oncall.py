@@ -22,6 +22,7 @@ from ....storage.oncall.rows import OnCallOverrideRow, ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import create_override, delete_override
 from ....storage.oncall.transactions.edit_schedules import (
+    EDIT,
     ScheduleDraft,
     create_schedule,
     delete_schedule,
@@ -212,7 +213,6 @@ def calendar_url(ask: Request, schedule: UUID, token: str) -> str:
 
 
 _VIEW: Final = Permission(Need.VIEWER)
-_EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 _SCHEDULE: Final = ("schedule", "scheduleID")
 
@@ -230,7 +230,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=_ALL,
-        action=_EDIT,
+        action=EDIT,
         scope=_PROJECT,
         handler=create,
         summary="Make an on-call schedule.",
@@ -243,7 +243,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_SCHEDULE,
         handler=replace,
         summary="Replace an on-call schedule; its overrides and its calendar's token stay.",
@@ -254,7 +254,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path=_ONE,
-        action=_EDIT,
+        action=EDIT,
         scope=_SCHEDULE,
         handler=delete,
         summary="Remove an on-call schedule that no escalation policy names.",
@@ -285,7 +285,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/overrides",
-        action=_EDIT,
+        action=EDIT,
         scope=_SCHEDULE,
         handler=override,
         summary="Put somebody else on call for a while; the newest override wins.",
@@ -298,7 +298,7 @@ ROUTES: Final = (
     Route(
         method="DELETE",
         path="/api/v1/oncall-overrides/{overrideID}",
-        action=_EDIT,
+        action=EDIT,
         scope=("override", "overrideID"),
         handler=end_override,
         summary="Take an override back.",
@@ -321,7 +321,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_ONE}/calendar-token",
-        action=_EDIT,
+        action=EDIT,
         scope=_SCHEDULE,
         handler=new_calendar_token,
         summary="Give the calendar a new token, shown once; the old one ends.",

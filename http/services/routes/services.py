@@ -22,6 +22,7 @@ from ....storage.services.rules.service_report import WINDOWS
 from ....storage.services.transactions.create_service import ServiceDraft, create_service
 from ....storage.services.transactions.declare_service import DeclarationDraft, declare
 from ....storage.services.transactions.edit_dependencies import put_dependencies
+from ....storage.services.transactions.lock_service import EDIT
 from ....storage.services.transactions.set_paging_target import put_escalation_policy
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
@@ -255,7 +256,6 @@ async def write_escalation_policy(ask: Request) -> EscalationOwner:
 
 
 VIEW: Final = Permission(Need.VIEWER)
-EDIT: Final = Permission(Need.EDITOR)
 _PROJECT: Final = ("project", "projectID")
 SERVICE: Final = ("service", "serviceID")
 

@@ -5,7 +5,7 @@ from typing import Final
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.status_pages.queries.branding import select_branding, shown_branding
 from ....storage.status_pages.rules import branding as rules
-from ....storage.status_pages.transactions.put_branding import put_branding
+from ....storage.status_pages.transactions.put_branding import EDIT, put_branding
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
 from ...wire.schema import given
@@ -86,7 +86,6 @@ def _announcement(told: rules.Announcement) -> Announcement:
     return Announcement(enabled=told.enabled, text=told.text, level=told.level)
 
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 _ANYBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
@@ -102,7 +101,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=read,
         summary="The branding, and whether anybody has set it.",
         tag="branding",
@@ -111,7 +110,7 @@ ROUTES: Final = (
     Route(
         method="PUT",
         path=_OWN,
-        action=_ADMIN,
+        action=EDIT,
         handler=put,
         summary="Set the branding, the whole of it.",
         tag="branding",

@@ -9,7 +9,7 @@ from ..tables import sessions, users
 from ..tables.password_resets import forget_reset
 from .authorize import audit, demand
 
-_OWN = Permission(Need.SESSION)
+CHANGE_PASSWORD = Permission(Need.SESSION)
 
 
 async def change_password(
@@ -17,7 +17,7 @@ async def change_password(
 ) -> None:
     """`password` is hashed already, `user` the account as the old one was checked against, `keep`
     the digest of the session that stays. Refused revision_conflict where another was faster."""
-    demand(principal, _OWN, None)
+    demand(principal, CHANGE_PASSWORD, None)
     now = await users.select_user_by_id(tx, user.id)
     if now is None or now.password != user.password:
         raise Refused("revision_conflict")

@@ -13,7 +13,7 @@ from ..tables import users
 from .authorize import NOT_FOUND, audit
 from .authorize_tenant_write import demand_organization, project_of
 
-_EDIT = Permission(Need.ORG_ADMIN)
+EDIT = Permission(Need.ORG_ADMIN)
 LAST_ORG_ADMIN = "last_org_admin"
 NO_SUCH_PERSON = "is nobody who has an account here"
 
@@ -28,7 +28,7 @@ async def add_member(
     role: Role,
 ) -> MembershipRow:
     """One of `user` and `email`. Refused not_found, forbidden, invalid, member_exists."""
-    home = await demand_organization(tx, principal, _EDIT, organization)
+    home = await demand_organization(tx, principal, EDIT, organization)
     person = await _person(tx, user, email)
     key = await project_of(tx, home.id, project)
     _expect_fit(role, key)
@@ -45,7 +45,7 @@ async def update_member(
     tx: Tx, principal: Principal, organization: UUID, membership: UUID, role: Role
 ) -> MembershipRow:
     """Refused not_found, forbidden, invalid, last_org_admin."""
-    home = await demand_organization(tx, principal, _EDIT, organization)
+    home = await demand_organization(tx, principal, EDIT, organization)
     # Before the membership itself: all who take one away queue up here, so no two wait crosswise.
     admins = await users.lock_org_admins(tx, home.id)
     before = await _locked(tx, home.id, membership)
@@ -60,7 +60,7 @@ async def update_member(
 
 async def remove_member(tx: Tx, principal: Principal, organization: UUID, membership: UUID) -> None:
     """Refused not_found, forbidden, last_org_admin."""
-    home = await demand_organization(tx, principal, _EDIT, organization)
+    home = await demand_organization(tx, principal, EDIT, organization)
     admins = await users.lock_org_admins(tx, home.id)
     before = await _locked(tx, home.id, membership)
     if admins == [before.id]:

@@ -15,15 +15,15 @@ from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import demand_organization, expect
 
-_CREATE = _DELETE = Permission(Need.GLOBAL_ADMIN)
-_RENAME = Permission(Need.ORG_ADMIN)
+CREATE = DELETE = Permission(Need.GLOBAL_ADMIN)
+RENAME = Permission(Need.ORG_ADMIN)
 
 
 async def create_organization(
     tx: Tx, principal: Principal, slug: str, name: str
 ) -> OrganizationRow:
     """Its maker is its first org_admin. Refused forbidden, invalid, slug_taken."""
-    demand(principal, _CREATE, None)
+    demand(principal, CREATE, None)
     expect("slug", slug_fault(slug))
     expect("name", name_fault(name))
     uid = uuid7()
@@ -45,7 +45,7 @@ async def rename_organization(
     tx: Tx, principal: Principal, organization: UUID, name: str
 ) -> OrganizationRow:
     """Refused not_found, forbidden, invalid."""
-    before = await demand_organization(tx, principal, _RENAME, organization)
+    before = await demand_organization(tx, principal, RENAME, organization)
     expect("name", name_fault(name))
     await projects.rename_organization(tx, before.id, name)
     target = f"organization:{before.uid} slug={before.slug}"
@@ -62,7 +62,7 @@ async def delete_organization(tx: Tx, principal: Principal, organization: UUID) 
         raise Refused(NOT_FOUND)
     row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is locked"
-    demand(principal, _DELETE, Scope(row.id))
+    demand(principal, DELETE, Scope(row.id))
     if await removals.has_projects(tx, row.id):
         raise Refused("in_use")
     await removals.delete_what_stays_within(tx, row.id)

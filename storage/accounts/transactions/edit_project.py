@@ -15,14 +15,14 @@ from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, audit, demand_project
 from .authorize_tenant_write import demand_organization, expect
 
-_EDIT = Permission(Need.ORG_ADMIN)
+EDIT = Permission(Need.ORG_ADMIN)
 
 
 async def create_project(
     tx: Tx, principal: Principal, organization: UUID, slug: str, name: str
 ) -> ProjectRow:
     """Refused not_found, forbidden, invalid, slug_taken."""
-    home = await demand_organization(tx, principal, _EDIT, organization)
+    home = await demand_organization(tx, principal, EDIT, organization)
     expect("slug", slug_fault(slug))
     expect("name", name_fault(name))
     uid = uuid7()
@@ -34,7 +34,7 @@ async def create_project(
 
 async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str) -> ProjectRow:
     """Refused not_found, forbidden, invalid."""
-    before = await demand_project(tx, principal, _EDIT, project)
+    before = await demand_project(tx, principal, EDIT, project)
     expect("name", name_fault(name))
     if not await removals.lock_project(tx, before.org, before.id):
         raise Refused(NOT_FOUND)
@@ -47,7 +47,7 @@ async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str)
 async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
     """Memberships, tokens, maintenance and status pages of it go with it. Refused not_found,
     forbidden, in_use while it has monitors."""
-    row = await demand_project(tx, principal, _EDIT, project)
+    row = await demand_project(tx, principal, EDIT, project)
     if not await removals.lock_project(tx, row.org, row.id):
         raise Refused(NOT_FOUND)
     if await removals.has_monitors(tx, row.org, row.id):

@@ -14,8 +14,8 @@ from ..tables import api_tokens as tokens
 from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import demand_organization, expect, project_of
 
-_CREATE = Permission(Need.ORG_ADMIN, tokenless=True)
-_DELETE = Permission(Need.ORG_ADMIN)
+CREATE = Permission(Need.ORG_ADMIN, tokenless=True)
+DELETE = Permission(Need.ORG_ADMIN)
 
 
 async def create_token(
@@ -29,7 +29,7 @@ async def create_token(
     token_hash: bytes,
 ) -> TokenRow:
     """Refused not_found, forbidden, invalid, action_unknown, action_not_granted."""
-    home = await demand_organization(tx, principal, _CREATE, organization)
+    home = await demand_organization(tx, principal, CREATE, organization)
     expect("name", name_fault(name))
     key = await project_of(tx, home.id, project)
     fault = membership_fault(role, key)
@@ -54,7 +54,7 @@ async def delete_token(tx: Tx, principal: Principal, token: UUID) -> None:
     row = await tokens.select_token(tx, token)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _DELETE, Scope(row.org))
+    demand(principal, DELETE, Scope(row.org))
     await tokens.delete_token(tx, row.org, row.id)
     target = _target(row.uid, row.project_uid, Role(row.role))
     await audit(tx, principal, row.org, "token.delete", target)

@@ -30,7 +30,7 @@ from ..tables.totp_factors import TotpRow
 from .authorize import NOT_FOUND, audit, demand
 
 TOTP_ENABLED: Final = "totp_enabled"
-_OWN: Final = Permission(Need.SESSION, enrolling=True)
+OWN: Final = Permission(Need.SESSION, enrolling=True)
 
 
 async def enrol(tx: Tx, principal: Principal, keyring: Keyring) -> tuple[UserRow, bytes]:
@@ -125,7 +125,7 @@ def _secret(row: TotpRow, user: UUID, keyring: Keyring) -> bytes:
 
 
 async def _own(tx: Tx, principal: Principal) -> UserRow:
-    demand(principal, _OWN, None)
+    demand(principal, OWN, None)
     assert isinstance(principal.user, UUID), "a session has a person"
     user = await users.select_user(tx, principal.user)
     if user is None:

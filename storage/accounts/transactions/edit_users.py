@@ -15,7 +15,7 @@ from .authorize import NOT_FOUND, audit, demand
 from .authorize_tenant_write import expect
 from .edit_members import LAST_ORG_ADMIN
 
-_EDIT = Permission(Need.GLOBAL_ADMIN)
+EDIT = Permission(Need.GLOBAL_ADMIN)
 LAST_GLOBAL_ADMIN = "last_global_admin"
 OWN_ACCOUNT = "own_account"
 
@@ -31,7 +31,7 @@ async def create_user(
 ) -> UserRow:
     """`password` is hashed already; None: they cannot sign in by one. Refused forbidden, invalid,
     email_taken."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     expect("email", email_fault(email))
     expect("display_name", words_fault(display_name))
     uid = uuid7()
@@ -44,7 +44,7 @@ async def create_user(
 
 async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: bool) -> UserRow:
     """Refused forbidden, not_found, last_global_admin, own_account."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     admins = await users.lock_global_admins(tx)
     before = await _person(tx, user)
     if not admin and admins == [before.id]:
@@ -59,7 +59,7 @@ async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: b
 async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
     """Their sessions and memberships go with them; tokens that they made stay. Refused forbidden,
     not_found, last_global_admin, own_account, last_org_admin."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     admins = await users.lock_global_admins(tx)
     row = await _person(tx, user)
     if admins == [row.id]:

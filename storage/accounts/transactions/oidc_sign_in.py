@@ -25,7 +25,7 @@ from .authorize import NOT_FOUND, audit, demand
 
 IDENTITY_TAKEN: Final = "identity_taken"
 NOT_ALLOWED: Final = "domain_not_allowed"
-_OWN: Final = Permission(Need.SESSION)
+OWN: Final = Permission(Need.SESSION)
 
 
 async def enter(
@@ -66,7 +66,7 @@ async def provision(tx: Tx, person: OidcPerson) -> UserRow:
 async def link(tx: Tx, principal: Principal, user: int, person: OidcPerson) -> None:
     """The identity becomes the principal's own, whose key is `user`. Refused identity_taken where
     it is another's, not_found where the session is another's by now."""
-    demand(principal, _OWN, None)
+    demand(principal, OWN, None)
     assert isinstance(principal.user, UUID), "a session has a person"
     own = await users.select_user(tx, principal.user)
     if own is None or own.id != user:

@@ -14,7 +14,7 @@ from ..rules.auth_policy import AuthPolicy, RequireTotp, policy_fault
 from ..tables.instance_settings import put_setting
 from .authorize import audit, demand
 
-_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
+EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_auth_policy(
@@ -22,7 +22,7 @@ async def put_auth_policy(
 ) -> None:
     """Refused forbidden, and invalid with the field that cannot be. A second factor that nobody
     could set up is asked of nobody: then encryption_key_missing."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     fault = policy_fault(policy)
     if fault is not None:
         raise Refused("invalid", *fault)

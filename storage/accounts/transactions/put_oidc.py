@@ -14,7 +14,7 @@ from ..rules.access import Need, Permission, Principal
 from ..tables.instance_settings import put_secret, put_setting
 from .authorize import audit, demand
 
-_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
+EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def merged_sign_on(
@@ -27,7 +27,7 @@ async def merged_sign_on(
 ) -> OidcSettings:
     """What is to be set, with its secret: a blank one stays the one in force. Refused forbidden,
     and invalid with the field that cannot be."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     try:
         before = await select_sign_on(tx, keyring, configured)
     except CannotOpen:
@@ -47,7 +47,7 @@ async def merged_sign_on(
 
 async def put_sign_on(tx: Tx, principal: Principal, whole: OidcSettings, keyring: Keyring) -> None:
     """As it was merged. Refused forbidden, encryption_key_missing."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     plain = msgspec.structs.replace(whole, client_secret="")
     uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
     sealed = None

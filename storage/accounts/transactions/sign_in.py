@@ -13,7 +13,7 @@ from ..tables import sessions, users
 from .authorize import NOT_FOUND, demand
 
 UNAUTHORIZED = "unauthorized"
-_OWN = Permission(Need.SESSION)
+END_SESSION = Permission(Need.SESSION)
 
 
 async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_seconds: int) -> None:
@@ -35,7 +35,7 @@ async def sign_out(tx: Tx, token_hash: bytes) -> str | None:
 
 async def end_session(tx: Tx, principal: Principal, session: UUID) -> None:
     """One of the principal's own; Refused not_found for any other."""
-    demand(principal, _OWN, None)
+    demand(principal, END_SESSION, None)
     assert isinstance(principal.user, UUID), "a session has a person"
     user = await users.select_user(tx, principal.user)
     if user is None or not await sessions.delete_session_of(tx, user.id, session):

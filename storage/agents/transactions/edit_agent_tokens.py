@@ -21,8 +21,8 @@ from ..rows import AgentTokenRow
 from ..tables import agent_tokens, agents
 
 LIVE_MOST: Final = 500
-_CREATE: Final = Permission(Need.GLOBAL_ADMIN, tokenless=True)
-_REVOKE: Final = Permission(Need.GLOBAL_ADMIN)
+CREATE: Final = Permission(Need.GLOBAL_ADMIN, tokenless=True)
+REVOKE: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def create_agent_token(
@@ -35,7 +35,7 @@ async def create_agent_token(
 ) -> AgentTokenRow:
     """`regions` are those that the configuration knows. Refused forbidden, invalid with its field,
     agent_token_quota where LIVE_MOST hold already."""
-    demand(principal, _CREATE, None)
+    demand(principal, CREATE, None)
     expect("name", name_fault(name))
     if region not in regions:
         raise Refused("invalid", "region", "is not a region of this installation")
@@ -51,7 +51,7 @@ async def revoke_agent_token(tx: Tx, principal: Principal, token: UUID) -> None:
     """It opens nothing from the commit on, and what its agents held is for others. Refused
     forbidden, not_found also where it was revoked before: there is no token any more, only the
     word of it."""
-    demand(principal, _REVOKE, None)
+    demand(principal, REVOKE, None)
     row = await agent_tokens.revoke_agent_token(tx, token)
     if row is None:
         raise Refused(NOT_FOUND)

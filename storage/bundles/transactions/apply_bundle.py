@@ -43,7 +43,7 @@ from .bundle_context import (
 from .write_monitors import Wanted, compare_monitors, write_monitors
 from .write_services import compare_services, write_services
 
-_APPLY: Final = Permission(Need.PROJECT_ADMIN)
+APPLY: Final = Permission(Need.PROJECT_ADMIN)
 
 
 @dataclass
@@ -73,7 +73,7 @@ async def apply_bundle(
 ) -> list[Change]:
     """What it changes, entry by entry. Refused not_found, forbidden, invalid with the entry and its
     field, bundle_conflict with the entry that another owns or edits."""
-    home = await demand_project(tx, applied.principal, _APPLY, project)
+    home = await demand_project(tx, applied.principal, APPLY, project)
     if await hold_graph(tx, home.org, home.id) is None:
         raise Refused(NOT_FOUND)
     await expect_home(tx, bundle, home)

@@ -20,14 +20,14 @@ from .monitor_entries import in_words, present_draft
 from .service_entries import standing_in_words
 from .write_services import select_standing, service_words, words_of_members
 
-_EXPORT: Final = Permission(Need.EDITOR)
+EXPORT: Final = Permission(Need.EDITOR)
 
 
 async def export_bundle(
     tx: Tx, principal: Principal, project: UUID, keyring: Keyring
 ) -> dict[str, Any]:
     """Refused not_found, forbidden."""
-    home = await demand_project(tx, principal, _EXPORT, project)
+    home = await demand_project(tx, principal, EXPORT, project)
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the project stands in it"
     place = await look_around(tx, home)

@@ -12,13 +12,13 @@ from ...engine.pools import Tx
 from ..tables.bundle_files import drop_provider
 from ..tables.bundle_ownership import release_marks
 
-_ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
+ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def release_provider(tx: Tx, principal: Principal, provider: str) -> tuple[int, int]:
     """How many monitors and services it managed. Refused forbidden, and invalid where nothing is
     known of it."""
-    demand(principal, _ADMIN, None)
+    demand(principal, ADMIN, None)
     services = await release_marks(tx, "service", provider)
     monitors = await release_marks(tx, "monitor", provider)
     if not (await drop_provider(tx, provider) or monitors or services):

@@ -33,7 +33,7 @@ from ..rules.incident import (
 from ..tables import incidents, postmortems
 from .write_incident import IncidentEntry, Opening, open_incident, person_of, write_entry
 
-_EDIT: Final = Permission(Need.EDITOR)
+EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ async def create_incident(
 ) -> IncidentRow:
     """About a monitor that has a ladder, it climbs it. Refused not_found, forbidden, invalid where
     title or body cannot be, or where there is no such monitor in the project."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _expect("title", title_fault(draft.title))
     body = normal_lines(draft.body)
     _expect("body", body_fault(body))
@@ -180,7 +180,7 @@ async def _lock(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
     row = await incidents.lock_incident(tx, incident)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     return row
 
 

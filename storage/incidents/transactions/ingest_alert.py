@@ -14,13 +14,13 @@ from ..tables import incidents
 from .edit_incidents import target_of_new
 from .write_incident import AlreadyOpen, IncidentEntry, Opening, open_incident, write_entry
 
-_EDIT: Final = Permission(Need.EDITOR)
+EDIT: Final = Permission(Need.EDITOR)
 
 
 async def take_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
     """What it did; the same alert at the same time by somebody else is one. Refused not_found,
     forbidden."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     if not await removals.hold_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)

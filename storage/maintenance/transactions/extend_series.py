@@ -24,7 +24,7 @@ from .plan_maintenance import follow, monitor_of
 
 SERIES_MOST: Final = 50
 AHEAD_US: Final = 35 * DAY
-_EDIT: Final = Permission(Need.EDITOR)
+EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class SeriesPlan:
 
 async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: SeriesPlan) -> SeriesRow:
     """Refused not_found, forbidden, invalid, maintenance_quota."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
     if not await removals.hold_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
@@ -78,7 +78,7 @@ async def end_series(tx: Tx, principal: Principal, series: UUID) -> None:
     row = await maintenance_series.lock_series(tx, series)
     if row is None or row.ended_at is not None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     await maintenance_series.end_series(tx, row)
     await audit(tx, principal, row.org, "maintenance.repeat_end", _target(row))
     for uid in await maintenance_series.select_windows_to_come(tx, row):

@@ -34,7 +34,7 @@ from ..tables.maintenances import Covered, PreviewRow
 from .preview_services import Previewed, preview_services
 
 TO_COME_MOST: Final = 500
-_EDIT: Final = Permission(Need.EDITOR)
+EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ async def announce(
 ) -> MaintenanceRow:
     """Refused not_found, forbidden, invalid, maintenance_quota; and where it begins before now,
     preview_required, preview_stale, older_than_raw_retention."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
     if not await removals.hold_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
@@ -127,7 +127,7 @@ async def preview_announcement(
     tx: Tx, principal: Principal, project: UUID, plan: Plan, raw_days: int
 ) -> MaintenancePreview:
     """Refused not_found, forbidden, invalid, older_than_raw_retention."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
     monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
     return await _preview(tx, home.org, home.id, raw_days, "create", None, monitor, plan)
@@ -137,7 +137,7 @@ async def preview_annulment(
     tx: Tx, principal: Principal, project: UUID, maintenance: UUID, raw_days: int
 ) -> MaintenancePreview:
     """Refused not_found, forbidden, older_than_raw_retention."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     row = await maintenances_queries.select_maintenance(tx, maintenance)
     if row is None or (row.org, row.project) != (home.org, home.id) or row.archived_at is not None:
         raise Refused("invalid", "maintenance_id", "names no maintenance of this project")
@@ -263,7 +263,7 @@ async def _lock(tx: Tx, principal: Principal, maintenance: UUID) -> MaintenanceR
     row = await maintenances.lock_maintenance(tx, maintenance)
     if row is None or row.archived_at is not None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     return row
 
 

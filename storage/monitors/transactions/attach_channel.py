@@ -7,14 +7,14 @@ from ...accounts.transactions.authorize import NOT_FOUND, audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...notifications.tables import channels
-from ...notifications.transactions.edit_channels import _EDIT
+from ...notifications.transactions.edit_channels import EDIT
 from .lock_monitor import demand_monitor
 
 
 async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
     """From now on the monitor tells the channel; twice is once. Refused not_found, forbidden,
     invalid where it is no channel of the monitor's project."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor)
     key = await channels.lock_shared_channel(tx, row.org, row.project, channel)
     if key is None:
         raise Refused("invalid", "channel_id", "names no channel of this project")
@@ -25,7 +25,7 @@ async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: U
 
 async def detach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
     """Refused not_found, forbidden."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor)
     if not await channels.detach_channel(tx, row.org, row.id, channel):
         raise Refused(NOT_FOUND)
     target = f"monitor:{row.uid} channel:{channel}"

@@ -28,7 +28,7 @@ from .monitor_draft import check_draft, resolve_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
 MONITORS_OF_PROJECT_MOST = 20_000
-_CREATE = Permission(Need.EDITOR)
+CREATE = Permission(Need.EDITOR)
 
 
 async def create_monitor(
@@ -40,7 +40,7 @@ async def create_monitor(
     regions: frozenset[str],
 ) -> MonitorRow:
     """Refused not_found, forbidden, invalid with its field, slug_taken, encryption_key_missing."""
-    home = await demand_project(tx, principal, _CREATE, project)
+    home = await demand_project(tx, principal, CREATE, project)
     check_draft(draft, regions)
     if draft.type == MonitorType.COMPOSITE:
         await compositions.hold_compositions_of(tx, project)

@@ -31,7 +31,7 @@ from .monitor_audit import audited
 from .monitor_draft import check_draft, expect_no_circle, has_moved, resolve_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 _SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
 
 
@@ -50,7 +50,7 @@ async def edit_monitor(
     region = str(given.get("region", ""))
     if region in regions:
         await schedules.ensure_shard(tx, 0, region, tx.now)
-    before = await demand_monitor(tx, principal, _EDIT, monitor, region)
+    before = await demand_monitor(tx, principal, EDIT, monitor, region)
     expect_unmanaged_monitor(principal, before)
     together = MonitorWriteBatch(principal)
     await edit_held(tx, together, before, given, keyring, regions)

@@ -16,7 +16,7 @@ from ..rules.secret import SECRETS_OF_PROJECT_MOST, secret_name_fault, secret_va
 from ..tables import secrets
 from ..tables.secrets import SecretRow
 
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 def place_of(secret: UUID) -> CipherContext:
@@ -28,7 +28,7 @@ async def create_secret(
 ) -> SecretRow:
     """Refused not_found, forbidden, invalid, secret_exists, secret_quota,
     encryption_key_missing."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _expect("name", secret_name_fault(name))
     _expect("value", secret_value_fault(value))
     # One at a time in a project, so that the quota is one.
@@ -58,7 +58,7 @@ async def edit_secret(
 ) -> None:
     """Refused not_found, forbidden, invalid, secret_exists, secret_renamed_in_use,
     encryption_key_missing."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     if new_name is None and value is None:
         raise Refused("invalid", "value", "or name is required")
     if new_name is not None:
@@ -83,7 +83,7 @@ async def edit_secret(
 
 async def delete_secret(tx: Tx, principal: Principal, project: UUID, name: str) -> None:
     """Refused not_found, forbidden, secret_in_use."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     row = await _lock(tx, home, name)
     if await is_referred_to(tx, home.org, home.id, name):
         raise Refused("secret_in_use")

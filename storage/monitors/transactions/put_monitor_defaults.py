@@ -14,12 +14,12 @@ from ...engine.pools import Tx
 from ..queries.monitor_defaults import NAME
 from ..rules.monitor_defaults import MonitorDefaults, defaults_fault
 
-_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
+EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_monitor_defaults(tx: Tx, principal: Principal, defaults: MonitorDefaults) -> None:
     """Refused forbidden, and invalid with the field that cannot be."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     fault = defaults_fault(defaults)
     if fault is not None:
         raise Refused("invalid", *fault)

@@ -18,7 +18,7 @@ from .create_monitor import push_token
 from .lock_monitor import demand_monitor
 from .write_batch import EXTRA_CLAIM_US
 
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class RequestedRun:
 
 async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     """Refused in_use while one waits, invalid where there is nothing to run."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor)
     if row.type == MonitorType.PUSH:
         raise Refused("invalid", "type", f"{row.type} has nothing to run")
     if not row.enabled:
@@ -54,7 +54,7 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
 
 async def renew_push_token(tx: Tx, principal: Principal, monitor: UUID, keyring: Keyring) -> str:
     """The new token; the old one ends with the commit."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor)
     if row.type != MonitorType.PUSH:
         raise Refused("invalid", "type", "only a push monitor has a token")
     token, hashed, sealed = push_token(keyring, row.uid)

@@ -20,7 +20,7 @@ from ..tables import channels
 from .channel_secrets import checked, merged, opened_for_edit, spec_of, split
 
 CHANNELS_OF_PROJECT_MOST: Final = 100
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 async def create_channel(
@@ -35,7 +35,7 @@ async def create_channel(
     enabled: bool,
 ) -> ChannelRow:
     """Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _expect_name(name)
     spec = spec_of(kind)
     whole = checked(spec, config)
@@ -103,7 +103,7 @@ async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
     row = await channels.lock_channel(tx, channel)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     return row
 
 

@@ -20,7 +20,7 @@ from ..rows import WebhookRow
 from ..tables import webhooks
 
 WEBHOOKS_OF_ORGANIZATION_MOST: Final = 50
-_EDIT = Permission(Need.ORG_ADMIN)
+EDIT = Permission(Need.ORG_ADMIN)
 
 
 def place_of(webhook: UUID) -> CipherContext:
@@ -44,7 +44,7 @@ async def create_webhook(
         raise Refused(NOT_FOUND)
     home = await projects_queries.select_organization(tx, organization)
     assert home is not None, "it is locked"
-    demand(principal, _EDIT, Scope(home.id))
+    demand(principal, EDIT, Scope(home.id))
     expect("url", _url_fault(url))
     expect("secret", secret_fault(secret))
     key = await project_of(tx, home.id, project)
@@ -87,7 +87,7 @@ async def _lock(tx: Tx, principal: Principal, webhook: UUID) -> WebhookRow:
     row = await webhooks.lock_webhook(tx, webhook)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org))
+    demand(principal, EDIT, Scope(row.org))
     return row
 
 

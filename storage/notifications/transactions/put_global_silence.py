@@ -14,12 +14,12 @@ from ...engine.pools import Tx
 from ..queries.global_silence import NAME
 from ..rules.global_silence import GlobalSilence, silence_fault
 
-_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
+EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_global_silence(tx: Tx, principal: Principal, silence: GlobalSilence) -> None:
     """Refused forbidden, and invalid with the field that cannot be."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     fault = silence_fault(silence, tx.now)
     if fault is not None:
         raise Refused("invalid", *fault)

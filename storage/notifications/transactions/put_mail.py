@@ -14,7 +14,7 @@ from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries.mail_settings import NAME, select_mail_settings
 
-_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
+EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_mail(
@@ -28,7 +28,7 @@ async def put_mail(
     """What was set, with its password. A blank `password` stays the one that is in force, which is
     of `configured` where nothing was set before. Refused forbidden, encryption_key_missing, and
     invalid with the field that cannot be."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     try:
         before = await select_mail_settings(tx, keyring) or configured
     except CannotOpen:

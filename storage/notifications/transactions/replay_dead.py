@@ -12,7 +12,7 @@ from ...engine.pools import Tx
 from ..tables import dead_letters
 from ..tables.dead_letters import BATCH_MOST
 
-_REPLAY: Final = Permission(Need.GLOBAL_ADMIN)
+REPLAY: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Batch:
 
 async def replay_dead(tx: Tx, principal: Principal, event: UUID) -> None:
     """Refused forbidden, and not_found where it is not dead."""
-    demand(principal, _REPLAY, None)
+    demand(principal, REPLAY, None)
     found = await dead_letters.select_dead(tx, event)
     if found is None or not await dead_letters.replay(tx, [found], wait=True):
         raise Refused(NOT_FOUND)
@@ -36,7 +36,7 @@ async def replay_dead(tx: Tx, principal: Principal, event: UUID) -> None:
 
 async def replay_batch(tx: Tx, principal: Principal, after: int) -> Batch:
     """The next of all that are dead, `after` 0 for the first. Refused forbidden."""
-    demand(principal, _REPLAY, None)
+    demand(principal, REPLAY, None)
     found = await dead_letters.select_dead_after(tx, after)
     replayed = await dead_letters.replay(tx, found, wait=False) if found else set()
     busy = tuple(item.uid for item in found if item.uid not in replayed)

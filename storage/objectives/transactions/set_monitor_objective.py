@@ -21,7 +21,7 @@ from ..tables import burn_rules, monitor_targets, project_targets
 from ..tables.burn_rules import BurnTarget
 from .notify_burn import of_monitor, tell_unwatched
 
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 async def set_monitor_objective(
@@ -35,7 +35,7 @@ async def set_monitor_objective(
     burn_enabled: bool,
 ) -> MonitorTarget:
     """`rules` None keeps those that it has. Refused not_found, forbidden, invalid."""
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor)
     scaled = _scaled(objective)
     if rules is not None:
         for field, fault in faults(rules, MONITOR_SHORT_LEAST_US):
@@ -68,7 +68,7 @@ async def aim_for_project(
     tx: Tx, principal: Principal, project: UUID, window: str, objective: float
 ) -> ProjectTarget:
     """Refused not_found, forbidden, invalid."""
-    row = await demand_project(tx, principal, _EDIT, project)
+    row = await demand_project(tx, principal, EDIT, project)
     scaled = _scaled(objective)
     await project_targets.put_project_target(tx, row.org, row.id, window, scaled)
     said = f"window={window} objective={scaled / OBJECTIVE_SCALE}"
@@ -80,7 +80,7 @@ async def delete_project_objective(
     tx: Tx, principal: Principal, project: UUID, window: str
 ) -> None:
     """Refused not_found also where nothing is aimed at over the window, forbidden."""
-    row = await demand_project(tx, principal, _EDIT, project)
+    row = await demand_project(tx, principal, EDIT, project)
     if not await project_targets.delete_project_target(tx, row.org, row.id, window):
         raise Refused(NOT_FOUND)
     said = f"project:{row.uid} window={window} objective=none"
@@ -88,7 +88,7 @@ async def delete_project_objective(
 
 
 async def report_weekly(tx: Tx, principal: Principal, project: UUID, *, enabled: bool) -> None:
-    row = await demand_project(tx, principal, _EDIT, project)
+    row = await demand_project(tx, principal, EDIT, project)
     await project_targets.set_reported_weekly(tx, row.org, row.id, enabled=enabled)
     said = f"project:{row.uid} weekly={enabled}"
     await audit(tx, principal, row.org, "project.report", said)

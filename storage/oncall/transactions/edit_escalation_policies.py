@@ -21,7 +21,7 @@ from ..tables import escalation_policies as policies
 from .check_targets import RequestedTarget, hold_targets
 
 POLICIES_OF_PROJECT_MOST: Final = 100
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ async def create_policy(
     tx: Tx, principal: Principal, project: UUID, draft: PolicyDraft
 ) -> EscalationPolicyRow:
     """Refused not_found, forbidden, invalid with its field, policy_quota."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _check(draft)
     # One at a time in a project, so that the quota is one.
     if not await removals.lock_project(tx, home.org, home.id):
@@ -111,7 +111,7 @@ async def _lock(tx: Tx, principal: Principal, policy: UUID) -> EscalationPolicyR
     row = await policies.lock_policy(tx, policy)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     return row
 
 

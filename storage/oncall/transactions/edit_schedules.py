@@ -24,7 +24,7 @@ from ..tables import oncall_schedules as oncall
 from .check_targets import RequestedTarget, hold_targets
 
 SCHEDULES_OF_PROJECT_MOST: Final = 100
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ async def create_schedule(
     tx: Tx, principal: Principal, project: UUID, draft: ScheduleDraft
 ) -> ScheduleRow:
     """Refused not_found, forbidden, invalid with its field, schedule_quota."""
-    home = await demand_project(tx, principal, _EDIT, project)
+    home = await demand_project(tx, principal, EDIT, project)
     _check(draft)
     # One at a time in a project, so that the quota is one.
     if not await removals.lock_project(tx, home.org, home.id):
@@ -97,7 +97,7 @@ async def lock_for_edit(tx: Tx, principal: Principal, schedule: UUID) -> Schedul
     row = await oncall.lock_schedule(tx, schedule)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     return row
 
 

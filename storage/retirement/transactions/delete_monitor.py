@@ -8,7 +8,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.rows import MonitorRow
 from ...monitors.tables import compositions, monitors
-from ...monitors.transactions.edit_monitor import _EDIT
+from ...monitors.transactions.edit_monitor import EDIT
 from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
 from ...scheduling.tables import shards as schedules
@@ -23,7 +23,7 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
     is made of it, or where a service is declared of it."""
     await compositions.hold_compositions_around(tx, monitor)
-    row = await demand_monitor(tx, principal, _EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, row)
     await expect_unused(tx, row)
     await compositions.archive_monitor(tx, (row.org, row.id), tx.now)

@@ -27,7 +27,7 @@ from ...services.transactions.lock_service import hold_home
 from .delete_monitor import expect_unused
 from .end_outage_of_deleted import end_with_monitor
 
-_EDIT = Permission(Need.EDITOR)
+EDIT = Permission(Need.EDITOR)
 
 
 async def set_successor(
@@ -62,7 +62,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     service stands in its place, in_use."""
     await hold_with_home(tx, principal, monitor)
     await compositions.hold_compositions_around(tx, monitor)
-    before = await demand_monitor(tx, principal, _EDIT, monitor)
+    before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
     if before.retired_at is not None:
         return before
@@ -88,7 +88,7 @@ async def reactivate(
     managed_by_file, not_retired, and as edit_monitor where it can be no more."""
     await hold_with_home(tx, principal, monitor)
     await compositions.hold_compositions_around(tx, monitor, only_composites=True)
-    before = await demand_monitor(tx, principal, _EDIT, monitor)
+    before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
     if before.retired_at is None:
         raise Refused("not_retired")
@@ -106,7 +106,7 @@ async def hold_with_home(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     row = await monitors_queries.select_monitor(tx, monitor)
     if row is None:
         raise Refused(NOT_FOUND)
-    demand(principal, _EDIT, Scope(row.org, row.project))
+    demand(principal, EDIT, Scope(row.org, row.project))
     await hold_home(tx, principal, row.project_uid)
     return await _again(tx, monitor)
 

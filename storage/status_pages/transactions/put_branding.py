@@ -13,12 +13,12 @@ from ...engine.pools import Tx
 from ..queries.branding import NAME
 from ..rules.branding import Branding, branding_fault
 
-_EDIT: Final = Permission(Need.GLOBAL_ADMIN)
+EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_branding(tx: Tx, principal: Principal, branding: Branding) -> None:
     """Refused forbidden, and invalid with the field that cannot be."""
-    demand(principal, _EDIT, None)
+    demand(principal, EDIT, None)
     fault = branding_fault(branding)
     if fault is not None:
         raise Refused("invalid", *fault)
