@@ -1,4 +1,4 @@
-"""A route of the API that writes has the permission object that the transaction below it enforces."""
+"""A route of the API that writes has the permission object that its transaction enforces."""
 
 import importlib
 import pkgutil
