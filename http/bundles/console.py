@@ -13,7 +13,7 @@ from ...storage.accounts.rules.access import Rank, rank_in
 from ...storage.bundles.queries import select_files
 from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle, read_bundle
-from ...storage.bundles.rules.bundle_diff import BundleAction, Change, FieldChange
+from ...storage.bundles.rules.bundle_diff import BundleAction, BundleChange, FieldChange
 from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
 from ...storage.bundles.transactions.apply_bundle import APPLY
 from ...storage.bundles.transactions.export_bundle import EXPORT, export_bundle
@@ -113,7 +113,7 @@ def _sentence(said: object) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _shown(changes: Sequence[Change], *, is_applied: bool) -> BundlePreview:
+def _shown(changes: Sequence[BundleChange], *, is_applied: bool) -> BundlePreview:
     counts = Counter(one.action for one in changes)
     parts = [f"{counts[act]} {word}" for act, (_, word) in _WORDS.items() if counts[act]]
     first = f"{'Applied' if is_applied else 'If applied'}: {', '.join(parts) or 'nothing changes'}"
@@ -122,7 +122,7 @@ def _shown(changes: Sequence[Change], *, is_applied: bool) -> BundlePreview:
     return BundlePreview(is_applied, f"{first}.", lines, len(told) - len(lines))
 
 
-def _line(change: Change) -> ChangePlanItem:
+def _line(change: BundleChange) -> ChangePlanItem:
     sign = _WORDS[change.action][0] if change.action in _WORDS else "="
     fields = [] if change.action is BundleAction.CREATE else change.fields[:FIELDS_MOST]
     return ChangePlanItem(

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ....storage.bundles.rules.bundle_diff import Change
+from ....storage.bundles.rules.bundle_diff import BundleChange
 from ...wire.schema import RequestSchema, Schema
 
 # What an entry holds, and how it is refused, is storage.bundles.rules.bundle's to say.
@@ -35,5 +35,5 @@ class BundlePlan(Schema, frozen=True, kw_only=True):
     """An entry for each of the bundle, and for each that its file named before and no longer does.
     `applied` is false for a plan."""
 
-    changes: list[Change]
+    changes: list[BundleChange]
     applied: bool

@@ -32,7 +32,7 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     to: Any | UnsetType = UNSET
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BundleChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Kind
     uid: str
     action: BundleAction
@@ -55,17 +55,17 @@ def change_of(
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any],
     taken_over: FieldChange | None,
-) -> Change:
+) -> BundleChange:
     """Of an entry, in the words of a bundle; `before` None where nothing stands there yet, and
     then `after` needs say only what is worth it. What is only taken over as it is counts as
     unchanged, and is told."""
     if before is None:
         fields = [FieldChange(name=name, to=value) for name, value in after.items()]
-        return Change(kind=kind, uid=uid, action=BundleAction.CREATE, fields=fields)
+        return BundleChange(kind=kind, uid=uid, action=BundleAction.CREATE, fields=fields)
     fields = differences(before, after)
     action = BundleAction.UPDATE if fields else BundleAction.UNCHANGED
     told = fields if taken_over is None else [taken_over, *fields]
-    return Change(kind=kind, uid=uid, action=action, fields=told)
+    return BundleChange(kind=kind, uid=uid, action=action, fields=told)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:

@@ -29,7 +29,7 @@ from ...services.queries.services import select_services_of_project
 from ...services.tables.service_dependencies import hold_graph
 from ...services.tables.services import lock_services
 from ..rules.bundle import Bundle
-from ..rules.bundle_diff import Change
+from ..rules.bundle_diff import BundleChange
 from .bundle_context import (
     ApplySource,
     BundleContext,
@@ -50,12 +50,12 @@ APPLY: Final = Permission(Need.PROJECT_ADMIN)
 class _NotKept(Exception):
     """Carries a plan out of the transaction that it is rolled back with."""
 
-    changes: list[Change]
+    changes: list[BundleChange]
 
 
 async def plan_bundle(
     pool: Pool, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
-) -> list[Change]:
+) -> list[BundleChange]:
     """What applying it now would change. Refused as apply_bundle."""
 
     async def work(tx: Tx) -> None:
@@ -70,7 +70,7 @@ async def plan_bundle(
 
 async def apply_bundle(
     tx: Tx, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
-) -> list[Change]:
+) -> list[BundleChange]:
     """What it changes, entry by entry. Refused not_found, forbidden, invalid with the entry and its
     field, bundle_conflict with the entry that another owns or edits."""
     home = await demand_project(tx, applied.principal, APPLY, project)

@@ -22,7 +22,14 @@ from ...monitors.transactions.monitor_draft import check_draft
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ..rules.bundle import Bundle
 from ..rules.bundle_default import brief_monitor
-from ..rules.bundle_diff import MANAGED_BY, BundleAction, Change, FieldChange, change_of, in_order
+from ..rules.bundle_diff import (
+    MANAGED_BY,
+    BundleAction,
+    BundleChange,
+    FieldChange,
+    change_of,
+    in_order,
+)
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import (
     ApplySource,
@@ -48,7 +55,7 @@ class Wanted:
     drafts: dict[str, MonitorDraft]
     rows: dict[str, MonitorRow]
     orphans: dict[str, MonitorRow]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[BundleChange] = field(default_factory=list)
 
     def changed(self) -> list[str]:
         acts = (BundleAction.CREATE, BundleAction.UPDATE)
@@ -85,7 +92,7 @@ async def compare_monitors(
         found.changes.append(change_of("monitor", uid, before, after, over))
     for uid, row in found.orphans.items():
         fields = [FieldChange(name="enabled", from_=True, to=False)] if row.enabled else []
-        change = Change(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)
+        change = BundleChange(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)
         found.changes.append(change)
     return found
 
@@ -172,7 +179,7 @@ def _ordered(bundle: Bundle, wanted: Wanted) -> list[str]:
     return order
 
 
-def _given(draft: MonitorDraft, change: Change) -> dict[str, Any]:
+def _given(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]:
     """The settings that are other than they were, each whole."""
     names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
     values = msgspec.structs.asdict(draft)

@@ -33,7 +33,7 @@ from ...services.transactions.lock_service import target_of
 from ...services.transactions.set_paging_target import hold_owning_policy, hold_owning_schedule
 from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
-from ..rules.bundle_diff import BundleAction, Change, FieldChange, change_of, in_order
+from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import (
     ApplySource,
@@ -56,7 +56,7 @@ class WantedServices:
     entries: dict[str, ServiceEntry]
     standing: dict[str, StoredService]
     orphans: dict[str, StoredService]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[BundleChange] = field(default_factory=list)
 
 
 async def select_standing(
@@ -135,7 +135,7 @@ async def compare_services(
             after = brief_service(after)
         found.changes.append(change_of("service", uid, before, after, over))
     for uid, standing in found.orphans.items():
-        change = Change(
+        change = BundleChange(
             kind="service", uid=uid, action=BundleAction.ORPHAN, fields=_silenced(standing)
         )
         found.changes.append(change)
@@ -215,7 +215,7 @@ class _Write:
         return row.uid
 
     async def update(
-        self, uid: str, entry: ServiceEntry, standing: StoredService, change: Change
+        self, uid: str, entry: ServiceEntry, standing: StoredService, change: BundleChange
     ) -> None:
         row = standing.row
         changed = {one.name.partition(".")[0] for one in change.fields}
