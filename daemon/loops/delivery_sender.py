@@ -46,7 +46,7 @@ async def carry(
 ) -> DeliveryOutcome:
     """One attempt, within the senders' own bound."""
     try:
-        thread = await _send(delivery, keyring, means, base_url)
+        external_id = await _send(delivery, keyring, means, base_url)
     except NotDelivered as why:
         wait = (why.retry_after or 0) * SECOND
         reason = one_line(why.reason, REASON_LONGEST) or "not_delivered"
@@ -61,7 +61,7 @@ async def carry(
         # One event must not end the deliveries of all others.
         _tell(delivery, "a sender has a fault of ours", repr(bug))
         return DeliveryOutcome("internal_error", is_ours=True)
-    return DeliveryOutcome(thread=one_line(thread, THREAD_LONGEST))
+    return DeliveryOutcome(external_id=one_line(external_id, THREAD_LONGEST))
 
 
 async def _send(
@@ -86,7 +86,7 @@ def _message(delivery: LeasedDelivery, base_url: str) -> Message:
     event, page = delivery.event, page_of(delivery.event.payload)
     return Message(
         id=str(event.uid),
-        key=str(event.conversation),
+        key=str(event.thread),
         event=page.event,
         status=NotificationStatus(page.status),
         title=page.title,
@@ -95,7 +95,7 @@ def _message(delivery: LeasedDelivery, base_url: str) -> Message:
         link=link_of(base_url, page.path),
         since=page.since,
         why=page.why,
-        thread=event.thread,
+        thread=event.thread_external_id,
     )
 
 

@@ -223,7 +223,7 @@ class FileProviderSyncer:
         if row.digest != _GONE:
             await self._note_gone(row, FileStatus.PENDING, "is gone")
             return
-        if row.status != FileStatus.PENDING and now - row.looked_at < AGAIN_US:
+        if row.status != FileStatus.PENDING and now - row.scanned_at < AGAIN_US:
             return
 
         async def work(tx: Tx) -> None:
@@ -359,4 +359,4 @@ def _is_due(one: BundleFile, before: FileRow | None, now: int) -> bool:
         return one.bundle is None
     if before.status == FileStatus.PENDING:
         return True
-    return now - before.looked_at >= AGAIN_US
+    return now - before.scanned_at >= AGAIN_US

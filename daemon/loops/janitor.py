@@ -17,7 +17,7 @@ from ...storage.maintenance.transactions.extend_series import announce_ahead
 from ...storage.monitors.tables import check_tests as trials
 from ...storage.monitors.tables import compositions
 from ...storage.notifications.tables import outbox_deliveries as deliveries
-from ...storage.results.tables import push_events as push_marks
+from ...storage.results.tables import push_events
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences
 from ...storage.scheduling.tables import work_queues as queues
@@ -37,7 +37,7 @@ BEHIND_US: Final = DAY
 # arrival), and how far a result may reach into the hours after it (three of the longest intervals).
 OPEN_BEHIND_US: Final = 4 * DAY
 PRESENCES_KEPT_US: Final = 40 * DAY
-# What was delivered, and whom a conversation was told by; what was given up stays.
+# Of delivered events and their threads. Failed deliveries stay.
 DELIVERED_KEPT_US: Final = 14 * DAY
 DELIVERED_AT_ONCE: Final = 10_000
 # Behind what is sealed of a service: the longest window is of 90, and a policy is tried on windows
@@ -96,7 +96,7 @@ class Janitor:
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
             told = await select_least_open(tx)
-        ends = [min(shard.finished_through, shard.figured_through) for shard in shards]
+        ends = [min(shard.settled_through, shard.rolled_up_through) for shard in shards]
         ends += [told] if told is not None else []
         return min(ends, default=self._clock())
 
@@ -116,7 +116,7 @@ class Janitor:
             await agents.drop_agents(tx, Instant(now - agents.KEPT_DAYS * DAY))
             await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
-            await push_marks.drop_marks(tx, raw_from)
+            await push_events.drop_marks(tx, raw_from)
             # Figures are made from results: what governed before the oldest that is kept, or that
             # is still to be rolled up, is done with.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
@@ -144,8 +144,8 @@ class Janitor:
         while dropped == DELIVERED_AT_ONCE:
             async with self._pool.transaction("drop_delivered") as tx:
                 dropped = await deliveries.drop_delivered(tx, before, DELIVERED_AT_ONCE)
-        async with self._pool.transaction("drop_conversations") as tx:
-            await deliveries.drop_conversations(tx, before)
+        async with self._pool.transaction("drop_threads") as tx:
+            await deliveries.drop_threads(tx, before)
 
 
 def _tell(dropped: list[str]) -> None:

@@ -40,7 +40,7 @@ class MonitorSealer:
         """One sealing of a shard, from its fence to its end."""
         async with self._pool.transaction("move_fence") as tx:
             fence = await seals.move_fence(tx, shard.id, self._clock())
-        if fence == shard.finished_through:
+        if fence == shard.settled_through:
             return 0
         missed = 0
         cursor: int | None = 0
@@ -62,15 +62,15 @@ class MonitorSealer:
         for hours in range(HOURS_MOST):
             async with self._pool.transaction("look_for_hours", read_only=True) as tx:
                 current = next(s for s in await shards_queries.select_shards(tx) if s.id == shard)
-                end = Instant(current.figured_through + HOUR)
+                end = Instant(current.rolled_up_through + HOUR)
                 # The watermark lies behind what is finished. No hour has ended in most passes, and
                 # then nothing is asked of the shard's monitors, which may be very many.
-                if end > current.finished_through or end > await watermark_of_shard(tx, current):
+                if end > current.settled_through or end > await watermark_of_shard(tx, current):
                     return hours
                 keys = await figures.select_monitors_of_shard(tx, shard)
             for part in chunks(keys):
                 async with self._pool.transaction("roll_up_hour") as tx:
-                    await roll_up_hour(tx, part, current.figured_through)
+                    await roll_up_hour(tx, part, current.rolled_up_through)
             async with self._pool.transaction("move_figured") as tx:
-                await figures.move_figured(tx, shard, current.figured_through, end)
+                await figures.move_figured(tx, shard, current.rolled_up_through, end)
         return HOURS_MOST

@@ -36,7 +36,7 @@ class ProcessIdentity:
     # Where it probes; none where it does not.
     regions: tuple[str, ...]
     version: str
-    listens: bool
+    accepts_pushes: bool
 
 
 class PresenceRenewer:
@@ -101,7 +101,7 @@ class PresenceRenewer:
             who.roles,
             who.regions,
             who.version,
-            listens=who.listens,
+            accepts_pushes=who.accepts_pushes,
         )
         if self._from_at is not None:
             log.warning("a new presence begins", extra={"was": self._from_at, "begins": begun})

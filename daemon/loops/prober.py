@@ -125,7 +125,7 @@ class Prober:
     async def hand_out(self, key: int, shard: int, item: RunBatch) -> None:
         """A slice of our own, straight from the ticker; waits while too many wait already."""
         await self._take(
-            LeasedBatch(key, shard, item.orgs, item.monitors, item.dues, item.claim_untils)
+            LeasedBatch(key, shard, item.orgs, item.monitors, item.due_ats, item.claim_untils)
         )
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -215,13 +215,13 @@ class Prober:
         return sum(window.due <= now for window in self._waiting)
 
     async def _take(self, leased: LeasedBatch) -> None:
-        batch = ActiveBatch(leased.id, leased.shard, len(leased.dues))
+        batch = ActiveBatch(leased.id, leased.shard, len(leased.due_ats))
         self._in_hand[leased.id] = batch
         while len(self._waiting) >= WINDOWS_WAITING:
             await self._room.wait(PAUSE_SECONDS)
-        if not leased.dues:
+        if not leased.due_ats:
             self._finish(batch)
-        for n, due in enumerate(leased.dues):
+        for n, due in enumerate(leased.due_ats):
             key = (leased.orgs[n], leased.monitors[n])
             claim_until = leased.claim_untils[n]
             self._put_in_line(QueuedRun(due, next(self._numbers), batch, key, claim_until))
@@ -449,7 +449,7 @@ def _without(leased: LeasedBatch, settled: set[tuple[int, int, Instant]]) -> Lea
     """The slice without the windows that have their row already."""
     keep = [
         n
-        for n, window in enumerate(zip(leased.orgs, leased.monitors, leased.dues, strict=True))
+        for n, window in enumerate(zip(leased.orgs, leased.monitors, leased.due_ats, strict=True))
         if window not in settled
     ]
     return LeasedBatch(
@@ -457,6 +457,6 @@ def _without(leased: LeasedBatch, settled: set[tuple[int, int, Instant]]) -> Lea
         leased.shard,
         [leased.orgs[n] for n in keep],
         [leased.monitors[n] for n in keep],
-        [leased.dues[n] for n in keep],
+        [leased.due_ats[n] for n in keep],
         [leased.claim_untils[n] for n in keep],
     )

@@ -176,6 +176,6 @@ def _moved(shard: Shard, through: Instant) -> Shard:
         reserved_through=through,
         generation=shard.generation,
         sealed_through=shard.sealed_through,
-        finished_through=shard.finished_through,
-        figured_through=shard.figured_through,
+        settled_through=shard.settled_through,
+        rolled_up_through=shard.rolled_up_through,
     )

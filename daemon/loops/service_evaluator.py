@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from ...storage.alerting.rules.alert_episode import EVERY_US, EpisodeAction
-from ...storage.alerting.tables import service_alertings
+from ...storage.alerting.tables import service_alerting
 from ...storage.alerting.transactions.evaluate_services import ServiceEvaluations, evaluate_services
 from ...storage.core.instant import Instant
 from ...storage.core.key import Key
@@ -82,7 +82,7 @@ class ServiceEvaluator:
         for _ in range(ROUNDS_MOST):
             now = self._clock()
             async with self._pool.statement("due_services") as tx:
-                keys = await service_alertings.select_due_alertings(tx, now, AT_ONCE)
+                keys = await service_alerting.select_due_alertings(tx, now, AT_ONCE)
             looked = 0
             for batch in _batches(keys):
                 looked += await self._evaluate(batch)
@@ -154,9 +154,9 @@ class ServiceEvaluator:
             return
         async with self._pool.transaction("note_service_error") as tx:
             if name == "evaluate_services":
-                await service_alertings.write_failed(tx, key, text, due)
+                await service_alerting.write_failed(tx, key, text, due)
             else:
-                await service_alertings.write_burn_failed(tx, key, text)
+                await service_alerting.write_burn_failed(tx, key, text)
 
     def _count_burned(self, done: Burned) -> int:
         for reason, count in done.withheld.items():

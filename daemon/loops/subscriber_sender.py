@@ -51,7 +51,7 @@ _NO_SUCH_PERSON: Final = "recipient_refused"
 
 async def pass_on_all(pool: Pool, delivery: LeasedDelivery) -> DeliveryOutcome:
     """An event of a page, to all of its subscribers, from where it was left."""
-    event, after = delivery.event, delivery.event.told_through
+    event, after = delivery.event, delivery.event.enqueued_through
     try:
         while True:
             ask = partial(pass_on, event=event, lease=delivery.lease, after=after)

@@ -367,7 +367,7 @@ def _attendance(
         roles=[role.value],
         regions=settings.prober.regions if probes else (),
         version=version(),
-        listens=DaemonPart.HTTP in PARTS[role],
+        accepts_pushes=DaemonPart.HTTP in PARTS[role],
     )
     return PresenceRenewer(
         pool, identity, clock.now, recorder.committed_through, lambda: recorder.lost

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...storage.alerting.queries.service_alertings import select_alerting
+from ...storage.alerting.queries.service_alerting import select_alerting
 from ...storage.alerting.rules.alert_episode import CONFIRM_MOST
 from ...storage.alerting.transactions.edit_alerting import (
     RENOTIFY_LEAST,

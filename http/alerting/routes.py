@@ -3,7 +3,7 @@
 from typing import Final
 
 from ...storage.accounts.rules.access import Need, Permission
-from ...storage.alerting.queries.service_alertings import select_alerting
+from ...storage.alerting.queries.service_alerting import select_alerting
 from ...storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...storage.core.instant import SECOND
 from ...storage.objectives.queries.burn_rules import select_rules_of_services

@@ -101,11 +101,11 @@ class MembershipRow(msgspec.Struct, frozen=True):
 
 
 class SettingRow(msgspec.Struct, frozen=True):
-    """`value` is JSON text, `secret_sealed` bound to `uid`."""
+    """`value` is JSON text, `secret_ciphertext` bound to `uid`."""
 
     uid: UUID
     value: str
-    secret_sealed: bytes | None
+    secret_ciphertext: bytes | None
 
 
 class ResetRequestRow(msgspec.Struct, frozen=True):

@@ -33,5 +33,5 @@ class AgentRow(msgspec.Struct, frozen=True):
     workflow_kinds: list[str]
     carrier: int
     holder: UUID
-    first_heard_at: Instant
-    heard_at: Instant
+    first_seen_at: Instant
+    last_seen_at: Instant

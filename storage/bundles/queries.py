@@ -17,7 +17,7 @@ from bundle_providers p where %(provider)s in ('', p.provider) order by p.provid
 
 _FILES = """
 select provider, path, organization, project_slug, project, digest, generation, status, last_error,
-  looked_at, applied_at
+  scanned_at, applied_at
 from bundle_files
 where %(provider)s in ('', provider)
   and (%(organizations)s::text[] is null or organization = any(%(organizations)s::text[]))

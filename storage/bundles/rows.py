@@ -21,7 +21,7 @@ class FileRow(msgspec.Struct, frozen=True):
     # A word of Status, as the database has it.
     status: str
     last_error: str
-    looked_at: Instant
+    scanned_at: Instant
     applied_at: Instant | None
 
 

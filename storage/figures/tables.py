@@ -54,8 +54,8 @@ on conflict (org, monitor, day) do update set good_us = excluded.good_us,
 """
 
 _MOVE = """
-update shards set figured_through = at(%(to)s)
-where id = %(shard)s and figured_through = at(%(was)s)
+update shards set rolled_up_through = at(%(to)s)
+where id = %(shard)s and rolled_up_through = at(%(was)s)
 """
 
 _MONITORS_OF_SHARD = "select org, id from monitors where shard = %(shard)s"
@@ -69,7 +69,7 @@ order by m.org, m.id for no key update of m
 """
 # Hours are made one after the other: the last one there says how far they go.
 _FIGURED_OF = """
-select k.org, k.monitor, s.figured_through,
+select k.org, k.monitor, s.rolled_up_through,
   (select max(h.hour) + interval '1 hour' from monitor_hours h
   where h.org = k.org and h.monitor = k.monitor and h.hour >= at(%(since)s))
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
@@ -78,21 +78,21 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 """
 
 _LEASE_RESTATEMENTS = """
-select org, id, shard, monitor, from_at, to_at, attempts from restatements
+select org, id, shard, monitor, from_at, to_at, attempts from repairs
 where due_at <= at(%(now)s) and shard = any(%(shards)s)
 order by due_at limit %(most)s for update skip locked
 """
-_DELETE_RESTATEMENT = "delete from restatements where org = %(org)s and id = %(id)s"
+_DELETE_RESTATEMENT = "delete from repairs where org = %(org)s and id = %(id)s"
 # What another process has in hand stays its own.
 _DELETE_COVERED = """
-delete from restatements where (org, id) in (
-  select r.org, r.id from restatements r
+delete from repairs where (org, id) in (
+  select r.org, r.id from repairs r
   where r.org = %(org)s and r.monitor = %(monitor)s
     and r.from_at >= at(%(from_at)s) and r.to_at <= at(%(to_at)s)
   order by r.id for update skip locked)
 """
 _PUT_OFF = """
-update restatements set attempts = attempts + 1, last_error = %(error)s,
+update repairs set attempts = attempts + 1, last_error = %(error)s,
   due_at = at(%(now)s) + least(interval '1 hour', interval '5 seconds' * power(2, attempts))
 where org = %(org)s and id = %(id)s
 """

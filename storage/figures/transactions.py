@@ -22,8 +22,8 @@ MONITORS_AT_ONCE = 100
 async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
     """The instant before which all of a shard's monitors are sealed, those included that came from
     another region which has not passed their change yet."""
-    longest = await seals.select_longest_timeout_seconds(tx, shard.id, shard.finished_through)
-    own = Instant(shard.finished_through - longest * SECOND - LATE_ARRIVAL_US)
+    longest = await seals.select_longest_timeout_seconds(tx, shard.id, shard.settled_through)
+    own = Instant(shard.settled_through - longest * SECOND - LATE_ARRIVAL_US)
     elsewhere = await seals.select_least_mark_elsewhere(tx, shard.id)
     return own if elsewhere is None else min(own, elsewhere)
 

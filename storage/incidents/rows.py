@@ -48,7 +48,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     escalation_step: int
     last_escalated_at: Instant | None
     escalate_at: Instant | None
-    climbs_from: Instant
+    escalation_started_at: Instant
     created_at: Instant
     updated_at: Instant
 

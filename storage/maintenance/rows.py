@@ -23,7 +23,7 @@ class SeriesRow(msgspec.Struct, frozen=True):
     duration_seconds: int
     timezone: str
     reason: str
-    announced_through: Instant
+    generated_through: Instant
     ended_at: Instant | None
     created_at: Instant
 

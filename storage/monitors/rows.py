@@ -22,9 +22,9 @@ class MonitorRow(StoredFields, frozen=True):
     type: str
     depends_on: list[int]
     config: str
-    config_sealed: bytes | None
+    config_ciphertext: bytes | None
     push_token_hash: bytes | None
-    push_token_sealed: bytes | None
+    push_token_ciphertext: bytes | None
     revision: int
     created_at: Instant
     updated_at: Instant
@@ -60,7 +60,7 @@ class ProbeErrorRow(msgspec.Struct, frozen=True):
 class CheckTest(msgspec.Struct, frozen=True):
     uid: UUID
     document: str | None
-    document_sealed: bytes | None
+    document_ciphertext: bytes | None
 
 
 class MonitorRef(msgspec.Struct, frozen=True):

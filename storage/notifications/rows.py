@@ -18,7 +18,7 @@ class ChannelRow(msgspec.Struct, frozen=True):
     type: str
     name: str
     config: str
-    config_sealed: bytes | None
+    config_ciphertext: bytes | None
     enabled: bool
     created_at: Instant
 
@@ -31,7 +31,7 @@ class WebhookRow(msgspec.Struct, frozen=True):
     project: int | None
     project_uid: UUID | None
     url: str
-    secret_sealed: bytes
+    secret_ciphertext: bytes
     enabled: bool
     creator_uid: UUID | None
     creator_email: str | None
@@ -40,8 +40,9 @@ class WebhookRow(msgspec.Struct, frozen=True):
 
 class Leased(msgspec.Struct, frozen=True):
     """An event in hand, for a channel, a webhook, a page's subscribers or one of them. `payload` is
-    JSON text; `told_through` the last of a page's subscribers for whom a row was written; `thread`
-    what its conversation's first is called by the service, empty where it is not known."""
+    JSON text; `enqueued_through` is the last of a page's subscribers for whom a row was written.
+    `thread_external_id` is the id that the service gave to the thread's first message, empty if it
+    is unknown."""
 
     org: int
     id: int
@@ -52,12 +53,12 @@ class Leased(msgspec.Struct, frozen=True):
     page: int | None
     subscriber: int | None
     project: int | None
-    conversation: UUID
+    thread: UUID
     event: str
     payload: str
     attempts: int
-    told_through: int
-    thread: str
+    enqueued_through: int
+    thread_external_id: str
 
 
 class Backlog(msgspec.Struct, frozen=True):

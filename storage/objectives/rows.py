@@ -9,7 +9,7 @@ from .rules import BurnRule, BurnState
 
 
 class BurnRuleRow(msgspec.Struct, frozen=True):
-    """Of `service` and `monitor` one is None. `told_at` is when people were told last that it
+    """Of `service` and `monitor` one is None. `notified_at` is when people were told last that it
     fires; None where nobody was, or they know that it is over."""
 
     org: int
@@ -25,7 +25,7 @@ class BurnRuleRow(msgspec.Struct, frozen=True):
     last_verdict: BurnState | None
     evaluated_at: Instant | None
     lease_until: Instant | None
-    told_at: Instant | None
+    notified_at: Instant | None
 
 
 class MonitorTarget(msgspec.Struct, frozen=True):

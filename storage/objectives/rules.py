@@ -78,15 +78,15 @@ class BurnNotification(StrEnum):
 
 
 def word_of(
-    firing: bool, told_at: Instant | None, renotify_us: int, now: Instant
+    firing: bool, notified_at: Instant | None, renotify_us: int, now: Instant
 ) -> BurnNotification | None:
     """What to tell now: once that it fires, again where that was asked for, and once to who was
     told that it no longer does."""
     if not firing:
-        return None if told_at is None else BurnNotification.CALM
-    if told_at is None:
+        return None if notified_at is None else BurnNotification.CALM
+    if notified_at is None:
         return BurnNotification.BURNING
-    return BurnNotification.REMINDER if renotify_us and told_at + renotify_us <= now else None
+    return BurnNotification.REMINDER if renotify_us and notified_at + renotify_us <= now else None
 
 
 def is_stale(watermark: Instant | None, longest_timeout_us: int, now: Instant) -> bool:

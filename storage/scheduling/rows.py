@@ -26,8 +26,8 @@ class Shard(msgspec.Struct, frozen=True):
     reserved_through: Instant
     generation: int
     sealed_through: Instant
-    finished_through: Instant
-    figured_through: Instant
+    settled_through: Instant
+    rolled_up_through: Instant
 
 
 class NewTerm(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class LeasedBatch(msgspec.Struct, frozen=True):
     shard: int
     orgs: list[int]
     monitors: list[int]
-    dues: list[Instant]
+    due_ats: list[Instant]
     claim_untils: list[Instant]
 
 
@@ -83,8 +83,8 @@ class OpenBatch(msgspec.Struct, frozen=True):
     shard: int
     orgs: list[int]
     monitors: list[int]
-    dues: list[Instant]
-    seals: list[Instant]
+    due_ats: list[Instant]
+    seal_ats: list[Instant]
     claim_untils: list[Instant]
 
 

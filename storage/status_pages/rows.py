@@ -65,7 +65,7 @@ class PageRow(msgspec.Struct, frozen=True):
     title: str
     visibility: str
     domain: str | None
-    token_sealed: bytes | None
+    token_ciphertext: bytes | None
     generation: int
     created_at: Instant
     updated_at: Instant

@@ -97,7 +97,7 @@ async def test_what_is_given_up_is_asked_no_more_and_its_codes_are_gone(world: W
         await second_factor.disable(tx, made.principal, made.row)
     assert await made.give(None) is TotpOutcome.PASSED
     assert await world.rows("select 1 from recovery_codes") == []
-    assert await world.rows("select totp_sealed from users") == [(None,)]
+    assert await world.rows("select totp_ciphertext from users") == [(None,)]
     actions = await world.rows("select action from audit_entries order by id")
     assert actions == [("user.totp_enable",), ("user.totp_disable",)]
 

@@ -205,14 +205,14 @@ async def test_a_region_is_live_where_something_probes_just_now(api: Api) -> Non
                 [role],
                 [region],
                 "0",
-                listens=True,
+                accepts_pushes=True,
             )
 
     async def heard(region: str, ago_seconds: int) -> None:
         async with api.pool.transaction("heard") as tx:
             await tx.execute(
-                "insert into agents (credential, region, instance, name, holder, first_heard_at,"
-                " heard_at) values ('catch-all', %(region)s, gen_random_uuid(), '',"
+                "insert into agents (credential, region, instance, name, holder, first_seen_at,"
+                " last_seen_at) values ('catch-all', %(region)s, gen_random_uuid(), '',"
                 " gen_random_uuid(), at(%(at)s), at(%(at)s))",
                 region=region,
                 at=now - ago_seconds * SECOND,
@@ -236,7 +236,7 @@ async def test_all_regions_of_a_process_are_live_and_the_one_of_an_older_process
     async with api.pool.transaction("present") as tx:
         for regions in (["core", "eu"], []):
             await presences.begin_presence(
-                tx, uuid7(), tx.now, "host", ["worker"], regions, "0", listens=False
+                tx, uuid7(), tx.now, "host", ["worker"], regions, "0", accepts_pushes=False
             )
         # As a process of the version before writes it.
         await tx.execute("update presences set region = 'moon' where regions = '{}'")

@@ -173,7 +173,7 @@ async def test_what_is_secret_travels_in_the_envelope_alone(edge: Edge) -> None:
     assert contents.secrets == {"token": "token-value-1"}
     assert jobs["bearer"]["carrier"] == Generation.PASSWORDS
     rows = await edge.api.rows(
-        "select s::text from slices s union all select a::text from agents a"
+        "select s::text from run_batches s union all select a::text from agents a"
     )
     assert "token-value-1" not in str(rows)
 
@@ -197,7 +197,7 @@ async def test_what_cannot_be_made_ready_is_said_at_the_monitor(edge: Edge) -> N
         await tx.execute("delete from project_secrets")
     await edge.due(row)
     assert await edge.claim() == []
-    assert await edge.api.rows("select reason from probe_troubles") == [("missing_reference",)]
+    assert await edge.api.rows("select reason from probe_errors") == [("missing_reference",)]
 
 
 async def test_a_canary_that_cannot_be_made_ready_holds_no_place(edge: Edge) -> None:
@@ -209,7 +209,7 @@ async def test_a_canary_that_cannot_be_made_ready_holds_no_place(edge: Edge) -> 
         await tx.execute("update monitors set type = 'async_canary' where id = %(id)s", id=row.id)
     await edge.due(row)
     assert await edge.claim(headers={KINDS_HEADER: "async_transaction@1"}) == []
-    assert await edge.api.rows("select reason from probe_troubles") == [("missing_reference",)]
+    assert await edge.api.rows("select reason from probe_errors") == [("missing_reference",)]
     assert await edge.api.rows("select slot from canary_runs") == []
 
 
@@ -219,7 +219,7 @@ async def test_a_heartbeat_is_answered_with_our_time_and_remembered(edge: Edge) 
     edge.clock.forward(30)
     instance = {"X-Leadline-Agent": "00000000-0000-4000-8000-000000000001"}
     await edge.declare(headers=instance)
-    rows = await edge.api.rows("select name, region, carrier, heard_at from agents order by 4")
+    rows = await edge.api.rows("select name, region, carrier, last_seen_at from agents order by 4")
     assert [row[:3] for row in rows] == [("frankfurt", "eu", 4)] * 2
     assert [row[3] for row in rows] == [edge.clock.now - 30 * SECOND, edge.clock.now]
 
@@ -351,7 +351,7 @@ async def test_backfill_is_late_and_restates_what_was_sealed(edge: Edge) -> None
     edge.clock.forward(600)
     earlier = result(row, Instant(due + 60 * SECOND), up=False, msg="timeout shop")
     assert (await edge.bring(earlier, route="backfill"))["accepted"] == 1
-    assert len(await edge.api.rows("select 1 from restatements")) == 1
+    assert len(await edge.api.rows("select 1 from repairs")) == 1
     state = "select status from monitor_states where monitor = %(m)s"
     assert await edge.api.rows(state, m=row.id) == [("up",)]
 

@@ -53,14 +53,14 @@ async def lease(world: World, process: UUID, have: list[int], most: int = 5) -> 
 async def present(world: World, process: UUID) -> None:
     async with world.pool.transaction("present") as tx:
         await presences.begin_presence(
-            tx, process, world.now, "here", ["worker"], [REGION], "1", listens=False
+            tx, process, world.now, "here", ["worker"], [REGION], "1", accepts_pushes=False
         )
 
 
 async def windows_of_slices(world: World) -> list[Window]:
     rows = await world.rows(
         "select w.monitor, w.due"
-        " from slices s cross join unnest(s.monitors, s.dues) as w(monitor, due)"
+        " from run_batches s cross join unnest(s.monitors, s.due_ats) as w(monitor, due)"
     )
     return [(monitor, due) for monitor, due in rows]
 
@@ -119,7 +119,7 @@ async def test_a_window_is_with_one_at_a_time_and_none_is_lost(world: World, see
                 worker = dice.choice(workers)
                 if worker not in book.dead:
                     for item in await lease(world, worker, []):
-                        for monitor, due in zip(item.monitors, item.dues, strict=True):
+                        for monitor, due in zip(item.monitors, item.due_ats, strict=True):
                             book.give((monitor, due), worker, Instant(2**62))
             case "die":
                 if len(book.dead) < len(workers) - 1:
@@ -186,7 +186,7 @@ async def test_a_worker_takes_up_what_an_agent_left(world: World) -> None:
     world.now = run.lease_until
     await renew(world, worker)
     (item,) = await lease(world, worker, [])
-    assert item.dues == [run.due]
+    assert item.due_ats == [run.due]
 
 
 async def test_what_has_its_result_is_not_given_out(world: World) -> None:
@@ -208,7 +208,9 @@ async def test_what_has_its_result_is_not_given_out(world: World) -> None:
 async def test_of_many_windows_only_those_taken_were_claimed(world: World) -> None:
     await reserved(world, 7)
     assert len(await claim(world, await heard(world, "one"), 3)) == 3
-    rows = await world.rows("select claimed, cardinality(dues) from slices order by claimed")
+    rows = await world.rows(
+        "select claimed, cardinality(due_ats) from run_batches order by claimed"
+    )
     assert sum(count for claimed, count in rows if claimed) == 3
     assert sum(count for claimed, count in rows if not claimed) == 4
 
@@ -218,7 +220,7 @@ async def test_an_agent_too_old_for_a_secret_never_receives_it(world: World) -> 
     (row,) = await reserved(world, config=config)
     old = await heard(world, "old", Generation.PLAIN)
     assert await claim(world, old) == []
-    troubles = "select reason from probe_troubles where monitor = %(m)s"
+    troubles = "select reason from probe_errors where monitor = %(m)s"
     assert await world.rows(troubles, m=row.id) == [("carrier_too_old",)]
     (run,) = await claim(world, await heard(world, "new"))
     assert run.carrier is Generation.PASSWORDS
@@ -229,7 +231,7 @@ async def test_nothing_is_noted_where_another_could_run_it(world: World) -> None
     (row,) = await reserved(world, config=config)
     await heard(world, "new")
     assert await claim(world, await heard(world, "old", Generation.PLAIN)) == []
-    assert await world.rows("select 1 from probe_troubles where monitor = %(m)s", m=row.id) == []
+    assert await world.rows("select 1 from probe_errors where monitor = %(m)s", m=row.id) == []
 
 
 @pytest.mark.parametrize("carrier", list(Generation))
@@ -255,7 +257,7 @@ def test_a_slice_is_parted_without_remainder() -> None:
         *([Instant(n), Instant(n + 1), Instant(n + 2)] for n in (0, 9, 5)),
     )
     taken, left = split_batch(item, [2, 0])
-    assert (taken.monitors, taken.dues) == ([4, 6], [0, 2])
+    assert (taken.monitors, taken.due_ats) == ([4, 6], [0, 2])
     assert left is not None
-    assert (left.monitors, left.seals) == ([5], [10])
+    assert (left.monitors, left.seal_ats) == ([5], [10])
     assert split_batch(item, [0, 1, 2])[1] is None

@@ -21,7 +21,9 @@ async def present(api: Api, host: str, role: str, regions: list[str], ago_second
     uid = uuid7()
     async with api.pool.transaction("present") as tx:
         at = Instant(tx.now - ago_seconds * SECOND)
-        await presences.begin_presence(tx, uid, at, host, [role], regions, "0.3.8", listens=False)
+        await presences.begin_presence(
+            tx, uid, at, host, [role], regions, "0.3.8", accepts_pushes=False
+        )
     return str(uid)
 
 

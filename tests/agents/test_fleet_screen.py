@@ -31,7 +31,7 @@ async def send(api: Api, form: str) -> Any:
 async def present(api: Api, host: str, version: str = "0.3.8", *regions: str) -> None:
     async with api.pool.transaction("present") as tx:
         await presences.begin_presence(
-            tx, uuid7(), tx.now, host, ["worker"], regions, version, listens=False
+            tx, uuid7(), tx.now, host, ["worker"], regions, version, accepts_pushes=False
         )
 
 
@@ -40,7 +40,7 @@ async def hear(api: Api, name: str, region: str, ago_seconds: int, **given: Any)
     async with api.pool.transaction("hear") as tx:
         await tx.execute(
             "insert into agents (credential, region, instance, name, version, workflow_kinds,"
-            " carrier, holder, first_heard_at, heard_at) values (%(credential)s, %(region)s,"
+            " carrier, holder, first_seen_at, last_seen_at) values (%(credential)s, %(region)s,"
             " %(instance)s, %(name)s, %(version)s, %(kinds)s::text[], 3, %(holder)s, at(%(at)s),"
             " at(%(at)s))",
             name=name,

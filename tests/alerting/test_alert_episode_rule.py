@@ -50,7 +50,7 @@ def play(
     for n, (live, around, taken_up) in enumerate(looks):
         now = Instant(n * EVERY)
         if episode is not None:
-            episode = Episode(episode.announced, episode.told_at, taken_up)
+            episode = Episode(episode.announced, episode.notified_at, taken_up)
         step = decide(speaking, live, streak, episode, around, now)
         streak = step.streak
         match step.act:
@@ -120,17 +120,17 @@ def test_it_ends_at_the_first_look_that_is_known_and_well(
 def test_nobody_is_paged_by_whoever_owns_nothing_and_nobody_twice_within_the_reminder(
     speaking: AlertingPolicy, looks: list[tuple[ServiceCondition, EpisodeContext, bool]]
 ) -> None:
-    told_at = None
+    notified_at = None
     for n, (act, _) in enumerate(play(speaking, looks)):
         now = n * EVERY
         if act is EpisodeAction.REMIND:
-            assert told_at is not None
-            assert now - told_at >= speaking.renotify_us > 0
+            assert notified_at is not None
+            assert now - notified_at >= speaking.renotify_us > 0
             assert not looks[n][2], "somebody has taken it up"
         if act in (EpisodeAction.OPEN, EpisodeAction.ANNOUNCE):
             assert speaking.owns_paging
         if act in (EpisodeAction.OPEN, EpisodeAction.ANNOUNCE, EpisodeAction.REMIND):
-            told_at = now
+            notified_at = now
 
 
 @given(SPEAKING, st.integers(0, 4), LIVES)
@@ -164,7 +164,7 @@ def test_what_is_down_without_them_too_is_not_explained_by_them() -> None:
 
 
 def test_an_episode_that_nobody_was_told_of_is_told_once_no_reason_holds_it() -> None:
-    untold = Episode(announced=False, told_at=None, taken_up=False)
+    untold = Episode(announced=False, notified_at=None, taken_up=False)
 
     def looked(
         around: EpisodeContext, speaking: AlertingPolicy = PAGES

@@ -90,7 +90,7 @@ async def test_what_is_gone_leaves_no_signal_behind(story: Story) -> None:
     async with story.world.pool.transaction("gone") as tx:
         await tx.execute("delete from monitors")
     await story.look()
-    assert await story.world.rows("select from signals") == []
+    assert await story.world.rows("select from status_changes") == []
 
 
 async def test_many_that_are_put_off_starve_nobody(

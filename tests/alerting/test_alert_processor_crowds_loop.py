@@ -30,7 +30,7 @@ select org, gen_random_uuid(), id, at(%(now)s) - interval '2 days', at(%(now)s),
 """
 _ALL_DOWN = "update monitor_states set status = 'down'"
 _ALL_OUT = """
-insert into outages (org, uid, monitor, began_at, why, held_by, look_at)
+insert into outages (org, uid, monitor, began_at, why, suppressed_by, next_check_at)
 select org, gen_random_uuid(), id, at(%(now)s), '', 'unknown', at(%(now)s) from monitors
 """
 

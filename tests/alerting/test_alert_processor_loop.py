@@ -142,7 +142,7 @@ class Story:
         return [
             by
             for (by,) in await self.world.rows(
-                "select held_by from outages where ended_at is null order by monitor"
+                "select suppressed_by from outages where ended_at is null order by monitor"
             )
         ]
 
@@ -205,7 +205,7 @@ async def test_without_an_incident_the_channels_are_told_of_the_monitor(story: S
     down, recovered = ("ops", "monitor.down"), ("ops", "monitor.recovered")
     assert await story.heard() == [down, recovered, down, recovered]
     streams = await story.world.rows(
-        "select count(distinct stream), count(distinct conversation) from outbox"
+        "select count(distinct stream), count(distinct thread) from outbox"
     )
     assert streams == [(1, 2)]
 
@@ -264,12 +264,12 @@ async def test_a_lost_signal_loses_no_outage(story: Story) -> None:
     await story.channel("ops", row)
     await story.is_now(row, False)
     async with story.world.pool.transaction("lose") as tx:
-        await tx.execute("delete from signals")
+        await tx.execute("delete from status_changes")
     await story.later(watcher_module.ASTRAY_EVERY_US)
     assert await story.heard() == [("ops", "incident.opened")]
     await story.is_now(row, True)
     async with story.world.pool.transaction("lose") as tx:
-        await tx.execute("delete from signals")
+        await tx.execute("delete from status_changes")
     await story.later(watcher_module.ASTRAY_EVERY_US)
     assert [event for _, event in await story.heard()] == ["incident.opened", "incident.resolved"]
 
@@ -674,7 +674,7 @@ async def test_a_composite_is_looked_at_through_its_children(story: Story) -> No
     for row in (*leaves, made, shop):
         await story.is_now(row, True)
     async with story.world.pool.transaction("settled") as tx:
-        await tx.execute("delete from composite_calls")
+        await tx.execute("delete from composite_wakeups")
     await story.is_now(shop, False)
     await story.look()
     assert await story.jobs() == [leaf.id for leaf in leaves]
@@ -684,7 +684,7 @@ async def test_a_composite_is_looked_at_through_its_children(story: Story) -> No
     await story.look()
     assert (await story.held())[-1] == "waiting"
     async with story.world.pool.transaction("settled") as tx:
-        await tx.execute("delete from composite_calls")
+        await tx.execute("delete from composite_wakeups")
     await story.later(SECOND)
     assert ("ops", "incident.opened") in await story.heard()
 
@@ -699,7 +699,7 @@ async def test_a_composite_that_is_to_be_looked_at_later_is_not_waited_for(story
     await story.is_now(leaf, True)
     async with story.world.pool.transaction("later") as tx:
         await tx.execute(
-            "update composite_calls set due_at = at(%(at)s)", at=story.world.now + MINUTE
+            "update composite_wakeups set due_at = at(%(at)s)", at=story.world.now + MINUTE
         )
     await story.look()
     assert await story.heard() == [("ops", "incident.opened")]

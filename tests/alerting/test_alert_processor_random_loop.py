@@ -189,7 +189,7 @@ async def expect_everything_ended(world: World, *, reminded: bool = False) -> No
     assert await world.rows("select id from outages where ended_at is null") == []
     assert await world.rows("select id from incidents where status <> 'resolved'") == []
     found = await world.rows(
-        "select conversation, array_agg(event order by id) from outbox group by conversation"
+        "select thread, array_agg(event order by id) from outbox group by thread"
     )
     told = await world.rows("select count(*) from outages where announced_at is not null")
     assert len(found) == told[0][0]

@@ -46,8 +46,8 @@ def come_back(
             assert one.due not in ledger
             ledger[one.due] = withheld(WithheldReason(one.reason))
         for part in slices:
-            reserved += part.dues
-            published |= set(part.dues) if part.published else set()
+            reserved += part.due_ats
+            published |= set(part.due_ats) if part.published else set()
     for due_at in reserved:
         window = window_at(terms, Instant(due_at))
         assert window is not None

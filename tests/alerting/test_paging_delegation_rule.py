@@ -52,7 +52,7 @@ ABLE = Owner(
     burns=True,
 )
 HEARD = EpisodeLatch(
-    announced=True, has_incident=True, told_at=JUST, is_due=False, heard=True, dead=False
+    announced=True, has_incident=True, notified_at=JUST, is_due=False, heard=True, dead=False
 )
 OPEN = replace(HEARD, heard=False)
 
@@ -88,11 +88,11 @@ BROKEN: dict[SignalReason, list[Owner]] = {
     SignalReason.UNROUTABLE: [replace(ABLE, reach=RouteState.NOBODY)],
     SignalReason.ONSET_UNDELIVERED: [
         replace(ABLE, latch=replace(OPEN, dead=True)),
-        replace(ABLE, latch=replace(OPEN, told_at=Instant(NOW - DELIVERED_WITHIN_US))),
+        replace(ABLE, latch=replace(OPEN, notified_at=Instant(NOW - DELIVERED_WITHIN_US))),
     ],
     SignalReason.LATCH_INCONSISTENT: [
         replace(ABLE, latch=replace(OPEN, has_incident=False)),
-        replace(ABLE, latch=replace(OPEN, told_at=None)),
+        replace(ABLE, latch=replace(OPEN, notified_at=None)),
     ],
 }
 
@@ -207,7 +207,7 @@ def test_what_was_seen_before_the_outage_says_nothing_of_it() -> None:
 
 
 def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
-    assert why_unheard(replace(OPEN, told_at=None, is_due=True), NOW) is None
+    assert why_unheard(replace(OPEN, notified_at=None, is_due=True), NOW) is None
     assert why_unheard(OPEN, NOW) is None
     assert why_unheard(replace(OPEN, announced=False, has_incident=False), NOW) is None
 

@@ -29,7 +29,7 @@ TICKET = {
 
 
 async def generation(api: Api) -> int:
-    ((found,),) = await api.rows("select generation from service_alertings")
+    ((found,),) = await api.rows("select generation from service_alerting")
     return int(found)
 
 
@@ -201,14 +201,16 @@ async def test_a_rule_that_stays_goes_on_firing_and_a_changed_one_begins_anew(ap
     where = f"{path}/sla-target/burn-alerting"
     await told(api, "PUT", where, {"burn_alert_enabled": True})
     async with api.pool.transaction("fire") as tx:
-        await tx.execute("update burn_rules set firing = true, told_at = at(%(now)s)", now=tx.now)
+        await tx.execute(
+            "update burn_rules set firing = true, notified_at = at(%(now)s)", now=tx.now
+        )
     changed = {**TICKET, "threshold": 5.0}
     said = await told(
         api, "PUT", where, {"burn_alert_enabled": True, "burn_rules": [changed, TICKET, PAGE]}
     )
     assert said["burn_rules"] == [changed, TICKET, PAGE]
     assert await api.rows(
-        "select place, threshold::float, firing, told_at is null from burn_rules order by place"
+        "select place, threshold::float, firing, notified_at is null from burn_rules order by place"
     ) == [(0, 5.0, False, True), (1, 6.0, True, False), (2, 14.4, True, False)]
 
 

@@ -118,7 +118,7 @@ async def _evaluator_dies(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
 async def _lease_runs_out(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     chaos.story.dead = True
     await chaos.story.set(
-        "update service_alertings set live_lease_until = at(%(now)s)", now=chaos.story.world.now
+        "update service_alerting set live_lease_until = at(%(now)s)", now=chaos.story.world.now
     )
 
 
@@ -168,7 +168,7 @@ async def _pages_are_given_up(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
 
 
 async def _budget_is_undecidable(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
-    await chaos.story.set("update service_alertings set burn_reason = 'rule_unevaluated'")
+    await chaos.story.set("update service_alerting set burn_reason = 'rule_unevaluated'")
 
 
 async def _paging_is_owned_no_more(chaos: Chaos, _: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ class Crowd:
         found = await rows(
             "select array_agg(o.event order by o.id) from outbox o"
             " join destinations d on d.id = o.destination where d.channel is not null"
-            " group by o.conversation, o.destination"
+            " group by o.thread, o.destination"
         )
         assert found, "somebody was told"
         for (events,) in found:

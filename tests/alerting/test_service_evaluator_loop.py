@@ -319,13 +319,13 @@ async def test_one_that_cannot_be_evaluated_keeps_no_other_waiting(
     await story.steps(70 * SECOND, EVERY)
     titles = sorted(title for title, _, _ in await story.incidents())
     assert titles == ["S0 is down", "S2 is down", "m1 is down"]
-    errors = await story.world.rows("select live_error from service_alertings order by service")
+    errors = await story.world.rows("select live_error from service_alerting order by service")
     assert errors == [(None,), ("ValueError: it is not right",), (None,)]
     # And its member speaks for itself.
     assert await story.failed_open() == [None, "evaluation_error", None]
     monkeypatch.setattr(evaluator_module, "evaluate_services", real)
     await story.step(EVERY)
-    assert (await story.world.rows("select count(live_error) from service_alertings")) == [(0,)]
+    assert (await story.world.rows("select count(live_error) from service_alerting")) == [(0,)]
 
 
 async def test_a_service_that_is_deleted_ends_what_it_told(story: Speaking) -> None:

@@ -79,7 +79,7 @@ class Play:
         well."""
         held = dict(
             await self.story.world.rows(
-                "select o.monitor, o.held_by from outages o"
+                "select o.monitor, o.suppressed_by from outages o"
                 " where o.ended_at is null and o.announced_at is null"
             )
         )
@@ -93,7 +93,7 @@ class Play:
 
     async def _expect_borne(self, n: int) -> None:
         found = await self.story.world.rows(
-            "select a.live_state, e.id is not null from service_alertings a"
+            "select a.live_state, e.id is not null from service_alerting a"
             " join service_revisions r on r.service = a.service and %(monitor)s = any(r.sli)"
             " left join service_episodes e on e.service = a.service and e.ended_at is null",
             monitor=self.rows[n].id,
@@ -108,7 +108,7 @@ async def expect_everything_ended(story: Speaking) -> None:
     assert await rows("select id from incidents where status <> 'resolved'") == []
     assert await rows("select id from service_episodes where ended_at is null") == []
     found = await rows(
-        "select conversation, d.channel, array_agg(event order by o.id) from outbox o"
+        "select thread, d.channel, array_agg(event order by o.id) from outbox o"
         " join destinations d on d.id = o.destination group by 1, 2"
     )
     for _, _, events in found:

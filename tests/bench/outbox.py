@@ -43,7 +43,7 @@ _DESTINATION = """
 insert into destinations (org, channel) values (%(org)s, %(channel)s) returning id
 """
 _EVENTS = """
-insert into outbox (org, uid, project, topic, destination, stream, conversation, event, payload,
+insert into outbox (org, uid, project, topic, destination, stream, thread, event, payload,
   ready, due_at, created_at, updated_at)
 select %(org)s, t.uid, %(project)s, 'incident_event', d.id, t.stream, t.stream, 'incident.opened',
   %(page)s, t.ready, now(), now(), now()
@@ -193,7 +193,7 @@ def _claim(running: Daemon) -> Figures:
     with psycopg.connect(running.dsn, autocommit=True) as connection:
         connection.execute("update outbox set lease = null, due_at = now() where lease is not null")
         connection.execute("vacuum analyze outbox")
-        connection.execute("update destinations set rests_until = null")
+        connection.execute("update destinations set backoff_until = null")
         now = connection.execute("select (extract(epoch from now()) * 1e6)::bigint").fetchone()
         assert now is not None
         given: dict[str, Any] = dict.fromkeys(deliveries._KINDS, 50) | {"now": now[0]}

@@ -7,8 +7,8 @@ import psycopg
 from uuid_utils.compat import uuid7
 
 _FOUND_SHARD = """
-insert into shards (org, region, reserved_through, sealed_through, finished_through,
-  figured_through)
+insert into shards (org, region, reserved_through, sealed_through, settled_through,
+  rolled_up_through)
 values (0, 'core', now(), now(), now(), date_trunc('hour', now())) on conflict do nothing
 """
 

@@ -92,7 +92,7 @@ _ALONE = """
 select pg_terminate_backend(pid) from pg_stat_activity
 where backend_type = 'client backend' and pid <> pg_backend_pid()
 """
-_DUE = "update service_alertings set due_at = '2020-01-01', owns_paging = true"
+_DUE = "update service_alerting set due_at = '2020-01-01', owns_paging = true"
 _SIZES = """
 select relname, pg_total_relation_size(oid) from pg_class
 where relname in ('service_minutes', 'service_hours', 'service_days') order by 1
@@ -133,7 +133,7 @@ async def _fill(dsn: str) -> None:
                 connection.execute(query, given)
             connection.execute("update monitor_terms set from_at = %(start)s", given)
             connection.execute(
-                "insert into service_alertings (org, service, due_at, edited_at)"
+                "insert into service_alerting (org, service, due_at, edited_at)"
                 " select org, id, 'infinity', now() from services"
             )
             keys = [(org, row[0]) for row in connection.execute("select id from services")]
@@ -226,7 +226,7 @@ async def _seal(pool: Pool, dsn: str, keys: list[Key], sealed: Instant) -> Figur
     with psycopg.connect(dsn, autocommit=True) as connection:
         for minute in range(1, MINUTES_SEALED + 1):
             fence = Instant(sealed + minute * MINUTE + 126 * SECOND)
-            connection.execute("update shards set finished_through = %(at)s", {"at": _text(fence)})
+            connection.execute("update shards set settled_through = %(at)s", {"at": _text(fence)})
             wall, cpu = time.perf_counter(), time.process_time()
             moved = 0
             for first in range(0, len(keys), 50):

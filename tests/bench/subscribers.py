@@ -25,8 +25,8 @@ PEOPLE = 2_000
 ROUNDS = 3
 PATIENCE_SECONDS = 300.0
 _SUBSCRIBERS = """
-insert into subscribers (org, uid, page, kind, address, address_key, asked_at, confirmed_at,
-  token_hash, token_sealed, created_at)
+insert into subscribers (org, uid, page, kind, address, address_key, requested_at, confirmed_at,
+  token_hash, token_ciphertext, created_at)
 select g.org, t.uid, g.id, 'mail', t.address, t.address, now(), now(), t.hashed, t.sealed, now()
 from status_pages g, unnest(%(uids)s::uuid[], %(addresses)s::text[], %(hashes)s::bytea[],
   %(sealed)s::bytea[]) as t(uid, address, hashed, sealed)
@@ -91,7 +91,7 @@ def _subscribe(running: Daemon, keyring: Keyring) -> None:
             "addresses": [f"reader{n}@example.com" for n in range(PEOPLE)],
             "hashes": [digest(token) for token in tokens],
             "sealed": [
-                keyring.seal(token.encode(), CipherContext("subscribers", "token_sealed", uid))
+                keyring.seal(token.encode(), CipherContext("subscribers", "token_ciphertext", uid))
                 for uid, token in zip(uids, tokens, strict=True)
             ],
         }

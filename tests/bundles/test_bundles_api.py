@@ -162,7 +162,9 @@ async def test_exported_and_applied_nothing_changes(api: Api) -> None:
     assert {one["action"] for one in plan["changes"]} == {"unchanged"}
     await ask(api, "apply", document)
     # The credential that nobody wrote down is still there.
-    (kept,) = await api.rows("select config_sealed is not null from monitors where slug = 'api'")
+    (kept,) = await api.rows(
+        "select config_ciphertext is not null from monitors where slug = 'api'"
+    )
     assert kept == (True,)
     assert await export(api) == document
 
@@ -423,7 +425,7 @@ async def test_a_plan_tells_all_that_an_orphan_no_longer_does(api: Api) -> None:
     ]
     await applied(api, gone)
     rows = await api.rows(
-        "select a.owns_paging, t.burn_enabled from service_alertings a "
+        "select a.owns_paging, t.burn_enabled from service_alerting a "
         "join service_targets t on t.org = a.org and t.service = a.service "
         'where t."window" = %(window)s',
         window="30d",

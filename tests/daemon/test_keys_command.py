@@ -51,7 +51,7 @@ async def _fill(world: World) -> None:
 def is_current(dsn: str, key: str) -> bool:
     ring = Keyring(key_from_text(key))
     with psycopg.connect(dsn) as connection:
-        rows = connection.execute("select value_sealed from project_secrets").fetchall()
+        rows = connection.execute("select value_ciphertext from project_secrets").fetchall()
     return all(ring.is_current(bytes(value)) for (value,) in rows)
 
 
@@ -74,7 +74,7 @@ def test_values_that_no_key_opens_are_named_and_fail_the_command(
 ) -> None:
     done = rotate(tmp_path, sealed_by_old, NEW)
     assert done.exit_code == 1
-    assert done.output.count("no key opens project_secrets.value_sealed of ") == 3
+    assert done.output.count("no key opens project_secrets.value_ciphertext of ") == 3
     assert "previous_keys" in done.output
     assert is_current(sealed_by_old, OLD)
 

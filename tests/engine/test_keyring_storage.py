@@ -10,8 +10,8 @@ from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.keyring import CannotOpen, CipherContext, Keyring
 
 OLD, NEW = b"o" * 32, b"n" * 32
-HERE = CipherContext("monitors", "config_sealed", UUID(int=1))
-ELSEWHERE = CipherContext("monitors", "config_sealed", UUID(int=2))
+HERE = CipherContext("monitors", "config_ciphertext", UUID(int=1))
+ELSEWHERE = CipherContext("monitors", "config_ciphertext", UUID(int=2))
 
 
 @given(st.binary(max_size=200))

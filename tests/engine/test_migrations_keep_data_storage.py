@@ -13,7 +13,7 @@ insert into organizations (uid, slug, name, created_at, updated_at)
   values (gen_random_uuid(), 'acme', 'Acme', now(), now());
 insert into projects (org, uid, slug, name, created_at, updated_at)
   values (1, gen_random_uuid(), 'shop', 'Shop', now(), now());
-insert into shards (region, reserved_through, sealed_through, finished_through, figured_through)
+insert into shards (region, reserved_through, sealed_through, settled_through, rolled_up_through)
   values ('core', now(), now(), now(), now());
 insert into monitors (org, uid, project, shard, slug, name, type, interval_seconds,
     timeout_seconds, created_at, updated_at)
@@ -22,7 +22,7 @@ insert into monitors (org, uid, project, shard, slug, name, type, interval_secon
 insert into monitor_states (org, monitor, status, since) values
   (1, 1, 'down', '2026-01-05T00:00:00Z'), (1, 2, 'up', '2026-01-05T00:00:00Z'),
   (1, 3, 'pending', '2026-01-05T00:00:00Z');
-insert into signals (org, monitor, at, was, became, committed_at)
+insert into status_changes (org, monitor, at, old_status, new_status, committed_at)
   select 1, 2, '2026-01-01T00:00:00Z', 'up', became, now()
   from unnest(array['down', 'up', 'down', 'up']) became;
 """
@@ -71,7 +71,7 @@ async def test_who_is_down_when_incidents_arrive_is_told_of_and_old_changes_are_
         connection.execute(_BEFORE_INCIDENTS)
     await migrate(empty_dsn)
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
-        left = connection.execute("select monitor, became from signals").fetchall()
+        left = connection.execute("select monitor, new_status from status_changes").fetchall()
         kept = connection.execute("select count(*) from monitors").fetchone()
     assert left == [(1, "down")]
     assert kept == (3,)

@@ -79,7 +79,7 @@ async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_
     await sealer.pass_once()
     await sealer.pass_once()
     assert await world.rows(mine, m=row.id) == [(START, 3 * MINUTE, 0)]
-    assert await world.rows("select 1 from restatements") == []
+    assert await world.rows("select 1 from repairs") == []
 
 
 async def test_what_is_no_longer_needed_is_forgotten_and_no_sooner(world: World) -> None:
@@ -93,7 +93,10 @@ async def test_what_is_no_longer_needed_is_forgotten_and_no_sooner(world: World)
     world.now = Instant(START + 2 * HOUR)
     async with world.pool.transaction("delete") as tx:
         await delete_monitor(tx, world.editor, leaves[0].uid)
-    kept = "select (select count(*) from composite_terms), (select count(*) from departed_terms)"
+    kept = (
+        "select (select count(*) from composite_terms),"
+        " (select count(*) from deleted_monitor_terms)"
+    )
     for before, left in (
         (START + HOUR, (2, 1)),
         (START + HOUR + 1, (1, 1)),

@@ -58,7 +58,7 @@ async def test_where_another_region_lags_behind_no_hour_is_counted_twice(world: 
     await pass_until(world, START + 4 * HOUR)
     await execute(
         world,
-        "update shards set figured_through = at(%(at)s) where region = 'eu'",
+        "update shards set rolled_up_through = at(%(at)s) where region = 'eu'",
         at=Instant(START + HOUR),
     )
     (today,) = await days_of(world, row, 1)
@@ -71,8 +71,8 @@ async def test_a_run_before_the_first_term_makes_no_time_out_of_nothing(world: W
     async with world.pool.transaction("shard") as tx:
         # Reservation stands a moment ahead, so the first term begins after the extra run.
         await tx.execute(
-            "insert into shards (org, region, reserved_through, sealed_through, finished_through,"
-            " figured_through) select 0, 'core', at(%(ahead)s), at(%(now)s), at(%(now)s),"
+            "insert into shards (org, region, reserved_through, sealed_through, settled_through,"
+            " rolled_up_through) select 0, 'core', at(%(ahead)s), at(%(now)s), at(%(now)s),"
             " at(%(now)s)",
             ahead=Instant(world.now + 1_500_000),
             now=world.now,
@@ -108,7 +108,7 @@ async def test_the_hours_of_a_monitor_that_moved_are_all_rolled_up(
     await pass_until(world, START + 3 * HOUR + 20 * MINUTE)
     await execute(
         world,
-        "update shards set figured_through = at(%(at)s) where region = %(behind)s",
+        "update shards set rolled_up_through = at(%(at)s) where region = %(behind)s",
         at=Instant(START + HOUR),
         behind=behind,
     )
@@ -129,15 +129,15 @@ async def test_hours_wait_until_the_region_that_was_left_is_sealed(world: World)
     await pass_until(world, START + 50 * MINUTE)
     await edit(world, row, region="eu")
     # From here on the region that was left is sealed by nobody for a while.
-    (core,) = await world.rows("select finished_through from shards where region = 'core'")
+    (core,) = await world.rows("select settled_through from shards where region = 'core'")
     await pass_until(world, START + HOUR + 10 * MINUTE, MINUTE)
     await execute(
         world,
-        "update shards set sealed_through = at(%(at)s), finished_through = at(%(at)s)"
+        "update shards set sealed_through = at(%(at)s), settled_through = at(%(at)s)"
         " where region = 'core'",
         at=core[0],
     )
-    await execute(world, "update shards set figured_through = at(%(at)s)", at=START)
+    await execute(world, "update shards set rolled_up_through = at(%(at)s)", at=START)
     await execute(world, "delete from monitor_hours")
     eu = MonitorSealer(world.pool, lambda: world.now)
     await eu.roll_up(other.shard)
@@ -181,7 +181,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
     assert (start, 2) in await hours_of(world, row)
     days = await world.rows("select day, total from monitor_days")
     assert days == ([(START, 2)] if hour == 23 else [])
-    assert await world.rows("select 1 from restatements") == []
+    assert await world.rows("select 1 from repairs") == []
 
 
 async def test_what_is_learnt_late_speaks_as_long_as_the_terms_of_then_let_it(
@@ -228,4 +228,4 @@ async def test_what_was_learnt_late_of_the_same_hours_is_made_good_at_once(world
     assert await repairer.pass_once() == 3
     assert await hours_of(world, row) == [(START, 6), (START + HOUR, 4)]
     assert await hours_of(world, other) == [(START, 1), (START + HOUR, 0)]
-    assert await world.rows("select 1 from restatements") == []
+    assert await world.rows("select 1 from repairs") == []

@@ -42,7 +42,7 @@ async def evaluated(gated: Gated, path: str) -> None:
     """By the real evaluator, as if nobody had ever looked before."""
     row = await row_of(gated, path)
     async with gated.api.pool.transaction("evaluate") as tx:
-        await tx.execute("update service_alertings set burn_evaluated_at = null")
+        await tx.execute("update service_alerting set burn_evaluated_at = null")
         await tx.execute(
             "update burn_rules set evaluated_at = null, firing = false, last_verdict = null"
         )

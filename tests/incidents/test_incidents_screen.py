@@ -329,15 +329,15 @@ def test_keys_lead_to_the_incidents(open_page: Open, project: str) -> None:
 
 
 _TOLD_OUTSIDE = """
-insert into outbox (org, uid, project, topic, destination, stream, conversation, event, payload,
+insert into outbox (org, uid, project, topic, destination, stream, thread, event, payload,
   status, last_error, ready, due_at, created_at, updated_at)
-select d.org, gen_random_uuid(), o.project, o.topic, d.id, o.stream, o.conversation, o.event, '{}',
+select d.org, gen_random_uuid(), o.project, o.topic, d.id, o.stream, o.thread, o.event, '{}',
   t.status, t.error, true, now(), now(), now()
 from (select *, row_number() over (order by id) as n from destinations
     where subscriber is not null) d
   join (values (1, 'delivered', ''), (2, 'delivered', 'recipient_refused 550'),
     (3, 'pending', ''), (4, 'dead', 'timeout')) as t(n, status, error) using (n),
-  (select * from outbox where conversation = %(incident)s limit 1) o
+  (select * from outbox where thread = %(incident)s limit 1) o
 """
 
 

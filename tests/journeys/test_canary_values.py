@@ -330,7 +330,7 @@ def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> Non
     outputs |= answered
     outputs |= {
         f"table {name}": rows[name].encode()
-        for name in ("audit_entries", "heartbeats", "expected_runs", "signals")
+        for name in ("audit_entries", "heartbeats", "expected_runs", "status_changes")
     }
     for where, text in outputs.items():
         assert not [word for word in (SECRET, PLAIN, SEEN) if word.encode() in text], where

@@ -180,7 +180,7 @@ def seconds_of(text: str) -> float:
 def sealed_through(house: House) -> float:
     """Returns the time up to which every shard is sealed."""
     found = house.rows(
-        f"select min(extract(epoch from finished_through)) - {TIMEOUT} - 120 from shards"
+        f"select min(extract(epoch from settled_through)) - {TIMEOUT} - 120 from shards"
     )
     return float(found[0][0])
 
@@ -247,7 +247,7 @@ def figures_are_the_oracles(house: House, uid: str) -> None:
 def watermark(house: House, uid: str) -> float:
     """What a monitor's figures reach to, by the last sealing that was finished."""
     rows = house.rows(
-        f"select extract(epoch from s.finished_through) - {TIMEOUT} - 120 from shards s"
+        f"select extract(epoch from s.settled_through) - {TIMEOUT} - 120 from shards s"
         f" join monitors m on m.shard = s.id where m.uid = '{uid}'"
     )
     return float(rows[0][0])

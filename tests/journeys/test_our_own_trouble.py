@@ -148,8 +148,8 @@ def test_every_window_of_a_stretch_in_which_we_were_away_has_its_verdict(
             where g.due > t.from_at and g.due <= s.reserved_through
               and not exists (select from expected_runs r
                 where r.monitor = t.monitor and r.due_at = g.due)
-              and not exists (select from slices x where exists (
-                select from unnest(x.monitors, x.dues) as w(monitor, due)
+              and not exists (select from run_batches x where exists (
+                select from unnest(x.monitors, x.due_ats) as w(monitor, due)
                 where w.monitor = t.monitor and w.due = g.due))
             """
         ).fetchall()

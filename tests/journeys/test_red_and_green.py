@@ -125,7 +125,8 @@ def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict
             "select monitor, due_at from expected_runs group by 1, 2 having count(*) > 1"
         ).fetchall()
         double = connection.execute(
-            "select w.monitor, w.due from slices s, unnest(s.monitors, s.dues) as w(monitor, due)"
+            "select w.monitor, w.due"
+            " from run_batches s, unnest(s.monitors, s.due_ats) as w(monitor, due)"
             " group by 1, 2 having count(*) > 1"
         ).fetchall()
     assert twice == double == []

@@ -75,7 +75,8 @@ class Works:
 
     async def _answer(self, row: MonitorRow, *, up: bool) -> None:
         due = await self.world.rows(
-            "select w.due from slices s cross join unnest(s.monitors, s.dues) as w(monitor, due)"
+            "select w.due from run_batches s"
+            " cross join unnest(s.monitors, s.due_ats) as w(monitor, due)"
             " where s.kind = 'run' and s.published and w.monitor = %(id)s and w.due <= at(%(now)s)"
             " and not exists (select from expected_runs r where r.monitor = w.monitor"
             " and r.due_at = w.due) order by w.due",

@@ -134,7 +134,7 @@ async def test_a_look_that_is_asked_for_is_taken_at_once(kept: Api, up: bool) ->
     assert (beat["up"], beat["msg"]) == (up, "" if up else "condition_failed")
     # Nobody has to wait for an earlier look, as there is none to wait for.
     assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
-    assert await kept.rows("select 1 from composite_calls") == []
+    assert await kept.rows("select 1 from composite_wakeups") == []
     assert (
         await kept.rows(
             "select 1 from jobs j join monitors m on m.id = j.monitor where m.type = 'composite'"

@@ -70,7 +70,7 @@ async def test_moved_paused_and_edited_at_any_moment_each_window_is_reserved_onc
     through = Instant(world.now + 1_500_000)
     expected = [(w.due, w.term.shard) for w in windows(terms, terms[0].from_, through)]
     found = await world.rows(
-        "select due, shard from slices, unnest(monitors, dues) as w(monitor, due)"
+        "select due, shard from run_batches, unnest(monitors, due_ats) as w(monitor, due)"
         " where monitor = %(m)s",
         m=row.id,
     )

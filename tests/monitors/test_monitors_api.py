@@ -101,7 +101,7 @@ async def test_a_secret_is_kept_sealed_never_returned_and_kept_by_a_blank(api: A
     assert "hunter2" not in str(made)
     assert "swordfish" not in str(made)
     assert made["config"]["headers"] == {"X-Api-Key": "", "Accept": "text/plain"}
-    ((plain, sealed),) = await api.rows("select config::text, config_sealed from monitors")
+    ((plain, sealed),) = await api.rows("select config::text, config_ciphertext from monitors")
     assert "hunter2" not in plain
     assert b"hunter2" not in sealed
     path = f"/api/v1/monitors/{made['id']}"
@@ -268,8 +268,8 @@ async def test_what_is_reserved_ahead_is_not_told_before_it_is_due(api: Api) -> 
         for seconds in (-1, 1):
             due = Instant(tx.now + seconds * 1_000_000)
             await tx.execute(
-                "insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils,"
-                " published, first_due, claim_until, first_seal, last_seal)"
+                "insert into run_batches (shard, kind, orgs, monitors, due_ats, seal_ats,"
+                " claim_untils, published, first_due, claim_until, first_seal, last_seal)"
                 " select shard, 'run', array[org], array[id], array[at(%(due)s)],"
                 " array[at(%(due)s)], array[at(%(due)s)], true, at(%(due)s), at(%(due)s),"
                 " at(%(due)s), at(%(due)s) from monitors",
@@ -336,7 +336,7 @@ async def test_marks_are_kept_and_cover_nothing(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="")
     await _one_partition(api)
     await api.ask("nobody", "GET", f"/api/v1/public/push/{made['push_token']}/start?msg=begun")
-    assert await api.rows("select kind, msg from push_marks") == [("start", "begun")]
+    assert await api.rows("select kind, msg from push_events") == [("start", "begun")]
     assert await api.rows("select count(*) from heartbeats") == [(0,)]
     seen = await (await api.ask("viewer", "GET", f"/api/v1/monitors/{made['id']}")).get_json()
     assert seen["status"] == "pending"

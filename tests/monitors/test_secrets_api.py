@@ -33,7 +33,7 @@ async def test_a_secret_is_told_by_its_name_and_never_by_its_value(api: Api) -> 
     (one,) = await listed(api)
     assert one["used_by"] == {"total": 0, "file_managed": 0}
     assert one["rotated_at"] is None
-    everything = await api.rows("select value_sealed from project_secrets")
+    everything = await api.rows("select value_ciphertext from project_secrets")
     assert VALUE.encode() not in everything[0][0]
     assert VALUE not in str(one)
 
@@ -103,10 +103,10 @@ async def test_an_unused_one_is_renamed_unless_that_name_is_taken_and_then_goes(
 async def test_a_refused_rename_keeps_the_old_value_too(api: Api) -> None:
     await api.new_secret(name="db")
     await api.new_monitor(**redis("db"))
-    before = await api.rows("select value_sealed from project_secrets")
+    before = await api.rows("select value_ciphertext from project_secrets")
     body = {"name": "other", "value": "replaced"}
     assert (await api.ask("editor", "PATCH", path_of(api, "db"), body)).status_code == 409
-    assert await api.rows("select value_sealed from project_secrets") == before
+    assert await api.rows("select value_ciphertext from project_secrets") == before
 
 
 async def test_a_monitor_may_not_name_what_is_no_secret_of_its_project(api: Api) -> None:

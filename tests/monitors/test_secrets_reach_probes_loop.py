@@ -157,9 +157,9 @@ async def test_a_repetition_is_written_once_a_minute(world: World) -> None:
         at = Instant(world.now + seconds * SECOND)
         async with world.pool.transaction("note") as tx:
             await note_troubles(tx, {key: (ProbeErrorReason.DECRYPT_FAILED, at)})
-        written.append((await world.rows("select at from probe_troubles"))[0][0])
+        written.append((await world.rows("select at from probe_errors"))[0][0])
     assert written[0] == written[1] == written[2] != written[3] == written[4]
     async with world.pool.transaction("note") as tx:
         other = {(9, 9): (ProbeErrorReason.DECRYPT_FAILED, world.now)}
         await note_troubles(tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now), **other})
-    assert await world.rows("select reason from probe_troubles") == [("missing_reference",)]
+    assert await world.rows("select reason from probe_errors") == [("missing_reference",)]

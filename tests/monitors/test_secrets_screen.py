@@ -60,7 +60,7 @@ async def test_a_key_of_several_lines_is_kept_as_it_was_typed(api: Api, act: str
     if act == "replace":
         await send(api, "editor", act="add", name="key", value="old")
     await send(api, "editor", act=act, name="key", value="%20one%0D%0Atwo%0D%0A")
-    [(uid, sealed)] = await api.rows("select uid, value_sealed from project_secrets")
+    [(uid, sealed)] = await api.rows("select uid, value_ciphertext from project_secrets")
     assert api.context.keyring.open(sealed, place_of(uid)) == b" one\ntwo\n"
 
 

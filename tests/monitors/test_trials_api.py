@@ -59,13 +59,13 @@ async def working(api: Api, worker: CheckTestWorker) -> AsyncIterator[list[str]]
     """A worker of the region is there and tries what waits; the rows as it found them."""
     async with api.pool.transaction("present") as tx:
         await presences.begin_presence(
-            tx, worker.process, tx.now, "there", ["worker"], ["eu"], "1", listens=False
+            tx, worker.process, tx.now, "there", ["worker"], ["eu"], "1", accepts_pushes=False
         )
     seen: list[str] = []
 
     async def work(nursery: trio.Nursery) -> None:
         while True:
-            seen.extend(str(row) for row in await api.rows("select t::text from trials t"))
+            seen.extend(str(row) for row in await api.rows("select t::text from check_tests t"))
             for found in await worker.lease():
                 nursery.start_soon(worker.answer, found)
             await trio.sleep(0.05)
@@ -79,14 +79,14 @@ async def working(api: Api, worker: CheckTestWorker) -> AsyncIterator[list[str]]
 async def test_where_nobody_probes_nothing_is_said_of_the_target(api: Api, target: str) -> None:
     found = await tried(api, target=target)
     assert found == {"up": False, "latency_ms": 0, "msg": "probe_error 127.0.0.1"}
-    assert await api.rows("select 1 from trials") == []
+    assert await api.rows("select 1 from check_tests") == []
 
 
 async def test_a_worker_of_the_region_tries_it_once(api: Api, target: str) -> None:
     async with working(api, worker_of(api)) as seen:
         assert (await tried(api, target=target))["up"] is True
     assert seen
-    assert await api.rows("select 1 from trials") == []
+    assert await api.rows("select 1 from check_tests") == []
 
 
 async def test_what_it_refers_to_travels_sealed(api: Api, target: str) -> None:
@@ -119,4 +119,4 @@ async def test_a_worker_that_never_answers_is_waited_for_so_long(
     async with working(api, worker):
         found = await tried(api, target=target)
     assert found["msg"] == "probe_error 127.0.0.1"
-    assert await api.rows("select 1 from trials") == []
+    assert await api.rows("select 1 from check_tests") == []

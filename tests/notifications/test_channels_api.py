@@ -62,7 +62,7 @@ async def test_a_secret_is_shown_as_a_mask_and_stored_sealed(api: Api) -> None:
     assert await listed(api) == [made]
     assert await stored(api, made) == NTFY
     ((config, sealed),) = await api.rows(
-        "select config::text, config_sealed from notification_channels"
+        "select config::text, config_ciphertext from notification_channels"
     )
     assert TOKEN not in config
     assert TOKEN.encode() not in sealed

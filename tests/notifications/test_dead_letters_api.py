@@ -51,13 +51,13 @@ async def test_a_limit_that_is_none_is_refused(api: Api, limit: str) -> None:
 async def test_one_is_replayed_once_and_audited_where_it_belongs(api: Api) -> None:
     event, other = await api.new_dead_letter(), await api.new_dead_letter()
     async with api.pool.transaction("rest") as tx:
-        await tx.execute("update destinations set rests_until = now() + interval '1 day'")
+        await tx.execute("update destinations set backoff_until = now() + interval '1 day'")
     answer = await api.ask("global_admin", "POST", f"{DEAD}/{event}/replay")
     assert answer.status_code == 204
     assert await rows_of(api) == [(event, "pending", 0), (other, "dead", 24)]
     due = "select due_at <= now() from outbox where uid = %(uid)s"
     assert await api.rows(due, uid=event) == [(True,)]
-    assert await api.rows("select count(*) from destinations where rests_until is null") == [(1,)]
+    assert await api.rows("select count(*) from destinations where backoff_until is null") == [(1,)]
     again = await api.ask("global_admin", "POST", f"{DEAD}/{event}/replay")
     assert again.status_code == 404
     nowhere = await api.ask("global_admin", "POST", f"{DEAD}/{uuid7()}/replay")

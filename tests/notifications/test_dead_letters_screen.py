@@ -25,9 +25,9 @@ async def test_it_says_what_was_given_up_and_what_waits_behind_it(api: Api) -> N
     async with api.pool.transaction("behind") as tx:
         for _ in range(2):
             await tx.execute(
-                "insert into outbox (org, uid, project, topic, destination, stream, conversation, "
+                "insert into outbox (org, uid, project, topic, destination, stream, thread, "
                 "event, payload, ready, due_at, created_at, updated_at) "
-                "select org, gen_random_uuid(), project, topic, destination, stream, conversation, "
+                "select org, gen_random_uuid(), project, topic, destination, stream, thread, "
                 "event, payload, false, due_at, created_at, updated_at from outbox "
                 "where uid = %(uid)s",
                 uid=event,

@@ -116,7 +116,7 @@ async def test_a_dead_event_blocks_what_follows_it_and_nothing_else(world: World
 
 
 async def outage_told(world: World, channel: int, monitor: UUID, outage: UUID) -> None:
-    """Of a monitor without an incident: each outage is a conversation of its own."""
+    """Of a monitor without an incident: each outage is a thread of its own."""
     async with world.pool.transaction("page") as tx:
         await enqueue_pages(
             tx, world.org, world.project, monitor, outage, Topic.MONITOR, [channel], a_page()
@@ -276,7 +276,7 @@ async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World)
     assert len(first) == 5
     await settled(world, *((d, FAILED) for d in first[:3]))
     await settled(world, *((d, FAILED) for d in first[3:]))
-    standing = "select failures, rests_until from destinations"
+    standing = "select failures, backoff_until from destinations"
     # Half of five seconds, by the chance given; who failed beside it adds nothing.
     assert await world.rows(standing) == [(1, world.now + 2_500_000)]
     assert not await leased(world)
@@ -339,8 +339,8 @@ async def test_the_first_thread_of_a_conversation_is_the_one_that_is_kept(world:
     threads = []
     for name in ("first", "second", ""):
         (one,) = await leased(world)
-        threads.append(one.event.thread)
-        await settled(world, (one, DeliveryOutcome(thread=name)))
+        threads.append(one.event.thread_external_id)
+        await settled(world, (one, DeliveryOutcome(external_id=name)))
     assert threads == ["", "first", "first"]
 
 

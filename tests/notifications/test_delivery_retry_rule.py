@@ -99,7 +99,7 @@ def test_failures_in_a_row_make_a_destination_rest_and_one_delivery_ends_it(
             until = now + int(longest(failures, 5 * MINUTE) * chance)
         assert standing.failures == failures
         assert standing.rests(now) == (until > now)
-        assert (standing.rests_until or 0) == until
+        assert (standing.backoff_until or 0) == until
         now = Instant(now + pause)
 
 
@@ -107,7 +107,7 @@ def test_failures_in_a_row_make_a_destination_rest_and_one_delivery_ends_it(
 def test_a_destination_that_asks_to_be_left_alone_is(asked: int, chance: float) -> None:
     outcome = DeliveryOutcome("http_status 429", retry_after_us=asked * SECOND)
     standing = standing_after(DestinationState(), [outcome], NOW, chance)
-    assert (standing.rests_until or 0) >= NOW + asked * SECOND
+    assert (standing.backoff_until or 0) >= NOW + asked * SECOND
     # Also by one that was on its way already.
     resting = DestinationState(1, Instant(NOW + 1))
     again = standing_after(resting, [outcome, FAILED], NOW, chance)

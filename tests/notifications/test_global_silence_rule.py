@@ -33,9 +33,9 @@ def test_it_holds_until_its_end_and_never_again(
 
 @given(st.none() | st.integers(NOW + 1, NOW + LONGEST_US).map(Instant))
 def test_its_end_is_never_slept_through(until: Instant | None) -> None:
-    look_at = GlobalSilence(enabled=True, until=until).look_at(NOW)
-    assert NOW < look_at <= NOW + LOOK_US
-    assert until is None or look_at <= until
+    next_check_at = GlobalSilence(enabled=True, until=until).next_check_at(NOW)
+    assert NOW < next_check_at <= NOW + LOOK_US
+    assert until is None or next_check_at <= until
 
 
 @given(st.builds(GlobalSilence, st.booleans(), st.none() | _INSTANTS))

@@ -443,7 +443,7 @@ async def test_what_was_delivered_is_kept_for_two_weeks_and_what_was_given_up_fo
         async with leasing(tell, max_attempts=1):
             await _until(tell, {"delivered": 4, "dead": 1})
     janitor = Janitor(world.pool, lambda: world.now, heartbeat_days=4, ledger_days=4, gate_days=90)
-    kept = "select conversation from conversations"
+    kept = "select thread from notification_threads"
     world.now = Instant(world.now + 14 * DAY - HOUR)
     await janitor._drop_delivered(Instant(world.now - DELIVERED_KEPT_US))
     assert len(await tell.events()) == 5

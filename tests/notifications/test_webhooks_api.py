@@ -50,7 +50,7 @@ async def test_a_given_secret_is_stored_sealed(api: Api) -> None:
     made = await make(api, secret=SECRET, project_id=str(api.project), enabled=False)
     assert (made["secret"], made["enabled"]) == (SECRET, False)
     assert made["project_id"] == str(api.project)
-    ((sealed,),) = await api.rows("select secret_sealed from webhooks")
+    ((sealed,),) = await api.rows("select secret_ciphertext from webhooks")
     assert SECRET.encode() not in sealed
     assert SECRET not in str(await api.rows("select * from audit_entries"))
 

@@ -13,7 +13,7 @@ from leadline.storage.alerting.queries.alerting_state import (
 )
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.notifications.tables.outbox_deliveries import drop_conversations
+from leadline.storage.notifications.tables.outbox_deliveries import drop_threads
 from leadline.storage.objectives.rules import BurnRule, BurnSeverity
 from leadline.storage.objectives.tables import (
     burn_rules,
@@ -151,7 +151,7 @@ async def failing(story: Speaking, row: MonitorRow, us: int) -> None:
     while story.world.now < until:
         story.world.now = Instant(story.world.now + 20 * SECOND)
         await story.is_now(row, False)
-    await story.set("update shards set finished_through = at(%(now)s)", now=story.world.now)
+    await story.set("update shards set settled_through = at(%(now)s)", now=story.world.now)
 
 
 async def test_a_monitor_tells_of_its_budget_itself_where_no_service_does(
@@ -180,7 +180,7 @@ async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
     await seal(story, service, 120, bad=False)
     await watch(story, service, RULE)
     await story.step(EVERY)
-    await story.set("update burn_rules set evaluated_at = null, firing = false, told_at = null")
+    await story.set("update burn_rules set evaluated_at = null, firing = false, notified_at = null")
     await story.set("delete from outbox")
     await story.step(EVERY)
     assert await verdicts(story) == [(True, "firing"), (False, "clear")]
@@ -204,12 +204,12 @@ async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_ca
     await story.set("delete from outbox")
     later = Instant(story.world.now + 30 * 24 * HOUR)
     async with story.world.pool.transaction("sweep") as tx:
-        assert await drop_conversations(tx, later) == 0
+        assert await drop_threads(tx, later) == 0
     await on_sealed(story, service, 6, bad=False)
     assert await story.heard() == [("ops", "budget.recovered")]
     await story.set("delete from outbox")
     async with story.world.pool.transaction("sweep") as tx:
-        assert await drop_conversations(tx, later) == 1
+        assert await drop_threads(tx, later) == 1
 
 
 def admin_of(story: Speaking) -> Principal:

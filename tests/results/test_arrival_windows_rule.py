@@ -73,5 +73,5 @@ def test_only_the_newest_window_is_handed_out_in_whatever_order_they_are_given()
     ]
     random.Random(1).shuffle(due)
     slices, _ = cut(due, Instant(NOW + 59 * 60 * SECOND + 1))
-    published = [due_at for item in slices if item.published for due_at in item.dues]
+    published = [due_at for item in slices if item.published for due_at in item.due_ats]
     assert published == [NOW + 59 * 60 * SECOND]

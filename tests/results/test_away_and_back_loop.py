@@ -12,7 +12,7 @@ from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Pool
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
-from leadline.storage.results.tables import push_events as push_marks
+from leadline.storage.results.tables import push_events
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
 from leadline.storage.scheduling.transactions import reserve_windows
@@ -31,7 +31,7 @@ async def due_windows(world: World, row: MonitorRow, through: Instant) -> list[I
 
 
 async def reserved(world: World) -> list[Instant]:
-    rows = await world.rows("select unnest(dues) from slices order by 1")
+    rows = await world.rows("select unnest(due_ats) from run_batches order by 1")
     return [due for (due,) in rows]
 
 
@@ -121,7 +121,7 @@ async def test_what_a_composite_was_made_of_is_kept_until_its_hours_are_rolled_u
     assert await world.rows(kept) == both
     async with world.pool.transaction("rolled up") as tx:
         await tx.execute(
-            "update shards set figured_through = at(%(at)s), finished_through = at(%(at)s)",
+            "update shards set rolled_up_through = at(%(at)s), settled_through = at(%(at)s)",
             at=world.now,
         )
     await Away(world).janitor.pass_once()
@@ -146,7 +146,7 @@ async def test_what_a_past_is_to_be_told_of_is_kept_until_it_is_told(world: Worl
     world.now = Instant(START + 40 * DAY)
     async with world.pool.transaction("told since") as tx:
         await tx.execute(
-            "update shards set figured_through = at(%(at)s), finished_through = at(%(at)s)",
+            "update shards set rolled_up_through = at(%(at)s), settled_through = at(%(at)s)",
             at=world.now,
         )
         await move_seals(tx, {service.key: world.now})
@@ -166,8 +166,8 @@ async def test_marks_are_kept_as_long_as_heartbeats_and_none_of_a_monitor_that_i
     for minutes in (0, 3):
         world.now = Instant(START + minutes * MINUTE)
         async with world.pool.transaction("mark") as tx:
-            assert await push_marks.insert_mark(tx, row.org, row.id, "start", "")
-            assert not await push_marks.insert_mark(tx, row.org, row.id + 1, "start", "")
+            assert await push_events.insert_mark(tx, row.org, row.id, "start", "")
+            assert not await push_events.insert_mark(tx, row.org, row.id + 1, "start", "")
     world.now = Instant(START + 4 * DAY + MINUTE)
     await Away(world).janitor.pass_once()
-    assert await world.rows("select at from push_marks") == [(START + 3 * MINUTE,)]
+    assert await world.rows("select at from push_events") == [(START + 3 * MINUTE,)]

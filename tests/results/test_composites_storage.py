@@ -80,7 +80,9 @@ class Watch:
         return [(up, msg) for _, up, msg in await self.world.beats(row)]
 
     async def calls(self) -> list[tuple[Any, ...]]:
-        return await self.world.rows("select monitor, due_at from composite_calls order by monitor")
+        return await self.world.rows(
+            "select monitor, due_at from composite_wakeups order by monitor"
+        )
 
 
 @pytest.fixture
@@ -130,7 +132,7 @@ async def test_a_due_window_is_answered_by_a_result_at_its_instant(watch: Watch)
     assert due == START + 60 * SECOND
     assert [ts for ts, _, _ in await watch.world.beats(row)] == [START + SECOND, due]
     # Its slice is dropped with the last of its windows, and nothing waits.
-    assert await watch.world.rows("select 1 from slices where kind = 'composite'") == []
+    assert await watch.world.rows("select 1 from run_batches where kind = 'composite'") == []
 
 
 async def test_a_window_that_members_leave_open_says_so_and_stays_without_a_result(

@@ -70,7 +70,7 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
             await repairer.pass_once()
         except Unavailable:
             continue
-    left = await world.rows("select monitor, attempts from restatements")
+    left = await world.rows("select monitor, attempts from repairs")
     assert left == [(rows[0].id, 1)]
 
 
@@ -123,7 +123,7 @@ async def _pass(sealer: ServiceSealer, times: int) -> None:
 async def _pass_on(world: World) -> None:
     world.now = Instant(world.now + 10 * MINUTE)
     async with world.pool.transaction("sealed") as tx:
-        await tx.execute("update shards set finished_through = at(%(at)s)", at=world.now)
+        await tx.execute("update shards set settled_through = at(%(at)s)", at=world.now)
 
 
 async def _declared(world: World, slug: str, backfill_from: Instant | None = None) -> Key:

@@ -81,7 +81,7 @@ async def test_what_the_fence_has_passed_is_history(world: World) -> None:
     (answer,) = await record(world, world.result(row, instant, False))
     assert answer.fate is StoreOutcome.HISTORY
     assert await world.state(row) == ("up", 0)
-    restated = await world.rows("select from_at, to_at from restatements")
+    restated = await world.rows("select from_at, to_at from repairs")
     assert restated == [(instant, instant + 3 * MINUTE)]
 
 
@@ -152,7 +152,7 @@ async def test_a_push_after_its_deadline_finds_the_failure_that_came_before_it(
         (begun + 90 * SECOND, False, "push_missed"),
         (late, True, None),
     ]
-    flips = await world.rows("select was, became from signals order by id")
+    flips = await world.rows("select old_status, new_status from status_changes order by id")
     assert flips == [("pending", "up"), ("up", "down"), ("down", "up")]
 
 

@@ -85,7 +85,7 @@ async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_
     assert fates == [StoreOutcome.HISTORY if after_fence else StoreOutcome.LIVE]
     assert ledger[due] in ({"covered_late"} if after_fence else {"covered", "covered_late"})
     assert len(await world.beats(row)) == 1
-    restated = await world.rows("select from_at from restatements")
+    restated = await world.rows("select from_at from repairs")
     assert restated == ([(due,)] if after_fence else [])
     assert (await world.state(row))[0] == ("pending" if after_fence else "up")
 

@@ -9,7 +9,7 @@ from tests.support.worlds.world import World
 
 
 async def test_a_process_is_steady_after_a_while_without_a_break(world: World) -> None:
-    who = ProcessIdentity(uuid7(), "here", ["all"], ("core",), "0", listens=True)
+    who = ProcessIdentity(uuid7(), "here", ["all"], ("core",), "0", accepts_pushes=True)
     here = PresenceRenewer(world.pool, who, lambda: world.now, lambda: world.now)
 
     async def attend(us: int) -> None:

@@ -163,6 +163,6 @@ async def test_retired_and_brought_back_while_everyone_works(story: Speaking, se
     assert {status for _, status, _ in await story.incidents()} <= {"resolved"}
     begun = await story.world.rows(
         "select array_agg(event order by o.id) from outbox o join destinations d"
-        " on d.id = o.destination where d.channel is not null group by conversation"
+        " on d.id = o.destination where d.channel is not null group by thread"
     )
     assert all(events == ["incident.opened", "incident.resolved"] for (events,) in begun), begun

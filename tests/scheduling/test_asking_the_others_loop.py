@@ -15,7 +15,7 @@ HANGS_SECONDS = 30
 
 
 def attendance(pool: Pool, world: World) -> PresenceRenewer:
-    identity = ProcessIdentity(uuid7(), "here", ["api"], (), "0", listens=True)
+    identity = ProcessIdentity(uuid7(), "here", ["api"], (), "0", accepts_pushes=True)
     return PresenceRenewer(pool, identity, lambda: world.now, lambda: world.now)
 
 

@@ -69,7 +69,7 @@ class Fleet:
                 ["worker"] if probes else ["scheduler"],
                 ["core"] if probes else [],
                 "1",
-                listens=False,
+                accepts_pushes=False,
             )
         member = CanaryDispatcher(
             world.pool,
@@ -150,7 +150,7 @@ async def under_way(fleet: Fleet, count: int) -> None:
 async def past_claiming(fleet: Fleet, row: MonitorRow) -> None:
     """The first of its windows can be claimed no more."""
     ((until,),) = await fleet.world.rows(
-        "select min(w.claim) from slices s"
+        "select min(w.claim) from run_batches s"
         " cross join unnest(s.monitors, s.claim_untils) as w(monitor, claim)"
         " where w.monitor = %(m)s",
         m=row.id,
@@ -274,7 +274,7 @@ async def test_what_cannot_be_made_ready_is_said_at_the_monitor_and_holds_no_pla
     await fleet.forward(61)
     await member.pass_once()
     await settled(fleet)
-    troubles = await world.rows("select monitor, reason from probe_troubles")
+    troubles = await world.rows("select monitor, reason from probe_errors")
     assert troubles == [(row.id, "missing_reference")]
     assert await world.ledger(row) == []
     assert await world.beats(row) == []
@@ -308,7 +308,7 @@ async def test_what_cannot_be_taken_keeps_nobody_from_a_free_place(
     last = await canary(world)
     await fleet.forward(61)
     for _ in range(61):
-        dues = "select 1 from slices where %(m)s = any(monitors) and first_due <= at(%(now)s)"
+        dues = "select 1 from run_batches where %(m)s = any(monitors) and first_due <= at(%(now)s)"
         if await world.rows(f"{dues} and claim_until > at(%(now)s)", m=last.id, now=world.now):
             break
         await fleet.forward(1)

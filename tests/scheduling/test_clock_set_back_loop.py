@@ -38,7 +38,7 @@ async def test_a_clock_set_back_an_hour_makes_no_false_alarm_and_no_gap(world: W
     world.now = clock.now()
     probed = await world.monitor(interval_seconds=60, timeout_seconds=10)
     pushed = await world.monitor(type="push", interval_seconds=60, grace_seconds=30)
-    identity = ProcessIdentity(uuid7(), "here", ["all"], ("core",), "0", listens=True)
+    identity = ProcessIdentity(uuid7(), "here", ["all"], ("core",), "0", accepts_pushes=True)
     attendance = PresenceRenewer(world.pool, identity, clock.now, clock.now)
     ticker, sealer = Ticker(world.pool, clock.now), MonitorSealer(world.pool, clock.now)
     listener = PushDeadlineChecker(world.pool, Bus(), clock.now, lambda: None)

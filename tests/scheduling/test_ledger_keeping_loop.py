@@ -84,7 +84,7 @@ async def test_a_covered_window_stays_covered_and_its_slice_goes(world: World) -
         await record_results(tx, [result])
     await run_until(world, Instant(START + 10 * MINUTE))
     assert (await world.ledger(row))[0] == (due, "covered", None)
-    open_slices = await world.rows("select first_due from slices")
+    open_slices = await world.rows("select first_due from run_batches")
     assert all(first > world.now - 200 * SECOND for (first,) in open_slices)
 
 
@@ -96,7 +96,8 @@ async def test_two_tickers_reserve_no_window_twice(world: World) -> None:
         world.now = Instant(world.now + chance.randint(1, 9) * SECOND)
         await chance.choice(tickers).pass_once()
     reserved = await world.rows(
-        "select w.monitor, w.due from slices s, unnest(s.monitors, s.dues) as w(monitor, due)"
+        "select w.monitor, w.due"
+        " from run_batches s, unnest(s.monitors, s.due_ats) as w(monitor, due)"
     )
     assert len(reserved) == len(set(reserved))
     ((through,),) = await world.rows("select reserved_through from shards")
@@ -124,7 +125,7 @@ async def test_hours_are_rolled_up_and_restated_when_something_was_learnt_late(
     assert await Repairer(world.pool).pass_once() == 1
     bad = 3 * MINUTE
     assert await world.rows(query) == [(START, good, bad, HOUR - good - bad, 30, 31)]
-    assert await world.rows("select 1 from restatements") == []
+    assert await world.rows("select 1 from repairs") == []
 
 
 async def test_silence_is_called_missed_only_where_we_listened(world: World) -> None:

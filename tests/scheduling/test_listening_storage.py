@@ -23,7 +23,7 @@ class Ears:
     def __init__(self, world: World) -> None:
         self.world = world
         self.recorder = Recorder(world.pool, Bus(), lambda: world.now)
-        who = ProcessIdentity(uuid7(), "here", ["api"], (), "0", listens=True)
+        who = ProcessIdentity(uuid7(), "here", ["api"], (), "0", accepts_pushes=True)
         self.attendance = PresenceRenewer(
             world.pool,
             who,
@@ -137,7 +137,7 @@ async def test_an_unclean_end_just_before_a_heartbeat_is_remembered_after_it(
             ["api"],
             [],
             "0",
-            listens=True,
+            accepts_pushes=True,
         )
     await world.listen(Instant(START - SECOND), Instant(START + 100 * SECOND))
     world.now = Instant(START + 100 * SECOND)

@@ -89,7 +89,7 @@ class Processes:
         world, process = self.world, uuid7()
         recorder = Recorder(world.pool, Bus(), lambda: world.now)
         prober = self._prober(process, recorder)
-        who = ProcessIdentity(process, "here", ["worker"], ("core",), "0", listens=False)
+        who = ProcessIdentity(process, "here", ["worker"], ("core",), "0", accepts_pushes=False)
         attendance = PresenceRenewer(world.pool, who, lambda: world.now, recorder.committed_through)
         async with trio.open_nursery() as nursery:
             await attendance.pass_once()
@@ -190,7 +190,8 @@ async def expect_each_window_once(world: World, row: MonitorRow) -> Counter[str]
     due = {w.due for w in windows(terms, terms[0].from_, shard.reserved_through)}
     ledger = {at: verdict for at, verdict, _ in await world.ledger(row)}
     in_slices = await world.rows(
-        "select due from slices, unnest(monitors, dues) as w(monitor, due) where monitor = %(m)s",
+        "select due from run_batches, unnest(monitors, due_ats) as w(monitor, due)"
+        " where monitor = %(m)s",
         m=row.id,
     )
     reserved = [at for (at,) in in_slices if at not in ledger]

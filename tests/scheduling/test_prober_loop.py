@@ -103,7 +103,7 @@ async def test_who_has_done_what_it_took_asks_for_more_and_does_not_wait_for_the
     world.now = Instant(world.now + 59 * SECOND)
     await ticker.pass_once()
     ((due,),) = await world.rows(
-        "select count(*) from slices s cross join unnest(s.dues) as due"
+        "select count(*) from run_batches s cross join unnest(s.due_ats) as due"
         " where s.published and due <= at(%(now)s)",
         now=world.now,
     )
@@ -147,7 +147,7 @@ COVERED = "select count(*) from expected_runs where verdict = 'covered'"
 async def attend(world: World, process: UUID, through: Instant) -> None:
     async with world.pool.transaction("attend") as tx:
         await presences.begin_presence(
-            tx, process, through, "there", ["worker"], ["core"], "0", listens=False
+            tx, process, through, "there", ["worker"], ["core"], "0", accepts_pushes=False
         )
 
 
@@ -173,7 +173,7 @@ async def test_what_another_region_is_to_run_is_not_run_here(
         world.now = Instant(START + 60 * SECOND)
         await settled(world, COVERED, [(1,)])
     assert asked == ["here"]
-    left = await world.rows("select holder, claimed from slices where shard = 2")
+    left = await world.rows("select holder, claimed from run_batches where shard = 2")
     assert left == [(None, False)]
 
 
@@ -205,7 +205,7 @@ async def test_a_dead_process_loses_its_slices_by_the_clock_it_was_seen_by(
     dead = uuid7()
     ticker = Ticker(world.pool, lambda: world.now, holder=dead, regions=("core",))
     await ticker.pass_once()
-    ((due,),) = await world.rows("select max(first_due) from slices")
+    ((due,),) = await world.rows("select max(first_due) from run_batches")
     await attend(world, dead, due)
     world.now = Instant(due + seconds * SECOND)
     async with probing(world, uuid7()) as prober:
@@ -225,7 +225,7 @@ async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_ag
     world.now = Instant(START + 60 * SECOND)
     # Committed, but nobody was told.
     await Ticker(world.pool, lambda: world.now, holder=process, regions=("core",)).pass_once()
-    ((due,),) = await world.rows("select max(first_due) from slices")
+    ((due,),) = await world.rows("select max(first_due) from run_batches")
     await attend(world, process, Instant(due + 60 * SECOND))
     async with probing(world, process) as prober:
         world.now = Instant(due + 4 * SECOND)

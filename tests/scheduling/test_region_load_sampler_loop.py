@@ -30,7 +30,7 @@ async def present(world: World, through: Instant, role: str = "worker", *regions
     process = uuid4()
     async with world.pool.transaction("present") as tx:
         await presences.begin_presence(
-            tx, process, through, "here", [role], regions or ("core",), "1", listens=False
+            tx, process, through, "here", [role], regions or ("core",), "1", accepts_pushes=False
         )
     return process
 
@@ -38,8 +38,8 @@ async def present(world: World, through: Instant, role: str = "worker", *regions
 async def hear(world: World, region: str, at: Instant) -> None:
     async with world.pool.transaction("hear") as tx:
         await tx.execute(
-            "insert into agents (credential, region, instance, name, holder, first_heard_at,"
-            " heard_at) values ('catch-all', %(region)s, gen_random_uuid(), '',"
+            "insert into agents (credential, region, instance, name, holder, first_seen_at,"
+            " last_seen_at) values ('catch-all', %(region)s, gen_random_uuid(), '',"
             " gen_random_uuid(), at(%(at)s), at(%(at)s))",
             region=region,
             at=at,
@@ -124,7 +124,7 @@ class Model:
             if item["holder"] is not None and self.is_held(item):
                 continue
             for monitor, due, until in zip(
-                item["monitors"], item["dues"], item["claim_untils"], strict=True
+                item["monitors"], item["due_ats"], item["claim_untils"], strict=True
             ):
                 done = item["claimed"] and (monitor, due) in self.settled
                 if due <= self.now < until and not done:
@@ -133,14 +133,14 @@ class Model:
 
 
 def _slice(random: Random, now: Instant, shard: int, holders: Sequence[UUID]) -> dict[str, Any]:
-    dues = [Instant(now + random.randint(-125, 2) * SECOND) for _ in range(random.randint(1, 4))]
+    due_ats = [Instant(now + random.randint(-125, 2) * SECOND) for _ in range(random.randint(1, 4))]
     holder = random.choice([None, *holders])
     return {
         "shard": shard,
         "kind": random.choice(["run", "run", "run", "push"]),
-        "monitors": [random.randint(1, 9) for _ in dues],
-        "dues": dues,
-        "claim_untils": [Instant(due + random.choice([5, 60, 120]) * SECOND) for due in dues],
+        "monitors": [random.randint(1, 9) for _ in due_ats],
+        "due_ats": due_ats,
+        "claim_untils": [Instant(due + random.choice([5, 60, 120]) * SECOND) for due in due_ats],
         "published": random.random() < 0.8,
         "holder": holder,
         "lease_until": Instant(now + random.choice([-5, 0, 5]) * SECOND),
@@ -152,18 +152,19 @@ async def _store(world: World, items: Iterable[dict[str, Any]]) -> None:
     async with world.pool.transaction("store") as tx:
         for item in items:
             await tx.execute(
-                "insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils,"
-                " published, first_due, claim_until, first_seal, last_seal, holder, lease_until,"
-                " claimed) select %(shard)s, %(kind)s, array_fill(1, array[%(many)s::int]),"
-                " %(monitors)s, d.dues, d.dues, d.untils, %(published)s, at(%(first)s),"
+                "insert into run_batches (shard, kind, orgs, monitors, due_ats, seal_ats,"
+                " claim_untils, published, first_due, claim_until, first_seal, last_seal, holder,"
+                " lease_until, claimed)"
+                " select %(shard)s, %(kind)s, array_fill(1, array[%(many)s::int]), %(monitors)s,"
+                " d.due_ats, d.due_ats, d.untils, %(published)s, at(%(first)s),"
                 " at(%(last)s), at(%(first)s), at(%(first)s), %(holder)s, at(%(lease_until)s),"
-                " %(claimed)s from (select array(select at(x) from unnest(%(dues)s::bigint[])"
-                " with ordinality u(x, n) order by n) as dues, array(select at(x) from"
+                " %(claimed)s from (select array(select at(x) from unnest(%(due_ats)s::bigint[])"
+                " with ordinality u(x, n) order by n) as due_ats, array(select at(x) from"
                 " unnest(%(claim_untils)s::bigint[]) with ordinality u(x, n) order by n)"
                 " as untils) d",
                 **item,
-                many=len(item["dues"]),
-                first=min(item["dues"]),
+                many=len(item["due_ats"]),
+                first=min(item["due_ats"]),
                 last=max(item["claim_untils"]),
             )
 
@@ -184,7 +185,9 @@ async def test_what_waits_is_what_a_plain_model_says(world: World, seed: int) ->
     ]
     await _store(world, model.slices)
     windows = [
-        (m, d) for item in model.slices for m, d in zip(item["monitors"], item["dues"], strict=True)
+        (m, d)
+        for item in model.slices
+        for m, d in zip(item["monitors"], item["due_ats"], strict=True)
     ]
     model.settled = set(random.sample(windows, len(windows) // 3))
     async with world.pool.transaction("settle") as tx:

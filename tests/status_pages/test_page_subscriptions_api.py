@@ -62,10 +62,10 @@ async def rows(api: Api, query: str) -> list[tuple[Any, ...]]:
 
 
 async def tokens(api: Api) -> list[str]:
-    found = await rows(api, "select uid, token_sealed from subscribers order by id")
+    found = await rows(api, "select uid, token_ciphertext from subscribers order by id")
     return [
         api.context.keyring.open(
-            bytes(sealed), CipherContext("subscribers", "token_sealed", uid)
+            bytes(sealed), CipherContext("subscribers", "token_ciphertext", uid)
         ).decode()
         for uid, sealed in found
     ]
@@ -98,7 +98,7 @@ async def test_owners_see_who_is_told_and_remove_them(api: Api) -> None:
     assert hook["url"] == "https://example.com/hook"
     assert "confirmed_at" not in mail
     assert mail["status_page_id"] == page["id"]
-    assert not {"token", "token_sealed", "token_hash"} & set(mail)
+    assert not {"token", "token_ciphertext", "token_hash"} & set(mail)
     (token, _) = await tokens(api)
     assert await public(api, "POST", f"{token}/confirm") == 200
     assert (await told(api, "GET", path, who="org_admin"))[0]["confirmed_at"]

@@ -159,7 +159,7 @@ async def test_the_token_of_an_unlisted_page_is_for_those_who_may_edit_it(api: A
         assert "unlisted_token" not in await read(api, page, who)
         (found,) = await told(api, "GET", all_of(api), who=who)
         assert "unlisted_token" not in found
-    ((hashed, sealed),) = await api.rows("select token_hash, token_sealed from status_pages")
+    ((hashed, sealed),) = await api.rows("select token_hash, token_ciphertext from status_pages")
     assert hashed == digest(token)
     assert token.encode() not in sealed
     assert token not in str(await api.rows("select t::text from audit_entries t"))
@@ -179,7 +179,9 @@ async def test_a_token_is_renewed_each_time_the_page_becomes_unlisted_and_forgot
         assert kept["unlisted_token"] == tokens[-1]
         page = await edit(api, page, visibility=between)
         assert "unlisted_token" not in page
-        ((hashed, sealed),) = await api.rows("select token_hash, token_sealed from status_pages")
+        ((hashed, sealed),) = await api.rows(
+            "select token_hash, token_ciphertext from status_pages"
+        )
         assert (hashed, sealed) == (None, None)
     assert len(set(tokens)) == 2
 
@@ -213,7 +215,7 @@ async def test_a_sealed_token_of_another_page_is_no_token(api: Api) -> None:
     other = await make(api, "other", visibility="unlisted")
     async with api.pool.transaction("move") as tx:
         await tx.execute(
-            "update status_pages set token_sealed = o.token_sealed"
+            "update status_pages set token_ciphertext = o.token_ciphertext"
             " from status_pages o where status_pages.slug = 'one' and o.slug = 'other'"
         )
     assert "unlisted_token" not in await read(api, one)

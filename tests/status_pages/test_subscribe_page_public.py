@@ -116,7 +116,7 @@ async def test_choosing_components_is_kept(api: Api) -> None:
     _, form, _ = await get(api, where)
     assert component["id"] in form
     await post(api, where, ("email", ADA), ("component", component["id"]))
-    ((chosen,),) = await rows(api, "select asked_components::text[] from subscribers")
+    ((chosen,),) = await rows(api, "select requested_components::text[] from subscribers")
     assert chosen == [component["id"]]
     (token,) = await tokens(api)
     assert "an incident that is about Search." in (await get(api, f"/status/confirm/{token}"))[1]

@@ -159,7 +159,7 @@ def agent_lines(rows: Sequence[AgentRow], now: Instant, version: str) -> list[Ag
 
 
 def _agent(row: AgentRow, now: Instant, version: str) -> AgentItem:
-    is_live = now - row.heard_at < LIVE_SECONDS * SECOND
+    is_live = now - row.last_seen_at < LIVE_SECONDS * SECOND
     return AgentItem(
         name=row.name or "unnamed",
         source=_source(row.credential),
@@ -170,7 +170,7 @@ def _agent(row: AgentRow, now: Instant, version: str) -> AgentItem:
         differs=bool(row.version) and row.version != version,
         carrier=row.carrier,
         kinds=", ".join(row.workflow_kinds) or "none",
-        heard=ago(row.heard_at, now),
+        heard=ago(row.last_seen_at, now),
     )
 
 

@@ -37,11 +37,13 @@ def told(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
         return None
     if outage.announced_at is not None:
         return _announced(outage, outage.announced_at, now)
-    if outage.held_by is None:
+    if outage.suppressed_by is None:
         return None
     names = _listed(outage.depends_on)
     causes = f"{names} {'are' if len(outage.depends_on) > 1 else 'is'}"
-    return AlertStatus(_HELD[SuppressionReason(outage.held_by)].format(names=names, causes=causes))
+    return AlertStatus(
+        _HELD[SuppressionReason(outage.suppressed_by)].format(names=names, causes=causes)
+    )
 
 
 def _announced(outage: OpenOutage, at: Instant, now: Instant) -> AlertStatus:

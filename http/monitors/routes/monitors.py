@@ -287,17 +287,17 @@ def visible_config(row: MonitorRow, keyring: Keyring, *, may_write: bool) -> dic
 def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
     """Empty where the ring does not open them: then a document is a blank, as any secret is."""
     try:
-        return decrypt(keyring, row.config_sealed, row.uid)
+        return decrypt(keyring, row.config_ciphertext, row.uid)
     except CannotOpen:
         return {}
 
 
 def push_token_of(ask: Request, row: MonitorRow) -> str | None:
     """For those who may write the monitor; None where there is none, or it does not open."""
-    if row.push_token_sealed is None:
+    if row.push_token_ciphertext is None:
         return None
     try:
-        opened = ask.context.keyring.open(row.push_token_sealed, push_token_place(row.uid))
+        opened = ask.context.keyring.open(row.push_token_ciphertext, push_token_place(row.uid))
     except CannotOpen:
         return None
     return opened.decode()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ....storage.alerting.queries.alerting_state import AlertingState, select_alerting_state
-from ....storage.alerting.queries.service_alertings import select_alerting
+from ....storage.alerting.queries.service_alerting import select_alerting
 from ....storage.alerting.rows import AlertingRow
 from ....storage.changes.queries.console_changes import Happened, select_happened
 from ....storage.changes.rules.change import AHEAD_MOST_US, ChangeKind

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from ....storage.alerting.queries.alerting_state import SignalState, select_alerting_state
-from ....storage.alerting.queries.service_alertings import select_alertings
+from ....storage.alerting.queries.service_alerting import select_alertings
 from ....storage.alerting.rows import LEASE_SECONDS, AlertingRow
 from ....storage.alerting.rules.alert_episode import ServiceCondition
 from ....storage.core.instant import SECOND, Instant, to_text

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ....storage.accounts.rules.access import Need, Permission
-from ....storage.alerting.queries.service_alertings import select_alerting
+from ....storage.alerting.queries.service_alerting import select_alerting
 from ....storage.core.availability import OBJECTIVE_SCALE
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx

@@ -26,10 +26,10 @@ async def select_sign_on(tx: Tx, keyring: Keyring, configured: OidcSettings) -> 
     if row is None:
         return configured
     found = msgspec.json.decode(row.value, type=OidcSettings)
-    if row.secret_sealed is None:
+    if row.secret_ciphertext is None:
         return found
-    place = CipherContext("settings", "secret_sealed", row.uid)
-    secret = keyring.open(row.secret_sealed, place).decode()
+    place = CipherContext("settings", "secret_ciphertext", row.uid)
+    secret = keyring.open(row.secret_ciphertext, place).decode()
     return msgspec.structs.replace(found, client_secret=secret)
 
 
@@ -39,4 +39,4 @@ async def select_sign_on_shown(tx: Tx, configured: OidcSettings) -> OidcSettings
         plain = msgspec.structs.replace(configured, client_secret="")
         return OidcSettingsView(plain, bool(configured.client_secret), is_set_here=False)
     found = msgspec.json.decode(row.value, type=OidcSettings)
-    return OidcSettingsView(found, row.secret_sealed is not None, is_set_here=True)
+    return OidcSettingsView(found, row.secret_ciphertext is not None, is_set_here=True)

@@ -7,7 +7,7 @@ from ..rows import SettingRow
 
 _SELECT = "select value::text from settings where name = %(name)s"
 _SELECT_WHOLE = """
-select uid, value::text, secret_sealed from settings where name = %(name)s
+select uid, value::text, secret_ciphertext from settings where name = %(name)s
 """
 _PUT = """
 insert into settings (name, value, updated_at)
@@ -15,7 +15,7 @@ values (%(name)s, %(value)s::jsonb, at(%(now)s))
 on conflict (name) do update set value = excluded.value, updated_at = excluded.updated_at
 returning uid
 """
-_PUT_SECRET = "update settings set secret_sealed = %(sealed)s where name = %(name)s"
+_PUT_SECRET = "update settings set secret_ciphertext = %(sealed)s where name = %(name)s"
 
 
 async def select_setting(tx: Tx, name: str) -> str | None:

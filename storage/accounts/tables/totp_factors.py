@@ -10,11 +10,11 @@ from ...engine.pools import Tx
 
 # Held, so that of two who give the same code one is the first.
 _HOLD: Final = """
-select password, totp_sealed, totp_enabled_at, totp_step, totp_wrong_at
+select password, totp_ciphertext, totp_enabled_at, totp_step, totp_wrong_at
 from users where id = %(user)s for no key update
 """
 _ENROL: Final = """
-update users set totp_sealed = %(sealed)s, totp_enabled_at = null, totp_step = 0,
+update users set totp_ciphertext = %(sealed)s, totp_enabled_at = null, totp_step = 0,
   totp_wrong_at = '{}' where id = %(user)s
 """
 _ENABLE: Final = """
@@ -26,7 +26,7 @@ update users set totp_wrong_at = array(select at(us) from unnest(%(wrong_at)s::b
 where id = %(user)s
 """
 _FORGET: Final = """
-update users set totp_sealed = null, totp_enabled_at = null, totp_step = 0, totp_wrong_at = '{}'
+update users set totp_ciphertext = null, totp_enabled_at = null, totp_step = 0, totp_wrong_at = '{}'
 where id = %(user)s
 """
 _INSERT_CODES: Final = """
@@ -43,7 +43,7 @@ class TotpRow(msgspec.Struct, frozen=True):
     """`password` is the account's, as it stands while this is held."""
 
     password: str | None
-    totp_sealed: bytes | None
+    totp_ciphertext: bytes | None
     totp_enabled_at: Instant | None
     totp_step: int
     totp_wrong_at: list[Instant]

@@ -52,7 +52,7 @@ async def enable(tx: Tx, principal: Principal, code: str, keyring: Keyring) -> l
     row = await _held(tx, user)
     if row.totp_enabled_at is not None:
         raise Refused(TOTP_ENABLED)
-    if row.totp_sealed is None:
+    if row.totp_ciphertext is None:
         raise Refused("invalid", "code", "there is no enrolment that it could confirm")
     step = matching_step(_secret(row, user.uid, keyring), code, tx.now, row.totp_step)
     if step is None:
@@ -111,15 +111,15 @@ async def pass_second_factor(
 
 
 def _place(user: UUID) -> CipherContext:
-    return CipherContext("users", "totp_sealed", user)
+    return CipherContext("users", "totp_ciphertext", user)
 
 
 def _secret(row: TotpRow, user: UUID, keyring: Keyring) -> bytes:
     """Refused encryption_key_missing where no key of the ring opens it: that is our trouble, and
     never a way past it."""
-    assert row.totp_sealed is not None, "one is enrolled"
+    assert row.totp_ciphertext is not None, "one is enrolled"
     try:
-        return keyring.open(row.totp_sealed, _place(user))
+        return keyring.open(row.totp_ciphertext, _place(user))
     except CannotOpen:
         raise Refused("encryption_key_missing") from None
 

@@ -52,7 +52,7 @@ async def put_sign_on(tx: Tx, principal: Principal, whole: OidcSettings, keyring
     uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
     sealed = None
     if whole.client_secret:
-        place = CipherContext("settings", "secret_sealed", uid)
+        place = CipherContext("settings", "secret_ciphertext", uid)
         sealed = keyring.seal(whole.client_secret.encode(), place)
     await put_secret(tx, NAME, sealed)
     target = f"settings:oidc enabled={whole.enabled} issuer={whole.issuer}"

@@ -28,12 +28,12 @@ or coalesce({row}.lease_until > at(%(now)s), false))
 _WINDOWS = f"""
 select h.region, count(*) as pending, min(w.due) as oldest
 from shards h
-  join slices s on s.shard = h.id and s.kind = 'run' and s.published
+  join run_batches s on s.shard = h.id and s.kind = 'run' and s.published
     and s.first_due <= at(%(now)s)
     and s.first_due > at(%(now)s) - interval '{FIRST_DUE_BACK_MINUTES} minutes'
     and s.claim_until > at(%(now)s)
     and (s.holder is null or not {_HELD.format(row="s")})
-  cross join unnest(s.orgs, s.monitors, s.dues, s.claim_untils)
+  cross join unnest(s.orgs, s.monitors, s.due_ats, s.claim_untils)
     as w(org, monitor, due, claim_until)
 where w.due <= at(%(now)s) and w.claim_until > at(%(now)s)
   and (not s.claimed or not exists (select from expected_runs r
@@ -54,7 +54,7 @@ from (({_WINDOWS}) union all ({_JOBS})) waiting group by region
 """
 _AGENTS = f"""
 select region, count(*) from agents
-where heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds' group by region
+where last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds' group by region
 """
 _REGIONS = "select distinct region from shards"
 # A push is heard and a composite is computed: neither needs anybody in its region.

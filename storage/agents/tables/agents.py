@@ -14,16 +14,16 @@ KEPT_DAYS: Final = 7
 INSTANCES_MOST: Final = 200
 
 _HEAR = """
-insert into agents as a (credential, region, instance, name, holder, first_heard_at, heard_at)
+insert into agents as a (credential, region, instance, name, holder, first_seen_at, last_seen_at)
 select %(credential)s, %(region)s, %(instance)s, %(name)s, gen_random_uuid(), at(%(now)s),
   at(%(now)s)
 where %(instance)s = %(nobody)s or (select count(*) from agents o
   where o.credential = %(credential)s and o.region = %(region)s
     and o.instance not in (%(instance)s, %(nobody)s)) < %(most)s
 on conflict (credential, region, instance) do update set
-  name = excluded.name, heard_at = greatest(a.heard_at, excluded.heard_at)
+  name = excluded.name, last_seen_at = greatest(a.last_seen_at, excluded.last_seen_at)
 returning credential, region, instance, name, version, workflow_kinds, carrier, holder,
-  first_heard_at, heard_at
+  first_seen_at, last_seen_at
 """
 _TELL = """
 update agents set version = %(version)s, workflow_kinds = %(kinds)s::text[], carrier = %(carrier)s
@@ -31,10 +31,10 @@ where holder = %(holder)s
 """
 _NEWEST_CARRIER = f"""
 select max(carrier) from agents
-where region = %(region)s and heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
+where region = %(region)s and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
 """
 _FORGET = "delete from agents where credential = %(credential)s returning holder"
-_DROP = "delete from agents where heard_at < at(%(before)s)"
+_DROP = "delete from agents where last_seen_at < at(%(before)s)"
 
 
 async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) -> AgentRow:

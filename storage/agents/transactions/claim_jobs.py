@@ -134,9 +134,9 @@ def _open_windows(
 ) -> list[_Window]:
     """Those that may still be claimed and have no result yet."""
     return [
-        _Window(n, key, item.dues[n])
+        _Window(n, key, item.due_ats[n])
         for n, key in enumerate(_keys(item))
-        if item.claim_untils[n] > now and (*key, item.dues[n]) not in settled
+        if item.claim_untils[n] > now and (*key, item.due_ats[n]) not in settled
     ]
 
 

@@ -25,22 +25,22 @@ from ..rules.paging_delegation import (
     why_not,
     why_not_burn,
 )
-from ..tables.service_alertings import select_alertings
+from ..tables.service_alerting import select_alertings
 from .paging_owners import select_owners, select_owning
 
 # Since when an outage is left to a service; of one that was not left to it, since it began.
 _LEFT = """
 select k.org, k.monitor, o.failed_open,
-  case when o.held_by = 'delegated' then o.waits_since
+  case when o.suppressed_by = 'delegated' then o.waits_since
     when o.failed_open is not null then o.began_at end
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join outages o on o.org = k.org and o.monitor = k.monitor and o.ended_at is null
-where o.held_by = 'delegated' or o.failed_open is not null
+where o.suppressed_by = 'delegated' or o.failed_open is not null
 """
 _LEFT_TO = """
-select min(case when o.held_by = 'delegated' then o.waits_since else o.began_at end)
+select min(case when o.suppressed_by = 'delegated' then o.waits_since else o.began_at end)
 from service_revisions r join outages o on o.org = r.org and o.monitor = any(r.sli)
-  and o.ended_at is null and (o.held_by = 'delegated' or o.failed_open is not null)
+  and o.ended_at is null and (o.suppressed_by = 'delegated' or o.failed_open is not null)
 where r.org = %(org)s and r.service = %(service)s and r.revision = %(revision)s
 """
 

@@ -8,8 +8,8 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 
 _OPEN = """
-select o.announced_at, o.held_by, i.uid, i.acknowledged_at, coalesce(i.acknowledged_label, ''),
-  i.status is not distinct from 'resolved',
+select o.announced_at, o.suppressed_by, i.uid, i.acknowledged_at,
+  coalesce(i.acknowledged_label, ''), i.status is not distinct from 'resolved',
   array(select m.name from monitors w join monitors m on m.org = w.org and m.id = any(w.depends_on)
     where w.org = o.org and w.id = o.monitor order by m.name)
 from outages o left join incidents i on i.org = o.org and i.id = o.incident
@@ -21,7 +21,7 @@ class OpenOutage(msgspec.Struct, frozen=True):
     """`depends_on` are names of what the monitor depends on directly."""
 
     announced_at: Instant | None
-    held_by: str | None
+    suppressed_by: str | None
     incident: UUID | None
     acknowledged_at: Instant | None
     acknowledged_label: str

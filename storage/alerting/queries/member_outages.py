@@ -14,12 +14,12 @@ from ..rules.suppression import SuppressionReason
 # A page stands as long as somebody heard of it, or may yet: not where all of it was given up, nor
 # where it has been on its way for longer than the page of a service may be.
 _MEMBERS = """
-select k.org, k.service, m.id, m.name, r.region, s.since, o.id, coalesce(o.why, ''), o.held_by,
-  o.announced_at is not null, o.service,
+select k.org, k.service, m.id, m.name, r.region, s.since, o.id, coalesce(o.why, ''),
+  o.suppressed_by, o.announced_at is not null, o.service,
   o.announced_at is not null and o.service is null and (i.escalate_at is not null
     or i.acknowledged_at is not null or coalesce(i.status = 'resolved', false)
-    or exists (select from conversations c
-      where c.org = o.org and c.conversation = coalesce(i.uid, o.uid))
+    or exists (select from notification_threads c
+      where c.org = o.org and c.thread = coalesce(i.uid, o.uid))
     and (p.many = 0 or p.alive))
 from unnest(%(orgs)s::int[], %(services)s::int[], %(monitors)s::int[]) as k(org, service, monitor)
   join monitors m on m.org = k.org and m.id = k.monitor
@@ -33,7 +33,7 @@ from unnest(%(orgs)s::int[], %(services)s::int[], %(monitors)s::int[]) as k(org,
       or bool_or(x.status = 'pending') and min(x.created_at) > at(%(since)s) as alive
     from outbox x join destinations d on d.org = x.org and d.id = x.destination
     where o.announced_at is not null and o.service is null
-      and x.org = o.org and x.conversation = coalesce(i.uid, o.uid) and d.channel is not null
+      and x.org = o.org and x.thread = coalesce(i.uid, o.uid) and d.channel is not null
   ) p on true
 order by k.org, k.service, m.id
 """
@@ -60,7 +60,7 @@ class MemberOutage(msgspec.Struct, frozen=True):
     since: Instant | None
     outage: int | None
     why: str
-    held_by: str | None
+    suppressed_by: str | None
     is_announced: bool
     service: int | None
     stands: bool
@@ -70,9 +70,9 @@ class MemberOutage(msgspec.Struct, frozen=True):
         yet may be, for a moment."""
         if self.is_announced:
             return False
-        if self.held_by is None:
+        if self.suppressed_by is None:
             return self.since is not None and now - self.since < look_us
-        return self.held_by in _OWN_CAUSES
+        return self.suppressed_by in _OWN_CAUSES
 
 
 async def select_member_outages(

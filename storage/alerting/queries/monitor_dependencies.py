@@ -38,25 +38,25 @@ select org, monitor, key from upstream
 # process may be ahead by as much.
 _KINDS = """
 select m.org, m.id, m.type, m.shard, m.timeout_seconds,
-  exists (select from composite_calls c where c.org = m.org and c.monitor = m.id
+  exists (select from composite_wakeups c where c.org = m.org and c.monitor = m.id
     and c.due_at <= at(%(now)s) + interval '1 second')
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitors m on m.org = k.org and m.id = k.monitor
 """
 # Asked twice a second, nearly always in vain: one statement.
 _IS_DUE = """
-select exists (select from signals)
-  or exists (select from outages where ended_at is null and look_at <= at(%(now)s))
+select exists (select from status_changes)
+  or exists (select from outages where ended_at is null and next_check_at <= at(%(now)s))
   or exists (select from incidents where escalate_at <= at(%(now)s))
 """
 _DUE = """
-(select org, monitor from signals where (org, monitor) <> all (
+(select org, monitor from status_changes where (org, monitor) <> all (
     select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
   group by org, monitor order by min(id) limit %(most)s)
 union
-(select org, monitor from outages where ended_at is null and look_at <= at(%(now)s)
+(select org, monitor from outages where ended_at is null and next_check_at <= at(%(now)s)
     and (org, monitor) <> all (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
-  order by look_at limit %(most)s)
+  order by next_check_at limit %(most)s)
 """
 # What the changes of status did not bring about, whatever became of them; and reminders that were
 # asked for, or asked for sooner, while an outage lasts.
@@ -71,11 +71,11 @@ union
     join monitor_states s on s.org = o.org and s.monitor = o.monitor
     join monitors m on m.org = o.org and m.id = o.monitor
   where o.ended_at is null and (s.status = 'up'
-    or o.look_at is null and o.announced_at is null
+    or o.next_check_at is null and o.announced_at is null
     -- Of what a service told, it reminds.
-    or o.service is null and m.renotify_seconds > 0 and (o.look_at is null
-      or o.look_at > at(%(now)s) + interval '10 seconds'
-        and o.look_at > o.told_at + m.renotify_seconds * interval '1 second'))
+    or o.service is null and m.renotify_seconds > 0 and (o.next_check_at is null
+      or o.next_check_at > at(%(now)s) + interval '10 seconds'
+        and o.next_check_at > o.notified_at + m.renotify_seconds * interval '1 second'))
   limit %(most)s)
 """
 

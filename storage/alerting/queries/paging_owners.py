@@ -21,7 +21,7 @@ _KEYS = "unnest(%(orgs)s::int[], %(keys)s::int[]) as k(org, key)"
 _DECLARING = f"""
 select distinct k.org, k.key, r.service
 from service_revisions r
-  join service_alertings a on a.org = r.org and a.service = r.service and a.owns_paging
+  join service_alerting a on a.org = r.org and a.service = r.service and a.owns_paging
   cross join unnest(r.monitors) as m(monitor)
   join {_KEYS} on k.org = r.org and k.key = m.monitor
 where r.org = any(%(orgs)s::int[]) and r.monitors && %(keys)s::int[]
@@ -31,26 +31,26 @@ select distinct t.org, t.service from {_KEYS}
   join service_targets t on t.org = k.org and t.service = k.key and t.burn_enabled
   join burn_rules b on b.org = t.org and b.service = t.service and b."window" = t."window"
 """
-# What was delivered is forgotten before the conversation is: that one is there and its rows are not
+# What was delivered is forgotten before the thread is: that one is there and its rows are not
 # says that they arrived.
 _LATCHES = f"""
 select e.org, e.service, e.announced_at is not null, i.id is not null,
-  coalesce(p.told_at, t.told_at), coalesce(i.escalate_at is not null, false),
-  e.heard_at is not null or i.acknowledged_at is not null
+  coalesce(p.notified_at, t.notified_at), coalesce(i.escalate_at is not null, false),
+  e.page_delivered_at is not null or i.acknowledged_at is not null
     or coalesce(i.status = 'resolved', false) or coalesce(p.delivered, false)
-    or (t.told_at is not null and p.many = 0),
+    or (t.notified_at is not null and p.many = 0),
   p.many > 0 and p.pending = 0 and not p.delivered
 from {_KEYS}
   join service_episodes e on e.org = k.org and e.service = k.key and e.ended_at is null
   left join incidents i on i.org = e.org and i.id = e.incident
   left join lateral (
-    select min(o.created_at) as told_at, bool_or(o.status = 'delivered') as delivered,
+    select min(o.created_at) as notified_at, bool_or(o.status = 'delivered') as delivered,
       count(*) filter (where o.status = 'pending') as pending, count(*) as many
     from outbox o join destinations d on d.org = o.org and d.id = o.destination
-    where o.org = i.org and o.conversation = i.uid and d.channel is not null) p on true
+    where o.org = i.org and o.thread = i.uid and d.channel is not null) p on true
   left join lateral (
-    select min(c.created_at) as told_at from conversations c
-    where c.org = i.org and c.conversation = i.uid) t on true
+    select min(c.created_at) as notified_at from notification_threads c
+    where c.org = i.org and c.thread = i.uid) t on true
 """
 
 
@@ -59,7 +59,7 @@ class _LatchRow(msgspec.Struct, frozen=True):
     service: int
     announced: bool
     has_incident: bool
-    told_at: Instant | None
+    notified_at: Instant | None
     is_due: bool
     heard: bool
     dead: bool
@@ -69,7 +69,7 @@ class _LatchRow(msgspec.Struct, frozen=True):
         return EpisodeLatch(
             announced=self.announced,
             has_incident=self.has_incident,
-            told_at=self.told_at,
+            notified_at=self.notified_at,
             is_due=self.is_due,
             heard=self.heard,
             dead=self.dead,

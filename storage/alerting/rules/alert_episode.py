@@ -63,7 +63,7 @@ class Episode:
     acknowledged its incident, or said that it is over."""
 
     announced: bool
-    told_at: Instant | None
+    notified_at: Instant | None
     taken_up: bool
 
 
@@ -187,7 +187,7 @@ def _goes_on(
         return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.TAKEN_UP)
     if not episode.announced:
         return _not_yet_announced(speaking, streak, around)
-    due = speaking.renotify_us and (episode.told_at or now) + speaking.renotify_us <= now
+    due = speaking.renotify_us and (episode.notified_at or now) + speaking.renotify_us <= now
     if due and around.silenced:
         return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.SILENCED)
     return EpisodeDecision(EpisodeAction.REMIND if due else EpisodeAction.NOTHING, streak)

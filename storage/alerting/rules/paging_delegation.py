@@ -56,13 +56,13 @@ class RouteState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLatch:
-    """The service's open episode. `told_at` is when its first page was written, None while none
+    """The service's open episode. `notified_at` is when its first page was written, None while none
     was; `is_due` says that one is still to come by its ladder. `heard`: one has arrived, or a
     person has taken it up. `dead`: all of them were given up."""
 
     announced: bool
     has_incident: bool
-    told_at: Instant | None
+    notified_at: Instant | None
     is_due: bool
     heard: bool
     dead: bool
@@ -211,9 +211,9 @@ def why_unheard(latch: EpisodeLatch, now: Instant) -> SignalReason | None:
         return None
     if not latch.has_incident:
         return SignalReason.LATCH_INCONSISTENT
-    if latch.told_at is None:
+    if latch.notified_at is None:
         return None if latch.is_due else SignalReason.LATCH_INCONSISTENT
-    late = now - latch.told_at >= DELIVERED_WITHIN_US
+    late = now - latch.notified_at >= DELIVERED_WITHIN_US
     return SignalReason.ONSET_UNDELIVERED if latch.dead or late else None
 
 

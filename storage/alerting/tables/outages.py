@@ -47,14 +47,14 @@ from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
 
 _TAKE_SIGNALS = f"""
 with taken as (
-  delete from signals g using {_KEYS} where g.org = k.org and g.monitor = k.monitor
-  returning g.org, g.monitor, g.id, g.at, g.became)
-select org, monitor, at, became from taken order by id
+  delete from status_changes g using {_KEYS} where g.org = k.org and g.monitor = k.monitor
+  returning g.org, g.monitor, g.id, g.at, g.new_status)
+select org, monitor, at, new_status from taken order by id
 """
 
 _COLUMNS = """
-o.org, o.id, o.uid, o.monitor, o.began_at, o.why, o.announced_at, o.held_by, o.waits_since,
-o.waits_until, o.incident, o.told_at, o.service
+o.org, o.id, o.uid, o.monitor, o.began_at, o.why, o.announced_at, o.suppressed_by, o.waits_since,
+o.waits_until, o.incident, o.notified_at, o.service
 """
 # One after the other: when everything has just gone down, no statistics know it yet.
 _OPEN = f"""
@@ -74,21 +74,21 @@ values (%(org)s, %(uid)s, %(monitor)s, at(%(began)s), coalesce((select msg from 
 returning id, why
 """
 _END = """
-update outages set ended_at = at(%(at)s), held_by = null, look_at = null
+update outages set ended_at = at(%(at)s), suppressed_by = null, next_check_at = null
 where org = %(org)s and id = %(id)s
 """
 _HOLD = """
-update outages o set held_by = i.held_by, waits_since = at(i.since), waits_until = at(i.until),
-  look_at = at(i.look_at)
+update outages o set suppressed_by = i.suppressed_by, waits_since = at(i.since),
+  waits_until = at(i.until), next_check_at = at(i.next_check_at)
 from json_to_recordset(%(items)s::json)
-  as i(org int, id int, held_by text, since bigint, until bigint, look_at bigint)
+  as i(org int, id int, suppressed_by text, since bigint, until bigint, next_check_at bigint)
 where o.org = i.org and o.id = i.id
 """
 # Whoever tells takes it first: of two who would, one does.
 _ANNOUNCE = """
-update outages set announced_at = at(%(now)s), told_at = at(%(now)s), incident = %(incident)s,
-  service = null, failed_open = %(failed_open)s, held_by = null, waits_since = null,
-  waits_until = null, look_at = at(%(look_at)s)
+update outages set announced_at = at(%(now)s), notified_at = at(%(now)s), incident = %(incident)s,
+  service = null, failed_open = %(failed_open)s, suppressed_by = null, waits_since = null,
+  waits_until = null, next_check_at = at(%(next_check_at)s)
 where org = %(org)s and id = %(id)s and ended_at is null
   and (announced_at is null or service is not null and service = %(instead_of)s)
 """
@@ -97,30 +97,31 @@ update outages set incident = %(incident)s where org = %(org)s and id = %(id)s
 """
 # A service's page stands for what its members told nobody of.
 _TAKE_OVER = """
-update outages set announced_at = at(%(now)s), told_at = at(%(now)s), incident = %(incident)s,
-  service = %(service)s, held_by = null, waits_since = null, waits_until = null,
-  look_at = at(%(look_at)s)
+update outages set announced_at = at(%(now)s), notified_at = at(%(now)s), incident = %(incident)s,
+  service = %(service)s, suppressed_by = null, waits_since = null, waits_until = null,
+  next_check_at = at(%(next_check_at)s)
 where org = %(org)s and monitor = any(%(monitors)s::int[]) and announced_at is null
   and ended_at is null
 """
 # It has been told that the service is well: what is still down is told by nobody any more.
 _GIVE_BACK = """
-update outages set announced_at = null, told_at = null, incident = null, service = null,
-  held_by = 'delegated', waits_since = at(%(now)s), waits_until = null, look_at = at(%(now)s)
+update outages set announced_at = null, notified_at = null, incident = null, service = null,
+  suppressed_by = 'delegated', waits_since = at(%(now)s), waits_until = null,
+  next_check_at = at(%(now)s)
 where org = %(org)s and service = %(service)s and ended_at is null
 """
 _REMIND = """
-update outages set told_at = at(%(told)s), look_at = at(%(look_at)s)
+update outages set notified_at = at(%(told)s), next_check_at = at(%(next_check_at)s)
 where org = %(org)s and id = %(id)s
 """
 # Whoever waits for a cause to go looks again as soon as something there has come up. What is just
 # being decided about is left out: nobody who hastens waits, for its state is not held.
 _HASTEN = """
-update outages set look_at = at(%(now)s)
+update outages set next_check_at = at(%(now)s)
 where (org, id) in (
   select org, id from outages
-  where org = any(%(orgs)s) and ended_at is null and held_by = 'dependency'
-    and look_at > at(%(now)s)
+  where org = any(%(orgs)s) and ended_at is null and suppressed_by = 'dependency'
+    and next_check_at > at(%(now)s)
   for no key update skip locked)
 """
 
@@ -161,11 +162,11 @@ class OutageRow(msgspec.Struct, frozen=True):
     began_at: Instant
     why: str
     announced_at: Instant | None
-    held_by: str | None
+    suppressed_by: str | None
     waits_since: Instant | None
     waits_until: Instant | None
     incident: int | None
-    told_at: Instant | None
+    notified_at: Instant | None
     service: int | None = None
 
     @property
@@ -175,18 +176,20 @@ class OutageRow(msgspec.Struct, frozen=True):
 
     @property
     def hold(self) -> Suppression | None:
-        if self.held_by is None:
+        if self.suppressed_by is None:
             return None
-        return Suppression(SuppressionReason(self.held_by), self.waits_since, self.waits_until)
+        return Suppression(
+            SuppressionReason(self.suppressed_by), self.waits_since, self.waits_until
+        )
 
 
 class SuppressionWrite(msgspec.Struct, frozen=True):
     org: int
     id: int
-    held_by: str
+    suppressed_by: str
     since: Instant | None
     until: Instant | None
-    look_at: Instant
+    next_check_at: Instant
 
 
 async def lock_subjects(tx: Tx, keys: Sequence[Key]) -> dict[Key, LockedMonitor]:
@@ -215,11 +218,11 @@ async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, 
 
 
 async def pop_status_changes(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tuple[Instant, str]]]:
-    """The changes of status that nobody looked at, (instant, became) in their order; they are
+    """The changes of status that nobody looked at, (instant, new_status) in their order; they are
     gone with the commit."""
     found: dict[Key, list[tuple[Instant, str]]] = {}
-    for org, monitor, at, became in await tx.rows(_TAKE_SIGNALS, **_those(keys)):
-        found.setdefault((org, monitor), []).append((at, became))
+    for org, monitor, at, new_status in await tx.rows(_TAKE_SIGNALS, **_those(keys)):
+        found.setdefault((org, monitor), []).append((at, new_status))
     return found
 
 
@@ -256,7 +259,7 @@ async def announce_outage(
     tx: Tx,
     row: OutageRow,
     incident: int | None,
-    look_at: Instant | None,
+    next_check_at: Instant | None,
     failed_open: str | None = None,
 ) -> bool:
     """People are told in this transaction. False where a service has told them meanwhile."""
@@ -265,7 +268,7 @@ async def announce_outage(
         org=row.org,
         id=row.id,
         incident=incident,
-        look_at=look_at,
+        next_check_at=next_check_at,
         failed_open=failed_open,
         instead_of=row.service,
         now=tx.now,
@@ -278,7 +281,7 @@ async def set_incident(tx: Tx, row: OutageRow, incident: int) -> None:
 
 
 async def adopt_outages(
-    tx: Tx, service: Key, monitors: Collection[int], incident: int, look_at: Instant
+    tx: Tx, service: Key, monitors: Collection[int], incident: int, next_check_at: Instant
 ) -> int:
     """The service tells of those that nobody was told of; how many. It is looked at again whether
     anybody heard."""
@@ -288,7 +291,7 @@ async def adopt_outages(
         service=service[1],
         monitors=sorted(monitors),
         incident=incident,
-        look_at=look_at,
+        next_check_at=next_check_at,
         now=tx.now,
     )
 
@@ -298,9 +301,9 @@ async def release_outages(tx: Tx, service: Key) -> int:
 
 
 async def reschedule_outage(
-    tx: Tx, row: OutageRow, told: Instant | None, look_at: Instant | None
+    tx: Tx, row: OutageRow, told: Instant | None, next_check_at: Instant | None
 ) -> None:
-    await tx.execute(_REMIND, org=row.org, id=row.id, told=told, look_at=look_at)
+    await tx.execute(_REMIND, org=row.org, id=row.id, told=told, next_check_at=next_check_at)
 
 
 async def reschedule_outages_now(tx: Tx, orgs: Iterable[int]) -> None:

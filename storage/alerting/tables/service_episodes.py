@@ -11,15 +11,15 @@ from ...core.key import Key
 from ...engine.pools import Tx
 
 _OPEN = """
-select e.org, e.id, e.uid, e.service, e.began_at, e.state, e.incident, e.announced_at, e.told_at,
-  e.heard_at
+select e.org, e.id, e.uid, e.service, e.began_at, e.state, e.incident, e.announced_at,
+  e.notified_at, e.page_delivered_at
 from unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
   join service_episodes e on e.org = k.org and e.service = k.service and e.ended_at is null
 """
 # Whose evaluator was not seen for as long as its lease lasts.
 _FORGOTTEN = """
 select e.org, e.service from service_episodes e
-  join service_alertings a on a.org = e.org and a.service = e.service
+  join service_alerting a on a.org = e.org and a.service = e.service
 where e.ended_at is null and coalesce(a.live_lease_until <= clock_timestamp(), true)
 order by e.org, e.service limit %(most)s
 """
@@ -32,13 +32,15 @@ _SET_INCIDENT = """
 update service_episodes set incident = %(incident)s where org = %(org)s and id = %(id)s
 """
 _ANNOUNCE = """
-update service_episodes set announced_at = at(%(now)s), told_at = at(%(now)s)
+update service_episodes set announced_at = at(%(now)s), notified_at = at(%(now)s)
 where org = %(org)s and id = %(id)s and announced_at is null
 """
-_REMIND = "update service_episodes set told_at = at(%(now)s) where org = %(org)s and id = %(id)s"
+_REMIND = (
+    "update service_episodes set notified_at = at(%(now)s) where org = %(org)s and id = %(id)s"
+)
 _HEARD = """
-update service_episodes set heard_at = at(%(now)s)
-where org = %(org)s and id = %(id)s and heard_at is null
+update service_episodes set page_delivered_at = at(%(now)s)
+where org = %(org)s and id = %(id)s and page_delivered_at is null
 """
 _END = """
 update service_episodes set ended_at = at(%(at)s) where org = %(org)s and id = %(id)s
@@ -56,8 +58,8 @@ class EpisodeRow(msgspec.Struct, frozen=True):
     state: str
     incident: int | None
     announced_at: Instant | None
-    told_at: Instant | None
-    heard_at: Instant | None
+    notified_at: Instant | None
+    page_delivered_at: Instant | None
 
     @property
     def key(self) -> Key:

@@ -17,7 +17,7 @@ from ..queries.paging_owners import select_owners, select_owning
 from ..rows import AlertingRow
 from ..rules.paging_delegation import Delegated, FailOpen, Owner, SignalReason, judge, why_unheard
 from ..rules.suppression import Suppression, SuppressionReason
-from ..tables import outages, service_alertings
+from ..tables import outages, service_alerting
 from ..tables.outages import OutageRow
 
 # How soon the page of a service is looked at again that nobody is known to have got.
@@ -44,14 +44,14 @@ class FailedOpen:
 
 @dataclass(frozen=True, slots=True)
 class DelegationResult:
-    """What becomes of an outage. With `hold` the services are waited for; `look_at` is when to look
-    again whether anybody has heard of one that a service told of. Without either the monitor
-    speaks."""
+    """What becomes of an outage. With `hold` the services are waited for; `next_check_at` is
+    when to check again whether a page of the service was delivered. Without either the monitor
+    pages."""
 
     hold: Suppression | None = None
     failed_open: FailedOpen | None = None
     is_told: bool = False
-    look_at: Instant | None = None
+    next_check_at: Instant | None = None
 
 
 SPEAK = DelegationResult()
@@ -64,7 +64,7 @@ async def lock_owning_services(tx: Tx, keys: Sequence[Key]) -> tuple[OwnerIndex,
     services = {service for found in of.values() for service in found} | {*told.values()}
     if not services:
         return OwnerIndex({}, {}), []
-    alertings = await service_alertings.lock_alertings(tx, services, skip_locked=True)
+    alertings = await service_alerting.lock_alertings(tx, services, skip_locked=True)
     busy = {key for key, found in of.items() if any(s not in alertings for s in found)}
     busy |= {key for key, service in told.items() if service not in alertings}
     owned = {key for key, service in alertings.items() if service.owns_paging}
@@ -103,7 +103,7 @@ def _of_told(
 ) -> DelegationResult:
     """A service's page stands for it as long as somebody has got it, or may yet: also where the
     service speaks for the monitor no more. So does that of another that speaks for it."""
-    again = DelegationResult(is_told=True, look_at=Instant(now + UNHEARD_LOOK_US))
+    again = DelegationResult(is_told=True, next_check_at=Instant(now + UNHEARD_LOOK_US))
     latch = None if teller is None else teller.latch
     if teller is None or latch is None:
         # It told of it since we looked who has.

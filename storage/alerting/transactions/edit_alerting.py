@@ -13,7 +13,7 @@ from ...engine.pools import Tx
 from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
 from ..rows import AlertingRow
 from ..rules.alert_episode import CONFIRM_MOST
-from ..tables.service_alertings import lock_alertings, update_alerting
+from ..tables.service_alerting import lock_alertings, update_alerting
 
 RENOTIFY_LEAST: Final = 60
 RENOTIFY_MOST: Final = 86_400

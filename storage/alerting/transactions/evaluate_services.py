@@ -36,9 +36,9 @@ from ..rules.alert_episode import (
     is_explained,
 )
 from ..rules.paging_delegation import EpisodeLatch, RouteState
-from ..tables import service_alertings
+from ..tables import service_alerting
 from ..tables import service_episodes as episodes
-from ..tables.service_alertings import EvaluationRow
+from ..tables.service_alerting import EvaluationRow
 from ..tables.service_episodes import EpisodeRow
 from .notify_episode import (
     DELETED_BODY,
@@ -85,7 +85,7 @@ async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
     """Of one organization, but for those that somebody else holds just now: what they hold is
     looked at by them, or next time."""
     done = ServiceEvaluations()
-    held = await service_alertings.lock_alertings(tx, keys, skip_locked=True)
+    held = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
     # Another process may have looked just before: two looks at once confirm nothing.
     alertings = {key: row for key, row in held.items() if row.due_at <= tx.now}
     if not alertings:
@@ -111,7 +111,7 @@ async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
         if step.quiet is not None:
             done.withheld[step.quiet.value] += 1
         seen.append(_seen(alerting, sight.revisions[key], live, step))
-    await service_alertings.write_seen(tx, seen, Instant(tx.now + EVERY_US))
+    await service_alerting.write_seen(tx, seen, Instant(tx.now + EVERY_US))
     done.services = len(seen)
     return done
 
@@ -119,7 +119,7 @@ async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
 async def end_forgotten_episodes(tx: Tx, keys: Sequence[Key]) -> int:
     """Of services that nobody has evaluated for as long as a lease lasts: where they are known to
     be well again, or are made of nothing, whoever was told hears of it all the same. How many."""
-    alertings = await service_alertings.lock_alertings(tx, keys, skip_locked=True)
+    alertings = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
     stale = sorted(key for key, row in alertings.items() if not row.live_lease_holds)
     if not stale:
         return 0
@@ -204,7 +204,7 @@ def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | 
     taken_up = incident is not None and (
         incident.acknowledged_at is not None or incident.resolved_at is not None
     )
-    return Episode(row.announced_at is not None, row.told_at, taken_up)
+    return Episode(row.announced_at is not None, row.notified_at, taken_up)
 
 
 def _is_spoken_for(key: Key, sight: _Sight) -> bool:

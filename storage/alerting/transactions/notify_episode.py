@@ -98,8 +98,8 @@ async def announce_episode(
 
 async def take_over(tx: Tx, spoken: EvaluatedService, incident: int) -> None:
     members = [member.monitor for member in spoken.members]
-    look_at = Instant(tx.now + LOOK_US)
-    await outages.adopt_outages(tx, spoken.service.key, members, incident, look_at)
+    next_check_at = Instant(tx.now + LOOK_US)
+    await outages.adopt_outages(tx, spoken.service.key, members, incident, next_check_at)
 
 
 async def remind(
@@ -111,9 +111,7 @@ async def remind(
     title = clipped_title(spoken.service.name, tail)
     page = await _page(tx, spoken, incident, "reminder", title)
     to = stream_of(incident)
-    await enqueue_to_notified_channels(
-        tx, to.org, to.project, to.stream, to.conversation, to.topic, page
-    )
+    await enqueue_to_notified_channels(tx, to.org, to.project, to.stream, to.thread, to.topic, page)
 
 
 async def end_episode(

@@ -54,10 +54,10 @@ async def notify_onset(
     should have spoken and the monitor has nobody, those are paged whom the service names. False
     where a service has told of it meanwhile."""
     again = Instant(tx.now + subject.renotify_seconds * SECOND)
-    look_at = again if subject.renotify_seconds else None
+    next_check_at = again if subject.renotify_seconds else None
     reason = None if failed_open is None else failed_open.reason.value
     known = incident.id if incident else None
-    if not await outages.announce_outage(tx, row, known, look_at, reason):
+    if not await outages.announce_outage(tx, row, known, next_check_at, reason):
         return False
     if incident is None and subject.auto_incident:
         incident = await open_incident(tx, _opening(subject, row))
@@ -92,7 +92,7 @@ def _stream(subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None
         org=subject.org,
         project=subject.project,
         stream=subject.uid if incident is None else incident.uid,
-        conversation=row.uid if incident is None else incident.uid,
+        thread=row.uid if incident is None else incident.uid,
         topic=Topic.MONITOR if incident is None else Topic.INCIDENT,
     )
 

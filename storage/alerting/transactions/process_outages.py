@@ -124,10 +124,10 @@ async def _follow(
     """The outage that is open now, and those that ended with when they did."""
     ended: list[tuple[OutageRow, Instant]] = []
     # The state has the last word: a signal that was lost changes nothing about it.
-    for at, became in [*signals, (subject.since, subject.status)]:
-        if became == MonitorStatus.DOWN and row is None:
+    for at, new_status in [*signals, (subject.since, subject.status)]:
+        if new_status == MonitorStatus.DOWN and row is None:
             row = await outages.begin_outage(tx, subject.key, at)
-        elif became == MonitorStatus.UP and row is not None:
+        elif new_status == MonitorStatus.UP and row is not None:
             end = max(at, row.began_at)
             await outages.end_outage(tx, row, end)
             ended.append((row, end))
@@ -173,7 +173,7 @@ async def _tell(
     for row in ready:
         key = (row.org, row.monitor)
         holds += await _speak_or_leave(tx, subjects[key], row, opened.get(key), left[key], done)
-    done.held.update(SuppressionReason(hold.held_by) for hold in holds)
+    done.held.update(SuppressionReason(hold.suppressed_by) for hold in holds)
     await outages.hold_outages(tx, holds)
     await _ask(tx, asked, around)
     done.asked += len(asked)
@@ -186,7 +186,7 @@ async def _watch_over(
     if not is_silenced and own.enabled and not own.in_maintenance and own.is_down:
         ready.append(row)
     else:
-        await outages.reschedule_outage(tx, row, row.told_at, Instant(tx.now + UNHEARD_LOOK_US))
+        await outages.reschedule_outage(tx, row, row.notified_at, Instant(tx.now + UNHEARD_LOOK_US))
 
 
 async def _speak_or_leave(
@@ -201,7 +201,7 @@ async def _speak_or_leave(
     if left.hold is not None:
         return [_hold_write(row, left.hold, tx.now)]
     if left.is_told:
-        await outages.reschedule_outage(tx, row, row.told_at, left.look_at)
+        await outages.reschedule_outage(tx, row, row.notified_at, left.next_check_at)
         return []
     if await notify_onset(tx, subject, row, incident, left.failed_open):
         done.announced += 1
@@ -221,16 +221,16 @@ async def _remind(
     """Tells once more where it was asked for and is due; where it may not, it is soon looked at
     again."""
     if not subject.renotify_seconds:
-        await outages.reschedule_outage(tx, row, row.told_at, None)
+        await outages.reschedule_outage(tx, row, row.notified_at, None)
         return False
-    due = Instant((row.told_at or row.began_at) + subject.renotify_seconds * SECOND)
+    due = Instant((row.notified_at or row.began_at) + subject.renotify_seconds * SECOND)
     if due > tx.now:
-        await outages.reschedule_outage(tx, row, row.told_at, due)
+        await outages.reschedule_outage(tx, row, row.notified_at, due)
         return False
     if may:
         await renotify_outage(tx, subject, row, incident)
     again = Instant(tx.now + (subject.renotify_seconds * SECOND if may else HELD_LOOK_US))
-    await outages.reschedule_outage(tx, row, tx.now if may else row.told_at, again)
+    await outages.reschedule_outage(tx, row, tx.now if may else row.notified_at, again)
     return may
 
 
@@ -271,14 +271,14 @@ def _hold_write(
     row: OutageRow, hold: Suppression, now: Instant, silence: GlobalSilence | None = None
 ) -> SuppressionWrite:
     if silence is not None and hold.by is SuppressionReason.SILENCED:
-        look_at = silence.look_at(now)
+        next_check_at = silence.next_check_at(now)
     elif hold.by in (SuppressionReason.WAITING, SuppressionReason.RECHECKING):
-        look_at = Instant(now + WAITING_LOOK_US)
+        next_check_at = Instant(now + WAITING_LOOK_US)
     elif hold.by is SuppressionReason.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:
-        look_at = Instant(now + LEFT_LOOK_US)
+        next_check_at = Instant(now + LEFT_LOOK_US)
     else:
-        look_at = Instant(now + HELD_LOOK_US)
-    return SuppressionWrite(row.org, row.id, hold.by, hold.since, hold.until, look_at)
+        next_check_at = Instant(now + HELD_LOOK_US)
+    return SuppressionWrite(row.org, row.id, hold.by, hold.since, hold.until, next_check_at)
 
 
 async def _ask(tx: Tx, asked: set[Key], around: DependencyState) -> None:

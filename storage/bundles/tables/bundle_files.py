@@ -25,16 +25,16 @@ where provider = %(provider)s
 """
 _PUT = """
 insert into bundle_files (provider, path, organization, project_slug, digest, status, last_error,
-  looked_at)
+  scanned_at)
 values (%(provider)s, %(path)s, %(organization)s, %(project_slug)s, %(digest)s, %(status)s,
   %(error)s, at(%(now)s))
 on conflict (provider, path) do update set organization = excluded.organization,
   project_slug = excluded.project_slug, digest = excluded.digest, status = excluded.status,
-  last_error = excluded.last_error, looked_at = excluded.looked_at
+  last_error = excluded.last_error, scanned_at = excluded.scanned_at
 """
 _APPLIED = """
 update bundle_files set project = %(project)s, generation = generation + 1, status = 'applied',
-  last_error = '', applied_at = at(%(now)s), looked_at = at(%(now)s)
+  last_error = '', applied_at = at(%(now)s), scanned_at = at(%(now)s)
 where provider = %(provider)s and path = %(path)s
 """
 _DROP = "delete from bundle_files where provider = %(provider)s and path = %(path)s"

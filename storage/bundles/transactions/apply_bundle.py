@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Need, Permission
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
-from ...alerting.tables.service_alertings import lock_alertings
+from ...alerting.tables.service_alerting import lock_alertings
 from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Pool, Tx
 from ...monitors.rules.monitor import MonitorType

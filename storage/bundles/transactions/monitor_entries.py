@@ -85,7 +85,7 @@ def present_draft(row: MonitorRow, place: BundleContext, keyring: Keyring) -> Mo
 def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
     """Empty where the ring does not open them: a document is then a blank, as any secret is."""
     try:
-        return decrypt(keyring, row.config_sealed, row.uid)
+        return decrypt(keyring, row.config_ciphertext, row.uid)
     except CannotOpen:
         return {}
 

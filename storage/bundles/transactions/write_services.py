@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from ...accounts.transactions.authorize import audit
-from ...alerting.tables.service_alertings import select_alertings
+from ...alerting.tables.service_alerting import select_alertings
 from ...alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...core.naming import name_fault
 from ...core.refusal import Refused

@@ -14,9 +14,9 @@ create table shards (
   -- The fence: what is older than this, less a run's time-out and the grace, is history.
   sealed_through timestamptz not null,
   -- The fence of the last sealing that was finished.
-  finished_through timestamptz not null,
+  settled_through timestamptz not null,
   -- Hours of every monitor are rolled up to here.
-  figured_through timestamptz not null,
+  rolled_up_through timestamptz not null,
   unique (org, region)
 );
 
@@ -44,11 +44,11 @@ create table monitors (
   depends_on integer[] not null default '{}',
   config jsonb not null default '{}',
   -- What of the config is secret, encrypted as one JSON object.
-  config_sealed bytea,
+  config_ciphertext bytea,
   enabled boolean not null default true,
   auto_incident boolean not null default true,
   push_token_hash bytea,
-  push_token_sealed bytea,
+  push_token_ciphertext bytea,
   -- Raised by every write: a result of an older revision cannot be told from one of another target.
   revision integer not null default 1,
   created_by integer,
@@ -125,14 +125,14 @@ create table expected_runs (
 
 -- Windows that are reserved and not yet settled, at most 50 to a row. A window's row in the ledger
 -- is written once, with its verdict; until then it is reserved because it stands here.
-create table slices (
+create table run_batches (
   id bigint generated always as identity primary key,
   shard integer not null,
   kind text not null check (kind in ('run', 'push', 'composite')),
   orgs integer[] not null,
   monitors integer[] not null,
-  dues timestamptz[] not null,
-  seals timestamptz[] not null,
+  due_ats timestamptz[] not null,
+  seal_ats timestamptz[] not null,
   claim_untils timestamptz[] not null,
   -- False where the windows had passed their claiming before they could be handed out.
   published boolean not null,
@@ -144,8 +144,8 @@ create table slices (
   lease_until timestamptz,
   claimed boolean not null default false
 );
-create index slices_open on slices (shard, first_due) where kind = 'run' and published;
-create index slices_seal on slices (shard, first_seal);
+create index run_batches_open on run_batches (shard, first_due) where kind = 'run' and published;
+create index run_batches_seal on run_batches (shard, first_seal);
 
 -- Runs that have no window: confirmations, the extra run after a change, what a person asked for.
 create table jobs (
@@ -165,13 +165,13 @@ create index jobs_due on jobs (shard, due_at);
 create unique index jobs_one on jobs (org, monitor, reason);
 
 -- A change of status, for whoever decides what follows from it.
-create table signals (
+create table status_changes (
   org integer not null,
   id bigint generated always as identity,
   monitor integer not null,
   at timestamptz not null,
-  was text not null,
-  became text not null,
+  old_status text not null,
+  new_status text not null,
   committed_at timestamptz not null,
   primary key (org, id)
 );
@@ -186,7 +186,7 @@ create table presences (
   region text,
   version text not null,
   -- It serves the push routes: what it hears until through_at is committed.
-  listens boolean not null,
+  accepts_pushes boolean not null,
   -- It said goodbye; without this, 15 s before its end count as unheard.
   ended boolean not null default false,
   primary key (process, from_at)
@@ -194,7 +194,7 @@ create table presences (
 create index presences_through on presences (through_at);
 
 -- /start and /log of a push: recorded, covering nothing.
-create table push_marks (
+create table push_events (
   org integer not null,
   monitor integer not null,
   at timestamptz not null,
@@ -250,7 +250,7 @@ create table monitor_days (
 );
 
 -- Figures that must be made again because something was learnt late.
-create table restatements (
+create table repairs (
   org integer not null,
   id bigint generated always as identity,
   shard integer not null,
@@ -263,4 +263,4 @@ create table restatements (
   last_error text,
   primary key (org, id)
 );
-create index restatements_due on restatements (due_at);
+create index repairs_due on repairs (due_at);

@@ -6,7 +6,7 @@ create table project_secrets (
   uid uuid not null,
   project integer not null,
   name text not null,
-  value_sealed bytea not null,
+  value_ciphertext bytea not null,
   created_at timestamptz not null,
   -- When the value was last replaced; null while it is the first.
   rotated_at timestamptz,

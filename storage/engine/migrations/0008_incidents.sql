@@ -201,24 +201,24 @@ create table outages (
   why text not null,
   announced_at timestamptz,
   -- Why nobody was told yet.
-  held_by text check (held_by in
+  suppressed_by text check (suppressed_by in
     ('waiting', 'rechecking', 'dependency', 'maintenance', 'paused', 'unknown')),
   -- Extra checks were asked for: what is younger than this is an answer, and until when one is
   -- waited for.
   waits_since timestamptz,
   waits_until timestamptz,
   -- When to look again: at what is held, and whether to tell once more. Null: not by time.
-  look_at timestamptz,
+  next_check_at timestamptz,
   incident integer,
   -- When it was told last, of renotifying.
-  told_at timestamptz,
+  notified_at timestamptz,
   primary key (org, id),
   foreign key (org, monitor) references monitors (org, id) on delete cascade,
   foreign key (org, incident) references incidents (org, id) on delete set null (incident)
 );
 create unique index outages_open on outages (org, monitor) where ended_at is null;
 create index outages_monitor on outages (org, monitor, began_at desc);
-create index outages_look on outages (look_at) where ended_at is null and look_at is not null;
+create index outages_next_check on outages (next_check_at) where ended_at is null and next_check_at is not null;
 
 -- An onset asks what its monitor depends on to be checked once more.
 alter table jobs drop constraint jobs_reason_check;
@@ -226,7 +226,7 @@ alter table jobs add constraint jobs_reason_check
   check (reason in ('confirm', 'extra', 'asked', 'onset'));
 
 -- Signals are taken by monitor, in their order.
-create index signals_monitor on signals (org, monitor, id);
+create index status_changes_monitor on status_changes (org, monitor, id);
 
 -- Where events go. What fails rests as a whole.
 create table destinations (
@@ -236,7 +236,7 @@ create table destinations (
   channel integer,
   -- In a row, since something was delivered.
   failures integer not null default 0,
-  rests_until timestamptz,
+  backoff_until timestamptz,
   primary key (org, id),
   foreign key (org, webhook) references webhooks (org, id) on delete cascade,
   foreign key (org, channel) references notification_channels (org, id) on delete cascade,
@@ -256,7 +256,7 @@ create table outbox (
   destination integer not null,
   stream uuid not null,
   -- What belongs together for people, as a thread: an incident, or an outage without one.
-  conversation uuid not null,
+  thread uuid not null,
   event text not null,
   payload jsonb not null,
   status text not null default 'pending' check (status in ('pending', 'delivered', 'dead')),
@@ -281,21 +281,21 @@ create index outbox_leased on outbox (org, destination) where lease is not null;
 create index outbox_dead on outbox (updated_at desc, id) where status = 'dead';
 create index outbox_delivered on outbox (updated_at) where status = 'delivered';
 create index outbox_uid on outbox (uid);
-create index outbox_conversation on outbox (org, conversation, id);
+create index outbox_thread on outbox (org, thread, id);
 
 -- Whom people's messages of one conversation went to, and what the service called its first.
-create table conversations (
+create table notification_threads (
   org integer not null,
-  conversation uuid not null,
+  thread uuid not null,
   destination integer not null,
-  thread text not null default '',
+  external_id text not null default '',
   created_at timestamptz not null,
-  primary key (org, conversation, destination),
+  primary key (org, thread, destination),
   foreign key (org, destination) references destinations (org, id) on delete cascade
 );
 
 -- What was collected before anybody read it is history; whoever is down is told of as it is.
-delete from signals;
-insert into signals (org, monitor, at, was, became, committed_at)
+delete from status_changes;
+insert into status_changes (org, monitor, at, old_status, new_status, committed_at)
 select org, monitor, since, 'pending', 'down', clock_timestamp()
 from monitor_states where status = 'down';

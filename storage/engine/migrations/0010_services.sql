@@ -196,7 +196,7 @@ create table burn_rules (
   evaluated_at timestamptz,
   lease_until timestamptz,
   -- When people were told last that it fires; null where nobody was, or they know that it is over.
-  told_at timestamptz,
+  notified_at timestamptz,
   primary key (org, id),
   foreign key (org, service) references services (org, id) on delete cascade,
   foreign key (org, monitor) references monitors (org, id) on delete cascade,
@@ -210,7 +210,7 @@ create unique index burn_rules_uid on burn_rules (org, uid);
 
 -- How a service speaks, and what its evaluator last saw. One row a service; who holds it decides
 -- alone about the service's episodes and about whether its members speak for themselves.
-create table service_alertings (
+create table service_alerting (
   org integer not null,
   service integer not null,
   owns_paging boolean not null default false,
@@ -241,7 +241,7 @@ create table service_alertings (
   primary key (org, service),
   foreign key (org, service) references services (org, id) on delete cascade
 ) with (fillfactor = 60);
-create index service_alertings_due on service_alertings (due_at);
+create index service_alerting_due on service_alerting (due_at);
 
 -- From a service's being seen in trouble to its being seen well; told of once.
 create table service_episodes (
@@ -255,9 +255,9 @@ create table service_episodes (
   incident integer,
   -- When the service itself paged; null while a member's own page stands for it.
   announced_at timestamptz,
-  told_at timestamptz,
+  notified_at timestamptz,
   -- When the first of its pages was known to have arrived.
-  heard_at timestamptz,
+  page_delivered_at timestamptz,
   primary key (org, id),
   foreign key (org, service) references services (org, id) on delete cascade,
   foreign key (org, incident) references incidents (org, id) on delete set null (incident)
@@ -271,8 +271,8 @@ alter table outages add column service integer;
 alter table outages add column failed_open text;
 alter table outages add foreign key (org, service) references services (org, id)
   on delete set null (service);
-alter table outages drop constraint outages_held_by_check;
-alter table outages add constraint outages_held_by_check check (held_by in
+alter table outages drop constraint outages_suppressed_by_check;
+alter table outages add constraint outages_suppressed_by_check check (suppressed_by in
   ('waiting', 'rechecking', 'dependency', 'maintenance', 'paused', 'unknown', 'delegated'));
 
 alter table incidents add column service integer;
@@ -283,10 +283,10 @@ create unique index incidents_one_of_service on incidents (org, service)
   where source = 'auto' and service is not null and status <> 'resolved';
 create index incidents_service on incidents (org, service) where service is not null;
 -- From when its ladder counts, where that is not when it was opened.
-alter table incidents add column climbs_from timestamptz;
+alter table incidents add column escalation_started_at timestamptz;
 
 -- Why figures are made again.
-alter table restatements add column reason text not null default 'late_result';
+alter table repairs add column reason text not null default 'late_result';
 
 -- Maintenance that comes again: an RRULE (RFC 5545), from which windows are announced ahead.
 create table maintenance_series (
@@ -301,7 +301,7 @@ create table maintenance_series (
   timezone text not null,
   reason text not null default '',
   -- Windows that begin before this are announced.
-  announced_through timestamptz not null,
+  generated_through timestamptz not null,
   ended_at timestamptz,
   created_at timestamptz not null,
   primary key (org, id),

@@ -25,8 +25,8 @@ create table agents (
   carrier integer not null default 1,
   -- Its name as the holder of what it has leased.
   holder uuid not null unique,
-  first_heard_at timestamptz not null,
-  heard_at timestamptz not null,
+  first_seen_at timestamptz not null,
+  last_seen_at timestamptz not null,
   primary key (credential, region, instance)
 ) with (fillfactor = 60);
 
@@ -37,17 +37,17 @@ alter table presences add column regions text[] not null default '{}';
 alter table jobs add column revision integer not null default 0;
 
 -- A check that is tried before it is saved, by a worker of its region; gone once it is answered.
-create table trials (
+create table check_tests (
   uid uuid primary key,
   region text not null,
   -- The check; encrypted where it holds secrets.
   document jsonb,
-  document_sealed bytea,
+  document_ciphertext bytea,
   created_at timestamptz not null,
   claim_until timestamptz not null,
   holder uuid,
   -- What the run found.
   answer jsonb,
-  check ((document is null) <> (document_sealed is null))
+  check ((document is null) <> (document_ciphertext is null))
 );
-create index trials_waiting on trials (region, created_at) where holder is null;
+create index check_tests_waiting on check_tests (region, created_at) where holder is null;

@@ -1,9 +1,9 @@
 -- Canaries are handed out one by one: one run of a monitor, so many of a region.
 
-alter table slices drop constraint slices_kind_check;
-alter table slices add constraint slices_kind_check
+alter table run_batches drop constraint run_batches_kind_check;
+alter table run_batches add constraint run_batches_kind_check
   check (kind in ('run', 'push', 'composite', 'canary'));
-create index slices_canary on slices (shard, first_due) where kind = 'canary' and published;
+create index run_batches_canary on run_batches (shard, first_due) where kind = 'canary' and published;
 
 -- A run that is under way. The keys are the bounds: a slot of a region is taken once, and so is a
 -- monitor.

@@ -12,7 +12,7 @@ create table status_pages (
   visibility text not null check (visibility in ('listed', 'unlisted', 'internal')),
   -- Of an unlisted page: by which it is opened, and as it is shown to those who may hand it on.
   token_hash bytea,
-  token_sealed bytea,
+  token_ciphertext bytea,
   -- Rises with every edit of the page and of its components.
   generation integer not null default 1,
   created_at timestamptz not null,
@@ -21,7 +21,7 @@ create table status_pages (
   foreign key (org) references organizations (id),
   foreign key (org, project) references projects (org, id) on delete cascade,
   check ((visibility = 'unlisted') = (token_hash is not null)),
-  check ((token_hash is null) = (token_sealed is null))
+  check ((token_hash is null) = (token_ciphertext is null))
 );
 create index status_pages_uid on status_pages (uid);
 create index status_pages_project on status_pages (org, project);

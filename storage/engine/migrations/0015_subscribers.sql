@@ -12,15 +12,15 @@ create table subscribers (
   -- Null is the whole page, else components by their ids.
   components uuid[],
   -- What was asked for last, by whoever named the address: it counts once it is confirmed.
-  asked_components uuid[],
-  asked_at timestamptz not null,
+  requested_components uuid[],
+  requested_at timestamptz not null,
   confirmed_at timestamptz,
   -- In a row, how often the address was refused for good; after too many nothing is sent any more.
   bounces integer not null default 0,
   suspended_at timestamptz,
   -- It confirms and ends the subscription, and is in every mail.
   token_hash bytea not null unique,
-  token_sealed bytea not null,
+  token_ciphertext bytea not null,
   created_at timestamptz not null,
   primary key (org, id),
   unique (org, page, kind, address_key),
@@ -28,14 +28,14 @@ create table subscribers (
 );
 create index subscribers_uid on subscribers (uid);
 create index subscribers_page on subscribers (org, page, id);
-create index subscribers_unconfirmed on subscribers (asked_at) where confirmed_at is null;
+create index subscribers_unconfirmed on subscribers (requested_at) where confirmed_at is null;
 
 -- When an address, as its SHA-256, was last written to because somebody named it.
-create table subscription_askings (
+create table subscription_requests (
   address_hash bytea primary key,
-  asked_at timestamptz not null
+  requested_at timestamptz not null
 );
-create index subscription_askings_at on subscription_askings (asked_at);
+create index subscription_requests_at on subscription_requests (requested_at);
 
 -- A page is told once, and then tells each of its subscribers.
 alter table destinations add column page integer, add column subscriber integer,
@@ -45,10 +45,10 @@ alter table destinations add column page integer, add column subscriber integer,
   drop constraint destinations_check,
   add check (num_nonnulls(webhook, channel, page, subscriber) = 1);
 
--- What confirms a subscription belongs to no project where the page does not. `told_through` is the
+-- What confirms a subscription belongs to no project where the page does not. `enqueued_through` is the
 -- last of the page's subscribers for whom a row of this event was written.
 alter table outbox alter column project drop not null,
-  add column told_through integer not null default 0,
+  add column enqueued_through integer not null default 0,
   drop constraint outbox_topic_check,
   add constraint outbox_topic_check
     check (topic in ('incident_event', 'monitor_transition', 'subscription'));

@@ -1,7 +1,7 @@
 -- A setting's one secret, such as the password of the mail server, bound to the setting's uid.
 alter table settings
   add column uid uuid not null default gen_random_uuid() unique,
-  add column secret_sealed bytea;
+  add column secret_ciphertext bytea;
 
 -- Who asked for a new password, by the address that was given, known or not: what is done for an
 -- address that nobody has takes as long as for another. `due_at` is when it is looked at next.

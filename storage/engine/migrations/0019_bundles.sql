@@ -42,7 +42,7 @@ create table bundle_files (
   generation integer not null default 0,
   status text not null check (status in ('pending', 'applied', 'rejected', 'error', 'degraded')),
   last_error text not null default '',
-  looked_at timestamptz not null,
+  scanned_at timestamptz not null,
   applied_at timestamptz,
   primary key (provider, path)
 );

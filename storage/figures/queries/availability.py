@@ -119,7 +119,7 @@ async def _watermarks(
 ) -> dict[Key, tuple[Instant, Instant | None]]:
     """When each monitor began, and the instant before which all of it is sealed."""
     terms = await schedules.select_terms_of(tx, list(types))
-    fences = {shard.id: shard.finished_through for shard in await shards.select_shards(tx)}
+    fences = {shard.id: shard.settled_through for shard in await shards.select_shards(tx)}
     found = {
         key: (history[0].from_, watermark(history, fences, manner_of(MonitorType(types[key]))))
         for key, history in terms.items()
@@ -160,7 +160,7 @@ async def watermarks_of(
 
 
 async def _figured(tx: Tx) -> dict[int, Instant]:
-    return {shard.id: shard.figured_through for shard in await shards.select_shards(tx)}
+    return {shard.id: shard.rolled_up_through for shard in await shards.select_shards(tx)}
 
 
 async def _edges(

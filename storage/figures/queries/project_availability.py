@@ -25,7 +25,7 @@ select date_trunc('day', t.{{column}}, 'UTC'), {_US}, sum(up)::bigint, sum(total
 group by 1 order by 1
 """
 _FIGURED = """
-select min(s.figured_through), (select min(t.from_at) from monitors b
+select min(s.rolled_up_through), (select min(t.from_at) from monitors b
     join monitor_terms t on t.org = b.org and t.monitor = b.id
   where b.org = %(org)s and b.project = %(project)s)
 from monitors m join shards s on s.id = m.shard

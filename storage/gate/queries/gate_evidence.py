@@ -51,7 +51,7 @@ with recursive part(monitor) as (
     cross join unnest(c.children) as child)
 select i."window", min(r.created_at)
 from json_to_recordset(%(items)s::json) as i("window" text, from_at bigint, until_at bigint)
-  cross join part p join restatements r on r.org = %(org)s and r.monitor = p.monitor
+  cross join part p join repairs r on r.org = %(org)s and r.monitor = p.monitor
 where r.to_at > at(i.from_at) and r.from_at < at(i.until_at)
 group by i."window"
 """

@@ -63,12 +63,12 @@ where org = %(org)s and incident = %(incident)s order by id desc limit %(most)s
 _DELIVERIES = """
 select coalesce(c.name, ''), coalesce(c.type, ''), coalesce(w.url, ''),
   coalesce(c.enabled, w.enabled), t.delivered, t.pending, t.dead, f.attempts, f.last_error,
-  greatest(f.due_at, d.rests_until), coalesce(f.status, '')
+  greatest(f.due_at, d.backoff_until), coalesce(f.status, '')
 from (
   select destination, count(*) filter (where status = 'delivered') as delivered,
     count(*) filter (where status = 'pending') as pending,
     count(*) filter (where status = 'dead') as dead
-  from outbox where org = %(org)s and conversation = %(incident)s group by destination
+  from outbox where org = %(org)s and thread = %(incident)s group by destination
 ) t
   join destinations d on d.org = %(org)s and d.id = t.destination
     and num_nonnulls(d.channel, d.webhook) = 1
@@ -76,7 +76,7 @@ from (
   left join webhooks w on w.org = d.org and w.id = d.webhook
   left join lateral (
     select o.attempts, o.last_error, o.due_at, o.status from outbox o
-    where o.org = %(org)s and o.conversation = %(incident)s and o.destination = t.destination
+    where o.org = %(org)s and o.thread = %(incident)s and o.destination = t.destination
       and o.status <> 'delivered'
     order by o.id limit 1) f on true
 order by c.name is null, lower(c.name), w.url, d.id
@@ -93,7 +93,7 @@ from outbox o
   join destinations d on d.org = o.org and d.id = o.destination
   join subscribers s on s.org = d.org and s.id = d.subscriber
   join status_pages g on g.org = s.org and g.id = s.page
-where o.org = %(org)s and o.conversation = %(incident)s
+where o.org = %(org)s and o.thread = %(incident)s
 group by g.id, g.title order by g.title, g.id limit %(most)s
 """
 

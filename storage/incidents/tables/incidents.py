@@ -15,7 +15,7 @@ _COLUMNS = """
 i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.external_key, i.seq,
 i.title, i.status, i.impact, i.source, i.started_at, i.resolved_at, i.acknowledged_at, u.uid,
 i.acknowledged_label, i.escalation_policy, i.escalation_step, i.last_escalated_at, i.escalate_at,
-coalesce(i.climbs_from, i.created_at), i.created_at, i.updated_at
+coalesce(i.escalation_started_at, i.created_at), i.created_at, i.updated_at
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -96,13 +96,13 @@ update incidents set escalation_step = %(step)s, last_escalated_at = at(%(last_e
 where org = %(org)s and id = %(id)s
 """
 _BEGIN_CLIMBING = """
-update incidents set escalation_policy = %(policy)s, climbs_from = at(%(now)s),
+update incidents set escalation_policy = %(policy)s, escalation_started_at = at(%(now)s),
   escalate_at = at(%(now)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 # All that is to come, by as much as what comes next.
 _DELAY_CLIMBING = """
-update incidents set climbs_from = coalesce(climbs_from, created_at)
+update incidents set escalation_started_at = coalesce(escalation_started_at, created_at)
     + (at(%(until)s) - coalesce(escalate_at, at(%(now)s))),
   escalate_at = at(%(until)s)
 where org = %(org)s and id = %(id)s

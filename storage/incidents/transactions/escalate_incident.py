@@ -44,15 +44,15 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         return 0
     silence = await global_silence_in_force(tx)
     if silence is not None:
-        await incidents.postpone_escalation_step(tx, row, silence.look_at(tx.now))
+        await incidents.postpone_escalation_step(tx, row, silence.next_check_at(tx.now))
         return 0
-    steps, taken = due_steps(ladder, row.climbs_from, taken, last_at, tx.now)
+    steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
     told = set(spared)
     for number in steps:
         told |= await _take(tx, row, ladder, number, told)
     if steps:
         last_at = tx.now
-    again = next_at(ladder, row.climbs_from, taken, last_at)
+    again = next_at(ladder, row.escalation_started_at, taken, last_at)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
     return len(steps)
 

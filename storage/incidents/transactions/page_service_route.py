@@ -20,12 +20,12 @@ from ..tables import incident_escalations as ladders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What is told belongs to it, and for people to the conversation."""
+    """The stream that orders the events, and the thread that shows them to people."""
 
     org: int
     project: int
     stream: UUID
-    conversation: UUID
+    thread: UUID
     topic: Topic
 
 
@@ -42,7 +42,7 @@ def stream_of(incident: IncidentRow) -> Stream:
         org=incident.org,
         project=incident.project,
         stream=incident.uid,
-        conversation=incident.uid,
+        thread=incident.uid,
         topic=Topic.INCIDENT,
     )
 
@@ -65,7 +65,7 @@ async def page_stream(
     tx: Tx, to: Stream, channels: Collection[int], page: Notification
 ) -> list[int]:
     return await enqueue_pages(
-        tx, to.org, to.project, to.stream, to.conversation, to.topic, channels, page
+        tx, to.org, to.project, to.stream, to.thread, to.topic, channels, page
     )
 
 

@@ -11,7 +11,7 @@ from ..rows import SeriesRow
 
 _SELECT = """
 select x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.rrule, x.starts_at,
-  x.duration_seconds, x.timezone, x.reason, x.announced_through, x.ended_at, x.created_at
+  x.duration_seconds, x.timezone, x.reason, x.generated_through, x.ended_at, x.created_at
 from maintenance_series x join projects p on p.org = x.org and p.id = x.project
   left join monitors m on m.org = x.org and m.id = x.monitor
 """
@@ -23,18 +23,18 @@ where org = %(org)s and project = %(project)s and ended_at is null
 """
 _INSERT = """
 insert into maintenance_series (org, uid, project, monitor, rrule, starts_at, duration_seconds,
-  timezone, reason, announced_through, created_at)
+  timezone, reason, generated_through, created_at)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(rrule)s, at(%(starts)s), %(duration)s,
   %(timezone)s, %(reason)s, at(%(starts)s) - interval '1 microsecond', at(%(now)s))
 """
 _END = "update maintenance_series set ended_at = at(%(now)s) where org = %(org)s and id = %(id)s"
 _ANNOUNCED = """
-update maintenance_series set announced_through = at(%(through)s)
+update maintenance_series set generated_through = at(%(through)s)
 where org = %(org)s and id = %(id)s
 """
 _BEHIND = """
 select uid from maintenance_series
-where ended_at is null and announced_through < at(%(through)s) order by announced_through
+where ended_at is null and generated_through < at(%(through)s) order by generated_through
 limit %(most)s
 """
 _TO_COME = """

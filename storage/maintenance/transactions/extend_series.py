@@ -90,7 +90,7 @@ async def end_series(tx: Tx, principal: Principal, series: UUID) -> None:
 
 async def _announce(tx: Tx, row: SeriesRow) -> int:
     through = Instant(tx.now + AHEAD_US)
-    after = max(row.announced_through, Instant(tx.now - 1))
+    after = max(row.generated_through, Instant(tx.now - 1))
     found = occurrences(row.recurrence, after, through)
     for starts in found:
         await maintenances.insert_maintenance(

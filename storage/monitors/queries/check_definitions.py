@@ -11,13 +11,13 @@ from ...engine.pools import Tx
 # The first condition is decided once a monitor: most refer to nothing.
 _SELECT = """
 select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
-  m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_sealed, m.enabled,
+  m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_ciphertext, m.enabled,
   m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
   coalesce(r.sealed, '{}')
 from monitors m
   left join lateral (
     select array_agg(s.name) as names, array_agg(s.uid) as uids,
-      array_agg(s.value_sealed) as sealed
+      array_agg(s.value_ciphertext) as sealed
     from jsonb_each_text(m.config) c
       join project_secrets s on s.org = m.org and s.project = m.project and s.name = c.value
     where m.config::text like '%%_ref"%%' and right(c.key, 4) = '_ref'
@@ -36,7 +36,7 @@ where s.updated_at >= at(%(since)s) and m.shard = any(%(shards)s) and exists (
 """
 
 _CARRIED = """
-select org, id, type, config_sealed is not null or config::text like '%%_ref"%%'
+select org, id, type, config_ciphertext is not null or config::text like '%%_ref"%%'
 from monitors
 where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
@@ -55,7 +55,7 @@ class Definition(msgspec.Struct, frozen=True):
     retries: int
     conditions: list[str]
     config: str
-    config_sealed: bytes | None
+    config_ciphertext: bytes | None
     enabled: bool
     revision: int
     updated_at: Instant

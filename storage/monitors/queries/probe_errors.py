@@ -7,7 +7,7 @@ from ...engine.pools import Tx
 from ..rows import ProbeErrorRow
 
 _OF = """
-select org, monitor, reason, at from probe_troubles
+select org, monitor, reason, at from probe_errors
 where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 

@@ -105,5 +105,5 @@ class StatusChange(msgspec.Struct, frozen=True):
     org: int
     monitor: int
     at: Instant
-    was: MonitorStatus
-    became: MonitorStatus
+    old_status: MonitorStatus
+    new_status: MonitorStatus

@@ -10,26 +10,26 @@ from ...engine.pools import Tx
 from ..rows import CheckTest
 
 _INSERT = """
-insert into trials (uid, region, document, document_sealed, created_at, claim_until)
+insert into check_tests (uid, region, document, document_ciphertext, created_at, claim_until)
 values (%(uid)s, %(region)s, %(document)s::jsonb, %(sealed)s, at(%(now)s), at(%(until)s))
 """
 _LEASE = """
-update trials set holder = %(process)s where uid = any(array(
-  select uid from trials
+update check_tests set holder = %(process)s where uid = any(array(
+  select uid from check_tests
   where region = any(%(regions)s::text[]) and holder is null and claim_until > at(%(now)s)
   order by created_at limit %(most)s for update skip locked))
-returning uid, document::text, document_sealed
+returning uid, document::text, document_ciphertext
 """
-_ANSWER = "update trials set answer = %(answer)s::jsonb where uid = %(uid)s"
+_ANSWER = "update check_tests set answer = %(answer)s::jsonb where uid = %(uid)s"
 _TAKE_ANSWER = (
-    "delete from trials where uid = %(uid)s and answer is not null returning answer::text"
+    "delete from check_tests where uid = %(uid)s and answer is not null returning answer::text"
 )
-_DELETE = "delete from trials where uid = %(uid)s"
-_DROP = "delete from trials where claim_until < at(%(before)s)"
+_DELETE = "delete from check_tests where uid = %(uid)s"
+_DROP = "delete from check_tests where claim_until < at(%(before)s)"
 
 
 def place_of(trial: UUID) -> CipherContext:
-    return CipherContext("trials", "document_sealed", trial)
+    return CipherContext("check_tests", "document_ciphertext", trial)
 
 
 async def insert_trial(

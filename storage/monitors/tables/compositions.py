@@ -82,44 +82,44 @@ where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 
 _CALL = """
-insert into composite_calls (org, monitor, due_at)
+insert into composite_wakeups (org, monitor, due_at)
 values (%(org)s, %(monitor)s, at(%(due)s))
 on conflict (org, monitor) do update set
-  due_at = least(composite_calls.due_at, excluded.due_at)
+  due_at = least(composite_wakeups.due_at, excluded.due_at)
 """
 _CALL_PARENTS = """
-insert into composite_calls (org, monitor, due_at)
+insert into composite_wakeups (org, monitor, due_at)
 select distinct c.org, c.monitor, at(%(now)s)
 from composite_terms c
 where c.children && %(monitors)s::int[] and c.org = any(%(orgs)s::int[])
   and c.until_at = 'infinity'
 order by c.org, c.monitor
 on conflict (org, monitor) do update set
-  due_at = least(composite_calls.due_at, excluded.due_at)
+  due_at = least(composite_wakeups.due_at, excluded.due_at)
 """
 # Never waits: a call that another process holds is that process's to answer.
 _TAKE_CALLS = """
-delete from composite_calls where (org, monitor) in (
-  select c.org, c.monitor from composite_calls c
+delete from composite_wakeups where (org, monitor) in (
+  select c.org, c.monitor from composite_wakeups c
     join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
       on k.org = c.org and k.monitor = c.monitor
   where c.due_at <= at(%(now)s)
   order by c.org, c.monitor for update of c skip locked)
 returning org, monitor
 """
-_DROP_CALL = "delete from composite_calls where org = %(org)s and monitor = %(monitor)s"
+_DROP_CALL = "delete from composite_wakeups where org = %(org)s and monitor = %(monitor)s"
 
 _DROP_SETTLED = """
-delete from slices s
+delete from run_batches s
 where s.id = any(%(ids)s) and s.kind = 'composite' and not exists (
-  select from unnest(s.orgs, s.monitors, s.dues) as w(org, monitor, due)
+  select from unnest(s.orgs, s.monitors, s.due_ats) as w(org, monitor, due)
   where not exists (select from expected_runs r
     where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due))
 """
 
 _DEPART = """
 with gone as (
-  insert into departed_monitors (org, id, project, type, departed_at)
+  insert into deleted_monitors (org, id, project, type, deleted_at)
   select m.org, m.id, m.project, m.type, at(%(now)s) from monitors m
   where m.org = %(org)s and m.id = %(monitor)s
     and (exists (select from composite_terms c where c.org = m.org
@@ -127,7 +127,7 @@ with gone as (
       or exists (select from service_revisions r where r.org = m.org
         and r.monitors @> array[%(monitor)s]::int[]))
   returning org, id)
-insert into departed_terms (org, monitor, from_at, shard, anchor, interval_seconds,
+insert into deleted_monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
 select t.org, t.monitor, t.from_at, t.shard, t.anchor, t.interval_seconds, t.timeout_seconds,
   t.grace_seconds, t.enabled
@@ -135,7 +135,7 @@ from gone join monitor_terms t on t.org = gone.org and t.monitor = gone.id
 """
 _FORGET_TERMS = "delete from composite_terms where until_at < at(%(before)s)"
 _FORGET_DEPARTED = """
-delete from departed_monitors d where d.departed_at < at(%(before)s)
+delete from deleted_monitors d where d.deleted_at < at(%(before)s)
   and not exists (select from composite_terms c where c.org = d.org
     and c.children @> array[d.id])
 """

@@ -16,16 +16,16 @@ class Column(NamedTuple):
 
 
 SEALED_COLUMNS: Final = (
-    Column("monitors", "config_sealed"),
-    Column("monitors", "push_token_sealed"),
-    Column("project_secrets", "value_sealed"),
-    Column("notification_channels", "config_sealed"),
-    Column("webhooks", "secret_sealed"),
-    Column("trials", "document_sealed"),
-    Column("status_pages", "token_sealed"),
-    Column("subscribers", "token_sealed"),
-    Column("users", "totp_sealed"),
-    Column("settings", "secret_sealed"),
+    Column("monitors", "config_ciphertext"),
+    Column("monitors", "push_token_ciphertext"),
+    Column("project_secrets", "value_ciphertext"),
+    Column("notification_channels", "config_ciphertext"),
+    Column("webhooks", "secret_ciphertext"),
+    Column("check_tests", "document_ciphertext"),
+    Column("status_pages", "token_ciphertext"),
+    Column("subscribers", "token_ciphertext"),
+    Column("users", "totp_ciphertext"),
+    Column("settings", "secret_ciphertext"),
 )
 
 _ANY = "select " + " or ".join(

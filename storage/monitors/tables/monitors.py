@@ -52,11 +52,11 @@ select id from shards where id = any(%(ids)s) order by id for no key update
 
 _INSERT = f"""
 insert into monitors (org, uid, project, shard, slug, type, {", ".join(WRITTEN)}, depends_on,
-  config, config_sealed, escalation_policy, push_token_hash, push_token_sealed, created_at,
+  config, config_ciphertext, escalation_policy, push_token_hash, push_token_ciphertext, created_at,
   updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(type)s,
-  {", ".join(_PARAMETERS.values())}, %(depends_on)s::int[], %(config)s::jsonb, %(config_sealed)s,
-  %(escalation_policy)s, %(push_token_hash)s, %(push_token_sealed)s, at(%(now)s), at(%(now)s))
+  {", ".join(_PARAMETERS.values())}, %(depends_on)s::int[], %(config)s::jsonb, %(config_ciphertext)s,
+  %(escalation_policy)s, %(push_token_hash)s, %(push_token_ciphertext)s, at(%(now)s), at(%(now)s))
 on conflict (org, project, slug) do nothing
 returning id
 """
@@ -69,7 +69,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 
 _UPDATE = f"""
 update monitors set {", ".join(f"{name} = {value}" for name, value in _PARAMETERS.items())},
-  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb, config_sealed = %(config_sealed)s,
+  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb, config_ciphertext = %(config_ciphertext)s,
   escalation_policy = %(escalation_policy)s, shard = %(shard)s, revision = revision + 1,
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
@@ -89,7 +89,7 @@ order by s.org, s.monitor for update of s
 """
 
 _SET_PUSH_TOKEN = """
-update monitors set push_token_hash = %(hash)s, push_token_sealed = %(sealed)s,
+update monitors set push_token_hash = %(hash)s, push_token_ciphertext = %(sealed)s,
   revision = revision + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """

@@ -13,7 +13,7 @@ from ..rows import ProbeErrorReason
 
 # Sorted, so that two who write at once lock alike; of monitors that are still there.
 _NOTE = """
-insert into probe_troubles as t (org, monitor, reason, at)
+insert into probe_errors as t (org, monitor, reason, at)
 select g.org, g.monitor, g.reason, at(g.at)
 from unnest(%(orgs)s::int[], %(monitors)s::int[], %(reasons)s::text[], %(ats)s::bigint[])
     as g(org, monitor, reason, at)

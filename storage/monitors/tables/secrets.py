@@ -8,7 +8,7 @@ import msgspec
 from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
 
-_COLUMNS = "org, id, uid, project, name, value_sealed, created_at, rotated_at"
+_COLUMNS = "org, id, uid, project, name, value_ciphertext, created_at, rotated_at"
 _OF_NAME = f"""
 select {_COLUMNS} from project_secrets
 where org = %(org)s and project = %(project)s and name = %(name)s
@@ -25,7 +25,7 @@ where org = %(org)s and project = %(project)s and name = any(%(names)s)
 """
 _COUNT = "select count(*) from project_secrets where org = %(org)s and project = %(project)s"
 _INSERT = """
-insert into project_secrets (org, uid, project, name, value_sealed, created_at, updated_at)
+insert into project_secrets (org, uid, project, name, value_ciphertext, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(name)s, %(sealed)s, at(%(now)s), at(%(now)s))
 on conflict (org, project, name) do nothing
 returning id
@@ -37,7 +37,7 @@ where org = %(org)s and id = %(id)s and not exists (
     and o.name = %(name)s)
 """
 _REPLACE = """
-update project_secrets set value_sealed = %(sealed)s, rotated_at = at(%(now)s),
+update project_secrets set value_ciphertext = %(sealed)s, rotated_at = at(%(now)s),
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
@@ -50,7 +50,7 @@ class SecretRow(msgspec.Struct, frozen=True):
     uid: UUID
     project: int
     name: str
-    value_sealed: bytes
+    value_ciphertext: bytes
     created_at: Instant
     rotated_at: Instant | None
 

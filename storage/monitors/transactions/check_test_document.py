@@ -56,8 +56,8 @@ def close_document(
 def open_document(trial: CheckTest, keyring: Keyring) -> CheckTestDocument:
     """CannotOpen where the ring does not open it."""
     data = (
-        keyring.open(trial.document_sealed, place_of(trial.uid))
-        if trial.document_sealed is not None
+        keyring.open(trial.document_ciphertext, place_of(trial.uid))
+        if trial.document_ciphertext is not None
         else (trial.document or "").encode()
     )
     return msgspec.json.decode(data, type=CheckTestDocument)

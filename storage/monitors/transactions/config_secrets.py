@@ -19,7 +19,7 @@ HEADERS = "headers"
 
 
 def place_of(monitor: UUID) -> CipherContext:
-    return CipherContext("monitors", "config_sealed", monitor)
+    return CipherContext("monitors", "config_ciphertext", monitor)
 
 
 def split(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

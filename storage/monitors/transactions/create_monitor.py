@@ -91,7 +91,7 @@ def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:
 
 
 def push_token_place(uid: UUID) -> CipherContext:
-    return CipherContext("monitors", "push_token_sealed", uid)
+    return CipherContext("monitors", "push_token_ciphertext", uid)
 
 
 async def _values(
@@ -112,7 +112,7 @@ async def _values(
         "type": draft.type,
         "depends_on": await resolve_dependencies(tx, home.org, home.id, draft),
         "config": msgspec.json.encode(plain).decode(),
-        "config_sealed": secrets_of_config.encrypt(keyring, secret, uid),
+        "config_ciphertext": secrets_of_config.encrypt(keyring, secret, uid),
         "escalation_policy": await hold_policy_named(
             tx,
             home.org,
@@ -121,7 +121,7 @@ async def _values(
             opens_incidents=draft.auto_incident,
         ),
         "push_token_hash": hashed,
-        "push_token_sealed": sealed,
+        "push_token_ciphertext": sealed,
         "now": tx.now,
     }
 

@@ -87,7 +87,7 @@ async def edit_held(
         "shard": shard,
         "depends_on": await _dependencies(tx, before, draft, given),
         "config": msgspec.json.encode(plain).decode(),
-        "config_sealed": secrets_of_config.encrypt(keyring, secret, before.uid),
+        "config_ciphertext": secrets_of_config.encrypt(keyring, secret, before.uid),
         "escalation_policy": await _policy(tx, before, draft, given),
         "now": tx.now,
     }
@@ -171,7 +171,7 @@ def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyrin
     stored: dict[str, Any] = {}
     # A ring that no longer opens what is stored must not keep anyone from giving it anew.
     with suppress(CannotOpen):
-        stored = secrets_of_config.decrypt(keyring, before.config_sealed, before.uid)
+        stored = secrets_of_config.decrypt(keyring, before.config_ciphertext, before.uid)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     moved = has_moved(before.target, draft.target)
     kept = secrets_of_config.keep_blanks(secret, stored, moved=moved)

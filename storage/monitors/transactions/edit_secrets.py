@@ -20,7 +20,7 @@ EDIT = Permission(Need.EDITOR)
 
 
 def place_of(secret: UUID) -> CipherContext:
-    return CipherContext("project_secrets", "value_sealed", secret)
+    return CipherContext("project_secrets", "value_ciphertext", secret)
 
 
 async def create_secret(

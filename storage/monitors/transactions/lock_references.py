@@ -35,7 +35,7 @@ async def open_references(
         if row is None:
             raise Refused("invalid", f"config.{setting}", "names no secret of this project")
         try:
-            opened = keyring.open(row.value_sealed, place_of(row.uid))
+            opened = keyring.open(row.value_ciphertext, place_of(row.uid))
         except CannotOpen:
             fault = "names a secret that no configured key opens"
             raise Refused("invalid", f"config.{setting}", fault) from None

@@ -26,7 +26,7 @@ class OpenedConfig:
 def open_material(keyring: Keyring, definition: Definition) -> OpenedConfig:
     """CannotOpen where the ring does not open one of them."""
     plain: dict[str, Any] = msgspec.json.decode(definition.config)
-    secret = decrypt(keyring, definition.config_sealed, definition.uid)
+    secret = decrypt(keyring, definition.config_ciphertext, definition.uid)
     sealed = dict(
         zip(
             definition.secret_names,

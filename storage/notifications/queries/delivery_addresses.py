@@ -10,8 +10,8 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 
 _COLUMNS: Final = """
-s.org, s.id, s.uid, s.page, g.uid, g.slug, g.title, g.visibility, n.domain, g.token_sealed, p.id,
-s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_sealed, s.created_at
+s.org, s.id, s.uid, s.page, g.uid, g.slug, g.title, g.visibility, n.domain, g.token_ciphertext,
+p.id, s.kind, s.address, s.confirmed_at, s.bounces, s.suspended_at, s.token_ciphertext, s.created_at
 """
 
 _FROM: Final = """
@@ -38,14 +38,14 @@ class SubscriberRow(msgspec.Struct, frozen=True):
     page_title: str
     page_visibility: str
     page_domain: str | None
-    page_token_sealed: bytes | None
+    page_token_ciphertext: bytes | None
     project: int | None
     kind: str
     address: str
     confirmed_at: Instant | None
     bounces: int
     suspended_at: Instant | None
-    token_sealed: bytes
+    token_ciphertext: bytes
     created_at: Instant
 
 

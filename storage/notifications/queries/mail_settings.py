@@ -37,7 +37,7 @@ class Mailing:
 
 
 def place_of(row: SettingRow) -> CipherContext:
-    return CipherContext("settings", "secret_sealed", row.uid)
+    return CipherContext("settings", "secret_ciphertext", row.uid)
 
 
 async def select_mail_settings(tx: Tx, keyring: Keyring) -> MailSettings | None:
@@ -46,9 +46,9 @@ async def select_mail_settings(tx: Tx, keyring: Keyring) -> MailSettings | None:
     if row is None:
         return None
     found = msgspec.json.decode(row.value, type=MailSettings)
-    if row.secret_sealed is None:
+    if row.secret_ciphertext is None:
         return found
-    password = keyring.open(row.secret_sealed, place_of(row)).decode()
+    password = keyring.open(row.secret_ciphertext, place_of(row)).decode()
     return msgspec.structs.replace(found, smtp_password=password)
 
 
@@ -57,7 +57,7 @@ async def select_mail_shown(tx: Tx) -> tuple[MailSettings, bool] | None:
     row = await select_whole_setting(tx, NAME)
     if row is None:
         return None
-    return msgspec.json.decode(row.value, type=MailSettings), row.secret_sealed is not None
+    return msgspec.json.decode(row.value, type=MailSettings), row.secret_ciphertext is not None
 
 
 async def mailing_in_force(

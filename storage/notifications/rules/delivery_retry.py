@@ -43,7 +43,7 @@ class DeliveryOutcome:
 
     reason: str = ""
     retry_after_us: int = 0
-    thread: str = ""
+    external_id: str = ""
     is_ours: bool = False
     is_over: bool = False
 
@@ -65,10 +65,10 @@ class DestinationState:
     """Of a destination: failures in a row, and until when it rests, None where it does not."""
 
     failures: int = 0
-    rests_until: Instant | None = None
+    backoff_until: Instant | None = None
 
     def rests(self, now: Instant) -> bool:
-        return self.rests_until is not None and self.rests_until > now
+        return self.backoff_until is not None and self.backoff_until > now
 
 
 def backoff_us(failed: int, longest_us: int, chance: float) -> int:
@@ -106,8 +106,8 @@ def standing_after(
         return before
     asked = Instant(now + max(outcome.retry_after_us for outcome in failed))
     if before.rests(now):
-        assert before.rests_until is not None, "it rests"
-        return replace(before, rests_until=max(before.rests_until, asked))
+        assert before.backoff_until is not None, "it rests"
+        return replace(before, backoff_until=max(before.backoff_until, asked))
     failures = before.failures + 1
     until = Instant(now + backoff_us(failures, REST_LONGEST_US, chance))
     return DestinationState(failures, max(until, asked))

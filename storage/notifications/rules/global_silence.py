@@ -24,7 +24,7 @@ class GlobalSilence(msgspec.Struct, frozen=True):
     def is_in_force(self, now: Instant) -> bool:
         return self.enabled and (self.until is None or now < self.until)
 
-    def look_at(self, now: Instant) -> Instant:
+    def next_check_at(self, now: Instant) -> Instant:
         """When to look again whether one that is in force is over: no later than its end."""
         soon = Instant(now + LOOK_US)
         return soon if self.until is None else min(soon, self.until)

@@ -8,8 +8,8 @@ from ...engine.pools import LockRank, Tx
 from ..rows import ChannelRow
 
 _COLUMNS = """
-c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, c.config::text, c.config_sealed, c.enabled,
-c.created_at
+c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, c.config::text, c.config_ciphertext,
+c.enabled, c.created_at
 """
 _FROM = "from notification_channels c join projects p on p.org = c.org and p.id = c.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s"
@@ -24,13 +24,13 @@ select count(*) from notification_channels where org = %(org)s and project = %(p
 """
 _INSERT = """
 insert into notification_channels
-  (org, uid, project, type, name, config, config_sealed, enabled, created_at, updated_at)
+  (org, uid, project, type, name, config, config_ciphertext, enabled, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(type)s, %(name)s, %(config)s::jsonb, %(sealed)s,
   %(enabled)s, at(%(now)s), at(%(now)s))
 """
 _UPDATE = """
 update notification_channels set name = %(name)s, config = %(config)s::jsonb,
-  config_sealed = %(sealed)s, enabled = %(enabled)s, updated_at = at(%(now)s)
+  config_ciphertext = %(sealed)s, enabled = %(enabled)s, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _DELETE = "delete from notification_channels where org = %(org)s and id = %(id)s"

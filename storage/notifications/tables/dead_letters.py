@@ -21,7 +21,7 @@ select o.org, o.id, o.uid, o.destination from outbox o where o.uid = %(uid)s and
 # Before their events are, in the order of all who change them. A destination is tried at once
 # too: somebody says that it is well again.
 _WAKE_DESTINATIONS = """
-update destinations d set rests_until = null
+update destinations d set backoff_until = null
 where (d.org, d.id) in (
   select e.org, e.id from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
     join destinations e on e.org = t.org and e.id = t.id

@@ -5,7 +5,7 @@ other: a row is `ready` when nothing earlier of its stream is undelivered, and w
 row before makes it so. Who writes a row holds the first undelivered of its stream FOR SHARE: it
 cannot be settled meanwhile, so whoever settles it sees the new row afterwards. A row that is being
 settled just then is waited for, and found delivered. A page that was given up and its outage's
-others are a stream of their own, named as their conversation.
+others are a stream of their own, named as their thread.
 """
 
 from collections.abc import Sequence
@@ -47,11 +47,11 @@ select d.id, d.channel from destinations d
 where c.org = %(org)s and c.project = %(project)s and c.id = any(%(channels)s::int[]) and c.enabled
 order by d.id for key share of d
 """
-_OF_CONVERSATION = """
-select d.id, d.channel from conversations t
+_OF_THREAD = """
+select d.id, d.channel from notification_threads t
   join destinations d on d.org = t.org and d.id = t.destination
   join notification_channels c on c.org = d.org and c.id = d.channel
-where t.org = %(org)s and t.conversation = %(conversation)s and c.enabled
+where t.org = %(org)s and t.thread = %(thread)s and c.enabled
 order by d.id for key share of d
 """
 # Of pages that may tell somebody of that project; whether one shows what is told is asked later.
@@ -93,16 +93,16 @@ from unnest(%(destinations)s::int[]) as t(destination) cross join lateral (
   order by o.id limit 1 for share) h
 """
 _INSERT = """
-insert into outbox (org, uid, project, topic, destination, stream, conversation, event, payload,
+insert into outbox (org, uid, project, topic, destination, stream, thread, event, payload,
   ready, due_at, created_at, updated_at)
-select %(org)s, t.uid, %(project)s, %(topic)s, t.destination, t.stream, %(conversation)s,
+select %(org)s, t.uid, %(project)s, %(topic)s, t.destination, t.stream, %(thread)s,
   %(event)s, %(payload)s::jsonb, t.ready, at(%(now)s), at(%(now)s), at(%(now)s)
 from unnest(%(destinations)s::int[], %(uids)s::uuid[], %(streams)s::uuid[],
   %(readies)s::boolean[]) as t(destination, uid, stream, ready)
 """
 _REMEMBER = """
-insert into conversations (org, conversation, destination, created_at)
-select %(org)s, %(conversation)s, t.destination, at(%(now)s)
+insert into notification_threads (org, thread, destination, created_at)
+select %(org)s, %(thread)s, t.destination, at(%(now)s)
 from unnest(%(destinations)s::int[]) as t(destination)
 on conflict do nothing
 """
@@ -125,10 +125,10 @@ async def hold_channels(
     return [(row[0], row[1]) for row in await tx.rows(_OF_CHANNELS, **given)]
 
 
-async def hold_told(tx: Tx, org: int, conversation: UUID) -> list[tuple[int, int]]:
-    """(destination, channel) of whom the conversation was told and who is enabled."""
+async def hold_told(tx: Tx, org: int, thread: UUID) -> list[tuple[int, int]]:
+    """Returns (destination, channel) of the enabled channels of the thread."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
-    rows = await tx.rows(_OF_CONVERSATION, org=org, conversation=conversation)
+    rows = await tx.rows(_OF_THREAD, org=org, thread=thread)
     return [(row[0], row[1]) for row in rows]
 
 
@@ -160,7 +160,7 @@ async def insert_events(
     project: int | None,
     topic: Topic,
     stream: UUID,
-    conversation: UUID,
+    thread: UUID,
     event: str,
     payload: str,
     destinations: Sequence[int],
@@ -171,21 +171,21 @@ async def insert_events(
     held = list(destinations)
     waiting = await _lock_heads(tx, org, stream, held)
     aside: set[int] = set()
-    if conversation != stream:
+    if thread != stream:
         # Of an outage of which something was given up, which is a stream of its own. Looked for
         # afterwards: what is not set aside by now is held by us, and stays where it is.
-        aside = await _lock_heads(tx, org, conversation, held)
+        aside = await _lock_heads(tx, org, thread, held)
     await tx.execute(
         _INSERT,
         org=org,
         project=project,
         topic=topic.value,
-        conversation=conversation,
+        thread=thread,
         event=event,
         payload=payload,
         destinations=held,
         uids=[uuid7() for _ in held],
-        streams=[conversation if destination in aside else stream for destination in held],
+        streams=[thread if destination in aside else stream for destination in held],
         readies=[destination not in waiting | aside for destination in held],
         now=tx.now,
     )
@@ -197,7 +197,5 @@ async def _lock_heads(tx: Tx, org: int, stream: UUID, destinations: list[int]) -
     return {row[0] for row in rows}
 
 
-async def remember_told(tx: Tx, org: int, conversation: UUID, destinations: Sequence[int]) -> None:
-    await tx.execute(
-        _REMEMBER, org=org, conversation=conversation, destinations=list(destinations), now=tx.now
-    )
+async def remember_told(tx: Tx, org: int, thread: UUID, destinations: Sequence[int]) -> None:
+    await tx.execute(_REMEMBER, org=org, thread=thread, destinations=list(destinations), now=tx.now)

@@ -50,7 +50,7 @@ from active a
   join destinations d on d.org = a.org and d.id = a.destination
   left join notification_channels c on c.org = d.org and c.id = d.channel
   left join webhooks w on w.org = d.org and w.id = d.webhook
-where a.due_at <= at(%(now)s) and (d.rests_until is null or d.rests_until <= at(%(now)s))
+where a.due_at <= at(%(now)s) and (d.backoff_until is null or d.backoff_until <= at(%(now)s))
   and coalesce(c.enabled, w.enabled, true)
 """
 _IS_DUE = f"{_ACTIVE} select exists (select {_FREE_TO_GO})"
@@ -105,10 +105,10 @@ from unnest(%(orgs)s::int[], %(ids)s::int[]) with ordinality as t(org, id, place
 order by t.place
 """
 _LOCK_DUE = """
-select e.org, e.id, e.destination, e.stream, e.conversation, e.attempts, e.lease is not null
+select e.org, e.id, e.destination, e.stream, e.thread, e.attempts, e.lease is not null
 from unnest(%(orgs)s::int[], %(destinations)s::int[], %(counts)s::int[]) as t(org, destination, n)
 cross join lateral (
-  select o.org, o.id, o.destination, o.stream, o.conversation, o.attempts, o.lease from outbox o
+  select o.org, o.id, o.destination, o.stream, o.thread, o.attempts, o.lease from outbox o
   where o.org = t.org and o.destination = t.destination and o.status = 'pending' and o.ready
     and o.due_at <= at(%(now)s)
   order by o.due_at, o.id limit t.n
@@ -120,9 +120,9 @@ update outbox o set lease = %(lease)s, attempts = o.attempts + 1,
 from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id), destinations d
 where o.org = t.org and o.id = t.id and d.org = o.org and d.id = o.destination
 returning o.org, o.id, o.uid, o.destination, d.channel, d.webhook, d.page, d.subscriber, o.project,
-  o.conversation, o.event, o.payload::text, o.attempts, o.told_through, coalesce(
-    (select c.thread from conversations c
-     where c.org = o.org and c.conversation = o.conversation and c.destination = o.destination), '')
+  o.thread, o.event, o.payload::text, o.attempts, o.enqueued_through, coalesce(
+    (select c.external_id from notification_threads c
+     where c.org = o.org and c.thread = o.thread and c.destination = o.destination), '')
 """
 _GIVE_UP = """
 update outbox o set status = 'dead', lease = null, last_error = %(why)s, updated_at = at(%(now)s)
@@ -130,18 +130,18 @@ from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id)
 where o.org = t.org and o.id = t.id
 """
 _NOTE_TOLD = """
-update outbox set told_through = %(through)s
+update outbox set enqueued_through = %(through)s
 where org = %(org)s and id = %(id)s and lease = %(lease)s
 """
 # Whoever deletes one waits until its events are settled, and they are not halfway gone meanwhile.
 _HOLD_DESTINATIONS = """
-select d.org, d.id, d.failures, d.rests_until
+select d.org, d.id, d.failures, d.backoff_until
 from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
   join destinations d on d.org = t.org and d.id = t.id
 order by d.org, d.id for key share of d
 """
 _LOCK_HELD = """
-select o.org, o.id, o.destination, o.stream, o.conversation, o.attempts
+select o.org, o.id, o.destination, o.stream, o.thread, o.attempts
 from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(leases)s::uuid[]) as t(org, id, lease)
   join outbox o on o.org = t.org and o.id = t.id and o.lease = t.lease
 for no key update of o skip locked
@@ -176,11 +176,11 @@ select (select count(*) from settled), (select count(*) from readied)
 # The outages of a monitor follow each other, but what was given up of one keeps nothing of the next
 # back: with all that follows it in its own outage it becomes a stream of its own.
 _SET_ASIDE = """
-update outbox o set stream = o.conversation
+update outbox o set stream = o.thread
 from unnest(%(orgs)s::int[], %(destinations)s::int[], %(streams)s::uuid[],
-  %(conversations)s::uuid[]) as t(org, destination, stream, conversation)
+  %(threads)s::uuid[]) as t(org, destination, stream, thread)
 where o.org = t.org and o.destination = t.destination and o.stream = t.stream
-  and o.conversation = t.conversation and o.status <> 'delivered'
+  and o.thread = t.thread and o.status <> 'delivered'
 """
 _READY_FIRST = """
 update outbox o set ready = true
@@ -194,20 +194,20 @@ from unnest(%(orgs)s::int[], %(destinations)s::int[], %(streams)s::uuid[])
 where o.org = n.org and o.id = n.id and not o.ready
 """
 _NAME_THREADS = """
-update conversations c set thread = t.thread
-from unnest(%(orgs)s::int[], %(conversations)s::uuid[], %(destinations)s::int[],
-  %(threads)s::text[]) as t(org, conversation, destination, thread)
-where c.org = t.org and c.conversation = t.conversation and c.destination = t.destination
-  and c.thread = ''
+update notification_threads c set external_id = t.external_id
+from unnest(%(orgs)s::int[], %(threads)s::uuid[], %(destinations)s::int[],
+  %(external_ids)s::text[]) as t(org, thread, destination, external_id)
+where c.org = t.org and c.thread = t.thread and c.destination = t.destination
+  and c.external_id = ''
 """
 _LOCK_STANDINGS = """
-select d.org, d.id, d.failures, d.rests_until
+select d.org, d.id, d.failures, d.backoff_until
 from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
   join destinations d on d.org = t.org and d.id = t.id
 order by d.org, d.id for no key update of d
 """
 _SET_STANDINGS = """
-update destinations d set failures = t.failures, rests_until = at(t.until)
+update destinations d set failures = t.failures, backoff_until = at(t.until)
 from unnest(%(orgs)s::int[], %(ids)s::int[], %(failures)s::int[], %(untils)s::bigint[])
   as t(org, id, failures, until)
 where d.org = t.org and d.id = t.id
@@ -219,7 +219,7 @@ class Due(msgspec.Struct, frozen=True):
     id: int
     destination: int
     stream: UUID
-    conversation: UUID
+    thread: UUID
     attempts: int
     was_leased: bool
 
@@ -231,7 +231,7 @@ class Held(msgspec.Struct, frozen=True):
     id: int
     destination: int
     stream: UUID
-    conversation: UUID
+    thread: UUID
     attempts: int
 
 
@@ -327,7 +327,7 @@ async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) 
 async def set_aside(tx: Tx, dead: Sequence[Held | Due]) -> int:
     """What was given up, and is locked, no longer keeps back what belongs to something else; how
     many may go by that. Nothing of an incident does."""
-    aside = [item for item in dead if item.stream != item.conversation]
+    aside = [item for item in dead if item.stream != item.thread]
     if not aside:
         return 0
     given = {
@@ -335,18 +335,18 @@ async def set_aside(tx: Tx, dead: Sequence[Held | Due]) -> int:
         "destinations": [item.destination for item in aside],
         "streams": [item.stream for item in aside],
     }
-    await tx.execute(_SET_ASIDE, **given, conversations=[item.conversation for item in aside])
+    await tx.execute(_SET_ASIDE, **given, threads=[item.thread for item in aside])
     return await tx.execute(_READY_FIRST, **given)
 
 
 async def name_threads(tx: Tx, named: Sequence[tuple[Held, str]]) -> None:
-    """What the service called a conversation's first message; only the first counts."""
+    """Stores the ids that services gave to the first message of a thread. Keeps an older id."""
     await tx.execute(
         _NAME_THREADS,
         orgs=[held.org for held, _ in named],
-        conversations=[held.conversation for held, _ in named],
+        threads=[held.thread for held, _ in named],
         destinations=[held.destination for held, _ in named],
-        threads=[thread for _, thread in named],
+        external_ids=[external_id for _, external_id in named],
     )
 
 
@@ -361,7 +361,7 @@ async def set_standings(tx: Tx, standings: dict[Key, DestinationState]) -> None:
         _SET_STANDINGS,
         **_keys(list(standings)),
         failures=[standing.failures for standing in standings.values()],
-        untils=[standing.rests_until for standing in standings.values()],
+        untils=[standing.backoff_until for standing in standings.values()],
     )
 
 
@@ -375,26 +375,26 @@ def _keys(keys: Sequence[tuple[int, int]]) -> dict[str, list[int] | list[UUID]]:
     return {"orgs": [org for org, _ in keys], "ids": [key for _, key in keys]}
 
 
-# Those of a conversation go together: what is told last still finds whom to tell of the end, and
-# under which thread. What is dead or waits keeps its conversation.
+# A thread is deleted after its events: the last event still needs the thread's destinations and the
+# id of its first message. A dead or pending event keeps its thread.
 _DROP_DELIVERED = """
 delete from outbox where (org, id) in (
   select o.org, o.id from outbox o
   where o.status = 'delivered' and o.updated_at < at(%(before)s)
   order by o.updated_at limit %(most)s)
 """
-_DROP_CONVERSATIONS = """
-delete from conversations c
+_DROP_THREADS = """
+delete from notification_threads c
 where c.created_at < at(%(before)s)
   and not exists (select from outbox o
-    where o.org = c.org and o.conversation = c.conversation)
+    where o.org = c.org and o.thread = c.thread)
   and not exists (select from incidents i
-    where i.org = c.org and i.uid = c.conversation and i.status <> 'resolved')
+    where i.org = c.org and i.uid = c.thread and i.status <> 'resolved')
   and not exists (select from outages u
-    where u.org = c.org and u.uid = c.conversation and u.ended_at is null)
+    where u.org = c.org and u.uid = c.thread and u.ended_at is null)
   -- Whoever was told that a budget burns is yet to be told that it is calm.
   and not exists (select from burn_rules b
-    where b.org = c.org and b.told_at is not null and b.firing_since <= c.created_at)
+    where b.org = c.org and b.notified_at is not null and b.firing_since <= c.created_at)
 """
 
 
@@ -403,9 +403,9 @@ async def drop_delivered(tx: Tx, before: Instant, most: int) -> int:
     return await tx.execute(_DROP_DELIVERED, before=before, most=most)
 
 
-async def drop_conversations(tx: Tx, before: Instant) -> int:
+async def drop_threads(tx: Tx, before: Instant) -> int:
     """Those begun before of which nothing is kept and nothing more is to come."""
-    return await tx.execute(_DROP_CONVERSATIONS, before=before)
+    return await tx.execute(_DROP_THREADS, before=before)
 
 
 _BACKLOG = f"""

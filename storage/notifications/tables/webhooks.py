@@ -7,7 +7,7 @@ from ...engine.pools import LockRank, Tx
 from ..rows import WebhookRow
 
 _COLUMNS = """
-w.org, w.id, w.uid, o.uid, w.project, p.uid, w.url, w.secret_sealed, w.enabled, u.uid, u.email,
+w.org, w.id, w.uid, o.uid, w.project, p.uid, w.url, w.secret_ciphertext, w.enabled, u.uid, u.email,
 w.created_at
 """
 _FROM = """
@@ -25,7 +25,7 @@ select {_COLUMNS} {_FROM}
 _COUNT = "select count(*) from webhooks where org = %(org)s"
 _INSERT = """
 insert into webhooks
-  (org, uid, project, url, secret_sealed, enabled, created_by, created_at, updated_at)
+  (org, uid, project, url, secret_ciphertext, enabled, created_by, created_at, updated_at)
 select %(org)s, %(uid)s, %(project)s, %(url)s, %(sealed)s, %(enabled)s,
   (select id from users where uid = %(creator)s::uuid), at(%(now)s), at(%(now)s)
 """

@@ -17,7 +17,7 @@ from ..rows import ChannelRow
 
 
 def place_of(channel: UUID) -> CipherContext:
-    return CipherContext("notification_channels", "config_sealed", channel)
+    return CipherContext("notification_channels", "config_ciphertext", channel)
 
 
 def spec_of(kind: str) -> ChannelSpec:
@@ -71,9 +71,9 @@ def shown(row: ChannelRow) -> dict[str, str]:
 def opened(row: ChannelRow, keyring: Keyring) -> dict[str, str]:
     """The settings as a sender needs them; CannotOpen where the ring does not open the secrets."""
     plain = msgspec.json.decode(row.config, type=dict[str, str])
-    if row.config_sealed is None:
+    if row.config_ciphertext is None:
         return plain
-    text = keyring.open(row.config_sealed, place_of(row.uid))
+    text = keyring.open(row.config_ciphertext, place_of(row.uid))
     return {**plain, **msgspec.json.decode(text, type=dict[str, str])}
 
 

@@ -68,7 +68,7 @@ async def edit_channel(
     before = await _lock(tx, principal, channel)
     if name is not None:
         _expect_name(name)
-    plain, sealed = before.config, before.config_sealed
+    plain, sealed = before.config, before.config_ciphertext
     if config is not None:
         spec = spec_of(before.type)
         stored = opened_for_edit(before, spec, config, keyring)

@@ -24,7 +24,7 @@ EDIT = Permission(Need.ORG_ADMIN)
 
 
 def place_of(webhook: UUID) -> CipherContext:
-    return CipherContext("webhooks", "secret_sealed", webhook)
+    return CipherContext("webhooks", "secret_ciphertext", webhook)
 
 
 async def create_webhook(
@@ -80,7 +80,7 @@ async def delete_webhook(tx: Tx, principal: Principal, webhook: UUID) -> None:
 
 def opened(row: WebhookRow, keyring: Keyring) -> str:
     """The secret that signs; CannotOpen where the ring does not open it."""
-    return keyring.open(row.secret_sealed, place_of(row.uid)).decode()
+    return keyring.open(row.secret_ciphertext, place_of(row.uid)).decode()
 
 
 async def _lock(tx: Tx, principal: Principal, webhook: UUID) -> WebhookRow:

@@ -52,7 +52,7 @@ async def enqueue_pages(
     org: int,
     project: int,
     stream: UUID,
-    conversation: UUID,
+    thread: UUID,
     topic: Topic | str,
     channels: Collection[int],
     page: Notification,
@@ -62,8 +62,8 @@ async def enqueue_pages(
     if not channels:
         return []
     found = await outbox.hold_channels(tx, org, project, sorted(set(channels)))
-    await _write(tx, org, project, Topic(topic), stream, conversation, page, found)
-    await outbox.remember_told(tx, org, conversation, [destination for destination, _ in found])
+    await _write(tx, org, project, Topic(topic), stream, thread, page, found)
+    await outbox.remember_told(tx, org, thread, [destination for destination, _ in found])
     return [channel for _, channel in found]
 
 
@@ -72,13 +72,13 @@ async def enqueue_to_notified_channels(
     org: int,
     project: int,
     stream: UUID,
-    conversation: UUID,
+    thread: UUID,
     topic: Topic | str,
     page: Notification,
 ) -> list[int]:
-    """To every channel that the conversation was told and that is enabled; returns them."""
-    found = await outbox.hold_told(tx, org, conversation)
-    await _write(tx, org, project, Topic(topic), stream, conversation, page, found)
+    """Writes to every enabled channel of the thread. Returns the channels."""
+    found = await outbox.hold_told(tx, org, thread)
+    await _write(tx, org, project, Topic(topic), stream, thread, page, found)
     return [channel for _, channel in found]
 
 
@@ -88,7 +88,7 @@ async def _write(
     project: int,
     topic: Topic,
     stream: UUID,
-    conversation: UUID,
+    thread: UUID,
     page: Notification,
     found: list[tuple[int, int]],
 ) -> None:
@@ -100,7 +100,7 @@ async def _write(
             project,
             topic,
             stream,
-            conversation,
+            thread,
             page.event,
             page_text(page),
             destinations,

@@ -51,6 +51,6 @@ async def _store(tx: Tx, whole: MailSettings, keyring: Keyring) -> None:
     uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
     sealed = None
     if whole.smtp_password:
-        place = CipherContext("settings", "secret_sealed", uid)
+        place = CipherContext("settings", "secret_ciphertext", uid)
         sealed = keyring.seal(whole.smtp_password.encode(), place)
     await put_secret(tx, NAME, sealed)

@@ -53,8 +53,8 @@ async def settle_deliveries(
     dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
     readied += await deliveries.set_aside(tx, dead)
     delivered = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DELIVERED]
-    named = [(item, outcomes[item.org, item.id].thread) for item in delivered]
-    named = [(item, thread) for item, thread in named if thread]
+    named = [(item, outcomes[item.org, item.id].external_id) for item in delivered]
+    named = [(item, external_id) for item, external_id in named if external_id]
     if named:
         await deliveries.name_threads(tx, named)
     await _note_standings(tx, held, outcomes, seen, random)

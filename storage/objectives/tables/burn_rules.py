@@ -23,7 +23,7 @@ from ..rules import BurnRule, BurnSeverity, BurnState
 _COLUMNS = """
 b.org, b.id, b.uid, b.service, b.monitor, b."window", b.place, b.long_seconds, b.short_seconds,
 b.threshold, b.severity, b.firing, b.firing_since, b.last_verdict, b.evaluated_at, b.lease_until,
-b.told_at
+b.notified_at
 """
 _OF_SERVICES = f"""
 select {_COLUMNS} from burn_rules b
@@ -56,7 +56,7 @@ values (%(org)s, %(uid)s, %(service)s, %(monitor)s, %(window)s, %(place)s, %(lon
 _WRITE = """
 update burn_rules b set firing = i.firing, firing_since = at(i.since), last_verdict = i.verdict,
   evaluated_at = at(%(now)s), lease_until = clock_timestamp() + %(lease)s * interval '1 second',
-  told_at = at(i.told)
+  notified_at = at(i.told)
 from json_to_recordset(%(items)s::json)
   as i(org int, id int, firing boolean, since bigint, verdict text, told bigint)
 where b.org = i.org and b.id = i.id
@@ -85,7 +85,7 @@ select id from burn_rules where org = %(org)s
 order by id for update
 """
 _FORGET = """
-update burn_rules set firing = false, firing_since = null, told_at = null
+update burn_rules set firing = false, firing_since = null, notified_at = null
 where org = %(org)s and id = any(%(ids)s::int[])
 """
 # An evaluation that went well says for so long that the rule is watched.
@@ -149,7 +149,7 @@ async def lock_told_rules(
     query, owner = (_OF_MONITORS, monitor) if service is None else (_OF_SERVICES, service)
     assert owner is not None, "they are of somebody"
     rows = await _select(tx, query, [(org, owner)])
-    return [row for row in rows if row.told_at is not None]
+    return [row for row in rows if row.notified_at is not None]
 
 
 async def forget_told(tx: Tx, org: int, rows: Sequence[BurnRuleRow]) -> None:
@@ -215,7 +215,7 @@ def _row(
     last_verdict: str | None,
     evaluated_at: Instant | None,
     lease_until: Instant | None,
-    told_at: Instant | None,
+    notified_at: Instant | None,
 ) -> BurnRuleRow:
     return BurnRuleRow(
         org=org,
@@ -236,5 +236,5 @@ def _row(
         last_verdict=None if last_verdict is None else BurnState(last_verdict),
         evaluated_at=evaluated_at,
         lease_until=lease_until,
-        told_at=told_at,
+        notified_at=notified_at,
     )

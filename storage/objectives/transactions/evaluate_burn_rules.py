@@ -12,7 +12,7 @@ from fractions import Fraction
 from ...alerting.queries.paging_owners import select_owners, select_owning
 from ...alerting.rules.alert_episode import EVERY_US
 from ...alerting.rules.paging_delegation import Delegated, SignalReason, judge_burn
-from ...alerting.tables import service_alertings
+from ...alerting.tables import service_alerting
 from ...core.availability import burn_rate
 from ...core.instant import SECOND, Instant
 from ...core.key import Key
@@ -55,7 +55,7 @@ class Burned:
 async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
     """Of one organization, but for those that somebody else holds just now."""
     done = Burned()
-    held = await service_alertings.lock_alertings(tx, keys, skip_locked=True)
+    held = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
     alertings = {key: row for key, row in held.items() if _is_due(row.burn_evaluated_at, tx.now)}
     if not alertings:
         return done
@@ -77,7 +77,7 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
                 reasons[key] = SignalReason.RULE_UNEVALUATED.value
             seen.append(await _follow(tx, budget, row, verdict, done))
     await burn_rules.write_rules(tx, seen)
-    await service_alertings.write_burn_seen(tx, reasons)
+    await service_alerting.write_burn_seen(tx, reasons)
     return done
 
 
@@ -163,7 +163,7 @@ async def _quiet(tx: Tx, monitors: Sequence[Key], *, is_steady: bool) -> set[Key
     services = {service for found in of.values() for service in found}
     if not services:
         return set()
-    alertings = await service_alertings.select_alertings(tx, services)
+    alertings = await service_alerting.select_alertings(tx, services)
     owners = await select_owners(tx, alertings, tx.now)
     return {
         monitor

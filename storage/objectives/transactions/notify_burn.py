@@ -1,7 +1,7 @@
 """Tells people that a budget burns too fast, and those who were told that it no longer does.
 
-Each time that a rule fires is a conversation of its own; no incident is opened by it. A rule that
-is changed, or nobody watches any more, ends that conversation too. Whoever calls holds the rules.
+Each time that a rule fires is a thread of its own; no incident is opened by it. A rule that
+is changed, or nobody watches any more, ends that thread too. Whoever calls holds the rules.
 """
 
 from collections.abc import Collection, Sequence
@@ -60,8 +60,8 @@ async def follow_rule(
 ) -> RuleEvaluation:
     firing = fires(row.firing, verdict)
     since = (row.firing_since or tx.now) if firing else None
-    word = word_of(firing, row.told_at, of.renotify_us, tx.now)
-    told: Instant | None = row.told_at
+    word = word_of(firing, row.notified_at, of.renotify_us, tx.now)
+    told: Instant | None = row.notified_at
     if word is BurnNotification.CALM:
         await _tell(tx, of, row, row.firing_since or tx.now, word)
         told = None
@@ -111,7 +111,7 @@ async def tell_unwatched(tx: Tx, of: BurnSubject, rows: Sequence[BurnRuleRow]) -
         since = row.firing_since or tx.now
         page = _page(of, row, since, BurnNotification.CALM, UNWATCHED_TAIL)
         await enqueue_to_notified_channels(
-            tx, of.org, of.project, row.uid, _conversation(row.uid, since), Topic.MONITOR, page
+            tx, of.org, of.project, row.uid, _thread_of(row.uid, since), Topic.MONITOR, page
         )
     await forget_told(tx, of.org, rows)
 
@@ -124,13 +124,13 @@ async def _tell(
         org=of.org,
         project=of.project,
         stream=row.uid,
-        conversation=_conversation(row.uid, since),
+        thread=_thread_of(row.uid, since),
         topic=Topic.MONITOR,
     )
     page = _page(of, row, since, word, CALM_TAIL if word is BurnNotification.CALM else BURNING_TAIL)
     if word is not BurnNotification.BURNING:
         paged = await enqueue_to_notified_channels(
-            tx, to.org, to.project, to.stream, to.conversation, to.topic, page
+            tx, to.org, to.project, to.stream, to.thread, to.topic, page
         )
         return bool(paged)
     own = await page_stream(tx, to, of.channels, page)
@@ -138,7 +138,7 @@ async def _tell(
     return bool(own or routed)
 
 
-def _conversation(rule: UUID, since: Instant) -> UUID:
+def _thread_of(rule: UUID, since: Instant) -> UUID:
     return uuid5(rule, str(since))
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit
-from ...alerting.tables.service_alertings import lock_alertings
+from ...alerting.tables.service_alerting import lock_alertings
 from ...core.availability import OBJECTIVE_SCALE, objective_e4
 from ...core.refusal import Refused
 from ...engine.pools import Tx

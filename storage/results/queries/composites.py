@@ -17,8 +17,8 @@ from ...scheduling.rules.maintenance_window import is_in_maintenance
 
 _DUE_WINDOWS = """
 select s.id, w.org, w.monitor, w.due, w.claim_until
-from slices s
-  cross join unnest(s.orgs, s.monitors, s.dues, s.claim_untils)
+from run_batches s
+  cross join unnest(s.orgs, s.monitors, s.due_ats, s.claim_untils)
     as w(org, monitor, due, claim_until)
   -- What was deleted meanwhile has nobody to be told to.
   join monitors m on m.org = w.org and m.id = w.monitor
@@ -29,7 +29,7 @@ where s.kind = 'composite' and s.published and s.first_due <= at(%(now)s)
 order by w.due, w.monitor limit %(most)s
 """
 _DUE_CALLS = """
-select org, monitor from composite_calls where due_at <= at(%(now)s)
+select org, monitor from composite_wakeups where due_at <= at(%(now)s)
 order by due_at, org, monitor limit %(most)s
 """
 

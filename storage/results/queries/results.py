@@ -46,7 +46,7 @@ select due_at, verdict, reason, settled_at from (
     and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
   union all
   select w.due, 'reserved', null, null
-  from slices s cross join unnest(s.orgs, s.monitors, s.dues) as w(org, monitor, due)
+  from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats) as w(org, monitor, due)
   where s.monitors @> array[%(monitor)s]::int[] and w.monitor = %(monitor)s and w.org = %(org)s
     and (%(all)s or 'reserved' = any(%(verdicts)s::text[]))
     and w.due >= at(%(from_at)s) and w.due < at(%(to_at)s)

@@ -4,14 +4,14 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 
 _INSERT = """
-insert into push_marks (org, monitor, at, kind, msg)
+insert into push_events (org, monitor, at, kind, msg)
 select %(org)s, %(monitor)s, at(%(now)s), %(kind)s, %(msg)s
 -- Its token may be known here a moment longer than it is there.
 from monitors m where m.org = %(org)s and m.id = %(monitor)s
 on conflict do nothing
 """
 
-_DROP = "delete from push_marks where at < at(%(before)s)"
+_DROP = "delete from push_events where at < at(%(before)s)"
 
 
 async def insert_mark(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:

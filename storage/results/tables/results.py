@@ -146,14 +146,14 @@ where s.org = i.org and s.monitor = i.monitor
 
 
 _INSERT_SIGNALS = """
-insert into signals (org, monitor, at, was, became, committed_at)
-select i.org, i.monitor, at(i.at), i.was, i.became, at(%(now)s)
+insert into status_changes (org, monitor, at, old_status, new_status, committed_at)
+select i.org, i.monitor, at(i.at), i.old_status, i.new_status, at(%(now)s)
 from json_to_recordset(%(items)s::json)
-  as i(org int, monitor int, at bigint, was text, became text)
+  as i(org int, monitor int, at bigint, old_status text, new_status text)
 """
 
 _INSERT_RESTATEMENTS = """
-insert into restatements (org, shard, monitor, from_at, to_at, reason, created_at, due_at)
+insert into repairs (org, shard, monitor, from_at, to_at, reason, created_at, due_at)
 select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), i.reason, at(%(now)s), at(%(now)s)
 from json_to_recordset(%(items)s::json)
   as i(org int, shard int, monitor int, from_at bigint, to_at bigint, reason text)

@@ -19,14 +19,15 @@ _MOVE_FENCE = """
 update shards set sealed_through = at(%(to)s) where id = %(shard)s and sealed_through < at(%(to)s)
 """
 _FINISH = """
-update shards set finished_through = greatest(finished_through, at(%(to)s)) where id = %(shard)s
+update shards set settled_through = greatest(settled_through, at(%(to)s)) where id = %(shard)s
 """
 
 # Windows of a monitor that was deleted have nobody to be told to, and no row.
 _SEAL_RUNS = """
 with due as (
   select s.id, s.published, s.claimed, w.org, w.monitor, w.due
-  from slices s cross join unnest(s.orgs, s.monitors, s.dues, s.seals) as w(org, monitor, due, seal)
+  from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
+    as w(org, monitor, due, seal)
   where s.id = any(%(ids)s) and s.kind <> 'push' and w.seal <= at(%(fence)s))
 insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
 select d.org, d.monitor, d.due, at(%(now)s), 'missed',
@@ -39,7 +40,7 @@ returning org, monitor, due_at, reason
 """
 
 _DUE_SLICES = """
-select id, kind, last_seal from slices
+select id, kind, last_seal from run_batches
 where shard = %(shard)s and first_seal <= at(%(fence)s) and id > %(after)s
 order by id limit %(most)s
 """
@@ -47,7 +48,8 @@ order by id limit %(most)s
 # What a slice of pushes still has to be judged on: no row yet, and its promise has ended.
 _OPEN_WINDOWS = """
 select w.org, w.monitor, w.due
-from slices s cross join unnest(s.orgs, s.monitors, s.dues, s.seals) as w(org, monitor, due, seal)
+from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
+    as w(org, monitor, due, seal)
   join monitors m on m.org = w.org and m.id = w.monitor
 where s.id = any(%(ids)s) and s.kind = %(kind)s and w.seal <= at(%(fence)s)
   and not exists (select from expected_runs r where r.org = w.org and r.monitor = w.monitor
@@ -74,7 +76,7 @@ order by i.org, i.monitor, i.due
 on conflict do nothing
 """
 
-_DELETE_SLICES = "delete from slices where id = any(%(ids)s)"
+_DELETE_SLICES = "delete from run_batches where id = any(%(ids)s)"
 
 # When a term ended: where the next one of its monitor begins.
 _END = """
@@ -87,11 +89,11 @@ select coalesce(max(t.timeout_seconds), 0) from monitor_terms t
 where t.shard = %(shard)s and {_END} >= at(%(fence)s) - {_LATE}
 """
 _LEAST_MARK_ELSEWHERE = f"""
-select min(greatest(t.from_at, s.finished_through - {_LATE}))
+select min(greatest(t.from_at, s.settled_through - {_LATE}))
 from monitors m
   join monitor_terms t on t.org = m.org and t.monitor = m.id and t.shard <> m.shard
   join shards s on s.id = t.shard
-where m.shard = %(shard)s and {_END} >= s.finished_through - {_LATE}
+where m.shard = %(shard)s and {_END} >= s.settled_through - {_LATE}
 """
 # The same of all that composites of a shard are made of, each from when it is part of them.
 _LEAST_MARK_BENEATH = f"""
@@ -99,7 +101,7 @@ with recursive beneath(org, monitor, since) as (
   select c.org, child, c.from_at
   from shards s join monitors m on m.shard = s.id and m.type = 'composite'
     join composite_terms c on c.org = m.org and c.monitor = m.id
-      and c.until_at > s.figured_through
+      and c.until_at > s.rolled_up_through
     cross join unnest(c.children) as child
   where s.id = %(shard)s
   union
@@ -107,10 +109,10 @@ with recursive beneath(org, monitor, since) as (
   from beneath b join composite_terms c on c.org = b.org and c.monitor = b.monitor
       and c.until_at > b.since
     cross join unnest(c.children) as child)
-select min(greatest(t.from_at, b.since, s.finished_through - {_LATE}))
+select min(greatest(t.from_at, b.since, s.settled_through - {_LATE}))
 from beneath b join known_terms t on t.org = b.org and t.monitor = b.monitor
   join shards s on s.id = t.shard and s.id <> %(shard)s
-where {_END.replace("monitor_terms", "known_terms")} >= s.finished_through - {_LATE}
+where {_END.replace("monitor_terms", "known_terms")} >= s.settled_through - {_LATE}
 """
 
 

@@ -2,7 +2,7 @@
 themselves again."""
 
 from ...alerting.tables import service_episodes as episodes
-from ...alerting.tables.service_alertings import lock_alertings
+from ...alerting.tables.service_alerting import lock_alertings
 from ...alerting.transactions.notify_episode import DELETED_BODY, end_episode, resolve
 from ...engine.pools import Tx
 from ...incidents.tables import incidents

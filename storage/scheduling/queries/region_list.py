@@ -14,7 +14,7 @@ _PROBING = frozenset({"all", "worker"})
 
 _HEARD = f"""
 select distinct region from agents
-where heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
+where last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
 """
 _SLUG = "select slug from organizations where id = %(org)s"
 

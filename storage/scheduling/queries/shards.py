@@ -8,8 +8,8 @@ from ...engine.pools import Tx
 from ..rows import Shard
 
 _SHARDS = """
-select id, org, region, reserved_through, generation, sealed_through, finished_through,
-  figured_through
+select id, org, region, reserved_through, generation, sealed_through, settled_through,
+  rolled_up_through
 from shards where region = any(%(regions)s) or %(all)s order by id
 """
 

@@ -10,8 +10,8 @@ from ..rules.canary_refusal import RefusalInputs
 
 _UNCLAIMED = """
 select w.org, w.monitor, w.due, w.claim, s.shard, h.region, m.timeout_seconds
-from slices s join shards h on h.id = s.shard
-  cross join unnest(s.orgs, s.monitors, s.dues, s.claim_untils) as w(org, monitor, due, claim)
+from run_batches s join shards h on h.id = s.shard
+  cross join unnest(s.orgs, s.monitors, s.due_ats, s.claim_untils) as w(org, monitor, due, claim)
   join monitors m on m.org = w.org and m.id = w.monitor and m.enabled
 where s.kind = 'canary' and s.published and not s.claimed
   and w.claim > at(%(after)s) and w.claim <= at(%(through)s)
@@ -23,7 +23,7 @@ _RUNS = "select org, monitor from canary_runs where region = %(region)s"
 _CAPABILITIES = f"""
 select distinct kind from (
   select unnest(workflow_kinds) as kind from agents
-  where region = %(region)s and heard_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
+  where region = %(region)s and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
     -- Who says that it can and takes no workflow receives none.
     and carrier >= {Generation.WORKFLOWS:d}
   union all

@@ -1,4 +1,4 @@
-"""Windows that are due together, cut into slices of at most 50 to be handed out and sealed.
+"""Windows that are due together, cut into run batches of at most 50 to be handed out and sealed.
 
 Windows of one kind stand together, in the order they are due. What cannot be claimed any more when
 it is reserved is still reserved, in slices that are never published: the ledger will say so. Of one
@@ -40,8 +40,8 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     orgs: list[int]
     monitors: list[int]
-    dues: list[Instant]
-    seals: list[Instant]
+    due_ats: list[Instant]
+    seal_ats: list[Instant]
     claim_untils: list[Instant]
     published: bool
     first_due: Instant
@@ -101,19 +101,19 @@ def _sort_key(
 def _slices(kind: str, published: bool, items: list[DueWindow]) -> Iterable[RunBatch]:
     for start in range(0, len(items), MOST_WINDOWS):
         part = items[start : start + MOST_WINDOWS]
-        dues = [item.window.due for item in part]
-        seals = [sealing_at(item.window, item.manner) for item in part]
+        due_ats = [item.window.due for item in part]
+        seal_ats = [sealing_at(item.window, item.manner) for item in part]
         claims = [claimable_until(item.window.due, item.window.term.interval_us) for item in part]
         yield RunBatch(
             kind=kind,
             orgs=[item.org for item in part],
             monitors=[item.monitor for item in part],
-            dues=dues,
-            seals=seals,
+            due_ats=due_ats,
+            seal_ats=seal_ats,
             claim_untils=claims,
             published=published,
-            first_due=min(dues),
+            first_due=min(due_ats),
             claim_until=max(claims),
-            first_seal=min(seals),
-            last_seal=max(seals),
+            first_seal=min(seal_ats),
+            last_seal=max(seal_ats),
         )

@@ -17,9 +17,9 @@ where process = %(process)s and from_at = at(%(from_at)s) and not ended
 
 _BEGIN = """
 insert into presences (process, from_at, through_at, host, roles, region, regions, version,
-  listens)
+  accepts_pushes)
 values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[],
-  (%(regions)s::text[])[1], %(regions)s::text[], %(version)s, %(listens)s)
+  (%(regions)s::text[])[1], %(regions)s::text[], %(version)s, %(accepts_pushes)s)
 on conflict (process, from_at) do nothing
 """
 
@@ -41,7 +41,7 @@ select clock_timestamp(), (select max(through_at) from presences
 # Overlapping what is asked; an unclean end is judged by the reader, who knows what `ended` means.
 _LISTENING = """
 select process, from_at, through_at, ended from presences
-where listens and through_at >= at(%(after)s) order by from_at
+where accepts_pushes and through_at >= at(%(after)s) order by from_at
 """
 
 _LIVE = """
@@ -71,7 +71,7 @@ async def begin_presence(
     regions: list[str] | tuple[str, ...],
     version: str,
     *,
-    listens: bool,
+    accepts_pushes: bool,
 ) -> None:
     """`regions` are those that the process probes in; none for one that does not probe."""
     await tx.execute(
@@ -82,7 +82,7 @@ async def begin_presence(
         roles=list(roles),
         regions=list(regions),
         version=version,
-        listens=listens,
+        accepts_pushes=accepts_pushes,
     )
 
 

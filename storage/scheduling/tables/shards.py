@@ -16,8 +16,8 @@ from ..rules.run_batch import RunBatch, WithheldWindow
 from ..rules.run_schedule import ScheduleTerm
 
 _FOUND_SHARD = """
-insert into shards (org, region, reserved_through, sealed_through, finished_through,
-  figured_through)
+insert into shards (org, region, reserved_through, sealed_through, settled_through,
+  rolled_up_through)
 values (%(org)s, %(region)s, at(%(now)s), at(%(now)s), at(%(now)s),
   date_trunc('hour', at(%(now)s), 'UTC'))
 on conflict (org, region) do nothing
@@ -57,8 +57,8 @@ update shards set generation = generation + 1 where id = %(shard)s returning gen
 # The hours of a monitor that comes from another region are made here from now on: from the first
 # that was not certainly made there. Making the others' again changes nothing.
 _TAKE_OVER_FIGURES = """
-update shards set figured_through = least(figured_through,
-  (select f.figured_through from shards f where f.id = %(before)s) - interval '1 hour')
+update shards set rolled_up_through = least(rolled_up_through,
+  (select f.rolled_up_through from shards f where f.id = %(before)s) - interval '1 hour')
 where id = %(shard)s
 """
 
@@ -97,16 +97,16 @@ spared as (
   order by w.org, w.monitor, w.due
   on conflict do nothing),
 sliced as (
-  insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils, published,
+  insert into run_batches (shard, kind, orgs, monitors, due_ats, seal_ats, claim_untils, published,
     first_due, claim_until, first_seal, last_seal, holder, claimed)
   select moved.id, s.kind, s.orgs, s.monitors,
-    array(select at(x) from unnest(s.dues) x), array(select at(x) from unnest(s.seals) x),
+    array(select at(x) from unnest(s.due_ats) x), array(select at(x) from unnest(s.seal_ats) x),
     array(select at(x) from unnest(s.claim_untils) x), s.published,
     at(s.first_due), at(s.claim_until), at(s.first_seal), at(s.last_seal),
     case when s.kind = 'run' and s.published then %(holder)s::uuid end,
     s.kind = 'run' and s.published and %(holder)s::uuid is not null
   from moved, json_to_recordset(%(slices)s::json) as s(kind text, orgs int[], monitors int[],
-    dues bigint[], seals bigint[], claim_untils bigint[], published boolean, first_due bigint,
+    due_ats bigint[], seal_ats bigint[], claim_untils bigint[], published boolean, first_due bigint,
     claim_until bigint, first_seal bigint, last_seal bigint)
   returning id, first_due, orgs, monitors)
 select (select count(*) from moved), coalesce((select array_agg(id order by id) from sliced), '{}')

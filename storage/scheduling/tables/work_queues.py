@@ -29,10 +29,10 @@ or coalesce({row}.lease_until > at(%(now)s), false))
 """
 
 _LEASE_SLICES = f"""
-update slices set holder = %(process)s, claimed = true,
+update run_batches set holder = %(process)s, claimed = true,
   lease_until = at(%(now)s) + interval '{AGAIN_AFTER_SECONDS} seconds'
 where id = any(array(
-  select s.id from slices s
+  select s.id from run_batches s
   where s.shard = any(%(shards)s) and s.kind = 'run' and s.published
     and s.claim_until > at(%(now)s)
     and case when s.holder = %(process)s
@@ -42,17 +42,17 @@ where id = any(array(
     and s.id <> all(%(have)s)
   order by s.first_due limit %(most)s
   for update skip locked))
-returning id, shard, orgs, monitors, dues, claim_untils
+returning id, shard, orgs, monitors, due_ats, claim_untils
 """
 
 _SETTLED = """
 select w.org, w.monitor, w.due
-from slices s cross join unnest(s.orgs, s.monitors, s.dues) as w(org, monitor, due)
+from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats) as w(org, monitor, due)
   join expected_runs r on r.org = w.org and r.monitor = w.monitor and r.due_at = w.due
 where s.id = any(%(ids)s)
 """
 
-_DELETE_SLICES = "delete from slices where id = any(%(ids)s)"
+_DELETE_SLICES = "delete from run_batches where id = any(%(ids)s)"
 
 _ADD_JOB = """
 insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
@@ -120,15 +120,15 @@ where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
     and (j.holder is null or not {_HELD.format(row="j")})
     and n.enabled and n.type <> all(%(refused)s)
-    and (not %(plain)s or n.config_sealed is null and n.config::text not like '%%_ref"%%')
+    and (not %(plain)s or n.config_ciphertext is null and n.config::text not like '%%_ref"%%')
   order by j.due_at limit %(most)s
   for update of j skip locked)
 returning jobs.org, jobs.id, jobs.uid, jobs.shard, jobs.monitor, jobs.reason, jobs.due_at
 """
 # Slices with windows that an agent might take, oldest first.
 _LOCK_OPEN_SLICES = f"""
-select s.id, s.shard, s.orgs, s.monitors, s.dues, s.seals, s.claim_untils
-from slices s
+select s.id, s.shard, s.orgs, s.monitors, s.due_ats, s.seal_ats, s.claim_untils
+from run_batches s
 where s.shard = any(%(shards)s) and s.kind = %(kind)s and s.published
   and s.claim_until > at(%(now)s) and s.id > %(after)s
   and (s.holder is null or not {_HELD.format(row="s")})
@@ -136,19 +136,20 @@ order by s.id limit %(most)s
 for update skip locked
 """
 _PUT_SLICE = """
-insert into slices (shard, kind, orgs, monitors, dues, seals, claim_untils, published, first_due,
-  claim_until, first_seal, last_seal, holder, lease_until, claimed)
-select shard, kind, %(orgs)s, %(monitors)s, array(select at(x) from unnest(%(dues)s::bigint[]) x),
-  array(select at(x) from unnest(%(seals)s::bigint[]) x),
+insert into run_batches (shard, kind, orgs, monitors, due_ats, seal_ats, claim_untils, published,
+  first_due, claim_until, first_seal, last_seal, holder, lease_until, claimed)
+select shard, kind, %(orgs)s, %(monitors)s,
+  array(select at(x) from unnest(%(due_ats)s::bigint[]) x),
+  array(select at(x) from unnest(%(seal_ats)s::bigint[]) x),
   array(select at(x) from unnest(%(claim_untils)s::bigint[]) x), published, at(%(first_due)s),
   at(%(claim_until)s), at(%(first_seal)s), at(%(last_seal)s), %(holder)s, at(%(lease_until)s), true
-from slices where id = %(id)s
+from run_batches where id = %(id)s
 returning id
 """
 _KEEP_OF_SLICE = """
-update slices set orgs = %(orgs)s, monitors = %(monitors)s,
-  dues = array(select at(x) from unnest(%(dues)s::bigint[]) x),
-  seals = array(select at(x) from unnest(%(seals)s::bigint[]) x),
+update run_batches set orgs = %(orgs)s, monitors = %(monitors)s,
+  due_ats = array(select at(x) from unnest(%(due_ats)s::bigint[]) x),
+  seal_ats = array(select at(x) from unnest(%(seal_ats)s::bigint[]) x),
   claim_untils = array(select at(x) from unnest(%(claim_untils)s::bigint[]) x),
   first_due = at(%(first_due)s), claim_until = at(%(claim_until)s),
   first_seal = at(%(first_seal)s), last_seal = at(%(last_seal)s), holder = null, lease_until = null
@@ -167,8 +168,8 @@ _DROP_STALE_JOBS = "delete from jobs where claim_until < at(%(before)s)"
 # What another holds just now is left to end by itself. A canary that has begun is not begun again.
 _END_LEASES = """
 with freed as (
-  update slices set lease_until = at(%(now)s) where id = any(array(
-    select id from slices where holder = any(%(holders)s) and kind = 'run'
+  update run_batches set lease_until = at(%(now)s) where id = any(array(
+    select id from run_batches where holder = any(%(holders)s) and kind = 'run'
       and lease_until > at(%(now)s) order by id for update skip locked)))
 update jobs set lease_until = at(%(now)s) where (org, id) in (
   select org, id from jobs where holder = any(%(holders)s) and lease_until > at(%(now)s)
@@ -320,13 +321,13 @@ def _windows(item: OpenBatch) -> dict[str, object]:
         "id": item.id,
         "orgs": item.orgs,
         "monitors": item.monitors,
-        "dues": item.dues,
-        "seals": item.seals,
+        "due_ats": item.due_ats,
+        "seal_ats": item.seal_ats,
         "claim_untils": item.claim_untils,
-        "first_due": min(item.dues),
+        "first_due": min(item.due_ats),
         "claim_until": max(item.claim_untils),
-        "first_seal": min(item.seals),
-        "last_seal": max(item.seals),
+        "first_seal": min(item.seal_ats),
+        "last_seal": max(item.seal_ats),
     }
 
 

@@ -81,9 +81,9 @@ def _open_windows(
     """With their positions: due, still to be claimed, and without a result."""
     keys = zip(item.orgs, item.monitors, strict=True)
     return [
-        (n, (key, item.dues[n]))
+        (n, (key, item.due_ats[n]))
         for n, key in enumerate(keys)
-        if item.dues[n] <= now < item.claim_untils[n] and (*key, item.dues[n]) not in settled
+        if item.due_ats[n] <= now < item.claim_untils[n] and (*key, item.due_ats[n]) not in settled
     ]
 
 

@@ -8,7 +8,7 @@ from ..rows import OpenBatch
 def split_batch(item: OpenBatch, positions: Collection[int]) -> tuple[OpenBatch, OpenBatch | None]:
     """The windows at these positions, of which there is one at least, and what is left if any."""
     inside = frozenset(positions)
-    rest = [n for n in range(len(item.dues)) if n not in inside]
+    rest = [n for n in range(len(item.due_ats)) if n not in inside]
     return _of(item, sorted(inside)), _of(item, rest) if rest else None
 
 
@@ -18,7 +18,7 @@ def _of(item: OpenBatch, positions: Sequence[int]) -> OpenBatch:
         item.shard,
         [item.orgs[n] for n in positions],
         [item.monitors[n] for n in positions],
-        [item.dues[n] for n in positions],
-        [item.seals[n] for n in positions],
+        [item.due_ats[n] for n in positions],
+        [item.seal_ats[n] for n in positions],
         [item.claim_untils[n] for n in positions],
     )

@@ -10,7 +10,7 @@ from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 # No member is sealed closer to the fences than what may still arrive late.
 _BEHIND = """
 select s.org, s.id, s.sealed_through, f.fence
-from (select max(finished_through) as fence from shards) f
+from (select max(settled_through) as fence from shards) f
   join services s on s.sealed_through <= f.fence - make_interval(secs => %(least)s)
 order by s.org, s.id
 """

@@ -85,7 +85,7 @@ with recursive part(monitor) as (
     and c.until_at > at(%(from_at)s)
     cross join unnest(c.children) as child)
 select r.from_at, r.to_at, r.reason, r.attempts, r.last_error
-from part p join restatements r on r.org = %(org)s and r.monitor = p.monitor
+from part p join repairs r on r.org = %(org)s and r.monitor = p.monitor
 where r.to_at > at(%(from_at)s) and r.from_at < at(%(until_at)s)
 order by r.from_at, r.to_at limit %(most)s
 """
@@ -98,7 +98,7 @@ with recursive part(service, monitor) as (
     join composite_terms c on c.org = %(org)s and c.monitor = p.monitor
     cross join unnest(c.children) as child)
 select p.service, count(*)
-from restatements r join part p on r.org = %(org)s and p.monitor = r.monitor
+from repairs r join part p on r.org = %(org)s and p.monitor = r.monitor
   join services s on s.org = r.org and s.id = p.service
 where r.from_at < s.sealed_through and r.to_at > s.materialization_start
 group by p.service

@@ -83,7 +83,7 @@ async def select_watermarks(
 ) -> dict[Key, Instant]:
     """How far each service's members are sealed, from an instant on: the least of them, by the
     revision that governs."""
-    fences = {shard.id: shard.finished_through for shard in await shards.select_shards(tx)}
+    fences = {shard.id: shard.settled_through for shard in await shards.select_shards(tx)}
     if not fences or not since:
         return dict(since)
     within = TimeSpan(min(since.values()), LATEST)

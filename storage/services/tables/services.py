@@ -188,7 +188,7 @@ async def delete_service(tx: Tx, key: Key) -> None:
 
 
 _INSERT_SERVICE_ALERTINGS = """
-insert into service_alertings (org, service, due_at, edited_at)
+insert into service_alerting (org, service, due_at, edited_at)
 values (%(org)s, %(service)s, at(%(now)s), at(%(now)s))
 """
 

@@ -22,9 +22,9 @@ _FOUND: Final = (
 _BY_TOKEN: Final = f"""
 select g.title, g.slug, s.kind, s.address, s.confirmed_at,
   array(select c.name from status_components c
-    where c.org = s.org and c.page = s.page and c.uid = any(s.asked_components)
+    where c.org = s.org and c.page = s.page and c.uid = any(s.requested_components)
     order by c.position, c.id),
-  s.asked_at > at(%(now)s - {CONFIRM_US})
+  s.requested_at > at(%(now)s - {CONFIRM_US})
 from subscribers s join status_pages g on g.org = s.org and g.id = s.page
 where s.token_hash = %(hashed)s
 """

@@ -13,7 +13,7 @@ from ..rows import PageRow
 
 _COLUMNS = """
 g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
-g.token_sealed, g.generation, g.created_at, g.updated_at
+g.token_ciphertext, g.generation, g.created_at, g.updated_at
 """
 _FROM = """
 from status_pages g join organizations o on o.id = g.org
@@ -27,7 +27,7 @@ _HOLD_BY_KEY = "select uid from status_pages where org = %(org)s and id = %(id)s
 _COUNT = "select count(*) from status_pages where org = %(org)s"
 _INSERT = """
 insert into status_pages
-  (org, uid, project, slug, title, visibility, token_hash, token_sealed, created_at, updated_at)
+  (org, uid, project, slug, title, visibility, token_hash, token_ciphertext, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(slug)s, %(title)s, %(visibility)s, %(hashed)s, %(sealed)s,
   at(%(now)s), at(%(now)s))
 on conflict (slug) do nothing
@@ -40,7 +40,7 @@ where org = %(org)s and id = %(id)s
 """
 _UPDATE_WITH_TOKEN = """
 update status_pages set title = %(title)s, visibility = %(visibility)s, token_hash = %(hashed)s,
-  token_sealed = %(sealed)s, generation = generation + 1, updated_at = at(%(now)s)
+  token_ciphertext = %(sealed)s, generation = generation + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _RAISE = """

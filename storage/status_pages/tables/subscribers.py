@@ -12,19 +12,19 @@ from ..rules.subscription import BOUNCES_MOST, CONFIRM_US, MAIL_PAUSE_US
 
 # Whoever wrote to an address lately writes nothing; the statement decides for all who ask at once.
 _MAY_WRITE: Final = f"""
-insert into subscription_askings (address_hash, asked_at) values (%(hashed)s, at(%(now)s))
-on conflict (address_hash) do update set asked_at = excluded.asked_at
-  where subscription_askings.asked_at <= at(%(now)s - {MAIL_PAUSE_US})
+insert into subscription_requests (address_hash, requested_at) values (%(hashed)s, at(%(now)s))
+on conflict (address_hash) do update set requested_at = excluded.requested_at
+  where subscription_requests.requested_at <= at(%(now)s - {MAIL_PAUSE_US})
 returning true
 """
 _COUNT: Final = "select count(*) from subscribers where org = %(org)s and page = %(page)s"
 _ASK: Final = """
-insert into subscribers (org, uid, page, kind, address, address_key, asked_components, asked_at,
-  token_hash, token_sealed, created_at)
+insert into subscribers (org, uid, page, kind, address, address_key, requested_components,
+  requested_at, token_hash, token_ciphertext, created_at)
 values (%(org)s, %(uid)s, %(page)s, %(kind)s, %(address)s, %(address_key)s,
   %(components)s::uuid[], at(%(now)s), %(hashed)s, %(sealed)s, at(%(now)s))
 on conflict (org, page, kind, address_key) do update
-  set asked_components = excluded.asked_components, asked_at = excluded.asked_at
+  set requested_components = excluded.requested_components, requested_at = excluded.requested_at
 returning id, uid
 """
 _ADDRESSED: Final = """
@@ -34,8 +34,8 @@ returning id
 """
 _CONFIRM: Final = f"""
 update subscribers set confirmed_at = coalesce(confirmed_at, at(%(now)s)),
-  components = asked_components, bounces = 0, suspended_at = null
-where token_hash = %(hashed)s and asked_at > at(%(now)s - {CONFIRM_US})
+  components = requested_components, bounces = 0, suspended_at = null
+where token_hash = %(hashed)s and requested_at > at(%(now)s - {CONFIRM_US})
 returning id
 """
 _DELETE_BY_TOKEN: Final = "delete from subscribers where token_hash = %(hashed)s"
@@ -53,10 +53,10 @@ _REACHED: Final = """
 update subscribers set bounces = 0 where org = %(org)s and id = %(id)s and bounces > 0
 """
 _DROP_UNCONFIRMED: Final = f"""
-delete from subscribers where confirmed_at is null and asked_at <= at(%(now)s - {CONFIRM_US})
+delete from subscribers where confirmed_at is null and requested_at <= at(%(now)s - {CONFIRM_US})
 """
 _DROP_ASKINGS: Final = f"""
-delete from subscription_askings where asked_at <= at(%(now)s - {MAIL_PAUSE_US})
+delete from subscription_requests where requested_at <= at(%(now)s - {MAIL_PAUSE_US})
 """
 
 

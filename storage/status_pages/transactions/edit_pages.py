@@ -134,10 +134,10 @@ async def written(tx: Tx, page: UUID) -> PageRow:
 def page_token(row: PageRow, keyring: Keyring) -> str | None:
     """What opens an unlisted page; None where it is not one, and where the ring does not open
     it."""
-    if row.token_sealed is None:
+    if row.token_ciphertext is None:
         return None
     try:
-        return keyring.open(row.token_sealed, page_place(row.uid)).decode()
+        return keyring.open(row.token_ciphertext, page_place(row.uid)).decode()
     except CannotOpen:
         return None
 
@@ -153,4 +153,4 @@ def _new_token(page: UUID, keyring: Keyring) -> Token:
 
 
 def page_place(page: UUID) -> CipherContext:
-    return CipherContext("status_pages", "token_sealed", page)
+    return CipherContext("status_pages", "token_ciphertext", page)

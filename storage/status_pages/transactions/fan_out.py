@@ -34,7 +34,7 @@ async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
     if shown is None or shown.visibility == Visibility.INTERNAL:
         return None
     bindings = await select_bindings(tx, shown)
-    incident = await select_page_incident(tx, about_of(shown, bindings), event.conversation)
+    incident = await select_page_incident(tx, about_of(shown, bindings), event.thread)
     if incident is None:
         return None
     frame = await select_frame(tx, shown)
@@ -60,8 +60,8 @@ async def _write(tx: Tx, event: Leased, notice: SubscriberNotice, destinations: 
         event.org,
         event.project,
         Topic.INCIDENT,
-        event.conversation,
-        event.conversation,
+        event.thread,
+        event.thread,
         NOTICE_EVENT,
         msgspec.json.encode(notice).decode(),
         destinations,

@@ -8,16 +8,16 @@ from .edit_pages import page_place
 
 
 def token_place(subscriber: UUID) -> CipherContext:
-    return CipherContext("subscribers", "token_sealed", subscriber)
+    return CipherContext("subscribers", "token_ciphertext", subscriber)
 
 
 def opened_token(row: SubscriberRow, keyring: Keyring) -> str:
     """CannotOpen where the ring does not open it."""
-    return keyring.open(row.token_sealed, token_place(row.uid)).decode()
+    return keyring.open(row.token_ciphertext, token_place(row.uid)).decode()
 
 
 def opened_page_token(row: SubscriberRow, keyring: Keyring) -> str | None:
     """What opens the page, None where it is not unlisted. CannotOpen."""
-    if row.page_token_sealed is None:
+    if row.page_token_ciphertext is None:
         return None
-    return keyring.open(row.page_token_sealed, page_place(row.page_uid)).decode()
+    return keyring.open(row.page_token_ciphertext, page_place(row.page_uid)).decode()

@@ -85,7 +85,8 @@ class Edge:
 
     async def windows(self, row: MonitorRow) -> list[Instant]:
         rows = await self.api.rows(
-            "select w.due from slices s cross join unnest(s.monitors, s.dues) as w(monitor, due)"
+            "select w.due from run_batches s"
+            " cross join unnest(s.monitors, s.due_ats) as w(monitor, due)"
             " where w.monitor = %(m)s and w.due >= at(%(now)s) order by 1",
             m=row.id,
             now=self.clock.now,

@@ -81,7 +81,7 @@ async def measured(api: Api, row: MonitorRow, days_ago: int, good: int, bad: int
             day=TODAY - days_ago * DAY,
         )
         await tx.execute(
-            "update shards set sealed_through = at(%(now)s), figured_through = at(%(now)s),"
-            " reserved_through = at(%(now)s), finished_through = at(%(now)s)",
+            "update shards set sealed_through = at(%(now)s), rolled_up_through = at(%(now)s),"
+            " reserved_through = at(%(now)s), settled_through = at(%(now)s)",
             now=TODAY,
         )

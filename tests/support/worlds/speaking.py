@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.alert_processor import AlertProcessor
 from leadline.daemon.loops.service_evaluator import ServiceEvaluator
-from leadline.storage.alerting.tables import service_alertings
+from leadline.storage.alerting.tables import service_alerting
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.notifications.queries.channels import select_channel
@@ -160,8 +160,8 @@ class Speaking(Story):
             "renotify_seconds": 0,
         }
         async with self.world.pool.transaction("speaks") as tx:
-            row = (await service_alertings.lock_alertings(tx, [service.key]))[service.key]
-            await service_alertings.update_alerting(tx, row, **{**values, **given})
+            row = (await service_alerting.lock_alertings(tx, [service.key]))[service.key]
+            await service_alerting.update_alerting(tx, row, **{**values, **given})
 
     async def on_call(self, channel: UUID | None) -> int:
         """A schedule with one who is always on call, or nobody."""
@@ -210,7 +210,7 @@ class Speaking(Story):
 
     async def live(self, service: Service) -> tuple[str, int, str | None]:
         rows = await self.world.rows(
-            "select live_state, live_streak, live_reason from service_alertings"
+            "select live_state, live_streak, live_reason from service_alerting"
             " where service = %(id)s",
             id=service.id,
         )

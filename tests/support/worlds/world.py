@@ -69,7 +69,7 @@ class World:
         async with self.pool.transaction("listen") as tx:
             process = uuid7()
             await presences.begin_presence(
-                tx, process, from_, "here", ["all"], ["core"], "0", listens=True
+                tx, process, from_, "here", ["all"], ["core"], "0", accepts_pushes=True
             )
             await tx.execute(
                 "update presences set through_at = at(%(through)s) where process = %(process)s",

@@ -25,7 +25,7 @@ coalesce(a.burn_lease_until > clock_timestamp(), false)
 """
 _SELECT = f"""
 select {_COLUMNS} from {_KEYS}
-  join service_alertings a on a.org = k.org and a.service = k.service
+  join service_alerting a on a.org = k.org and a.service = k.service
 order by a.org, a.service
 """
 # The service before its row, as whoever deletes one does.
@@ -35,15 +35,15 @@ order by s.org, s.id for key share of s
 """
 _LOCK = f"""
 select a.org, a.service from {_KEYS}
-  join service_alertings a on a.org = k.org and a.service = k.service
+  join service_alerting a on a.org = k.org and a.service = k.service
 order by a.org, a.service for no key update of a
 """
 _DUE = """
-select org, service from service_alertings where due_at <= at(%(now)s)
+select org, service from service_alerting where due_at <= at(%(now)s)
 order by due_at, org, service limit %(most)s
 """
 _UPDATE = """
-update service_alertings set owns_paging = %(owns_paging)s, page_on = %(page_on)s::text[],
+update service_alerting set owns_paging = %(owns_paging)s, page_on = %(page_on)s::text[],
   page_on_unknown = %(page_on_unknown)s, confirm_evaluations = %(confirm_evaluations)s,
   renotify_seconds = %(renotify_seconds)s, generation = generation + %(raised)s,
   edited_at = case when %(raised)s > 0 then at(%(now)s) else edited_at end,
@@ -52,7 +52,7 @@ where org = %(org)s and service = %(service)s
 """
 # The lease begins where the statement runs, by the clock it will be judged by.
 _SEEN = """
-update service_alertings a set live_evaluated_at = at(%(now)s), live_generation = i.generation,
+update service_alerting a set live_evaluated_at = at(%(now)s), live_generation = i.generation,
   live_revision = i.revision, live_state = i.state, live_streak = i.streak,
   live_since = case when a.live_state is distinct from i.state then at(%(now)s)
     else a.live_since end,
@@ -63,18 +63,18 @@ from json_to_recordset(%(items)s::json)
 where a.org = i.org and a.service = i.service
 """
 _BURN_SEEN = """
-update service_alertings a set burn_evaluated_at = at(%(now)s), burn_generation = a.generation,
+update service_alerting a set burn_evaluated_at = at(%(now)s), burn_generation = a.generation,
   burn_reason = i.reason, burn_error = null,
   burn_lease_until = clock_timestamp() + %(lease)s * interval '1 second'
 from json_to_recordset(%(items)s::json) as i(org int, service int, reason text)
 where a.org = i.org and a.service = i.service
 """
 _BURN_FAILED = """
-update service_alertings set burn_error = %(error)s
+update service_alerting set burn_error = %(error)s
 where org = %(org)s and service = %(service)s
 """
 _FAILED = """
-update service_alertings set live_error = %(error)s, due_at = at(%(due)s)
+update service_alerting set live_error = %(error)s, due_at = at(%(due)s)
 where org = %(org)s and service = %(service)s
 """
 

@@ -1,16 +1,16 @@
-"""Reads of service alertings."""
+"""Reads of `service_alerting`."""
 
 from collections.abc import Collection
 
 from ...core.key import Key
 from ...engine.pools import Tx
 from ..rows import AlertingRow
-from ..tables import service_alertings as service_alertings_table
+from ..tables import service_alerting as service_alerting_table
 
 
 async def select_alerting(tx: Tx, key: Key) -> AlertingRow | None:
-    return await service_alertings_table.select_alerting(tx, key)
+    return await service_alerting_table.select_alerting(tx, key)
 
 
 async def select_alertings(tx: Tx, keys: Collection[Key]) -> dict[Key, AlertingRow]:
-    return await service_alertings_table.select_alertings(tx, keys)
+    return await service_alerting_table.select_alertings(tx, keys)
