@@ -83,9 +83,9 @@ async def walk_columns(world: World, keyring: Keyring) -> None:
         await reencrypt_all(tx, keyring, Position(column=2))
 
 
-async def test_every_sealed_column_of_the_tables_is_known(world: World) -> None:
+async def test_every_ciphertext_column_of_the_tables_is_known(world: World) -> None:
     rows = await world.rows(
         "select table_name::text, column_name::text from information_schema.columns"
-        " where table_schema = 'public' and column_name like '%%sealed' order by 1, 2"
+        " where table_schema = 'public' and column_name like '%%ciphertext' order by 1, 2"
     )
     assert rows == sorted((column.table, column.name) for column in SEALED_COLUMNS)

@@ -5,7 +5,7 @@ from ...engine.pools import Tx
 _PROBED = """
 select exists (select from presences where not ended
   and through_at > at(%(now)s) - interval '15 seconds' and roles && '{all,worker}'
-  and (%(region)s = any(regions) or region = %(region)s))
+  and %(region)s = any(regions))
 """
 
 

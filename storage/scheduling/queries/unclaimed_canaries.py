@@ -29,7 +29,7 @@ select distinct kind from (
   union all
   select '{CAPABILITY[MonitorType.ASYNC_CANARY]}' from presences
   where not ended and through_at > at(%(now)s) - interval '15 seconds'
-    and roles && '{{all,worker}}' and (%(region)s = any(regions) or region = %(region)s)
+    and roles && '{{all,worker}}' and %(region)s = any(regions)
 ) k
 """
 

@@ -16,10 +16,9 @@ where process = %(process)s and from_at = at(%(from_at)s) and not ended
 """
 
 _BEGIN = """
-insert into presences (process, from_at, through_at, host, roles, region, regions, version,
-  accepts_pushes)
+insert into presences (process, from_at, through_at, host, roles, regions, version, accepts_pushes)
 values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text[],
-  (%(regions)s::text[])[1], %(regions)s::text[], %(version)s, %(accepts_pushes)s)
+  %(regions)s::text[], %(version)s, %(accepts_pushes)s)
 on conflict (process, from_at) do nothing
 """
 
@@ -45,10 +44,7 @@ where accepts_pushes and through_at >= at(%(after)s) order by from_at
 """
 
 _LIVE = """
-select process, host, roles,
-  case when regions = '{}' and region is not null then array[region] else regions end,
-  version, from_at, through_at
-from presences
+select process, host, roles, regions, version, from_at, through_at from presences
 where not ended and through_at > at(%(now)s) - interval '15 seconds' order by host, from_at
 """
 
