@@ -55,8 +55,9 @@ insert into monitors (org, uid, project, shard, slug, type, {", ".join(WRITTEN)}
   config, config_ciphertext, escalation_policy, push_token_hash, push_token_ciphertext, created_at,
   updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(type)s,
-  {", ".join(_PARAMETERS.values())}, %(depends_on)s::int[], %(config)s::jsonb, %(config_ciphertext)s,
-  %(escalation_policy)s, %(push_token_hash)s, %(push_token_ciphertext)s, at(%(now)s), at(%(now)s))
+  {", ".join(_PARAMETERS.values())}, %(depends_on)s::int[], %(config)s::jsonb,
+  %(config_ciphertext)s, %(escalation_policy)s, %(push_token_hash)s, %(push_token_ciphertext)s,
+  at(%(now)s), at(%(now)s))
 on conflict (org, project, slug) do nothing
 returning id
 """
@@ -69,9 +70,9 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 
 _UPDATE = f"""
 update monitors set {", ".join(f"{name} = {value}" for name, value in _PARAMETERS.items())},
-  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb, config_ciphertext = %(config_ciphertext)s,
-  escalation_policy = %(escalation_policy)s, shard = %(shard)s, revision = revision + 1,
-  updated_at = at(%(now)s)
+  depends_on = %(depends_on)s::int[], config = %(config)s::jsonb,
+  config_ciphertext = %(config_ciphertext)s, escalation_policy = %(escalation_policy)s,
+  shard = %(shard)s, revision = revision + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 
