@@ -16,6 +16,7 @@ from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Sp
 from leadline.probes.check.registry import FILES, spec_of
 from leadline.storage.core.instant import Instant
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.rules.fields import DEFAULTS
 from tests.support.peers.job_queue import polled
 
 # A kind as a later one may be, with a field of every type.
@@ -59,33 +60,18 @@ GOOD = {
     "none": "",
 }
 ROW = MonitorRow(
+    **{**DEFAULTS, "name": "X", "target": "example.com"},
     org=1,
     id=1,
     uid=OTHER,
     project_uid=OTHER,
     project=1,
     shard=1,
-    region="core",
     slug="x",
-    name="X",
-    description="",
     type="dns",
-    target="example.com",
-    method="GET",
-    interval_seconds=60,
-    timeout_seconds=10,
-    retries=0,
-    failure_threshold=1,
-    confirm_interval_seconds=10,
-    renotify_seconds=0,
-    grace_seconds=60,
-    conditions=[],
-    tags=[],
     depends_on=[],
     config="{}",
     config_ciphertext=None,
-    enabled=True,
-    auto_incident=True,
     push_token_hash=None,
     push_token_ciphertext=None,
     revision=1,
