@@ -1,0 +1,1 @@
+alter table monitors add column runbook_url text not null default '';
