@@ -168,16 +168,6 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="how often an outage that nobody acknowledges is notified again; 0 is off",
         ),
     ] = 0
-    runbook_url: Annotated[
-        str,
-        MonitorField(
-            bounds=FieldBounds(0, 2_048, "characters"),
-            label="Runbook",
-            hint="where to read what to do when it is down",
-            group="more",
-            meaning="a link to what to do during an outage",
-        ),
-    ] = ""
     conditions: Annotated[
         list[str],
         MonitorField(

@@ -1,1 +1,0 @@
-alter table monitors add column runbook_url text not null default '';
